@@ -1,0 +1,447 @@
+"""Set up what `make` needs on a machine with Python 3.11+, Node 20+, Go 1.26.5+, gcc, git and make, and nothing else.
+
+    python3 requirements/setup.py python     the checkout's .venv, uv included, from the pinned requirements
+    python3 requirements/setup.py opencode   the OpenCode server, from npm
+    python3 requirements/setup.py bd         Beads' `bd`, from npm, else built with Go (about 7 minutes, once per user)
+    python3 requirements/setup.py all        the three of them
+    python3 requirements/setup.py lock       write the pinned requirements anew ("--upgrade" for the newest versions)
+
+It uses the standard library only, because nothing else is there yet. What is there already costs next to nothing.
+The tools go into a per-user cache outside the checkout (a second clone does not build again), under a lock, and each
+appears there whole or not at all. Indexes and proxies are those that pip, npm and Go are configured with.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+ROOT = Path(__file__).resolve().parent.parent
+REQUIREMENTS = ROOT / "requirements"
+VENV = ROOT / ".venv"
+STAMP = VENV / ".ashep-setup"
+BD_VERSION = "1.3.0"  # also in requirements/beads/go.mod and ashep/adapters/programs.py (a test compares them)
+OPENCODE_VERSION = "1.18.33"  # also in requirements/opencode/package.json and ashep/adapters/programs.py
+HEARTBEAT = 15.0
+NPM_BD_BOUND = 30.0
+
+
+class Failed(Exception):
+    """A step failed: which, why, and what a person can do."""
+
+    def __init__(self, step: str, why: str, remedy: str) -> None:
+        self.step, self.why, self.remedy = step, why, remedy
+        super().__init__(f"{step}: {why}")
+
+
+def say(text: str) -> None:
+    """Tell the person who waits."""
+    print(f"setup: {text}", flush=True)
+
+
+# --- running programs -------------------------------------------------------------------------------------------------
+
+
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill the process and all that it started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def minutes(seconds: float) -> str:
+    """Write 75 as 1m15s."""
+    return f"{int(seconds) // 60}m{int(seconds) % 60:02d}s"
+
+
+class Result:
+    """How a program ended; `code` is None where its time was up."""
+
+    def __init__(self, code: int | None, output: str, seconds: float) -> None:
+        self.code, self.output, self.seconds = code, output, seconds
+
+    @property
+    def ok(self) -> bool:
+        """Whether it ended well."""
+        return self.code == 0
+
+    def why(self) -> str:
+        """Say why it did not: its last lines."""
+        if self.code is None:
+            return f"no end after {minutes(self.seconds)}; it was stopped"
+        tail = "\n".join(f"    {line}" for line in self.output.strip().splitlines()[-12:])
+        return f"exit code {self.code} after {minutes(self.seconds)}\n{tail}"
+
+
+def run(
+    argv: Sequence[str | Path],
+    *,
+    cwd: Path = ROOT,
+    env: Mapping[str, str] | None = None,
+    bound: float = 1200.0,
+    alive: Callable[[float, int], str] | None = None,
+) -> Result:
+    """Run a program in its own process group, with a bound; `alive(seconds, lines so far)` is said every 15 seconds."""
+    began = time.monotonic()
+    with tempfile.TemporaryFile() as log:
+        try:
+            process = subprocess.Popen(
+                [str(part) for part in argv],
+                cwd=cwd,
+                env={**os.environ, **(env or {})},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            return Result(127, str(error), 0.0)
+        try:
+            code = _wait(process, log, began, bound, alive)
+        finally:
+            kill_group(process)
+        log.seek(0)
+        return Result(code, log.read().decode(errors="replace"), time.monotonic() - began)
+
+
+def _wait(
+    process: subprocess.Popen[bytes], log: IO[bytes], began: float, bound: float, alive: Callable[[float, int], str] | None
+) -> int | None:
+    while True:
+        left = began + bound - time.monotonic()
+        if left <= 0:
+            return None
+        try:
+            return process.wait(min(HEARTBEAT, left))
+        except subprocess.TimeoutExpired:
+            if alive is not None:
+                lines = os.pread(log.fileno(), os.fstat(log.fileno()).st_size, 0).count(b"\n")
+                say(alive(time.monotonic() - began, lines))
+
+
+def ticking(what: str) -> Callable[[float, int], str]:
+    """Give the words that show that a step is alive."""
+    return lambda seconds, _: f"{what}: {minutes(seconds)}"
+
+
+# --- the per-user cache -----------------------------------------------------------------------------------------------
+
+
+def tools_cache() -> Path:
+    """Where the tools live: the same folder as in ashep/adapters/programs.py."""
+    configured = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(configured) if os.path.isabs(configured) else Path.home() / ".cache") / "ashep" / "tools"
+
+
+@contextlib.contextmanager
+def locked(name: str) -> Iterator[None]:
+    """Let one setup at a time do this step, over all clones."""
+    folder = tools_cache()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"{name}: another setup is busy with it; waiting until that ends")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def workshop(name: str) -> Iterator[Path]:
+    """Give a folder beside the final place, so that one rename puts the tool there; hold the lock of `name` for this."""
+    for stale in tools_cache().glob(f".{name}-*"):
+        shutil.rmtree(stale, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=tools_cache()))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def place(made: Path, target: Path) -> None:
+    """Put a finished folder at its final place."""
+    if target.exists():
+        shutil.rmtree(target)
+    made.rename(target)
+
+
+def version_of(program: Path | str, *arguments: str) -> tuple[int, ...] | None:
+    """Ask a program for its version, in a home of its own."""
+    with tempfile.TemporaryDirectory(prefix="ashep-setup-") as home:
+        private = {"HOME": home, "XDG_CACHE_HOME": home, "XDG_CONFIG_HOME": home, "XDG_DATA_HOME": home, "XDG_STATE_HOME": home}
+        result = run([program, *arguments], cwd=Path(home), env={**private, "BD_DISABLE_METRICS": "1"}, bound=30.0)
+    found = re.search(r"(\d+)\.(\d+)\.(\d+)", result.output) if result.ok else None
+    return tuple(int(part) for part in found.groups()) if found else None
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """Turn "1.3.0" into (1, 3, 0)."""
+    return tuple(int(part) for part in version.split("."))
+
+
+def need(program: str, step: str, remedy: str) -> str:
+    """Find a program that a step cannot do without."""
+    found = shutil.which(program)
+    if found is None:
+        raise Failed(step, f"{program} is not on PATH", remedy)
+    return found
+
+
+# --- python -----------------------------------------------------------------------------------------------------------
+
+
+def fingerprint() -> str:
+    """Give a hash of everything that .venv is made from."""
+    digest = hashlib.sha256(f"{sys.version} {ROOT}".encode())
+    for name in ("pyproject.toml", "requirements/uv.txt", "requirements/dev.txt", "requirements/setup.py"):
+        digest.update((ROOT / name).read_bytes())
+    return digest.hexdigest()
+
+
+def python() -> None:
+    """Make .venv from the pinned requirements."""
+
+    def ready() -> bool:
+        whole = all((VENV / "bin" / name).exists() for name in ("python", "ashep"))
+        return whole and STAMP.is_file() and STAMP.read_text() == fingerprint()
+
+    if ready():
+        return
+    with locked(f"venv-{hashlib.sha256(str(ROOT).encode()).hexdigest()[:12]}"):
+        if not ready():
+            _make_venv()
+            _install_packages()
+            STAMP.write_text(fingerprint())
+
+
+def _make_venv() -> None:
+    existing = version_of(VENV / "bin" / "python", "--version") if (VENV / "bin" / "python").exists() else None
+    if existing == sys.version_info[:3] and (VENV / "bin" / "pip").exists():
+        return
+    say(f"python: making .venv with Python {sys.version.split()[0]}")
+    STAMP.unlink(missing_ok=True)
+    result = run([sys.executable, "-m", "venv", "--clear", VENV], bound=300.0)
+    if not result.ok:
+        raise Failed("make .venv", result.why(), "install your system's venv package (Debian, Ubuntu: apt-get install python3-venv)")
+
+
+def _install_packages() -> None:
+    interpreter, uv, files = VENV / "bin" / "python", VENV / "bin" / "uv", "see the lines above; the index is the one that pip is configured with"
+    say("python: installing the pinned packages")
+    steps: list[tuple[str, list[str | Path]]] = [
+        ("install uv", [interpreter, "-m", "pip", "install", "--quiet", "--require-hashes", "-r", REQUIREMENTS / "uv.txt"]),
+        ("install packages", [uv, "pip", "sync", "--require-hashes", "--no-build-isolation", REQUIREMENTS / "dev.txt"]),
+        ("install ashep", [uv, "pip", "install", "--no-deps", "--no-build-isolation", "-e", ROOT]),
+    ]
+    environment = uv_environment()
+    for step, argv in steps:
+        result = run(argv, env=environment, alive=ticking(f"python: {step}"))
+        if not result.ok:
+            raise Failed(step, result.why(), files)
+
+
+def uv_environment() -> dict[str, str]:
+    """Tell uv at run time what pip is configured with (index, certificates, time limit); what uv has been told itself wins."""
+    listed = run([VENV / "bin" / "python", "-m", "pip", "config", "list"], bound=60.0).output
+    pip: dict[str, str] = {}
+    for section in ("global", "install", ":env:"):  # the later one wins, as in pip
+        for key, value in re.findall(rf"^{section}\.([\w.-]+)=(.*)$", listed, re.MULTILINE):
+            pip[key.lstrip(".")] = str(ast.literal_eval(value))
+    places = [place for place in pip.get("find-links", "").split() if "://" in place or Path(place).is_dir()]
+    wanted = {
+        "UV_DEFAULT_INDEX": pip.get("index-url", ""),
+        "UV_INDEX": " ".join(pip.get("extra-index-url", "").split()),
+        "UV_INDEX_STRATEGY": "unsafe-best-match" if pip.get("extra-index-url") else "",  # pip's way; the hashes are pinned
+        "UV_FIND_LINKS": ",".join(places),
+        "UV_INSECURE_HOST": " ".join(pip.get("trusted-host", "").split()),
+        "UV_HTTP_TIMEOUT": pip.get("timeout", pip.get("default-timeout", "")),
+        "SSL_CERT_FILE": pip.get("cert", ""),
+    }
+    asked = {key: value for key, value in wanted.items() if value and key not in os.environ}
+    return {**asked, "VIRTUAL_ENV": str(VENV), "UV_NO_PROGRESS": "1", "UV_CUSTOM_COMPILE_COMMAND": "make lock"}
+
+
+# --- opencode ---------------------------------------------------------------------------------------------------------
+
+
+def opencode() -> None:
+    """Have the pinned OpenCode: on PATH, in the cache, or from npm."""
+    target = tools_cache() / f"opencode-{OPENCODE_VERSION}"
+    program = Path("node_modules", ".bin", "opencode")
+    if (target / program).is_file():
+        return
+    on_path = shutil.which("opencode")
+    if on_path and version_of(on_path, "--version") == numbers(OPENCODE_VERSION):
+        return
+    with locked("opencode"), workshop("opencode") as folder:
+        if (target / program).is_file():
+            return
+        remedy = "install Node.js 20 or later with npm, or put opencode itself on PATH"
+        npm, node = need("npm", "install opencode", remedy), need("node", "install opencode", remedy)
+        node_version = version_of(node, "--version")
+        if node_version and node_version < (20,):
+            raise Failed("install opencode", f"Node.js is {'.'.join(map(str, node_version))}", remedy)
+        say(f"opencode: installing opencode-ai@{OPENCODE_VERSION} from npm into {target}")
+        for name in ("package.json", "package-lock.json", ".npmrc"):
+            shutil.copy(REQUIREMENTS / "opencode" / name, folder)
+        # Not `npm ci`: it refuses a lock that lacks other platforms' binaries. The install script is run by hand, because
+        # whether npm runs it depends on npm's version and settings.
+        _must("install opencode", [npm, "install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund"], folder)
+        _must("unpack opencode", [node, "postinstall.mjs"], folder / "node_modules" / "opencode-ai")
+        if version_of(folder / program, "--version") != numbers(OPENCODE_VERSION):
+            raise Failed("try opencode", "the installed program does not start", f"run {program} --version after npm install by hand")
+        place(folder, target)
+
+
+def _must(step: str, argv: Sequence[str], folder: Path) -> None:
+    result = run(argv, cwd=folder, alive=ticking(step))
+    if not result.ok:
+        raise Failed(step, result.why(), "see the lines above; the registry is the one that npm is configured with")
+
+
+# --- bd ---------------------------------------------------------------------------------------------------------------
+
+
+def bd() -> None:
+    """Have a `bd` that is new enough: on PATH, in the cache, from npm, or built."""
+    target = tools_cache() / f"bd-{BD_VERSION}"
+    if (target / "bd").is_file():
+        return
+    on_path = shutil.which("bd")
+    found = version_of(on_path, "version", "--json") if on_path else None
+    if found and found >= numbers(BD_VERSION):
+        return
+    with locked("bd"), workshop("bd") as folder:
+        if (target / "bd").is_file():
+            return
+        if on_path:
+            say(f"bd: {on_path} is {'.'.join(map(str, found)) if found else 'of no known version'}; {BD_VERSION} or later is needed")
+        made = folder / "made"
+        made.mkdir()
+        if not _bd_from_npm(folder / "npm", made / "bd"):
+            _bd_from_source(folder / "go", made / "bd")
+        place(made, target)
+        say(f"bd: {target / 'bd'} is ready")
+
+
+def _bd_from_npm(folder: Path, program: Path) -> bool:
+    npm = shutil.which("npm")
+    if npm is None:
+        return False
+    say(f"bd: trying npm's @beads/bd@{BD_VERSION}, for {NPM_BD_BOUND:.0f} seconds at most")
+    folder.mkdir()
+    (folder / "package.json").write_text('{"private": true}\n')
+    package, until = folder / "node_modules" / "@beads" / "bd", time.monotonic() + NPM_BD_BOUND
+    result = run([npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", f"@beads/bd@{BD_VERSION}"], cwd=folder, bound=NPM_BD_BOUND)
+    if result.ok:  # the install step downloads the program; asked for by name it runs whatever npm allows scripts to do
+        result = run([npm, "run", "postinstall"], cwd=package, bound=max(1.0, until - time.monotonic()))
+    binary = package / "bin" / "bd"
+    if result.ok and binary.is_file() and version_of(binary, "version", "--json") == numbers(BD_VERSION):
+        shutil.copy2(binary, program)
+        return True
+    last = [line for line in result.why().splitlines() if line.strip()]
+    say(f"bd: not available from npm here ({last[0]}); building it instead")
+    return False
+
+
+def _bd_from_source(folder: Path, program: Path) -> None:
+    step = "build bd"
+    go = need("go", step, f"install Go 1.26.5 or later, or put bd {BD_VERSION} or later on PATH")
+    if not (shutil.which("gcc") or shutil.which("cc")):
+        raise Failed(step, "there is no C compiler on PATH", "install gcc, or put bd on PATH")
+    say("bd: building it from its Go module, once for this user; about 7 minutes on 2 cores when nothing of it is cached")
+    folder.mkdir()
+    for name in ("go.mod", "go.sum"):
+        shutil.copy(REQUIREMENTS / "beads" / name, folder)
+    flags = ["-v", "-tags=gms_pure_go", "-ldflags", "-s -w", "-o", str(program)]
+    result = run(
+        [go, "build", *flags, "github.com/steveyegge/beads/cmd/bd"],
+        cwd=folder,
+        env={"CGO_ENABLED": "1"},
+        bound=3600.0,
+        alive=lambda seconds, lines: f"bd: building, {minutes(seconds)}, {lines} packages fetched or compiled",
+    )
+    if not result.ok:
+        raise Failed(step, result.why(), "Go 1.26.5 or later and gcc are needed, and 4 GB of disk; or put bd on PATH")
+    if version_of(program, "version", "--json") != numbers(BD_VERSION):
+        raise Failed(step, "the built program does not say that it is " + BD_VERSION, f"put bd {BD_VERSION} or later on PATH")
+
+
+# --- lock -------------------------------------------------------------------------------------------------------------
+
+
+def lock(*options: str) -> None:
+    """Write the pinned requirements anew from pyproject.toml, *.in and package.json."""
+    python()
+    environment = uv_environment()
+    compile_ = [str(VENV / "bin" / "uv"), "pip", "compile", "--quiet", "--universal", "--python-version", "3.11"]
+    compile_ += ["--generate-hashes", "--no-emit-index-url", *options]
+    for target, sources, constraints in (
+        ("uv", ["requirements/uv.in"], []),
+        ("base", ["pyproject.toml"], ["uv"]),
+        ("dev", ["pyproject.toml", "requirements/dev.in"], ["uv", "base"]),
+    ):
+        held = [part for name in constraints for part in ("-c", f"requirements/{name}.txt")]
+        result = run([*compile_, *sources, *held, "-o", f"requirements/{target}.txt"], env=environment)
+        if not result.ok:
+            raise Failed(f"lock {target}.txt", result.why(), "see the lines above")
+    npm = need("npm", "lock opencode", "install Node.js 20 or later")
+    _must("lock opencode", [npm, "install", "--package-lock-only", "--no-audit", "--no-fund"], REQUIREMENTS / "opencode")
+
+
+# --- main -------------------------------------------------------------------------------------------------------------
+
+
+def interrupted(number: int, _frame: object) -> NoReturn:
+    """End as Ctrl-C does, so that nothing is left behind."""
+    raise SystemExit(128 + number)
+
+
+def main(arguments: list[str]) -> int:
+    """Do the named step; the exit code says whether it worked."""
+    signal.signal(signal.SIGTERM, interrupted)
+    steps: dict[str, list[Callable[..., None]]] = {
+        "python": [python],
+        "opencode": [opencode],
+        "bd": [bd],
+        "all": [python, opencode, bd],
+        "lock": [lock],
+    }
+    if not arguments or arguments[0] not in steps:
+        print(__doc__, file=sys.stderr)
+        return 2
+    try:
+        if sys.version_info < (3, 11):
+            raise Failed("start", f"this is Python {sys.version.split()[0]}", "use 3.11 or later: make PYTHON=python3.12 …")
+        for step in steps[arguments[0]]:
+            step(*arguments[1:])
+    except Failed as failure:
+        print(f"setup failed at: {failure.step}\n  why: {failure.why}\n  what you can do: {failure.remedy}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"setup failed at: {arguments[0]}\n  why: {error}\n  what you can do: check space and rights of that path", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
