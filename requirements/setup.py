@@ -17,7 +17,6 @@ import ast
 import contextlib
 import fcntl
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -30,7 +29,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
 ROOT = Path(__file__).resolve().parent.parent
 REQUIREMENTS = ROOT / "requirements"
@@ -121,7 +120,11 @@ def run(
 
 
 def _wait(
-    process: subprocess.Popen[bytes], log: IO[bytes], began: float, bound: float, alive: Callable[[float, int], str] | None
+    process: subprocess.Popen[bytes],
+    log: IO[bytes],
+    began: float,
+    bound: float,
+    alive: Callable[[float, int], str] | None,
 ) -> int | None:
     while True:
         left = began + bound - time.monotonic()
@@ -150,7 +153,7 @@ def tools_cache() -> Path:
 
 
 @contextlib.contextmanager
-def locked(name: str) -> Iterator[None]:
+def locked(name: str) -> Generator[None]:
     """Let one setup at a time do this step, over all clones."""
     folder = tools_cache()
     folder.mkdir(parents=True, exist_ok=True)
@@ -164,8 +167,8 @@ def locked(name: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def workshop(name: str) -> Iterator[Path]:
-    """Give a folder beside the final place, so that one rename puts the tool there; hold the lock of `name` for this."""
+def workshop(name: str) -> Generator[Path]:
+    """Give a folder beside the final place, so that one rename puts the tool there; hold the lock of `name`."""
     for stale in tools_cache().glob(f".{name}-*"):
         shutil.rmtree(stale, ignore_errors=True)
     folder = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=tools_cache()))
@@ -185,7 +188,13 @@ def place(made: Path, target: Path) -> None:
 def version_of(program: Path | str, *arguments: str) -> tuple[int, ...] | None:
     """Ask a program for its version, in a home of its own."""
     with tempfile.TemporaryDirectory(prefix="ashep-setup-") as home:
-        private = {"HOME": home, "XDG_CACHE_HOME": home, "XDG_CONFIG_HOME": home, "XDG_DATA_HOME": home, "XDG_STATE_HOME": home}
+        private = {
+            "HOME": home,
+            "XDG_CACHE_HOME": home,
+            "XDG_CONFIG_HOME": home,
+            "XDG_DATA_HOME": home,
+            "XDG_STATE_HOME": home,
+        }
         result = run([program, *arguments], cwd=Path(home), env={**private, "BD_DISABLE_METRICS": "1"}, bound=30.0)
     found = re.search(r"(\d+)\.(\d+)\.(\d+)", result.output) if result.ok else None
     return tuple(int(part) for part in found.groups()) if found else None
@@ -239,15 +248,38 @@ def _make_venv() -> None:
     STAMP.unlink(missing_ok=True)
     result = run([sys.executable, "-m", "venv", "--clear", VENV], bound=300.0)
     if not result.ok:
-        raise Failed("make .venv", result.why(), "install your system's venv package (Debian, Ubuntu: apt-get install python3-venv)")
+        raise Failed(
+            "make .venv",
+            result.why(),
+            "install your system's venv package (Debian, Ubuntu: apt-get install python3-venv)",
+        )
 
 
 def _install_packages() -> None:
-    interpreter, uv, files = VENV / "bin" / "python", VENV / "bin" / "uv", "see the lines above; the index is the one that pip is configured with"
-    say("python: installing the pinned packages")
+    interpreter, uv, files = (
+        VENV / "bin" / "python",
+        VENV / "bin" / "uv",
+        "see the lines above; the index is the one that pip is configured with",
+    )
+    say("python: installing the pinned packages into .venv")
     steps: list[tuple[str, list[str | Path]]] = [
-        ("install uv", [interpreter, "-m", "pip", "install", "--quiet", "--require-hashes", "-r", REQUIREMENTS / "uv.txt"]),
-        ("install packages", [uv, "pip", "sync", "--require-hashes", "--no-build-isolation", REQUIREMENTS / "dev.txt"]),
+        (
+            "install uv",
+            [
+                interpreter,
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--require-hashes",
+                "-r",
+                REQUIREMENTS / "uv.txt",
+            ],
+        ),
+        (
+            "install packages",
+            [uv, "pip", "sync", "--require-hashes", "--no-build-isolation", REQUIREMENTS / "dev.txt"],
+        ),
         ("install ashep", [uv, "pip", "install", "--no-deps", "--no-build-isolation", "-e", ROOT]),
     ]
     environment = uv_environment()
@@ -258,7 +290,7 @@ def _install_packages() -> None:
 
 
 def uv_environment() -> dict[str, str]:
-    """Tell uv at run time what pip is configured with (index, certificates, time limit); what uv has been told itself wins."""
+    """Tell uv what pip is configured with (index, certificates, time limit); what uv has been told itself wins."""
     listed = run([VENV / "bin" / "python", "-m", "pip", "config", "list"], bound=60.0).output
     pip: dict[str, str] = {}
     for section in ("global", "install", ":env:"):  # the later one wins, as in pip
@@ -268,14 +300,21 @@ def uv_environment() -> dict[str, str]:
     wanted = {
         "UV_DEFAULT_INDEX": pip.get("index-url", ""),
         "UV_INDEX": " ".join(pip.get("extra-index-url", "").split()),
-        "UV_INDEX_STRATEGY": "unsafe-best-match" if pip.get("extra-index-url") else "",  # pip's way; the hashes are pinned
+        "UV_INDEX_STRATEGY": "unsafe-best-match"
+        if pip.get("extra-index-url")
+        else "",  # pip's way; the hashes are pinned
         "UV_FIND_LINKS": ",".join(places),
         "UV_INSECURE_HOST": " ".join(pip.get("trusted-host", "").split()),
         "UV_HTTP_TIMEOUT": pip.get("timeout", pip.get("default-timeout", "")),
         "SSL_CERT_FILE": pip.get("cert", ""),
     }
     asked = {key: value for key, value in wanted.items() if value and key not in os.environ}
-    return {**asked, "VIRTUAL_ENV": str(VENV), "UV_NO_PROGRESS": "1", "UV_CUSTOM_COMPILE_COMMAND": "make lock"}
+    return {
+        **asked,
+        "VIRTUAL_ENV": str(VENV),
+        "UV_NO_PROGRESS": "1",
+        "UV_CUSTOM_COMPILE_COMMAND": "make lock",
+    }
 
 
 # --- opencode ---------------------------------------------------------------------------------------------------------
@@ -301,12 +340,20 @@ def opencode() -> None:
         say(f"opencode: installing opencode-ai@{OPENCODE_VERSION} from npm into {target}")
         for name in ("package.json", "package-lock.json", ".npmrc"):
             shutil.copy(REQUIREMENTS / "opencode" / name, folder)
-        # Not `npm ci`: it refuses a lock that lacks other platforms' binaries. The install script is run by hand, because
-        # whether npm runs it depends on npm's version and settings.
-        _must("install opencode", [npm, "install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund"], folder)
+        # Not `npm ci`: it refuses a lock that lacks other platforms' binaries. The install script is run by hand,
+        # because whether npm runs it depends on npm's version and settings.
+        _must(
+            "install opencode",
+            [npm, "install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund"],
+            folder,
+        )
         _must("unpack opencode", [node, "postinstall.mjs"], folder / "node_modules" / "opencode-ai")
         if version_of(folder / program, "--version") != numbers(OPENCODE_VERSION):
-            raise Failed("try opencode", "the installed program does not start", f"run {program} --version after npm install by hand")
+            raise Failed(
+                "try opencode",
+                "the installed program does not start",
+                f"run {program} --version after npm install by hand",
+            )
         place(folder, target)
 
 
@@ -332,7 +379,7 @@ def bd() -> None:
         if (target / "bd").is_file():
             return
         if on_path:
-            say(f"bd: {on_path} is {'.'.join(map(str, found)) if found else 'of no known version'}; {BD_VERSION} or later is needed")
+            say(f"bd: {on_path} is version {'.'.join(map(str, found or ['unknown']))}; {BD_VERSION} or later is needed")
         made = folder / "made"
         made.mkdir()
         if not _bd_from_npm(folder / "npm", made / "bd"):
@@ -349,7 +396,11 @@ def _bd_from_npm(folder: Path, program: Path) -> bool:
     folder.mkdir()
     (folder / "package.json").write_text('{"private": true}\n')
     package, until = folder / "node_modules" / "@beads" / "bd", time.monotonic() + NPM_BD_BOUND
-    result = run([npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", f"@beads/bd@{BD_VERSION}"], cwd=folder, bound=NPM_BD_BOUND)
+    result = run(
+        [npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", f"@beads/bd@{BD_VERSION}"],
+        cwd=folder,
+        bound=NPM_BD_BOUND,
+    )
     if result.ok:  # the install step downloads the program; asked for by name it runs whatever npm allows scripts to do
         result = run([npm, "run", "postinstall"], cwd=package, bound=max(1.0, until - time.monotonic()))
     binary = package / "bin" / "bd"
@@ -366,7 +417,10 @@ def _bd_from_source(folder: Path, program: Path) -> None:
     go = need("go", step, f"install Go 1.26.5 or later, or put bd {BD_VERSION} or later on PATH")
     if not (shutil.which("gcc") or shutil.which("cc")):
         raise Failed(step, "there is no C compiler on PATH", "install gcc, or put bd on PATH")
-    say("bd: building it from its Go module, once for this user; about 7 minutes on 2 cores when nothing of it is cached")
+    say(
+        "bd: building it from its Go module, once for this user; "
+        "about 7 minutes on 2 cores when nothing of it is cached"
+    )
     folder.mkdir()
     for name in ("go.mod", "go.sum"):
         shutil.copy(REQUIREMENTS / "beads" / name, folder)
@@ -376,12 +430,18 @@ def _bd_from_source(folder: Path, program: Path) -> None:
         cwd=folder,
         env={"CGO_ENABLED": "1"},
         bound=3600.0,
-        alive=lambda seconds, lines: f"bd: building, {minutes(seconds)}, {lines} packages fetched or compiled",
+        alive=lambda seconds, lines: (
+            f"bd: building, {minutes(seconds)}, {lines} modules fetched and packages compiled so far"
+        ),
     )
     if not result.ok:
         raise Failed(step, result.why(), "Go 1.26.5 or later and gcc are needed, and 4 GB of disk; or put bd on PATH")
     if version_of(program, "version", "--json") != numbers(BD_VERSION):
-        raise Failed(step, "the built program does not say that it is " + BD_VERSION, f"put bd {BD_VERSION} or later on PATH")
+        raise Failed(
+            step,
+            "the built program does not say that it is " + BD_VERSION,
+            f"put bd {BD_VERSION} or later on PATH",
+        )
 
 
 # --- lock -------------------------------------------------------------------------------------------------------------
@@ -391,7 +451,15 @@ def lock(*options: str) -> None:
     """Write the pinned requirements anew from pyproject.toml, *.in and package.json."""
     python()
     environment = uv_environment()
-    compile_ = [str(VENV / "bin" / "uv"), "pip", "compile", "--quiet", "--universal", "--python-version", "3.11"]
+    compile_ = [
+        str(VENV / "bin" / "uv"),
+        "pip",
+        "compile",
+        "--quiet",
+        "--universal",
+        "--python-version",
+        "3.11",
+    ]
     compile_ += ["--generate-hashes", "--no-emit-index-url", *options]
     for target, sources, constraints in (
         ("uv", ["requirements/uv.in"], []),
@@ -403,7 +471,11 @@ def lock(*options: str) -> None:
         if not result.ok:
             raise Failed(f"lock {target}.txt", result.why(), "see the lines above")
     npm = need("npm", "lock opencode", "install Node.js 20 or later")
-    _must("lock opencode", [npm, "install", "--package-lock-only", "--no-audit", "--no-fund"], REQUIREMENTS / "opencode")
+    _must(
+        "lock opencode",
+        [npm, "install", "--package-lock-only", "--no-audit", "--no-fund"],
+        REQUIREMENTS / "opencode",
+    )
 
 
 # --- main -------------------------------------------------------------------------------------------------------------
@@ -429,14 +501,24 @@ def main(arguments: list[str]) -> int:
         return 2
     try:
         if sys.version_info < (3, 11):
-            raise Failed("start", f"this is Python {sys.version.split()[0]}", "use 3.11 or later: make PYTHON=python3.12 …")
+            raise Failed(
+                "start",
+                f"this is Python {sys.version.split()[0]}",
+                "use 3.11 or later: make PYTHON=python3.12 …",
+            )
         for step in steps[arguments[0]]:
             step(*arguments[1:])
     except Failed as failure:
-        print(f"setup failed at: {failure.step}\n  why: {failure.why}\n  what you can do: {failure.remedy}", file=sys.stderr)
+        print(
+            f"setup failed at: {failure.step}\n  why: {failure.why}\n  what you can do: {failure.remedy}",
+            file=sys.stderr,
+        )
         return 1
     except OSError as error:
-        print(f"setup failed at: {arguments[0]}\n  why: {error}\n  what you can do: check space and rights of that path", file=sys.stderr)
+        print(
+            f"setup failed at: {arguments[0]}\n  why: {error}\n  what you can do: check space and rights of that path",
+            file=sys.stderr,
+        )
         return 1
     except KeyboardInterrupt:
         return 130

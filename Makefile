@@ -1,0 +1,55 @@
+# Everything runs in the checkout's .venv; requirements/setup.py makes it, and gets bd and opencode, where they are missing.
+PYTHON ?= python3
+BIN := .venv/bin
+SETUP := $(PYTHON) requirements/setup.py
+
+.DEFAULT_GOAL := help
+.PHONY: help setup venv demo test quick check format lint types contracts docs bench lock clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## get everything that is needed: .venv, opencode, bd (the first time about 10 minutes, later nothing)
+	@$(SETUP) all
+
+venv: ## make .venv only, from the pinned requirements
+	@$(SETUP) python
+
+demo: setup ## watch Agent Shepherd walk issues through a policy, offline
+	@$(BIN)/ashep demo
+
+test: setup ## run all tests, the ones with the real bd and OpenCode included
+	@$(BIN)/python -m pytest
+
+quick: venv ## run the tests that need neither bd nor OpenCode
+	@$(BIN)/python -m pytest -m "not real"
+
+check: setup ## all that must hold before a commit: format, lint, types, contracts, tests, docs
+	@$(MAKE) --no-print-directory lint types contracts test docs
+
+format: venv ## put the code into its format
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix-only --quiet .
+
+lint: venv ## check format and lint rules
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+
+types: venv ## check types (basedpyright, strict)
+	@$(BIN)/basedpyright
+
+contracts: venv ## check who imports whom
+	@$(BIN)/lint-imports --no-logo
+
+docs: venv ## build the documentation into site/
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+bench: setup ## measure
+	@$(BIN)/python -m tests.bench
+
+lock: ## write the pinned requirements anew (UPGRADE=--upgrade: newest versions)
+	@$(SETUP) lock $(UPGRADE)
+
+clean: ## remove what can be made again (not the tools of this user's cache)
+	@rm -rf .venv site build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@find ashep tests requirements -name __pycache__ -type d -prune -exec rm -rf {} +

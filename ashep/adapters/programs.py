@@ -1,0 +1,179 @@
+"""Find and run other programs: the one place that starts processes.
+
+Every process gets a group of its own, a time limit and closed (or given) standard input, and nothing of its group
+outlives the call: a stopped `bd` would block every other `bd` (facts/beads.md 7). A descendant that makes a session of
+its own is out of reach.
+"""
+
+import os
+import shutil
+import signal
+from asyncio import StreamReader, create_subprocess_exec, subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+
+from ashep.errors import AshepError, ProgramMissing, ProgramTimedOut
+
+BD_VERSION = "1.3.0"
+OPENCODE_VERSION = "1.18.33"
+OUTPUT_LIMIT = 64 * 1024 * 1024
+"""The most that a program may print on one stream, in bytes."""
+
+_IN_CACHE = {
+    "bd": Path(f"bd-{BD_VERSION}", "bd"),
+    "opencode": Path(f"opencode-{OPENCODE_VERSION}", "node_modules", ".bin", "opencode"),
+}
+_CHUNK = 64 * 1024
+_DRAIN = 5.0  # seconds for what is still in the pipes of a program that has ended
+_WATCH = 0.1  # seconds between looks whether a program with open pipes has ended
+_REAP = 10.0  # seconds for a killed process to be gone; one that hangs in the kernel must not hang us
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A program that has ended by itself; a negative return code is the signal that ended it."""
+
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+
+
+def tools_cache() -> Path:
+    """Give the per-user folder that `make setup` puts bd and opencode into."""
+    configured = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(configured) if os.path.isabs(configured) else Path.home() / ".cache") / "ashep" / "tools"
+
+
+def candidates(name: str) -> list[Path]:
+    """List where a program is, best first: PATH (or the path itself, where the name is one), then the tools cache."""
+    on_path = shutil.which(name)
+    cached = tools_cache() / _IN_CACHE[name] if name in _IN_CACHE else None
+    found = [Path(on_path)] if on_path else []
+    return [*found, cached] if cached is not None and os.access(cached, os.X_OK) else found
+
+
+def find(name: str) -> Path | None:
+    """Find a program on PATH, then in the tools cache. Whether its version will do is the caller's question."""
+    return next(iter(candidates(name)), None)
+
+
+async def run(
+    argv: Sequence[str | Path],
+    *,
+    cwd: Path | None,
+    env: Mapping[str, str] | None,
+    timeout: float,
+    stdin: bytes | None = None,
+) -> Finished:
+    """Run a program to its end and give its exit code and output.
+
+    `env` is the whole environment (None: ours). Whatever ends the call, the program's process group is dead then.
+
+    Raises:
+        ProgramMissing: there is no such program, or it may not be started.
+        ProgramTimedOut: it had not ended after `timeout` seconds.
+        AshepError: it printed more than OUTPUT_LIMIT bytes, or could not be started for a reason of the system's.
+
+    """
+    name = str(argv[0])
+    process = await _start(argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE)
+    outputs = bytearray(), bytearray()
+    finished = False
+    try:
+        with anyio.move_on_after(timeout) as limit:
+            await _converse(process, stdin, outputs)
+            finished = True
+    finally:
+        await _end(process)
+    if not finished and limit.cancelled_caught:
+        raise ProgramTimedOut(f"{name} had not ended after {timeout:g} s; it was killed with its process group")
+    if max(map(len, outputs)) > OUTPUT_LIMIT:
+        raise AshepError(f"{name} printed more than {OUTPUT_LIMIT // 1024**2} MiB; it was killed")
+    assert process.returncode is not None  # _converse waited for it
+    return Finished(process.returncode, bytes(outputs[0]), bytes(outputs[1]))
+
+
+async def _start(
+    argv: Sequence[str | Path], *, cwd: Path | None, env: Mapping[str, str] | None, stdin: int
+) -> subprocess.Process:
+    process = None
+    try:
+        with anyio.CancelScope(shield=True):  # cancelled half-way it would leave a process that nobody knows
+            process = await create_subprocess_exec(
+                *map(str, argv),
+                cwd=cwd,
+                env=env,
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+    except (FileNotFoundError, PermissionError, NotADirectoryError) as error:
+        if cwd is not None and not await anyio.Path(cwd).is_dir():
+            raise AshepError(f"{cwd} is not a folder; {argv[0]} cannot be run in it") from error
+        raise ProgramMissing(f"{argv[0]} cannot be started: {error.strerror}") from error
+    except (OSError, ValueError) as error:  # too many files or arguments; a NUL in an argument
+        raise AshepError(f"{argv[0]} cannot be started: {error}") from error
+    assert process is not None  # the shield lets nothing but errors through
+    return process
+
+
+async def _converse(process: subprocess.Process, stdin: bytes | None, outputs: tuple[bytearray, bytearray]) -> None:
+    """Feed and read the program until it has ended and its pipes are empty."""
+    assert process.stdout is not None and process.stderr is not None
+    async with anyio.create_task_group() as others:
+        others.start_soon(_watch, process, others.cancel_scope)
+        if stdin is not None:
+            others.start_soon(_feed, process, stdin)
+        async with anyio.create_task_group() as readers:
+            readers.start_soon(_read, process, process.stdout, outputs[0])
+            readers.start_soon(_read, process, process.stderr, outputs[1])
+        await process.wait()
+        others.cancel_scope.cancel()
+
+
+async def _watch(process: subprocess.Process, scope: anyio.CancelScope) -> None:
+    """End the conversation with a program that has ended while somebody else holds its pipes open.
+
+    Only `returncode` tells: asyncio's own wait() waits for the pipes too.
+    """
+    while process.returncode is None:
+        await anyio.sleep(_WATCH)
+    _kill_group(process)
+    scope.deadline = anyio.current_time() + _DRAIN
+
+
+async def _read(process: subprocess.Process, stream: StreamReader, into: bytearray) -> None:
+    while chunk := await stream.read(_CHUNK):
+        into += chunk
+        if len(into) > OUTPUT_LIMIT:
+            _kill_group(process)
+            return
+
+
+async def _feed(process: subprocess.Process, data: bytes) -> None:
+    assert process.stdin is not None
+    with suppress(BrokenPipeError, ConnectionResetError):  # it need not read what it is given
+        process.stdin.write(data)
+        await process.stdin.drain()
+        process.stdin.close()
+        await process.stdin.wait_closed()
+
+
+async def _end(process: subprocess.Process) -> None:
+    """Kill what is left of the process group and reap the program, whoever is being cancelled."""
+    _kill_group(process)
+    with anyio.move_on_after(_REAP, shield=True):
+        await process.wait()
+    # asyncio has no public way to close the pipes that an escaped descendant keeps open
+    process._transport.close()  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue, reportUnknownMemberType]
+
+
+def _kill_group(process: subprocess.Process) -> None:
+    # PermissionError is how macOS says that only a zombie is left.
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)

@@ -1,0 +1,32 @@
+"""What all tests share: the anyio backend, and a guard against calls that block the event loop."""
+
+import inspect
+from collections.abc import Iterator
+
+import pytest
+from blockbuster import BlockBuster, blockbuster_ctx
+from hypothesis import settings
+
+# A deadline in milliseconds measures the machine's load, not the code.
+settings.register_profile("ashep", deadline=None)
+settings.load_profile("ashep")
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """Run async tests on asyncio, the only backend that ashep runs on."""
+    return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def no_blocking(request: pytest.FixtureRequest) -> Iterator[BlockBuster | None]:
+    """Fail an async test in which ashep blocks the event loop; `@pytest.mark.may_block` switches this off."""
+    function = getattr(request.node, "function", None)
+    if not inspect.iscoroutinefunction(function) or request.node.get_closest_marker("may_block"):
+        yield None
+        return
+    with blockbuster_ctx("ashep") as guard:
+        # asyncio starts processes synchronously: looking for the program and the fork are not worth a thread
+        for blocking in guard.functions.values():
+            blocking.can_block_in("asyncio/base_events.py", {"subprocess_exec"})
+        yield guard
