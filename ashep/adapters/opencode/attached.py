@@ -1,0 +1,56 @@
+"""An OpenCode server that somebody else runs: ashep only attaches to it, and never ends it."""
+
+import json
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from ashep.adapters.opencode.server import Address, folder_of, probe, was_refused
+from ashep.errors import RunnerUnavailable
+
+
+class AttachedServer:
+    """The server at a URL.
+
+    Its life has no name of its own, so that one is made: it holds until the address refuses a connection, which proves
+    that the life is over. The name is kept beside the managed server's things, because another name after a restart of
+    ashep would claim that the server had died.
+    """
+
+    managed = False
+
+    def __init__(self, *, url: str, password: str | None, state: Path, environ: Mapping[str, str]) -> None:
+        self._url = url.rstrip("/")
+        self._password = password
+        self._file = folder_of(state, environ) / "attached.json"
+        self._names: dict[str, str] = {}
+        with suppress(OSError, ValueError):
+            self._names = {str(url): str(name) for url, name in json.loads(self._file.read_text()).items()}
+
+    async def reach(self) -> Address:
+        """Probe the address: RunnerUnavailable or RunnerUnauthorized where it does not let us in."""
+        try:
+            await probe(self._url, self._password)
+        except RunnerUnavailable as error:
+            if was_refused(error):
+                self._rename()
+            raise
+        if self._url not in self._names:
+            self._rename()
+        return Address(url=self._url, password=self._password, instance=self._names[self._url])
+
+    def refused(self) -> None:
+        """Say that the address refused a connection: that life of the server is over."""
+        self._rename()
+
+    async def stop(self) -> bool:
+        """Do nothing: this server is not ours."""
+        return False
+
+    def _rename(self) -> None:
+        self._names[self._url] = f"attached:{self._url}:{secrets.token_hex(4)}"
+        self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        temporary = self._file.with_suffix(".new")
+        temporary.write_text(json.dumps(self._names))
+        temporary.rename(self._file)

@@ -1,0 +1,78 @@
+"""HTTP with an OpenCode server: one connection pool, and every failure as one of ashep's errors."""
+
+from typing import Any
+
+import httpx
+
+from ashep.adapters.opencode.server import USER, Address, verify, was_refused
+from ashep.errors import RunnerRefused, RunnerUnauthorized, RunnerUnavailable
+
+_CALL = 15.0  # seconds for any call
+
+
+class Client:
+    """Calls to one life of a server, about one directory."""
+
+    def __init__(self, address: Address, directory: str, timeout: float = _CALL) -> None:
+        self.address = address
+        auth = None if address.password is None else httpx.BasicAuth(USER, address.password)
+        self._http = httpx.AsyncClient(
+            base_url=address.url,
+            auth=auth,
+            params={"directory": directory},
+            timeout=timeout,
+            trust_env=False,
+            verify=verify(address.url),
+        )
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        json: object = None,
+        params: dict[str, Any] | None = None,
+        accept: frozenset[int] = frozenset(),
+    ) -> httpx.Response:
+        """Make a call. Statuses in `accept` are answers, beyond those below 400.
+
+        Raises:
+            Refused: nobody listens at the address.
+            RunnerUnavailable: no answer in time, a broken connection, or a 5xx.
+            RunnerUnauthorized: 401 or 403.
+            RunnerRefused: another 4xx.
+
+        """
+        try:
+            answer = await self._http.request(method, path, json=json, params=params)
+        except httpx.HTTPError as error:
+            if isinstance(error, httpx.ConnectError) and was_refused(error):
+                raise Refused(f"nothing listens at {self.address.url}") from error
+            raise RunnerUnavailable(f"{method} {path}: {type(error).__name__} {error}".rstrip()) from error
+        check(answer, accept)
+        return answer
+
+    def stream(self) -> httpx.AsyncClient:
+        """The underlying client, for the event stream."""
+        return self._http
+
+    async def aclose(self) -> None:
+        """Close its connections."""
+        await self._http.aclose()
+
+
+class Refused(RunnerUnavailable):
+    """Nobody listens at the server's address: that life of it is over."""
+
+
+def check(answer: httpx.Response, accept: frozenset[int] = frozenset()) -> None:
+    """Raise the error that a status stands for."""
+    status = answer.status_code
+    if status < 400 or status in accept:
+        return
+    what = f"{answer.request.method} {answer.request.url.path}: {status}"
+    if status in {401, 403}:
+        raise RunnerUnauthorized(f"the agent server refuses our password ({what})")
+    if status >= 500 or status in {408, 429}:
+        raise RunnerUnavailable(what)
+    raise RunnerRefused(f"{what} {answer.text[:300]}" if answer.is_stream_consumed else what)

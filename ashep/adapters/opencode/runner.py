@@ -1,0 +1,358 @@
+"""`OpencodeRunner`: the port `Runner` over OpenCode's HTTP interface (facts/opencode.md)."""
+
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import anyio
+import httpx
+
+from ashep.adapters.opencode import events, rules, shapes, turns
+from ashep.adapters.opencode.attached import AttachedServer
+from ashep.adapters.opencode.client import Client, Refused
+from ashep.adapters.opencode.server import Address, ManagedServer, probe, was_refused
+from ashep.core.model import Model, OpencodeSettings
+from ashep.errors import ConfigError, RunnerError, RunnerUnavailable
+from ashep.ports import Catalog, Prompt, SessionRequest, Sign, Turn
+
+_PAGE = 100
+_ABORT = 10.0  # seconds until an aborted session must have stopped
+_QUIET = 1.0  # seconds without a sign after an abort of a turn that had not begun (fact 26)
+_BACKOFF = (0.2, 5.0)
+_NOT_THERE = frozenset({400, 404})  # 400: not an id of theirs
+
+
+class Endpoint(Protocol):
+    """Where the server is, managed or attached."""
+
+    async def reach(self) -> Address:
+        """Make it answer and say where."""
+        ...
+
+    async def stop(self) -> bool:
+        """End it where it is ours."""
+        ...
+
+    def refused(self) -> None:
+        """Learn that its address refused a connection."""
+        ...
+
+
+class OpencodeRunner:
+    """Agents that run in sessions of an OpenCode server.
+
+    Nothing is asked of a server before `start()`. After a `RunnerUnavailable`, `start()` finds a managed server again
+    or starts another; calling it while all is well costs one probe.
+    """
+
+    def __init__(self, endpoint: Endpoint, *, directory: Path) -> None:
+        self._endpoint = endpoint
+        self._directory = str(directory.resolve())
+        self._client: Client | None = None
+        self._stale: list[Client] = []
+        self._starting = anyio.Lock()
+        self._ours: dict[str, bool] = {}
+        self._first_seen: dict[str, float] = {}
+
+    @classmethod
+    def from_settings(
+        cls, settings: OpencodeSettings, *, directory: Path, state: Path, environ: Mapping[str, str]
+    ) -> "OpencodeRunner":
+        """Make the runner that config.yaml describes; `state` is the folder `.agent-shepherd/state`."""
+        endpoint: Endpoint
+        if settings.url is not None:
+            password = environ.get(settings.password_env)
+            endpoint = AttachedServer(url=settings.url, password=password, state=state, environ=environ)
+        elif settings.managed:
+            endpoint = ManagedServer(command=settings.command, directory=directory, state=state, environ=environ)
+        else:
+            message = "a server that is not managed needs a url"
+            raise ConfigError(message, file="config.yaml", key="runners.opencode.url")
+        return cls(endpoint, directory=directory)
+
+    # --- life -----------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Make the server answer (see the port)."""
+        async with self._starting:
+            address = await self._endpoint.reach()
+            if self._client is None or self._client.address != address:
+                await self.aclose()
+                self._client = Client(address, self._directory)
+
+    async def aclose(self) -> None:
+        """Let go of connections (see the port)."""
+        old = [*self._stale, self._client]
+        self._stale, self._client = [], None
+        for client in old:
+            if client is not None:
+                await client.aclose()
+
+    async def stop_server(self) -> bool:
+        """End a managed server (see the port)."""
+        await self.aclose()
+        return await self._endpoint.stop()
+
+    # --- what there is --------------------------------------------------------------------------------------------
+
+    async def catalog(self) -> Catalog:
+        """Say what the server offers (see the port)."""
+        client = self._connected()
+        version = await probe(client.address.url, client.address.password)
+        agents = shapes.parse(shapes.AGENTS, await self._get("/agent"))
+        providers = shapes.parse(shapes.PROVIDERS, await self._get("/config/providers")).providers
+        configured = shapes.parse(shapes.CONFIG, await self._get("/config")).model
+        provider, _, model = (configured or "").partition("/")
+        return Catalog(
+            version=version,
+            instance=client.address.instance,
+            agents=tuple(agent.name for agent in agents if not agent.hidden),
+            models=tuple(Model(entry.id, name) for entry in providers for name in entry.models),
+            default=Model(provider, model) if model else None,
+        )
+
+    # --- sessions -------------------------------------------------------------------------------------------------
+
+    async def open_session(self, request: SessionRequest) -> str:
+        """Open a session for a run (see the port); with a title, else a model call names it (fact 15)."""
+        body = {
+            "title": request.title,
+            "metadata": {"ashep": request.key},
+            "permission": rules.ruleset(request.access),
+        }
+        answer = await self._call("POST", "/session", json=body)
+        session = shapes.parse(shapes.SESSION, answer.content)
+        self._ours[session.id] = True
+        return session.id
+
+    async def find_session(self, key: str) -> str | None:
+        """Find the session that carries a key (see the port; fact 12)."""
+        params = {"roots": "true", "limit": 100_000}
+        answer = await self._call("GET", "/session", params=params)
+        found = [entry for entry in shapes.parse(shapes.SESSIONS, answer.content) if entry.metadata.get("ashep") == key]
+        if not found:
+            return None
+        oldest = min(found, key=lambda entry: (entry.time.created or 0, entry.id))
+        self._ours[oldest.id] = True
+        return oldest.id
+
+    async def has_session(self, session: str) -> bool:
+        """Whether the server still has a session (see the port)."""
+        if not session.startswith("ses"):
+            return False  # the server answers 500 to what cannot be an id
+        return (await self._call("GET", f"/session/{session}", accept=_NOT_THERE)).status_code == 200
+
+    # --- turns ----------------------------------------------------------------------------------------------------
+
+    async def send(self, prompt: Prompt) -> None:
+        """Deliver a prompt (see the port); message and part ids together make it idempotent (fact 2)."""
+        body: dict[str, object] = {
+            "messageID": prompt.message_id,
+            "parts": [{"id": prompt.part_id, "type": "text", "text": prompt.text}],
+        }
+        if prompt.agent is not None:
+            body["agent"] = prompt.agent
+        if prompt.model is not None:
+            body["model"] = {"providerID": prompt.model.provider, "modelID": prompt.model.model}
+        self._ours.setdefault(prompt.session, True)
+        await self._call("POST", f"/session/{prompt.session}/prompt_async", json=body)
+
+    async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:
+        """Read what followed a prompt (see the port).
+
+        Messages are read before the status, so that a turn which ends in between may look as if it had died: that
+        verdict is only given when a second read confirms it.
+        """
+        turn = await self._read_turn(session, message_id, ours)
+        return await self._read_turn(session, message_id, ours) if turn.state == "incomplete" else turn
+
+    async def _read_turn(self, session: str, message_id: str, ours: frozenset[str]) -> Turn:
+        instance = self._connected().address.instance
+        messages = await self._messages(session, until=message_id)
+        status = (await self._statuses()).get(session, _IDLE)
+        return turns.read_turn(messages, message_id, ours, status, instance)
+
+    async def busy(self) -> frozenset[str]:
+        """Sessions that run a turn (see the port)."""
+        return frozenset(session for session, status in (await self._statuses()).items() if status.busy)
+
+    async def abort(self, session: str) -> None:
+        """Stop a session's turn and see it stopped (see the port).
+
+        A turn that has only just been asked for is not busy yet and cannot be aborted (fact 26): where the newest
+        message is an unanswered prompt, the session must stay quiet for a while before it counts as stopped.
+        """
+        path = f"/session/{session}/abort"
+        deadline = anyio.current_time() + _ABORT
+        quiet_since: float | None = None
+        while anyio.current_time() < deadline:
+            if quiet_since is None:
+                await self._call("POST", path, accept=_NOT_THERE)
+            running = session in await self.busy()
+            now = anyio.current_time()
+            if running:
+                quiet_since = None
+            elif await self._answered(session) or (quiet_since is not None and now - quiet_since >= _QUIET):
+                return
+            elif quiet_since is None:
+                quiet_since = now
+            await anyio.sleep(0.1)
+        raise RunnerUnavailable(f"session {session} still runs {_ABORT:g} s after an abort")
+
+    async def _answered(self, session: str) -> bool:
+        """Whether the newest message is an answer that has ended, so that nothing is about to begin."""
+        newest = await self._page(session, 1, None)
+        messages = newest[0] if newest else ()
+        return bool(messages) and messages[-1].info.role == "assistant" and messages[-1].is_ended
+
+    async def transcript(self, session: str, limit: int) -> str:
+        """The tail of a session's text (see the port)."""
+        entries: list[str] = []
+        length = 0
+        for message in reversed(await self._messages(session, until=None, enough=_PAGE)):
+            if message.text:
+                entries.append(f"{message.info.role}:\n{message.text}\n")
+                length += len(entries[-1]) + 1
+            if length >= limit:
+                break
+        return "\n".join(reversed(entries))[-limit:] if limit > 0 else ""
+
+    # --- questions ------------------------------------------------------------------------------------------------
+
+    async def reject_open_questions(self, older_than: float) -> int:
+        """Reject what waits for an answer in sessions of ours (see the port).
+
+        An entry of a session that is not busy is a left-over of an abort and waits for nobody (fact 19). OpenCode
+        does not say since when it waits: it counts from our first look.
+        """
+        rejected = 0
+        seen: set[str] = set()
+        busy: frozenset[str] | None = None
+        for kind, suffix, body in _QUESTIONS:
+            for request in shapes.parse(shapes.REQUESTS, await self._get(f"/{kind}")):
+                seen.add(request.id)
+                now = anyio.current_time()
+                since = self._first_seen.setdefault(request.id, now)
+                if now - since < older_than:
+                    continue
+                busy = await self.busy() if busy is None else busy
+                if request.sessionID in busy and await self._is_ours(request.sessionID):
+                    answer = await self._call("POST", f"/{kind}/{request.id}/{suffix}", json=body, accept=_NOT_THERE)
+                    rejected += answer.status_code < 300
+        self._first_seen = {name: at for name, at in self._first_seen.items() if name in seen}
+        return rejected
+
+    async def _is_ours(self, session: str) -> bool:
+        """Whether ashep opened the session, or it is a subagent's below one that it opened."""
+        if session not in self._ours:
+            answer = await self._call("GET", f"/session/{session}", accept=_NOT_THERE)
+            if answer.status_code != 200:
+                return False
+            found = shapes.parse(shapes.SESSION, answer.content)
+            own = "ashep" in found.metadata
+            self._ours[session] = own or (found.parentID is not None and await self._is_ours(found.parentID))
+        return self._ours[session]
+
+    # --- signs ----------------------------------------------------------------------------------------------------
+
+    async def signs(self) -> AsyncIterator[Sign]:
+        """Signs of life of sessions, for ever (see the port)."""
+        pause = _BACKOFF[0]
+        while True:
+            try:
+                async for session in events.listen(self._connected()):
+                    pause = _BACKOFF[0]
+                    yield Sign(session)
+            except httpx.ConnectError as error:
+                if was_refused(error):
+                    self._refused()
+            except (httpx.HTTPError, RunnerError, RuntimeError):
+                pass  # a closed client raises RuntimeError: the next one has another address
+            await anyio.sleep(pause)
+            pause = min(pause * 2, _BACKOFF[1])
+
+    # --- reading --------------------------------------------------------------------------------------------------
+
+    async def _statuses(self) -> dict[str, turns.Status]:
+        """What `GET /session/status` says of sessions that are not idle."""
+        found = shapes.parse(shapes.STATUSES, await self._get("/session/status"))
+        return {
+            session: turns.Status(True, entry.message or "retrying" if entry.type == "retry" else None)
+            for session, entry in found.items()
+            if entry.type != "idle"
+        }
+
+    async def _messages(self, session: str, *, until: str | None, enough: int | None = None) -> list[turns.Message]:
+        """Messages in order, from the newest back to `until`, or at least `enough` of them."""
+        found: list[turns.Message] = []
+        cursor: str | None = None
+        limit = _PAGE
+        while True:
+            page = await self._page(session, limit, cursor)
+            if page is None:
+                if limit == 1:  # only the very oldest message is left, and it cannot be read
+                    break
+                limit = max(1, limit // 4)
+                continue
+            messages, cursor = page
+            found.extend(messages)
+            if cursor is None or any(message.info.id == until for message in messages):
+                break
+            if enough is not None and len(found) >= enough:
+                break
+        return turns.order(found)
+
+    async def _page(
+        self, session: str, limit: int, cursor: str | None
+    ) -> tuple[tuple[turns.Message, ...], str | None] | None:
+        """One page and the cursor of the next, older one; None where the server cannot show it.
+
+        A page that reaches the session's beginning is refused while it holds a message that carried a `format` (fact
+        1); a smaller one that does not reach it is shown.
+        """
+        params: dict[str, Any] = {"limit": limit}
+        if cursor is not None:
+            params["before"] = cursor
+        answer = await self._call("GET", f"/session/{session}/message", params=params, accept=_NOT_THERE)
+        if answer.status_code == 404:
+            return (), None
+        if answer.status_code != 200:
+            return None
+        return shapes.parse(turns.MESSAGES, answer.content), answer.headers.get("x-next-cursor")
+
+    def _connected(self) -> Client:
+        if self._client is None:
+            raise RunnerUnavailable("the agent server was not started")
+        return self._client
+
+    async def _get(self, path: str) -> bytes:
+        return (await self._call("GET", path)).content
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        json: object = None,
+        params: dict[str, Any] | None = None,
+        accept: frozenset[int] = frozenset(),
+    ) -> httpx.Response:
+        try:
+            return await self._connected().call(method, path, json=json, params=params, accept=accept)
+        except Refused:
+            self._refused()
+            raise
+
+    def _refused(self) -> None:
+        """End the use of an address at which nobody listens: what answers there next is another life of the server."""
+        self._endpoint.refused()
+        if self._client is not None:
+            self._stale.append(self._client)
+            self._client = None
+
+
+_IDLE = turns.Status(busy=False)
+_QUESTIONS: tuple[tuple[str, str, object], ...] = (
+    ("permission", "reply", {"reply": "reject", "message": "ashep: nobody will answer this; go on without it"}),
+    ("question", "reject", None),
+)

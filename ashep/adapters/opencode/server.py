@@ -1,0 +1,393 @@
+"""The OpenCode server that ashep starts itself, and how it is found again.
+
+Two servers on one data folder break each other (facts/opencode.md 23), so that at most one may ever live, whatever is
+killed when. All of this happens under a lock file:
+
+1. A record with a random token, a port and a password is on disk (0600, fsynced) before a server is started.
+2. The token stands in the server's environment, which its children inherit. A process is ours if, and only if, its
+   environment holds the token: a pid that the system gave to somebody else is never touched, and a server that was
+   started just before ashep died is found although no pid was written.
+3. Whatever holds the token is ended and seen dead before another server starts: the tools of a dead server too.
+
+The server has a process group of its own and writes to a file, so that it outlives ashep.
+"""
+
+import fcntl
+import hashlib
+import os
+import secrets
+import signal
+import socket
+import subprocess
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import cast
+
+import anyio
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from ashep.adapters import programs
+from ashep.errors import ProgramMissing, RunnerUnauthorized, RunnerUnavailable
+
+USER = "opencode"
+"""The server's basic-auth user."""
+
+_PROBE = 1.0  # facts/opencode.md 18: the first connection to a starting server may never be answered
+_START = 40.0  # until a started server answers
+_REATTACH = 10.0  # until a running server answers; then it is ended
+_LOCK = 120.0  # for another starter to be done
+_TERM = 3.0  # between SIGTERM and SIGKILL
+_KILL = 10.0  # until a killed process is gone
+
+_children: dict[int, subprocess.Popen[bytes]] = {}
+"""Servers that this process started: to be reaped, else they stay in /proc as zombies."""
+
+
+class Address(BaseModel):
+    """Where a server answers, and which life of it that is."""
+
+    url: str
+    password: str | None
+    instance: str
+
+
+class Record(BaseModel):
+    """The content of `server.json`."""
+
+    token: str
+    port: int
+    password: str
+    pid: int | None = None
+    """None: it was about to be started."""
+    started: int | None = None
+    """The process's start time, in clock ticks since the machine started."""
+
+
+def folder_of(state: Path, environ: Mapping[str, str]) -> Path:
+    """Where the server of a state folder keeps its things: it survives the loss of `state/`."""
+    base = environ.get("XDG_STATE_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".local/state")
+    digest = hashlib.sha256(os.fsencode(os.path.realpath(state))).hexdigest()[:16]
+    return Path(base, "ashep", digest)
+
+
+async def probe(url: str, password: str | None, timeout: float = _PROBE) -> str:
+    """Ask a server's version over a fresh connection (fact 18); RunnerUnavailable or RunnerUnauthorized otherwise."""
+    auth = None if password is None else (USER, password)
+    try:
+        async with httpx.AsyncClient(auth=auth, timeout=timeout, trust_env=False, verify=verify(url)) as client:
+            answer = await client.get(f"{url}/global/health")
+        if answer.status_code in {401, 403}:
+            raise RunnerUnauthorized(f"the agent server at {url} refuses our password")
+        return _Health.model_validate_json(answer.raise_for_status().content).version
+    except (httpx.HTTPError, ValidationError) as error:
+        raise RunnerUnavailable(f"the agent server at {url} does not answer: {type(error).__name__}") from error
+
+
+class _Health(BaseModel):
+    healthy: bool
+    version: str
+
+
+def verify(url: str) -> bool:
+    """Whether to load certificates: only for https, because loading them costs time."""
+    return url.startswith("https:")
+
+
+def was_refused(error: BaseException | None) -> bool:
+    """Whether a connection failed because nobody listens at the address; other failures do not prove that."""
+    while error is not None:
+        if isinstance(error, ConnectionRefusedError):
+            return True
+        if isinstance(error, BaseExceptionGroup):
+            inner = cast("tuple[BaseException, ...]", error.exceptions)
+            return all(was_refused(one) for one in inner)
+        error = error.__cause__ or error.__context__
+    return False
+
+
+class ManagedServer:
+    """The server of one state folder."""
+
+    managed = True
+
+    def __init__(
+        self,
+        *,
+        command: Sequence[str],
+        directory: Path,
+        state: Path,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self._command = tuple(command)
+        self._directory = directory
+        self._environ = dict(os.environ if environ is None else environ)
+        self.folder = folder_of(state, self._environ)
+        """Holds `server.json`, `server.log`, the lock and the server's own data (0700)."""
+        self._record_file = self.folder / "server.json"
+        self._log_file = self.folder / "server.log"
+
+    async def reach(self) -> Address:
+        """Re-attach to the server that runs, or end what is left of it and start one.
+
+        Raises:
+            ProgramMissing: there is no such program.
+            RunnerUnavailable: it did not answer in time; its log's last lines are in the message.
+
+        """
+        async with self._locked():
+            record = self._read()
+            if record is not None:
+                address = await self._reattach(record)
+                if address is not None:
+                    return address
+                await _end(record.token)
+                self._record_file.unlink(missing_ok=True)
+            return await self._start()
+
+    async def stop(self) -> bool:
+        """End the server and everything that it started, and see it dead; False where none ran."""
+        if not self._record_file.exists():
+            return False
+        async with self._locked():
+            record = self._read()
+            ended = record is not None and await _end(record.token)
+            self._record_file.unlink(missing_ok=True)
+            return ended
+
+    def running(self) -> bool:
+        """Whether the recorded server's process lives."""
+        record = self._read()
+        return record is not None and _leader(record) is not None
+
+    def refused(self) -> None:
+        """Say that the address refused a connection: nothing to remember, a managed server is named by its process."""
+
+    # --- starting -------------------------------------------------------------------------------------------------
+
+    async def _reattach(self, record: Record) -> Address | None:
+        found = _leader(record)
+        if found is None:
+            return None
+        if (record.pid, record.started) != found:  # ashep died before it could write them
+            record = record.model_copy(update={"pid": found[0], "started": found[1]})
+            self._write(record)
+        address = _address(record)
+        return address if await _answers(address, _REATTACH) else None
+
+    async def _start(self) -> Address:
+        program = programs.find(self._command[0])
+        if program is None:
+            raise ProgramMissing(f"{self._command[0]} is neither on PATH nor in the tools cache")
+        record = Record(token=secrets.token_hex(16), port=_free_port(), password=secrets.token_urlsafe(24))
+        self._link_credentials()
+        self._write(record)
+        process = self._spawn(program, record)
+        record = record.model_copy(update={"pid": process.pid, "started": _stat(process.pid)[1]})
+        self._write(record)
+        address = _address(record)
+        if await _answers(address, _START, process):
+            return address
+        await _end(record.token)
+        self._record_file.unlink(missing_ok=True)
+        raise RunnerUnavailable(f"the OpenCode server did not start; {self._log_file} ends: {self._log_tail()}")
+
+    def _spawn(self, program: Path, record: Record) -> subprocess.Popen[bytes]:
+        arguments = [*self._command[1:], "serve", "--port", str(record.port), "--hostname", "127.0.0.1"]
+        descriptor = os.open(self._log_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            process = subprocess.Popen(
+                [program, *arguments],
+                cwd=self._directory,
+                env=self._environment(record),
+                stdin=subprocess.DEVNULL,
+                stdout=descriptor,
+                stderr=descriptor,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise ProgramMissing(f"{program} cannot be started: {error}") from error
+        finally:
+            os.close(descriptor)
+        _children[process.pid] = process
+        return process
+
+    def _environment(self, record: Record) -> dict[str, str]:
+        return self._environ | {
+            "ASHEP_SERVER_TOKEN": record.token,
+            "BEADS_ACTOR": "ashep-agent",
+            "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            "OPENCODE_SERVER_USERNAME": USER,
+            "OPENCODE_SERVER_PASSWORD": record.password,
+            "XDG_DATA_HOME": str(self.folder / "data"),
+            "XDG_STATE_HOME": str(self.folder / "state"),
+        }
+
+    def _link_credentials(self) -> None:
+        """Let the server use the providers that the user has logged in to."""
+        home = self._environ.get("HOME") or os.path.expanduser("~")
+        base = self._environ.get("XDG_DATA_HOME") or os.path.join(home, ".local/share")
+        source = Path(base, "opencode", "auth.json").absolute()
+        link = self.folder / "data" / "opencode" / "auth.json"
+        link.parent.mkdir(parents=True, exist_ok=True)
+        if link.is_symlink():
+            link.unlink()
+        if source.exists() and not link.exists():
+            link.symlink_to(source)
+
+    def _log_tail(self) -> str:
+        with suppress(OSError):
+            text = self._log_file.read_bytes()[-2000:].decode(errors="replace")
+            return " / ".join(text.strip().splitlines()[-5:]) or "(nothing)"
+        return "(nothing)"
+
+    # --- the record -----------------------------------------------------------------------------------------------
+
+    def _read(self) -> Record | None:
+        try:
+            return Record.model_validate_json(self._record_file.read_bytes())
+        except (FileNotFoundError, ValidationError):  # a torn record cannot be: it is renamed into place
+            return None
+
+    def _write(self, record: Record) -> None:
+        temporary = self.folder / "server.json.new"
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(file.fileno(), 0o600)
+            file.write(record.model_dump_json().encode())
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(self._record_file)
+        folder = os.open(self.folder, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    @asynccontextmanager
+    async def _locked(self) -> AsyncGenerator[None]:
+        """Hold the folder's lock; whoever waits for it in vain gets RunnerUnavailable."""
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.folder.chmod(0o700)
+        descriptor = os.open(self.folder / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            with anyio.move_on_after(_LOCK) as bound:
+                while not _try_lock(descriptor):
+                    await anyio.sleep(0.1)
+            if bound.cancelled_caught:
+                raise RunnerUnavailable(f"another process has held {self.folder}/server.lock for {_LOCK:g} s")
+            yield
+        finally:
+            os.close(descriptor)
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def _address(record: Record) -> Address:
+    instance = f"managed:{record.pid}:{record.started}:{record.token[:8]}"
+    return Address(url=f"http://127.0.0.1:{record.port}", password=record.password, instance=instance)
+
+
+async def _answers(address: Address, bound: float, process: subprocess.Popen[bytes] | None = None) -> bool:
+    """Probe until it answers, the bound is over or the process has ended."""
+    deadline = anyio.current_time() + bound
+    while anyio.current_time() < deadline:
+        with suppress(RunnerUnavailable, RunnerUnauthorized):
+            await probe(address.url, address.password)
+            return True
+        if process is not None and process.poll() is not None:
+            return False
+        await anyio.sleep(0.1)
+    return False
+
+
+# --- processes -----------------------------------------------------------------------------------------------------
+
+
+def _stat(pid: int) -> tuple[str, int]:
+    """A process's state and start time (`/proc/<pid>/stat`, fields 3 and 22); ("X", 0) where there is none."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return "X", 0
+    fields = text[text.rindex(")") + 2 :].split()
+    return fields[0], int(fields[19])
+
+
+def _holders(token: str) -> list[tuple[int, int]]:
+    """Every living process whose environment holds the token, oldest first, with its start time."""
+    wanted = f"\0ASHEP_SERVER_TOKEN={token}\0".encode()
+    found: list[tuple[int, int]] = []
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdecimal():
+            continue
+        pid = int(entry.name)
+        with suppress(OSError):
+            if wanted in b"\0" + Path(entry.path, "environ").read_bytes() + b"\0":
+                state, started = _stat(pid)
+                if state not in "ZX":
+                    found.append((pid, started))
+    return sorted(found, key=lambda holder: (holder[1], holder[0]))
+
+
+def _leader(record: Record) -> tuple[int, int] | None:
+    """The server's process and its start time: the recorded one, or, where none was written, the oldest holder."""
+    holders = _holders(record.token)
+    if record.pid is None or record.started is None:
+        return holders[0] if holders else None
+    return (record.pid, record.started) if (record.pid, record.started) in holders else None
+
+
+def _reap() -> None:
+    for pid, process in list(_children.items()):
+        if process.poll() is not None:
+            del _children[pid]
+
+
+async def _end(token: str) -> bool:
+    """End every process that holds the token, gently first, and return once none lives; whether there was one.
+
+    Raises RunnerUnavailable where one does not even end by SIGKILL: no other server may start then.
+    """
+    holders = _holders(token)
+    if not holders:
+        return False
+    _signal(holders, signal.SIGTERM)
+    if not await _gone(token, _TERM):
+        deadline = anyio.current_time() + _KILL
+        while holders := _holders(token):
+            if anyio.current_time() > deadline:
+                raise RunnerUnavailable(f"process {holders[0][0]} of the old OpenCode server does not end")
+            _signal(holders, signal.SIGKILL)
+            await _gone(token, 0.5)
+    return True
+
+
+def _signal(holders: list[tuple[int, int]], number: int) -> None:
+    for pid, started in holders:
+        if _stat(pid)[1] == started:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, number) if os.getpgid(pid) == pid else os.kill(pid, number)
+
+
+async def _gone(token: str, bound: float) -> bool:
+    deadline = anyio.current_time() + bound
+    while True:
+        _reap()
+        if not _holders(token):
+            return True
+        if anyio.current_time() > deadline:
+            return False
+        await anyio.sleep(0.05)

@@ -1,0 +1,71 @@
+"""The shapes of OpenCode's answers, as far as they are used."""
+
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from ashep.adapters.opencode.turns import Time
+from ashep.errors import RunnerUnavailable
+
+T = TypeVar("T")
+
+
+class _Json(BaseModel):
+    """An answer of which only these fields are read."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class _Session(_Json):
+    id: str
+    parentID: str | None = None
+    metadata: dict[str, Any] = {}
+    time: Time
+
+
+class _Status(_Json):
+    type: str
+    message: str = ""
+
+
+class _Agent(_Json):
+    name: str
+    hidden: bool = False
+
+
+class _Provider(_Json):
+    id: str
+    models: dict[str, Any] = {}
+
+
+class _Providers(_Json):
+    providers: tuple[_Provider, ...]
+
+
+class _Config(_Json):
+    model: str | None = None
+
+
+class _Request(_Json):
+    """A permission or a question that waits for an answer."""
+
+    id: str
+    sessionID: str
+
+
+SESSION = TypeAdapter(_Session)
+SESSIONS = TypeAdapter(tuple[_Session, ...])
+STATUSES = TypeAdapter(dict[str, _Status])
+AGENTS = TypeAdapter(tuple[_Agent, ...])
+PROVIDERS = TypeAdapter(_Providers)
+CONFIG = TypeAdapter(_Config)
+REQUESTS = TypeAdapter(tuple[_Request, ...])
+
+
+def parse(shape: TypeAdapter[T], content: bytes) -> T:
+    """Read an answer; RunnerUnavailable where it is not of that shape."""
+    try:
+        return shape.validate_json(content)
+    except ValidationError as error:
+        what = error.errors(include_url=False, include_input=False)[0]
+        raise RunnerUnavailable(f"the agent server gave an answer that is not understood: {what}") from error

@@ -1,0 +1,223 @@
+"""Read a session's messages: what followed our prompt. Pure; the rules are facts/opencode.md 1, 4, 11, 24 and 25."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter
+
+from ashep.ports import Turn, TurnState
+
+
+class _Read(BaseModel):
+    """A part of OpenCode's JSON: only what we use, and nothing is said about the rest."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Time(_Read):
+    """Milliseconds since 1970."""
+
+    created: float | None = None
+    completed: float | None = None
+    start: float | None = None
+    end: float | None = None
+
+    @property
+    def newest(self) -> float:
+        """The latest of them."""
+        return max(self.created or 0, self.completed or 0, self.start or 0, self.end or 0)
+
+
+class Cache(_Read):
+    """Tokens that came from or went to the provider's cache."""
+
+    read: float = 0
+    write: float = 0
+
+
+class Tokens(_Read):
+    """What one answer used."""
+
+    input: float = 0
+    output: float = 0
+    reasoning: float = 0
+    cache: Cache = Cache()
+
+
+class Failure(_Read):
+    """Why an answer failed: an error of the provider, an abort."""
+
+    name: str
+    data: dict[str, Any] = {}
+
+    def __str__(self) -> str:
+        """Give `Name: message`."""
+        message = self.data.get("message")
+        return f"{self.name}: {message}" if isinstance(message, str) and message else self.name
+
+
+class Info(_Read):
+    """A message without its parts."""
+
+    id: str
+    role: Literal["user", "assistant"]
+    time: Time
+    parentID: str | None = None
+    providerID: str | None = None
+    modelID: str | None = None
+    error: Failure | None = None
+    finish: str | None = None
+    summary: bool | dict[str, Any] | None = None
+    """True on the answer of a compaction; on a user message an object that is something else."""
+    tokens: Tokens = Tokens()
+    cost: float = 0
+
+
+class State(_Read):
+    """How a tool's call stands."""
+
+    time: Time = Time()
+
+
+class Part(_Read):
+    """A piece of a message."""
+
+    type: str
+    text: str = ""
+    synthetic: bool = False
+    ignored: bool = False
+    time: Time = Time()
+    state: State | None = None
+
+    @property
+    def newest(self) -> float:
+        """Its latest time."""
+        return max(self.time.newest, self.state.time.newest if self.state else 0)
+
+
+class Message(_Read):
+    """A message of a session."""
+
+    info: Info
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """What was written in it, without what OpenCode added."""
+        return "\n".join(part.text for part in self.parts if part.type == "text" and not part.synthetic)
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether this answer is the last of its turn (fact 24)."""
+        return self.info.error is not None or self.info.finish not in {None, "tool-calls", "unknown"}
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether it is a compaction's answer (fact 25)."""
+        return self.info.role == "assistant" and self.info.summary is True
+
+
+MESSAGES = TypeAdapter(tuple[Message, ...])
+"""Reads `GET /session/{id}/message`."""
+
+
+def order(messages: Iterable[Message]) -> list[Message]:
+    """Each message once, in the order in which they were made."""
+    unique = {message.info.id: message for message in messages}
+    return sorted(unique.values(), key=lambda message: (message.info.time.created or 0, message.info.id))
+
+
+def is_servers_own(message: Message, prompt_text: str) -> bool:
+    """Whether OpenCode wrote this user message itself: a compaction's parts, a synthetic text, our text once more.
+
+    A message without parts counts too: it is being written, and who wrote it shows in the next read (facts 11, 25).
+    """
+    if any(part.type == "compaction" for part in message.parts):
+        return True
+    if all(part.synthetic for part in message.parts if part.type == "text") and not any(
+        part.type in {"file", "agent", "subtask"} for part in message.parts
+    ):
+        return True
+    return bool(prompt_text) and message.text == prompt_text
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A session's entry in `GET /session/status`."""
+
+    busy: bool
+    retry: str | None = None
+
+
+def read_turn(
+    messages: Sequence[Message], message_id: str, ours: frozenset[str], status: Status, instance: str
+) -> Turn:
+    """What followed the prompt among `messages` (in order)."""
+    at = next((i for i, message in enumerate(messages) if message.info.id == message_id), None)
+    if at is None:
+        return Turn("missing", instance)
+    prompt = messages[at]
+    answers, people = _after(messages, at, ours)
+    if not prompt.parts and not answers:
+        return Turn("missing", instance)
+    last = next((answer for answer in reversed(answers) if not answer.is_summary), None)
+    state = _state(answers, last, status)
+    turn = [prompt, *answers]
+    return Turn(
+        state,
+        instance,
+        text=last.text if last else "",
+        error=str(last.info.error) if last and last.info.error else None,
+        provider=last.info.providerID if last else None,
+        model=last.info.modelID if last else None,
+        tokens=round(sum(_tokens(answer.info.tokens) for answer in answers)),
+        cost=sum(answer.info.cost for answer in answers),
+        started=_moment(prompt.info.time.created),
+        ended=_moment(last.info.time.completed or _newest([last])) if last and state == "finished" else None,
+        last_sign=_moment(_newest(turn)),
+        people=people,
+        retry=status.retry,
+    )
+
+
+def _after(messages: Sequence[Message], at: int, ours: frozenset[str]) -> tuple[list[Message], tuple[str, ...]]:
+    """The answers of the turn that begins at an index, and the user messages after it that a person wrote.
+
+    An answer to the prompt that stands before it belongs to it too; one that was already on its way when a person
+    wrote belongs to the turn as well, because its parent does.
+    """
+    prompt = messages[at]
+    turn = {prompt.info.id}
+    answers: list[Message] = [m for m in messages[:at] if m.info.parentID == prompt.info.id]
+    people: list[str] = []
+    for message in messages[at + 1 :]:
+        if message.info.role == "assistant":
+            if not people or message.info.parentID in turn:
+                answers.append(message)
+        elif message.info.id not in ours and not is_servers_own(message, prompt.text):
+            people.append(message.info.id)
+        elif not people:
+            turn.add(message.info.id)
+    return answers, tuple(people)
+
+
+def _state(answers: Sequence[Message], last: Message | None, status: Status) -> TurnState:
+    if status.busy:
+        return "running"
+    if last is not None and last.is_ended:
+        return "finished"
+    return "incomplete" if answers else "stored"
+
+
+def _tokens(tokens: Tokens) -> float:
+    return tokens.input + tokens.output + tokens.reasoning + tokens.cache.read + tokens.cache.write
+
+
+def _newest(messages: Iterable[Message]) -> float:
+    return max(max(message.info.time.newest, *(part.newest for part in message.parts), 0) for message in messages)
+
+
+def _moment(milliseconds: float | None) -> datetime | None:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None

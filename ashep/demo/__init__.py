@@ -1,0 +1,1 @@
+"""The demonstration: a scripted model server on loopback, so that everything can be tried without a provider."""

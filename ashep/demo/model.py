@@ -1,0 +1,358 @@
+"""A scripted model: an OpenAI-compatible server of streamed chat completions on loopback.
+
+OpenCode asks it as it would ask a provider (facts/opencode.md, "A local model, offline"); what it answers is decided by
+a *script*, a function from the conversation to a reply. It counts what it was asked, so that a test can prove that a
+model saw a prompt exactly once, and that nothing else was asked.
+
+In a program::
+
+    async with ModelServer(script) as model:
+        config = opencode_config(model.url)
+
+As a process, which prints `{"url": …}` as its first line: `python -m ashep.demo.model --port 0 --script outcome`.
+"""
+
+import argparse
+import json
+import re
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self, TextIO, cast
+
+import anyio
+import anyio.abc
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One request to the model."""
+
+    kind: Literal["turn", "step", "helper"]
+    """turn: the last message is a user's · step: it is a tool's result · helper: no tools are offered, as when OpenCode
+    makes a title or a summary (facts 15, 25)."""
+    session: str
+    """The header `x-session-id` (fact 22)."""
+    model: str
+    prompt: str
+    """The text of the last user message."""
+    results: tuple[str, ...]
+    """What tools answered since then."""
+    messages: tuple[Json, ...]
+    tools: tuple[str, ...]
+    repeated: bool = False
+    """OpenCode asks again by itself because the last answer was an error or broke off (fact 20)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of one of OpenCode's tools."""
+
+    tool: str
+    arguments: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the model answers."""
+
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    status: int = 200
+    """Another status is an error, with `text` as its message."""
+    retry_after: int | None = None
+    delay: float = 0.0
+    """Seconds before the first byte."""
+    hang: bool = False
+    """Never answer."""
+    drip: float = 0.0
+    """Seconds between pieces of the text; 0 sends it as one."""
+    drop: bool = False
+    """Break off in the middle of the stream."""
+    tokens: tuple[int, int] | None = None
+    """What it claims to have used, in and out; by default a guess from the lengths."""
+
+
+Script = Callable[[Ask], Reply]
+
+
+def outcome_text(verdict: str | None = None, result: str = "success", summary: str = "done") -> str:
+    """A final message that ends with a valid outcome."""
+    body: dict[str, object] = {"result": result, "summary": summary}
+    if verdict is not None:
+        body["verdict"] = verdict
+    return f"{summary}\n\n```json\n{json.dumps(body)}\n```\n"
+
+
+_GOOD = ("approve", "approved", "pass", "passed", "accept", "ok", "success")
+
+
+def verdict_asked(prompt: str) -> str | None:
+    """The verdict that a willing agent gives: the contract's first good one, else its first; None where it has none."""
+    line = next((line for line in prompt.splitlines() if re.search(r"\bverdict\b", line)), None)
+    if line is None:
+        return None
+    after = line[line.index("verdict") + len("verdict") :]
+    quoted = [word for group in re.findall(r'["`]([^"`]+)["`]', after) for word in re.findall(r"[A-Za-z][\w-]*", group)]
+    words = [word for word in quoted if word not in {"verdict", "success", "result", "null"}]
+    return next((word for word in words if word in _GOOD), words[0] if words else None)
+
+
+def outcome_script(ask: Ask) -> Reply:
+    """Answer every turn at once with a valid outcome."""
+    return Reply(outcome_text(verdict_asked(ask.prompt)))
+
+
+SCRIPTS: dict[str, Script] = {"outcome": outcome_script}
+"""The scripts that the command line knows."""
+
+MODELS: Mapping[str, int] = {"default": 200_000, "other": 200_000, "small": 14_000}
+"""Model ids and their context; `small` is full soon, which forces a compaction (fact 25)."""
+
+
+def opencode_config(base_url: str, models: Mapping[str, int] = MODELS) -> Json:
+    """The content of an `opencode.json` whose provider `scripted` is the server at this address."""
+    return {
+        "$schema": "https://opencode.ai/config.json",
+        "model": "scripted/default",
+        "small_model": "scripted/default",
+        "share": "disabled",
+        "autoupdate": False,
+        "enabled_providers": ["scripted"],
+        "provider": {
+            "scripted": {
+                "name": "Scripted",
+                "npm": "@ai-sdk/openai-compatible",
+                "options": {"baseURL": f"{base_url}/v1", "apiKey": "none"},
+                "models": {
+                    name: {
+                        "name": name,
+                        "tool_call": True,
+                        "limit": {"context": context, "output": 2_000},
+                        "cost": {"input": 1, "output": 2},
+                    }
+                    for name, context in models.items()
+                },
+            }
+        },
+    }
+
+
+def _text(content: object) -> str:
+    if isinstance(content, str):
+        return content
+    pieces = cast("list[Json]", content) if isinstance(content, list) else []
+    return "\n".join(str(piece.get("text", "")) for piece in pieces if piece.get("type") == "text")
+
+
+def read_ask(body: Json, session: str, *, repeated: bool = False) -> Ask:
+    """Understand a request of `POST /v1/chat/completions`."""
+    messages = cast("list[Json]", body.get("messages", []))
+    tools = tuple(str(tool["function"]["name"]) for tool in cast("list[Json]", body.get("tools") or []))
+    last_user = max((i for i, message in enumerate(messages) if message["role"] == "user"), default=-1)
+    results = tuple(_text(message.get("content")) for message in messages[last_user + 1 :] if message["role"] == "tool")
+    role = messages[-1]["role"] if messages else "user"
+    return Ask(
+        kind="helper" if not tools else "turn" if role == "user" else "step",
+        session=session,
+        model=str(body.get("model", "")),
+        prompt=_text(messages[last_user].get("content")) if last_user >= 0 else "",
+        results=results,
+        messages=tuple(messages),
+        tools=tools,
+        repeated=repeated,
+    )
+
+
+class _Uvicorn(uvicorn.Server):
+    """A uvicorn that leaves signals to its program."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+
+class ModelServer:
+    """The server: an async context manager that listens on loopback while it is open."""
+
+    def __init__(self, script: Script = outcome_script, *, port: int = 0, log: Path | None = None) -> None:
+        self.script = script
+        """May be replaced at any time."""
+        self.asks: list[Ask] = []
+        """Every request, in order."""
+        self._port = port
+        self._log_path = log
+        self._log: TextIO | None = None
+        self._failed: set[tuple[str, str]] = set()
+        self._closing = anyio.Event()
+        self._group: anyio.abc.TaskGroup | None = None
+        self._server: _Uvicorn | None = None
+        self._listener: socket.socket | None = None
+        self.url = ""
+        """`http://127.0.0.1:<port>`, once it is open."""
+
+    # --- what tests ask -------------------------------------------------------------------------------------------
+
+    def prompts_seen(self, run_id: str) -> int:
+        """How many turns began with a prompt that holds this text.
+
+        OpenCode's own repetitions after an error of the model do not count, nor do the steps after a tool's result.
+        """
+        return sum(1 for ask in self.asks if ask.kind == "turn" and not ask.repeated and run_id in ask.prompt)
+
+    def requests_seen(self, text: str) -> int:
+        """How many requests there were, of any kind, whose last user message holds this text."""
+        return sum(1 for ask in self.asks if text in ask.prompt)
+
+    # --- life -----------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        """Listen, and return once connections are accepted."""
+        self._listener = socket.create_server(("127.0.0.1", self._port))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        if self._log_path is not None:
+            self._log = self._log_path.open("a", encoding="utf-8")
+        app = Starlette(
+            routes=[
+                Route("/v1/chat/completions", self._chat, methods=["POST"]),
+                Route("/asks", self._asks),
+            ]
+        )
+        config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1, ws="none")
+        self._server = _Uvicorn(config)
+        self._group = anyio.create_task_group()
+        await self._group.__aenter__()
+        self._group.start_soon(self._server.serve, [self._listener])
+        with anyio.fail_after(10):
+            while not self._server.started:
+                await anyio.sleep(0.01)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Let hanging requests go, and stop listening."""
+        assert self._server is not None
+        assert self._group is not None
+        assert self._listener is not None
+        self._closing.set()
+        self._server.should_exit = True
+        await self._group.__aexit__(kind, error, trace)
+        self._listener.close()
+        if self._log is not None:
+            self._log.close()
+
+    # --- answering ------------------------------------------------------------------------------------------------
+
+    async def _asks(self, request: Request) -> Response:
+        """How many turns began with a prompt that holds `?text=`, for tests in another process."""
+        text = request.query_params.get("text", "")
+        return JSONResponse({"prompts": self.prompts_seen(text), "requests": self.requests_seen(text)})
+
+    def _note(self, ask: Ask, reply: Reply) -> None:
+        self.asks.append(ask)
+        key = (ask.session, ask.prompt)
+        if reply.status != 200 or reply.drop:
+            self._failed.add(key)
+        else:
+            self._failed.discard(key)
+        if self._log is not None:
+            line = {
+                "kind": ask.kind,
+                "repeated": ask.repeated,
+                "session": ask.session,
+                "model": ask.model,
+                "results": len(ask.results),
+                "prompt": ask.prompt[:20_000],
+                "status": reply.status,
+            }
+            self._log.write(json.dumps(line) + "\n")
+            self._log.flush()
+
+    async def _chat(self, request: Request) -> Response:
+        body = cast("Json", await request.json())
+        ask = read_ask(body, request.headers.get("x-session-id", ""))
+        if (ask.session, ask.prompt) in self._failed:
+            ask = read_ask(body, ask.session, repeated=True)
+        reply = Reply("A summary of the conversation.") if ask.kind == "helper" else self.script(ask)
+        self._note(ask, reply)
+        await self._pause(float("inf") if reply.hang else reply.delay)
+        if reply.status != 200:
+            headers = {} if reply.retry_after is None else {"retry-after": str(reply.retry_after)}
+            error = {"message": reply.text or f"scripted {reply.status}", "type": "scripted", "code": None}
+            return JSONResponse({"error": error}, status_code=reply.status, headers=headers)
+        return StreamingResponse(self._stream(ask, reply), media_type="text/event-stream")
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait so long, or until the server closes."""
+        if seconds > 0:
+            with anyio.move_on_after(seconds):
+                await self._closing.wait()
+
+    async def _stream(self, ask: Ask, reply: Reply) -> AsyncIterator[bytes]:
+        pieces = re.findall(r"\S*\s*", reply.text) if reply.drip else [reply.text]
+        for piece in pieces:
+            if piece:
+                yield _chunk(ask, {"role": "assistant", "content": piece})
+                await self._pause(reply.drip)
+        for index, call in enumerate(reply.calls):
+            function = {"name": call.tool, "arguments": json.dumps(dict(call.arguments))}
+            name = f"call_{len(self.asks)}_{index}"
+            yield _chunk(ask, {"tool_calls": [{"index": index, "id": name, "type": "function", "function": function}]})
+        if reply.drop:
+            raise ConnectionResetError("the script breaks off here")
+        tokens = reply.tokens or (sum(len(_text(m.get("content"))) for m in ask.messages) // 4, len(reply.text) // 4)
+        usage = {"prompt_tokens": tokens[0], "completion_tokens": tokens[1], "total_tokens": sum(tokens)}
+        yield _chunk(ask, {}, finish="tool_calls" if reply.calls else "stop", usage=usage)
+        yield b"data: [DONE]\n\n"
+
+
+def _chunk(ask: Ask, delta: Json, *, finish: str | None = None, usage: Json | None = None) -> bytes:
+    body: Json = {
+        "id": "chatcmpl-scripted",
+        "object": "chat.completion.chunk",
+        "created": 0,
+        "model": ask.model,
+        "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
+    }
+    if usage is not None:
+        body["usage"] = usage
+    return f"data: {json.dumps(body)}\n\n".encode()
+
+
+# --- as a program --------------------------------------------------------------------------------------------------
+
+
+async def _serve(script: Script, port: int, log: Path | None) -> None:
+    async with ModelServer(script, port=port, log=log) as model:
+        print(json.dumps({"url": model.url}), flush=True)
+        await anyio.sleep_forever()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until a signal comes."""
+    parser = argparse.ArgumentParser(prog="python -m ashep.demo.model", description="A scripted model on loopback.")
+    parser.add_argument("--port", type=int, default=0, help="0: any free port")
+    parser.add_argument("--log", type=Path, default=None, help="a JSONL file, one line a request")
+    parser.add_argument("--script", choices=sorted(SCRIPTS), default="outcome")
+    chosen = parser.parse_args(arguments)
+    try:
+        anyio.run(_serve, SCRIPTS[chosen.script], chosen.port, chosen.log)
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
