@@ -1,0 +1,399 @@
+"""`MemoryRunner`: an agent server in memory, whose agents follow a script and whose time is a Clock's.
+
+It keeps the contract of the port `Runner`, and can misbehave in each way that a real server was seen to
+(facts/opencode.md): it can die in mid-turn, lose an answer, take a prompt and do nothing, ask for a permission.
+"""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Literal, TypeVar
+
+import anyio
+
+from ashep.core.model import Model
+from ashep.errors import RunnerRefused, RunnerUnavailable
+from ashep.ports import Catalog, Clock, Prompt, SessionRequest, Sign, Turn
+
+T = TypeVar("T")
+
+ABORTED = "MessageAbortedError: Aborted"
+
+
+@dataclass(frozen=True, slots=True)
+class Prompted:
+    """What a scripted agent is told."""
+
+    key: str
+    """The session's key."""
+    session: str
+    text: str
+    agent: str | None
+    model: Model | None
+    turn: int
+    """How many turns this prompt has begun before: more than 0 after the server died."""
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """What a scripted agent does with a prompt."""
+
+    text: str = ""
+    """Its final message."""
+    error: str | None = None
+    """It ends with this error, as `Name: message`."""
+    delay: float = 0.0
+    """Seconds until it ends."""
+    fate: Literal["ends", "hangs", "stored", "missing", "dies"] = "ends"
+    """hangs: busy until aborted · stored: the message stands and nothing follows (fact 16, unknown model; 26 for a
+    while) · missing: taken without a trace (fact 16, unknown agent) · dies: after `delay` the turn is gone although the
+    server lives (issues 32010, 21524)."""
+    asks: Literal["permission", "question"] | None = None
+    """It first waits until this is rejected; a rejected question ends the turn (fact 7)."""
+    retry: str | None = None
+    """The provider lets it wait meanwhile, with this message (fact 5)."""
+    tokens: int = 100
+    cost: float = 0.001
+
+
+Script = Callable[[Prompted], Play]
+Fault = Callable[[str, Literal["before", "after"]], Exception | None]
+
+
+@dataclass(slots=True)
+class _Work:
+    """A turn of an agent."""
+
+    play: Play
+    instance: str
+    began: datetime
+    ends: datetime | None
+    asked: bool = False
+    dead: bool = False
+    error: str | None = None
+    rejected: datetime | None = None
+
+    def active(self, now: datetime) -> bool:
+        """Whether it keeps its session busy."""
+        return not self.dead and (self.asked or self.ends is None or now < self.ends)
+
+
+@dataclass(slots=True)
+class _Message:
+    id: str
+    who: Literal["ashep", "person"]
+    text: str
+    at: datetime
+    agent: str | None = None
+    model: Model | None = None
+    work: _Work | None = None
+
+
+@dataclass(slots=True)
+class _Session:
+    id: str
+    request: SessionRequest
+    messages: list[_Message] = field(default_factory=list["_Message"])
+
+
+class MemoryRunner:
+    """Agents in memory. It is the world of a test: a restarted ashep is given the same object again."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        script: Script,
+        *,
+        agents: tuple[str, ...] = ("build", "plan"),
+        models: tuple[Model, ...] = (Model("scripted", "default"), Model("scripted", "other")),
+    ) -> None:
+        self.script = script
+        """May be replaced at any time."""
+        self.fault: Fault | None = None
+        """Asked before and after each method does its work; an exception that it gives is raised: a lost answer."""
+        self.agents, self.models = agents, models
+        self.deliveries: Counter[str] = Counter()
+        """How often each message id was sent, repetitions included."""
+        self.began: Counter[str] = Counter()
+        """How many turns each prompt began, by message id."""
+        self.sessions: dict[str, _Session] = {}
+        self._clock = clock
+        self._life = 0
+        self._up = False
+        self._changed = anyio.Event()
+        self._signs: list[str | None] = []
+
+    # --- what tests do and ask ------------------------------------------------------------------------------------
+
+    def prompts_seen(self, text: str) -> int:
+        """How many turns began with a prompt that holds this text."""
+        return sum(
+            self.began[message.id]
+            for session in self.sessions.values()
+            for message in session.messages
+            if text in message.text
+        )
+
+    def person_writes(self, session: str, text: str, *, delay: float = 0.0) -> str:
+        """Let a person write in a session, and an agent answer that after `delay`; gives the message's id."""
+        found, now = self.sessions[session], self._clock.now()
+        message = _Message(f"msg_person{len(found.messages):04d}", "person", text, now)
+        message.work = _Work(Play(text="ok"), self.instance, now, now + timedelta(seconds=delay))
+        found.messages.append(message)
+        self._sign(session)
+        return message.id
+
+    def kill(self) -> None:
+        """End the server at once: its turns die, nothing answers until `start()`, then under another instance."""
+        now = self._clock.now()
+        for session in self.sessions.values():
+            for message in session.messages:
+                if message.work is not None and message.work.active(now):
+                    message.work.dead, message.work.asked = True, False
+        self._up = False
+        self._sign(None)
+
+    @property
+    def instance(self) -> str:
+        """The name of this life."""
+        return f"memory:{self._life}"
+
+    # --- the port -------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Make the server answer (see the port)."""
+        self._fail("start", "before")
+        if not self._up:
+            self._up = True
+            self._life += 1
+        self._fail("start", "after")
+
+    async def catalog(self) -> Catalog:
+        """Say what there is (see the port)."""
+        self._enter("catalog")
+        return self._leave("catalog", Catalog("memory", self.instance, self.agents, self.models, self.models[0]))
+
+    async def open_session(self, request: SessionRequest) -> str:
+        """Open a session (see the port)."""
+        self._enter("open_session")
+        session = _Session(f"ses_{len(self.sessions):06d}", request)
+        self.sessions[session.id] = session
+        return self._leave("open_session", session.id)
+
+    async def find_session(self, key: str) -> str | None:
+        """Find a session by its key (see the port)."""
+        self._enter("find_session")
+        found = next((session.id for session in self.sessions.values() if session.request.key == key), None)
+        return self._leave("find_session", found)
+
+    async def has_session(self, session: str) -> bool:
+        """Whether there is this session (see the port)."""
+        self._enter("has_session")
+        return self._leave("has_session", session in self.sessions)
+
+    async def send(self, prompt: Prompt) -> None:
+        """Deliver a prompt (see the port)."""
+        self._enter("send")
+        if prompt.session not in self.sessions:
+            raise RunnerRefused(f"no session {prompt.session}")
+        if not prompt.message_id.startswith("msg") or not prompt.part_id.startswith("prt"):
+            raise RunnerRefused(f"{prompt.message_id}, {prompt.part_id}: not ids of a message and a part")
+        self.deliveries[prompt.message_id] += 1
+        self._take(self.sessions[prompt.session], prompt)
+        self._leave("send", None)
+
+    async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:
+        """Read what followed a prompt (see the port)."""
+        self._enter("turn")
+        found = self.sessions.get(session)
+        return self._leave("turn", self._read(found, message_id, ours) if found else Turn("missing", self.instance))
+
+    async def busy(self) -> frozenset[str]:
+        """Sessions that run a turn (see the port)."""
+        self._enter("busy")
+        busy = frozenset(session.id for session in self.sessions.values() if self._active(session))
+        return self._leave("busy", busy)
+
+    async def abort(self, session: str) -> None:
+        """Stop a session's turn (see the port)."""
+        self._enter("abort")
+        found = self.sessions.get(session)
+        for work in self._active(found) if found else ():
+            work.ends, work.asked, work.error = max(self._clock.now(), work.began), False, ABORTED
+            self._sign(session)
+        self._leave("abort", None)
+
+    async def transcript(self, session: str, limit: int) -> str:
+        """The tail of a session's text (see the port)."""
+        self._enter("transcript")
+        entries: list[str] = []
+        now = self._clock.now()
+        for message in self.sessions[session].messages if session in self.sessions else ():
+            entries.append(f"user:\n{message.text}\n")
+            if message.work is not None and not message.work.active(now):
+                entries.append(f"assistant:\n{message.work.play.text}\n")
+        return self._leave("transcript", "\n".join(entries)[-limit:] if limit > 0 else "")
+
+    async def reject_open_questions(self, older_than: float) -> int:
+        """Reject what waits for an answer (see the port)."""
+        self._enter("reject_open_questions")
+        now, rejected = self._clock.now(), 0
+        for session in self.sessions.values():
+            for work in self._active(session):
+                if work.asked and (now - work.began).total_seconds() >= older_than:
+                    work.asked, rejected = False, rejected + 1
+                    late = 0.0 if work.play.asks == "question" else work.play.delay
+                    work.ends = now + timedelta(seconds=late)
+                    self._sign(session.id)
+        return self._leave("reject_open_questions", rejected)
+
+    async def signs(self) -> AsyncIterator[Sign]:
+        """Signs of life, for ever (see the port)."""
+        yield Sign(None)
+        since = self._clock.now()
+        while True:
+            await self._something(since)
+            now = self._clock.now()
+            signs, self._signs = self._signs, []
+            signs.extend(self._ended(since, now))
+            since = now
+            for session in dict.fromkeys(signs):
+                yield Sign(session)
+
+    async def aclose(self) -> None:
+        """Do nothing: there are no connections (see the port)."""
+
+    async def stop_server(self) -> bool:
+        """End the server (see the port)."""
+        was, _ = self._up, self.kill()
+        return was
+
+    # --- inside ---------------------------------------------------------------------------------------------------
+
+    def _take(self, session: _Session, prompt: Prompt) -> None:
+        """Store a prompt once and begin its turn, again where an earlier one died with its server (fact 11)."""
+        message = next((message for message in session.messages if message.id == prompt.message_id), None)
+        if message is None:
+            if self._known(prompt.message_id):
+                return  # fact 17: taken, and never seen again
+            play = self._ask(session, prompt)
+            if play.fate == "missing" or (prompt.agent is not None and prompt.agent not in self.agents):
+                return
+            now = self._clock.now()
+            message = _Message(prompt.message_id, "ashep", prompt.text, now, prompt.agent, prompt.model)
+            session.messages.append(message)
+        elif message.work is not None and not (message.work.dead and message.work.instance != self.instance):
+            return
+        else:
+            play = self._ask(session, prompt)
+        if play.fate != "stored" and (prompt.model is None or prompt.model in self.models):
+            self._begin(session, message, play)
+        self._sign(session.id)
+
+    def _known(self, message_id: str) -> bool:
+        return any(message.id == message_id for session in self.sessions.values() for message in session.messages)
+
+    def _ask(self, session: _Session, prompt: Prompt) -> Play:
+        began = self.began[prompt.message_id]
+        return self.script(
+            Prompted(session.request.key, session.id, prompt.text, prompt.agent, prompt.model, turn=began)
+        )
+
+    def _begin(self, session: _Session, message: _Message, play: Play) -> None:
+        now = self._clock.now()
+        free = max([now, *(work.ends for work in self._active(session) if work.ends is not None)])
+        ends = None if play.fate == "hangs" else free + timedelta(seconds=play.delay)
+        message.work = _Work(play, self.instance, now, ends, asked=play.asks is not None, error=play.error)
+        self.began[message.id] += 1
+
+    def _active(self, session: _Session) -> list[_Work]:
+        now = self._clock.now()
+        return [m.work for m in session.messages if m.work is not None and m.work.active(now)]
+
+    def _read(self, session: _Session, message_id: str, ours: frozenset[str]) -> Turn:
+        at = next((i for i, message in enumerate(session.messages) if message.id == message_id), None)
+        if at is None:
+            return Turn("missing", self.instance)
+        people = tuple(m.id for m in session.messages[at + 1 :] if m.who == "person" and m.id not in ours)
+        message = session.messages[at]
+        busy = self._active(session)
+        blank = Turn("stored", self.instance, started=message.at, last_sign=message.at, people=people)
+        work = self._last_work(session, at)
+        if work is None:
+            return replace(blank, state="running" if busy else "stored")
+        model = message.model or self.models[0]
+        blank = replace(blank, provider=model.provider, model=model.model, last_sign=max(message.at, work.began))
+        now = self._clock.now()
+        if busy:
+            retry = next((one.play.retry for one in busy if one.play.retry), None)
+            return replace(blank, state="running", retry=retry)
+        if work.dead or (work.play.fate == "dies" and work.error != ABORTED):
+            return replace(blank, state="incomplete")
+        assert work.ends is not None  # it is not active
+        return replace(
+            blank,
+            state="finished",
+            text=work.play.text if work.error is None else "",
+            error=work.error,
+            tokens=work.play.tokens,
+            cost=work.play.cost,
+            ended=work.ends,
+            last_sign=min(work.ends, now),
+        )
+
+    def _last_work(self, session: _Session, at: int) -> _Work | None:
+        """The newest turn from a prompt on, up to the first message of a person."""
+        last = session.messages[at].work
+        for message in session.messages[at + 1 :]:
+            if message.who == "person":
+                break
+            last = message.work or last
+        return last
+
+    def _ended(self, since: datetime, now: datetime) -> list[str]:
+        return [
+            session.id
+            for session in self.sessions.values()
+            for message in session.messages
+            if message.work is not None and message.work.ends is not None and since < message.work.ends <= now
+        ]
+
+    async def _something(self, since: datetime) -> None:
+        """Return once a sign is there, or when a turn ends."""
+        due = [
+            message.work.ends
+            for session in self.sessions.values()
+            for message in session.messages
+            if message.work is not None and message.work.ends is not None and message.work.ends > since
+        ]
+        if self._signs or (due and min(due) <= self._clock.now()):
+            return
+        self._changed = anyio.Event()
+        async with anyio.create_task_group() as group:
+            if due:
+                group.start_soon(self._until, min(due), group.cancel_scope)
+            await self._changed.wait()
+            group.cancel_scope.cancel()
+
+    async def _until(self, when: datetime, scope: anyio.CancelScope) -> None:
+        await self._clock.sleep_until(when)
+        scope.cancel()
+
+    def _sign(self, session: str | None) -> None:
+        self._signs.append(session)
+        self._changed.set()
+
+    def _fail(self, method: str, when: Literal["before", "after"]) -> None:
+        error = self.fault(method, when) if self.fault is not None else None
+        if error is not None:
+            raise error
+
+    def _enter(self, method: str) -> None:
+        if not self._up:
+            raise RunnerUnavailable("the memory server is not running")
+        self._fail(method, "before")
+
+    def _leave(self, method: str, answer: T) -> T:
+        self._fail(method, "after")
+        return answer
