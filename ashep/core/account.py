@@ -1,0 +1,89 @@
+"""The account of an issue: exactly one of six states, with a reason (promise 3). Pure; every picture is drawn from it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from ashep.core.flow import Flow
+from ashep.core.world import World
+
+State = Literal["running", "person", "time", "parked", "not_eligible", "closed"]
+
+TIMED = (
+    "slot", "work_tree", "settling", "cooldown", "looking", "runner_away", "runner_unauthorized", "tracker_away", "retry",
+    "tree_dirty", "no_agent",
+)  # fmt: skip
+"""Holds that end by themselves or once the machine is put right; the others are about the issue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Where an issue stands, for people."""
+
+    issue: str
+    title: str
+    state: State
+    reason: str
+    code: str
+    since: datetime | None
+    phase: str | None
+    policy: str | None
+    run: str | None
+    due: datetime | None = None
+
+
+def account(world: World, issue: str) -> Account:
+    """Say where an issue that the daemon knows stands; raises KeyError for one that it does not."""
+    flow = world.flows[issue]
+    state, code, reason = _state(flow)
+    run = flow.run.id if flow.run and state == "running" else None
+    phase = flow.phase if flow.active else None
+    return Account(
+        issue, flow.issue.title, state, reason, code, flow.since, phase, flow.policy, run, world.dues.get(issue)
+    )
+
+
+def _state(flow: Flow) -> tuple[State, str, str]:
+    match flow.stage:
+        case "closed":
+            return "closed", flow.code, flow.why
+        case "parked":
+            return "parked", flow.code, flow.why
+        case "person":
+            asked = flow.question.text if flow.question else flow.why
+            return "person", "question", f"waits for an answer: {asked[:200]}"
+        case "work" if flow.effect_after is not None:
+            return "time", "effect", f"an effect failed {flow.infra} times and is tried again"
+        case "work" if flow.run is not None and not flow.run.ended:
+            return "running", flow.run.state, f"{flow.run.id} by {flow.run.agent}: {flow.why}"
+        case "work":
+            return "time", flow.code or "wanted", flow.why
+        case "finishing" | "giving_back":
+            return "running", flow.stage, flow.why
+        case "idle" | "left" if flow.code in TIMED:
+            return "time", flow.code, flow.why
+        case _:
+            return "not_eligible", flow.code or "unseen", flow.why or "not looked into yet"
+
+
+def is_idle(world: World) -> bool:
+    """Nothing runs, nothing could start, and no timer is due soon: for `--until-idle`. People and parked issues are."""
+    return not any(_busy(flow) for flow in world.flows.values())
+
+
+def _busy(flow: Flow) -> bool:
+    if flow.run is not None and not flow.run.settled:
+        return True
+    if flow.stage in ("finishing", "giving_back"):
+        return True
+    if flow.stage in ("work", "person", "parked") and (
+        flow.comments or flow.creations or flow.take_off or _unwritten(flow)
+    ):
+        return True
+    if flow.stage == "work":
+        return flow.code not in ("no_agent", "paused", "tree_dirty")
+    return flow.stage in ("idle", "left") and flow.code in ("slot", "work_tree", "settling", "looking", "cooldown")
+
+
+def _unwritten(flow: Flow) -> bool:
+    return flow.target is not None and (flow.written is None or flow.written.seq != flow.target.seq)

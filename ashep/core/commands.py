@@ -1,0 +1,173 @@
+"""Commands: what is to be done in the world. A command's journal record is the intent; its `key` is stable.
+
+`tries` counts the earlier tries of the same key: a command with tries, or one found open after a crash, is probed
+before it is carried out (design section 6).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ashep.core.model import Model, NewIssue, Stamp
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimIssue:
+    """Take the issue: assignee, `in_progress`, the first phase's label and our stamp in one write."""
+
+    key: str
+    issue: str
+    stamp: Stamp
+    add_labels: tuple[str, ...]
+    remove_labels: tuple[str, ...]
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WriteIssue:
+    """One guarded write that gives the issue its posture: transition, question, parking, giving back, close."""
+
+    key: str
+    issue: str
+    kind: Literal["work", "ask", "park", "give_back", "close"]
+    if_status: str
+    if_assignee: str | None
+    stamp: Stamp
+    status: str
+    assignee: str | None
+    add_labels: tuple[str, ...]
+    remove_labels: tuple[str, ...]
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TakeOffLabels:
+    """Take refused answer labels off."""
+
+    key: str
+    issue: str
+    labels: tuple[str, ...]
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PostComment:
+    """Post a comment; the key is its marker."""
+
+    key: str
+    issue: str
+    name: str
+    text: str
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CreateIssue:
+    """Create an issue that an agent asked for, under an id that is already known."""
+
+    key: str
+    issue: str
+    id: str
+    new: NewIssue
+    stamp: Stamp
+    parked: bool
+    labels: tuple[str, ...]
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReadIssue:
+    """Read the issue anew: a guard tripped, or it vanished from the list."""
+
+    key: str
+    issue: str
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAnswer:
+    """Read who set the answer labels, and the comments."""
+
+    key: str
+    issue: str
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSession:
+    """Open a session for a run, or make sure that the one to be reused is still there."""
+
+    key: str
+    issue: str
+    run: str
+    session_key: str
+    """Stands in the session's metadata."""
+    access: Literal["read", "write"]
+    slug: str | None
+    model: Model | None
+    reuse: str | None
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PreparePrompt:
+    """Write the text of prompt n of the run: 1 the task, then what was wrong with the outcome, then an extraction."""
+
+    key: str
+    issue: str
+    run: str
+    n: int
+    kind: Literal["task", "recover", "extract"]
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SendPrompt:
+    """Deliver a prompt under these ids."""
+
+    key: str
+    issue: str
+    run: str
+    n: int
+    session: str
+    message_id: str
+    part_id: str
+    blob: str
+    slug: str | None
+    model: Model | None
+    again: bool
+    """The turn died: the same ids are sent again although the message stands."""
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StopTurn:
+    """Abort what the run's session is doing and see that it stopped."""
+
+    key: str
+    issue: str
+    run: str
+    session: str
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTree:
+    """Read the work tree before or after a write run."""
+
+    key: str
+    issue: str
+    run: str
+    moment: Literal["before", "after"]
+    since: str | None
+    """After: HEAD before the run."""
+    tries: int = 0
+
+
+Command = (
+    ClaimIssue | WriteIssue | TakeOffLabels | PostComment | CreateIssue | ReadIssue | ReadAnswer | OpenSession
+    | PreparePrompt | SendPrompt | StopTurn | ReadTree
+)  # fmt: skip
+"""Everything that can be asked for."""
+
+WRITES = (ClaimIssue, WriteIssue, TakeOffLabels, PostComment, CreateIssue)
+"""The commands that write to the issue in the tracker: at most one of them is open for an issue at any time."""

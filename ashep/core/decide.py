@@ -1,0 +1,152 @@
+"""The rules of one issue: what follows from a fact. A rule never starts a run; it makes a phase wanted."""
+
+from ashep.core.events import (
+    AnswerRead,
+    ClaimRefused,
+    EffectFailed,
+    Fact,
+    GuardRefused,
+    IssueClaimed,
+    IssueClosed,
+    IssueGone,
+    IssueLeft,
+    IssueParked,
+    IssueSeen,
+    IssueWritten,
+    RunEnded,
+    RunWithdrawn,
+    TimerDue,
+    TreeSeen,
+    TurnSeen,
+    WriteRefused,
+)
+from ashep.core.evolve_flow import stale
+from ashep.core.flow import Flow
+from ashep.core.people import answered, obey
+from ashep.core.routing import after_deadline, after_run, park
+from ashep.core.turns import turn_seen
+from ashep.core.world import World, flow_dues, split_timer
+
+INFRA_LIMIT = 10
+"""Infrastructure failures in a row after which an issue parks, never earlier than `INFRA_TIME` after the first."""
+
+INFRA_SECONDS = 120.0
+
+
+def decide(before: World, world: World, fact: Fact) -> list[Fact]:
+    """Say what follows from a fact for its issue; `world` has the fact folded in, `before` has not."""
+    match fact:
+        case TimerDue():
+            return _timer(before, world, fact)
+        case TreeSeen():
+            return _tree(world, fact)
+        case (
+            IssueSeen() | IssueGone() | IssueClaimed() | IssueWritten() | AnswerRead() | TurnSeen() | RunEnded()
+            | ClaimRefused() | WriteRefused() | EffectFailed() | GuardRefused()
+        ):  # fmt: skip
+            flow = world.flows.get(fact.issue)
+            return _issue(before, world, flow, fact) if flow else []
+        case _:
+            return []
+
+
+def _issue(
+    before: World,
+    world: World,
+    flow: Flow,
+    fact: IssueSeen | IssueGone | IssueClaimed | IssueWritten | AnswerRead | TurnSeen | RunEnded | ClaimRefused
+    | WriteRefused | EffectFailed | GuardRefused,
+) -> list[Fact]:  # fmt: skip
+    earlier = before.flows.get(fact.issue, flow)
+    match fact:
+        case IssueSeen():
+            return [] if stale(earlier, fact.as_of) and fact.key is None else obey(world, flow)
+        case IssueClaimed() | IssueWritten():
+            return obey(world, flow)
+        case IssueGone():
+            return _gone(earlier, flow, fact)
+        case AnswerRead():
+            return obey(world, flow) or answered(world, flow, fact)
+        case TurnSeen():
+            return turn_seen(world, earlier, flow, fact)
+        case RunEnded():
+            return after_run(world, flow, fact)
+        case ClaimRefused():
+            return [*_abort(flow, "the claim was lost"), IssueLeft(fact.issue, "claim_lost", fact.error[:300])]
+        case WriteRefused():
+            return _write_refused(flow, fact)
+        case EffectFailed():
+            return _effect_failed(world, flow, fact)
+        case GuardRefused():
+            return []
+
+
+def _timer(before: World, world: World, fact: TimerDue) -> list[Fact]:
+    name, issue = split_timer(fact.key)
+    earlier, flow = before.flows.get(issue), world.flows.get(issue)
+    if earlier is None or flow is None or (name, fact.due) not in flow_dues(earlier):
+        return []
+    if name == "question" and flow.question is not None:
+        return after_deadline(world, flow, flow.question)
+    return []
+
+
+def _tree(world: World, fact: TreeSeen) -> list[Fact]:
+    flow = world.flows.get(fact.issue) if fact.issue else None
+    if fact.moment != "before" or flow is None or flow.run is None or flow.run.id != fact.run or flow.run.ended:
+        return []
+    foreign = foreign_changes(world)
+    if not foreign or world.settings.worker.allow_dirty or _other_writers(world, flow):
+        return []
+    why = f"the work tree has changes that are not ashep's: {', '.join(foreign[:5])}"
+    return [RunWithdrawn(flow.issue.id, flow.run.id, "tree_dirty", why)]
+
+
+def foreign_changes(world: World) -> list[str]:
+    """Tracked paths that are changed or staged by other than our own runs."""
+    dirty = world.tree.dirty if world.tree else ()
+    return [path for path, content in dirty if world.left_over.get(path, ("", ""))[0] != content]
+
+
+def _other_writers(world: World, flow: Flow) -> bool:
+    runs = (world.flows[issue].run for issue in world.live if issue != flow.issue.id)
+    return any(run is not None and run.access == "write" for run in runs)
+
+
+def _gone(earlier: Flow, flow: Flow, fact: IssueGone) -> list[Fact]:
+    if flow.stage == "closed" or (fact.key is None and stale(earlier, fact.as_of)):
+        return []
+    if fact.key is not None:
+        why = "the tracker has no such issue any more"
+        return [*_abort(flow, why), IssueClosed(fact.issue, "somebody", why)]
+    if flow.active:
+        return []
+    return [IssueClosed(fact.issue, "somebody", "no longer listed among the issues that are not closed")]
+
+
+def _abort(flow: Flow, why: str) -> list[Fact]:
+    if flow.run is None or flow.run.ended:
+        return []
+    return [RunEnded(flow.issue.id, flow.run.id, "aborted", why, abort=True)]
+
+
+def _write_refused(flow: Flow, fact: WriteRefused) -> list[Fact]:
+    if flow.stage == "finishing":
+        return park(flow, "close_refused", f"the tracker refuses to close it: {fact.error[:300]}")
+    why = f"the tracker refuses our write: {fact.error[:300]}"
+    return [*_abort(flow, why), IssueLeft(fact.issue, "write_refused", why)]
+
+
+def _effect_failed(world: World, flow: Flow, fact: EffectFailed) -> list[Fact]:
+    run = flow.run
+    if not fact.infra:
+        if run is not None and not run.ended and fact.key.startswith(run.id + "/"):
+            return [RunEnded(fact.issue, run.id, "failed", f"the agent server refuses: {fact.error[:300]}", abort=True)]
+        return []
+    if flow.infra < INFRA_LIMIT or flow.infra_began is None or flow.stage == "parked" or not flow.active:
+        return []
+    if (world.now - flow.infra_began).total_seconds() < INFRA_SECONDS:
+        return []
+    why = f"{flow.infra} infrastructure failures in a row, the last: {fact.error[:300]}"
+    parked = [fact for fact in park(flow, "infrastructure", why) if isinstance(fact, IssueParked)]
+    return [*_abort(flow, why), *parked]

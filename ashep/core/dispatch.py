@@ -1,0 +1,271 @@
+"""The only rule that starts runs: wanted phases first, then ready issues, and a reason for all that does not start."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ashep.core.agents import Choice, choose, model_of
+from ashep.core.decide import foreign_changes
+from ashep.core.events import CycleBegan, Fact, IssueHeld, IssueTaken, RunPlanned
+from ashep.core.flow import Flow
+from ashep.core.model import Agent, Human, Issue, Phase, Policies, Policy, ReuseFrom
+from ashep.core.people import phase_labels
+from ashep.core.routing import ask, begin_cycle, park
+from ashep.core.world import World, wall_time
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What is left to give away while one dispatch goes on."""
+
+    slots: int
+    lock: str | None
+    readers: frozenset[str]
+    """Issues with an unsettled read run."""
+    writers: frozenset[str]
+    """Issues with an unsettled write run."""
+    takes: int | None
+    """How many more issues may be taken."""
+
+    def with_run(self, issue: str, *, writes: bool, lock: bool) -> "Room":
+        """The room after a run of this issue started."""
+        return replace(
+            self,
+            slots=self.slots - 1,
+            lock=issue if lock else self.lock,
+            readers=self.readers if writes else self.readers | {issue},
+            writers=self.writers | {issue} if writes else self.writers,
+        )
+
+
+Hold = tuple[str, str]
+"""A stable code and a sentence."""
+
+
+def dispatch(world: World) -> list[Fact]:
+    """Start what can be started now, and say for everything else why not."""
+    if world.policies is None or world.agents is None or world.daemon is None:
+        return []
+    room = _room(world)
+    facts: list[Fact] = []
+    for flow in sorted(_wanting(world), key=_rank):
+        started, room = _wanted(world, flow, room)
+        facts += started
+    for flow in sorted(_candidates(world), key=_rank):
+        started, room = _candidate(world, flow, room)
+        facts += started
+    return facts
+
+
+def _room(world: World) -> Room:
+    worker, daemon = world.settings.worker, world.daemon
+    runs = [(issue, world.flows[issue].run) for issue in world.live]
+    writers = frozenset(issue for issue, run in runs if run and run.access == "write")
+    takes = None if daemon is None or daemon.max_issues is None else max(daemon.max_issues - world.taken, 0)
+    return Room(
+        max(worker.max_concurrent_runs - len(runs), 0),
+        world.lock if worker.lock_work_tree else None,
+        frozenset(issue for issue, run in runs if run and run.access == "read"),
+        writers,
+        takes,
+    )
+
+
+def _wanting(world: World) -> Iterator[Flow]:
+    return (flow for flow in world.flows.values() if flow.stage == "work" and flow.wanted)
+
+
+def _candidates(world: World) -> Iterator[Flow]:
+    return (flow for flow in world.flows.values() if flow.stage in ("idle", "left"))
+
+
+def _rank(flow: Flow) -> tuple[int, str, str]:
+    return (flow.issue.priority, flow.issue.created_at.isoformat(), flow.issue.id)
+
+
+def _held(flow: Flow, hold: Hold) -> list[Fact]:
+    return [] if flow.code == hold[0] else [IssueHeld(flow.issue.id, *hold)]
+
+
+# --- phases that are wanted ---------------------------------------------------------------------------------------
+
+
+def _wanted(world: World, flow: Flow, room: Room) -> tuple[list[Fact], Room]:
+    policy = world.policy(flow)
+    phase = policy.phase(flow.phase) if policy and flow.phase else None
+    if policy is None or phase is None:
+        return park(flow, "unknown_phase", f"the policy {flow.policy} has no phase {flow.phase} any more"), room
+    if flow.not_before is not None:
+        return [], room
+    if world.settings.labels.paused in flow.issue.labels:
+        return _held(flow, ("paused", "a person has taken over: its label says paused")), room
+    if flow.cycle_runs >= policy.limits.max_runs:
+        return park(flow, "max_runs", f"{flow.cycle_runs} runs in this cycle, the limit of the policy"), room
+    if wall_time(flow, world.now) >= policy.limits.max_wall_time:
+        return park(flow, "max_wall_time", f"the cycle took longer than {policy.limits.max_wall_time}"), room
+    hold, choice = _start(world, flow, phase, room)
+    if hold is not None:
+        return _held(flow, hold), room
+    assert choice is not None and choice.agent is not None
+    if choice.agent.is_human:
+        question = f"{phase.name}: {', '.join(phase.needs)}. Is it done?"
+        return ask(world, flow, phase.name, question, choice.why, human=Human(ask=question)), room
+    planned = _plan(world, flow, phase, choice, choice.agent)
+    return [planned], room.with_run(flow.issue.id, writes=phase.writes, lock=planned.lock)
+
+
+def _start(world: World, flow: Flow, phase: Phase, room: Room) -> tuple[Hold | None, Choice | None]:
+    """Find what stands in the way of a run of this phase, or the agent for it."""
+    assert world.agents is not None
+    if flow.run is not None and not flow.run.settled:
+        return ("settling", "its last run is still being stopped or read"), None
+    choice = choose(world.agents, phase, world.runner, dict(flow.models))
+    if choice.agent is None:
+        against = "; ".join(f"{agent}: {why}" for agent, why in choice.others[:8])
+        return ("no_agent", f"no agent can take {phase.name} ({against})"), None
+    if choice.agent.is_human:
+        return None, choice
+    if world.runner is None or world.runner.state != "up":
+        state = world.runner.state if world.runner else "away"
+        why = {"unauthorized": "the agent server refuses our password"}.get(state, "the agent server does not answer")
+        return (f"runner_{state}", why), None
+    if world.tracker is None or world.tracker_error:
+        return ("tracker_away", f"the tracker does not answer: {world.tracker_error[:200]}"), None
+    return _in_the_way(world, flow, phase, room), choice
+
+
+def _in_the_way(world: World, flow: Flow, phase: Phase, room: Room) -> Hold | None:
+    issue = flow.issue.id
+    if room.slots <= 0:
+        return ("slot", f"all {world.settings.worker.max_concurrent_runs} slots are taken")
+    if world.settings.worker.lock_work_tree:
+        if room.lock not in (None, issue):
+            return ("work_tree", f"{room.lock} holds the work tree")
+        others = (room.writers | room.readers if phase.writes else room.writers) - {issue}
+        if others:
+            return ("work_tree", f"{min(others)} still works in the tree")
+    watched = phase.writes and not world.settings.worker.allow_dirty and not room.writers
+    if watched and (foreign := foreign_changes(world)):
+        return ("tree_dirty", f"the work tree has changes that are not ashep's: {', '.join(foreign[:5])}")
+    return None
+
+
+def _plan(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent) -> RunPlanned:
+    attempt = flow.attempt + 1
+    return RunPlanned(
+        issue=flow.issue.id,
+        run=f"{flow.issue.id}/{phase.name}.{flow.visit}.{attempt}",
+        phase=phase.name,
+        visit=flow.visit,
+        attempt=attempt,
+        agent=agent.id,
+        runner=agent.runner.type,
+        slug=agent.runner.agent_slug,
+        model=model_of(agent, None),
+        capabilities=phase.needs,
+        access="write" if phase.writes else "read",
+        timeout=phase.timeout * agent.performance.timeout_multiplier,
+        reuse=_session(flow, phase, agent),
+        lock=phase.writes and world.settings.worker.lock_work_tree,
+        why=choice.why,
+        others=choice.others,
+    )
+
+
+def _session(flow: Flow, phase: Phase, agent: Agent) -> str | None:
+    wish: Literal["new", "reuse"] | ReuseFrom = phase.session or agent.runner.session_strategy
+    if isinstance(wish, ReuseFrom):
+        return dict(flow.sessions).get(wish.reuse_from)
+    return dict(flow.sessions).get(phase.name) if wish == "reuse" else None
+
+
+# --- issues that may be taken -------------------------------------------------------------------------------------
+
+
+def _candidate(world: World, flow: Flow, room: Room) -> tuple[list[Fact], Room]:
+    hold, name, policy = eligible(world, flow)
+    if hold is not None or policy is None or name is None:
+        return _held(flow, hold or ("no_policy", "no policy claims it")), room
+    if not world.ready_fresh:
+        return _held(flow, ("looking", "the tracker changed since the last look")), room
+    if room.takes is not None and room.takes <= 0:
+        return _held(flow, ("max_issues", "this daemon took as many issues as it was asked to")), room
+    names = phase_labels(world, flow.issue)
+    phase = policy.phase(names[0]) if names else policy.phases[0]
+    assert phase is not None
+    fresh = replace(flow, policy=name, visit=flow.times(phase.name) + 1, attempt=0, phase=phase.name, cycle_visits=())
+    if phase.human is None:
+        hold, choice = _start(world, fresh, phase, room)
+        if hold is not None:
+            return _held(flow, hold), room
+        if choice is not None and choice.agent is not None and not choice.agent.is_human:
+            return _take(world, fresh, phase, choice, choice.agent, room)
+    taken: list[Fact] = [IssueTaken(flow.issue.id, name, f"ready, and the policy {name} claims it")]
+    return taken + begin_cycle(world, fresh, phase.name, "taken"), _taken(room)
+
+
+def _take(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, room: Room) -> tuple[list[Fact], Room]:
+    assert flow.policy is not None
+    planned = _plan(world, flow, phase, choice, agent)
+    entered = begin_cycle(world, flow, phase.name, f"taken under the policy {flow.policy}")
+    why = f"ready, priority {flow.issue.priority}, and the policy {flow.policy} claims it"
+    facts: list[Fact] = [IssueTaken(flow.issue.id, flow.policy, why), *entered]
+    if not any(isinstance(fact, CycleBegan) for fact in entered):
+        return facts, room
+    return [*facts, planned], _taken(room).with_run(flow.issue.id, writes=phase.writes, lock=planned.lock)
+
+
+def _taken(room: Room) -> Room:
+    return room if room.takes is None else replace(room, takes=room.takes - 1)
+
+
+def eligible(world: World, flow: Flow) -> tuple[Hold | None, str | None, Policy | None]:
+    """Say whether an issue may be taken at all, and under which policy; the hold says why not."""
+    issue, labels, daemon = flow.issue, world.settings.labels, world.daemon
+    assert world.policies is not None
+    if labels.excluded in issue.labels:
+        return ("excluded", f"the label {labels.excluded} is set"), None, None
+    if labels.parked in issue.labels:
+        return ("parked_label", f"the label {labels.parked} is set"), None, None
+    if labels.paused in issue.labels:
+        return ("paused", f"the label {labels.paused} is set"), None, None
+    if daemon is not None and daemon.only and issue.id not in daemon.only:
+        return ("not_asked", "this daemon was asked to work on other issues"), None, None
+    if issue.status != "open":
+        return ("status", f"its status is {issue.status}"), None, None
+    if issue.assignee not in (None, world.actor):
+        return ("assigned", f"it is assigned to {issue.assignee}"), None, None
+    hold, name, policy = policy_for(world.policies, issue, labels.policy_prefix)
+    if hold is not None or policy is None:
+        return hold, None, None
+    if issue.id not in world.ready:
+        blockers = ", ".join(issue.blocked_by)
+        why = f"it depends on {blockers}" if blockers else "the tracker does not list it as ready"
+        return ("dependencies" if blockers else "not_ready", why), None, None
+    if flow.not_before is not None:
+        return ("cooldown", "somebody set it to open a short time ago"), None, None
+    names = phase_labels(world, issue)
+    if len(names) > 1 or (names and policy.phase(names[0]) is None):
+        return ("unknown_phase", f"the phase label {', '.join(names)} is none of the policy {name}'s"), None, None
+    return None, name, policy
+
+
+def policy_for(policies: Policies, issue: Issue, prefix: str) -> tuple[Hold | None, str | None, Policy | None]:
+    """Find the policy: forced by label, the first that matches, or the default for types that some policy names."""
+    forced = [label.removeprefix(prefix) for label in issue.labels if label.startswith(prefix)]
+    if forced:
+        policy = policies.policies.get(forced[0])
+        if policy is None or len(forced) > 1:
+            return ("unknown_policy", f"there is no policy {', '.join(forced)}"), None, None
+        return None, forced[0], policy
+    for name, policy in policies.policies.items():
+        match = policy.match
+        if match is None or issue.type not in match.types or issue.priority not in match.priorities:
+            continue
+        if set(match.labels) <= set(issue.labels):
+            return None, name, policy
+    default = policies.default_policy
+    typed = any(policy.match and issue.type in policy.match.types for policy in policies.policies.values())
+    if default is not None and typed:
+        return None, default, policies.policies[default]
+    return ("no_policy", f"no policy claims a {issue.type} like this"), None, None

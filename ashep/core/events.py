@@ -1,0 +1,568 @@
+"""Facts: what happened, in the past tense, as the journal keeps it. A decision is a fact too, with its reason in `why`.
+
+Facts are plain frozen dataclasses; their JSON is made in `ashep.core.records`. A field that is added later needs a
+default, so that old journals fold for ever (tests/golden/).
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Literal
+
+from ashep.core.model import Comment, Issue, LabelEvent, Model, NewIssue, Tree
+from ashep.core.outcome import Outcome
+
+# --- the daemon and its rules ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class JournalBegun:
+    """The first record of a journal: its instance id, which every key and id derives from."""
+
+    instance: str
+    secret: str
+    """Makes the fences of foreign text in prompts unguessable; never leaves the state folder but in prompts."""
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonStarted:
+    """A daemon took over the journal."""
+
+    pid: int
+    version: str
+    only: tuple[str, ...] = ()
+    """The issues it was asked to work on; empty: all."""
+    max_issues: int | None = None
+    """How many issues it may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonStopped:
+    """A daemon ended in order."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """Policies, agents or settings came into force. `content` is their normal form, `text` the blob of the file."""
+
+    kind: Literal["policies", "agents", "settings"]
+    content: str
+    text: str
+    rules: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimerDue:
+    """A due time in the World has passed. Ignored where that wait no longer stands."""
+
+    key: str
+    due: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ClockJumped:
+    """Wall and monotonic time parted by this much (suspend, clock set): running deadlines move with it."""
+
+    gap: timedelta
+
+
+# --- what was seen ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TrackerSeen:
+    """The tracker answered. By difference."""
+
+    actor: str
+    prefix: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrackerLost:
+    """The tracker stopped answering; nothing is started until it was seen again."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerSeen:
+    """The agent server's state and what it lists. By difference."""
+
+    state: Literal["up", "away", "unauthorized"]
+    detail: str = ""
+    instance: str = ""
+    agents: tuple[str, ...] = ()
+    models: tuple[Model, ...] = ()
+    default: Model | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeHinted:
+    """Something may have changed in the tracker: the ready view is no longer good for a start."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadySeen:
+    """A complete read of what is ready, in the tracker's order. By difference."""
+
+    ids: tuple[str, ...]
+    as_of: int
+
+
+@dataclass(frozen=True, slots=True)
+class IssueSeen:
+    """An issue as the tracker showed it. By difference."""
+
+    issue: str
+    view: Issue
+    as_of: int
+    key: str | None = None
+    """The command that asked for this read; it is recorded although nothing may differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class IssueGone:
+    """A complete read did not list the issue among those that are not closed; with a key: there is none of this id."""
+
+    issue: str
+    as_of: int
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TreeSeen:
+    """The user's work tree. By difference at a look; always before and after a write run, with that run's id."""
+
+    tree: Tree
+    moment: Literal["look", "before", "after"] = "look"
+    issue: str | None = None
+    run: str | None = None
+    commits: tuple[str, ...] = ()
+    """After a run: the commits made since it began, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSeen:
+    """What a read of a run's session showed. By difference of its state."""
+
+    issue: str
+    run: str
+    n: int
+    message: str
+    """The prompt's message id."""
+    as_of: int
+    state: Literal["missing", "stored", "running", "incomplete", "finished"]
+    instance: str
+    block: str | None = None
+    """The last fenced json block of the final message."""
+    text: str | None = None
+    """The blob of the final message."""
+    error: str | None = None
+    provider: str | None = None
+    model: str | None = None
+    tokens: int = 0
+    cost: float = 0.0
+    people: tuple[str, ...] = ()
+
+
+# --- decisions ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class IssueHeld:
+    """The issue does not start, for a reason that changed. `code` is stable, `why` is for people."""
+
+    issue: str
+    code: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class IssueTaken:
+    """A ready issue was chosen to be worked on under a policy."""
+
+    issue: str
+    policy: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class CycleBegan:
+    """Limits and visits count afresh (design section 7)."""
+
+    issue: str
+    cycle: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseEntered:
+    """The issue is in this phase now: an agent phase wants a run."""
+
+    issue: str
+    phase: str
+    visit: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlanned:
+    """An agent was chosen for an attempt; this fact's sequence number is the run's trace id."""
+
+    issue: str
+    run: str
+    phase: str
+    visit: int
+    attempt: int
+    agent: str
+    runner: str
+    slug: str | None
+    model: Model | None
+    capabilities: tuple[str, ...]
+    access: Literal["read", "write"]
+    timeout: timedelta
+    reuse: str | None
+    """The session to continue in."""
+    lock: bool
+    """Whether the work tree's lock is held by the issue from now on."""
+    why: str
+    others: tuple[tuple[str, str], ...] = ()
+    """Every agent that was not chosen, with the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunWithdrawn:
+    """A planned run did not start, for a reason that is no fault of an agent's."""
+
+    issue: str
+    run: str
+    code: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeRejected:
+    """The final message held no valid outcome; `then` says what is tried next."""
+
+    issue: str
+    run: str
+    n: int
+    why: str
+    then: Literal["recover", "extract"]
+    extractor: str | None = None
+    slug: str | None = None
+    model: Model | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnDied:
+    """The turn ended without an end because its server did; the same ids are sent again."""
+
+    issue: str
+    run: str
+    n: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class PromptAbandoned:
+    """A prompt was never begun: 30 s without a sign, an abort, and a second read. A new id is used."""
+
+    issue: str
+    run: str
+    n: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeadlineReached:
+    """The run's time is up; it is aborted once a fresh read shows that it still runs."""
+
+    issue: str
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """The run is over."""
+
+    issue: str
+    run: str
+    state: Literal["succeeded", "failed", "timed_out", "stalled", "aborted", "lost"]
+    why: str
+    outcome: Outcome | None = None
+    error: str | None = None
+    abort: bool = False
+    """Its session may still be at work and is aborted."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryScheduled:
+    """Another attempt of the phase is due."""
+
+    issue: str
+    phase: str
+    failures: int
+    due: datetime
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class PersonAsked:
+    """A question to a person, of a human phase or of the agent phase that asked."""
+
+    issue: str
+    phase: str
+    question: str
+    due: datetime
+    human_phase: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class PersonAnswered:
+    """A person's label answered the question."""
+
+    issue: str
+    answer: Literal["approved", "changes_requested"]
+    actor: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRefused:
+    """An answer label counts for nothing: ashep, an agent or nobody known has set it. It is taken off."""
+
+    issue: str
+    labels: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class IssueParked:
+    """Shepherd gave up on the issue, with a reason; a person takes `ashep:parked` off to start afresh."""
+
+    issue: str
+    code: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class IssueGivenBack:
+    """The issue is put back to `open` without our name (guarded)."""
+
+    issue: str
+    code: str
+    why: str
+    not_before: datetime | None = None
+    """It is not taken again before this."""
+
+
+@dataclass(frozen=True, slots=True)
+class IssueLeft:
+    """The issue is a person's now; nothing is written to it."""
+
+    issue: str
+    code: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class IssueFinished:
+    """The policy leads to `close`; `why` is the evidence."""
+
+    issue: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class IssueClosed:
+    """The issue is closed in the tracker: by us with evidence, or by somebody else."""
+
+    issue: str
+    by: Literal["shepherd", "somebody"]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommentWanted:
+    """A comment is to be posted; `name` is unique within the issue."""
+
+    issue: str
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreationWanted:
+    """An issue is to be created under this id."""
+
+    issue: str
+    id: str
+    new: NewIssue
+    depth: int
+    parked: bool
+
+
+# --- answers of effects -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class EffectFailed:
+    """An effect did not happen, or cannot be told to have. `infra`: it is tried again and burns no attempt."""
+
+    issue: str
+    key: str
+    error: str
+    infra: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IssueClaimed:
+    """The claim stands, with the first phase's label and our stamp."""
+
+    issue: str
+    key: str
+    view: Issue
+    text: str | None = None
+    """The blob of the issue's words."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRefused:
+    """Somebody else has the issue, or it is not claimable any more."""
+
+    issue: str
+    key: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class IssueWritten:
+    """A transition, question, parking, giving back or close stands in the tracker."""
+
+    issue: str
+    key: str
+    seq: int
+    """The sequence number of the posture that was written."""
+    view: Issue
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GuardRefused:
+    """A person was faster; nothing was written. The issue is read again and obeyed."""
+
+    issue: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRefused:
+    """The tracker's rules forbid the write."""
+
+    issue: str
+    key: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommentPosted:
+    """The comment stands."""
+
+    issue: str
+    key: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class IssueCreated:
+    """The issue stands."""
+
+    issue: str
+    key: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class LabelsTakenOff:
+    """Refused answer labels are gone."""
+
+    issue: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRead:
+    """Who set the answer labels, and what people have said."""
+
+    issue: str
+    key: str
+    view: Issue
+    events: tuple[LabelEvent, ...]
+    comments: tuple[Comment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOpened:
+    """The run has its session."""
+
+    issue: str
+    run: str
+    key: str
+    session: str
+    reused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PromptPrepared:
+    """The prompt's text is kept as a blob, fsynced."""
+
+    issue: str
+    run: str
+    key: str
+    n: int
+    blob: str
+    comments: tuple[str, ...] = field(default=())
+    """Ids of comments that it shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptSent:
+    """The server has taken the prompt."""
+
+    issue: str
+    run: str
+    key: str
+    n: int
+    instance: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStopped:
+    """An abort was verified: the session is not busy."""
+
+    issue: str
+    run: str
+    key: str
+
+
+Fact = (
+    JournalBegun | DaemonStarted | DaemonStopped | Adopted | TimerDue | ClockJumped
+    | TrackerSeen | TrackerLost | RunnerSeen | ChangeHinted | ReadySeen | IssueSeen | IssueGone | TreeSeen | TurnSeen
+    | IssueHeld | IssueTaken | CycleBegan | PhaseEntered | RunPlanned | RunWithdrawn | OutcomeRejected | TurnDied
+    | PromptAbandoned | DeadlineReached | RunEnded | RetryScheduled | PersonAsked | PersonAnswered | AnswerRefused
+    | IssueParked | IssueGivenBack | IssueLeft | IssueFinished | IssueClosed | CommentWanted | CreationWanted
+    | EffectFailed | IssueClaimed | ClaimRefused | IssueWritten | GuardRefused | WriteRefused | CommentPosted
+    | IssueCreated | LabelsTakenOff | AnswerRead | SessionOpened | PromptPrepared | PromptSent | TurnStopped
+)  # fmt: skip
+"""Everything that can happen."""
+
+DECISIONS = (
+    IssueHeld, IssueTaken, CycleBegan, PhaseEntered, RunPlanned, RunWithdrawn, OutcomeRejected, TurnDied,
+    PromptAbandoned, DeadlineReached, RunEnded, RetryScheduled, PersonAsked, PersonAnswered, AnswerRefused, IssueParked,
+    IssueGivenBack, IssueLeft, IssueFinished, IssueClosed, CommentWanted, CreationWanted,
+)  # fmt: skip
+"""The facts that the core makes; a replay derives them again."""

@@ -1,0 +1,291 @@
+"""How a fact changes the one flow it is about: the inner part of `evolve`. No policy rules, no world."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from ashep.core.commands import WRITES, ClaimIssue, Command, WriteIssue
+from ashep.core.events import (
+    AnswerRead,
+    AnswerRefused,
+    ClaimRefused,
+    CommentPosted,
+    CommentWanted,
+    CreationWanted,
+    CycleBegan,
+    DeadlineReached,
+    EffectFailed,
+    GuardRefused,
+    IssueClaimed,
+    IssueClosed,
+    IssueCreated,
+    IssueFinished,
+    IssueGivenBack,
+    IssueGone,
+    IssueHeld,
+    IssueLeft,
+    IssueParked,
+    IssueSeen,
+    IssueTaken,
+    IssueWritten,
+    LabelsTakenOff,
+    OutcomeRejected,
+    PersonAnswered,
+    PersonAsked,
+    PhaseEntered,
+    PromptAbandoned,
+    PromptPrepared,
+    PromptSent,
+    RetryScheduled,
+    RunEnded,
+    RunPlanned,
+    RunWithdrawn,
+    SessionOpened,
+    TreeSeen,
+    TurnDied,
+    TurnSeen,
+    TurnStopped,
+    WriteRefused,
+)
+from ashep.core.evolve_run import RunFact, done, run_fact
+from ashep.core.flow import Flow, Posture, Question, Run, Stage
+
+Decision = (
+    IssueHeld | IssueTaken | CycleBegan | PhaseEntered | RetryScheduled | PersonAsked | PersonAnswered | AnswerRefused
+    | IssueParked | IssueGivenBack | IssueLeft | IssueFinished | IssueClosed | CommentWanted | CreationWanted
+)  # fmt: skip
+Answer = (
+    EffectFailed | IssueClaimed | ClaimRefused | IssueWritten | GuardRefused | WriteRefused | CommentPosted
+    | IssueCreated | LabelsTakenOff | AnswerRead | IssueGone
+)  # fmt: skip
+FlowFact = Decision | RunFact | Answer
+
+
+def asked(flow: Flow, command: Command) -> Flow:
+    """An intent stands in the journal."""
+    writing = flow.target if isinstance(command, (ClaimIssue, WriteIssue)) else flow.writing
+    return replace(flow, open=(*flow.open, command), writing=writing)
+
+
+def happened(flow: Flow, fact: FlowFact, seq: int, at: datetime) -> Flow:
+    """Fold a fact that is about this issue."""
+    match fact:
+        case (
+            RunPlanned() | RunWithdrawn() | OutcomeRejected() | TurnDied() | PromptAbandoned() | DeadlineReached()
+            | RunEnded() | TurnSeen() | SessionOpened() | PromptPrepared() | PromptSent() | TurnStopped()
+        ):  # fmt: skip
+            return run_fact(flow, fact, seq, at)
+        case (
+            EffectFailed() | IssueClaimed() | ClaimRefused() | IssueWritten() | GuardRefused() | WriteRefused()
+            | CommentPosted() | IssueCreated() | LabelsTakenOff() | AnswerRead() | IssueGone()
+        ):  # fmt: skip
+            return _answer(flow, fact, seq, at)
+        case _:
+            return _decision(flow, fact, seq, at)
+
+
+# --- decisions ----------------------------------------------------------------------------------------------------
+
+
+def _decision(flow: Flow, fact: Decision, seq: int, at: datetime) -> Flow:
+    match fact:
+        case IssueHeld():
+            return replace(flow, code=fact.code, why=fact.why, since=at)
+        case IssueTaken():
+            return _stage(replace(flow, policy=fact.policy, not_before=None), "work", at, "", fact.why)
+        case CycleBegan():
+            return replace(
+                flow, cycle=fact.cycle, cycle_began=at, thought=timedelta(), cycle_runs=0, cycle_visits=(), created=0,
+                failures=0, infra=0, infra_began=None,
+            )  # fmt: skip
+        case PhaseEntered():
+            return _entered(flow, fact, seq, at)
+        case RetryScheduled():
+            held = replace(flow, wanted=True, not_before=fact.due, failures=fact.failures)
+            return replace(held, code="retry", why=fact.why, since=at)
+        case PersonAsked():
+            return _asked_person(flow, fact, seq, at)
+        case PersonAnswered():
+            thinking = at - flow.question.asked if flow.question else timedelta()
+            return replace(flow, thought=flow.thought + thinking, question=None)
+        case AnswerRefused():
+            return replace(flow, take_off=fact.labels)
+        case CommentWanted():
+            return replace(flow, comments=(*flow.comments, (fact.name, fact.text)))
+        case CreationWanted():
+            return replace(flow, creations=(*flow.creations, fact), created=flow.created + 1)
+        case _:
+            return _outcome_of_flow(flow, fact, seq, at)
+
+
+def _outcome_of_flow(
+    flow: Flow, fact: IssueParked | IssueGivenBack | IssueLeft | IssueFinished | IssueClosed, seq: int, at: datetime
+) -> Flow:
+    quiet = replace(flow, wanted=False, question=None, not_before=None)
+    match fact:
+        case IssueParked():
+            quiet = replace(quiet, target=Posture(seq, "park", flow.phase))
+            return _stage(quiet, "parked", at, fact.code, fact.why)
+        case IssueGivenBack():
+            quiet = replace(quiet, target=Posture(seq, "give_back", None), not_before=fact.not_before)
+            return _stage(quiet, "giving_back", at, fact.code, fact.why)
+        case IssueLeft():
+            quiet = replace(quiet, target=None, written=None, comments=(), creations=(), take_off=())
+            return _stage(quiet, "left", at, fact.code, fact.why)
+        case IssueFinished():
+            return _stage(replace(quiet, target=Posture(seq, "close", None)), "finishing", at, "", fact.why)
+        case IssueClosed():
+            quiet = replace(quiet, target=None, written=None, look_again=False, take_off=())
+            return _stage(quiet, "closed", at, fact.by, fact.why)
+        case _:
+            assert_never(fact)
+
+
+def _stage(flow: Flow, stage: Stage, at: datetime, code: str, why: str) -> Flow:
+    return replace(flow, stage=stage, since=at, code=code, why=why)
+
+
+def _entered(flow: Flow, fact: PhaseEntered, seq: int, at: datetime) -> Flow:
+    flow = _visit(flow, fact.phase, fact.visit)
+    flow = replace(
+        flow,
+        attempt=0,
+        failures=0,
+        wanted=True,
+        question=None,
+        not_before=None,
+        target=Posture(seq, "work", fact.phase),
+    )
+    return _stage(flow, "work", at, "", fact.why)
+
+
+def _visit(flow: Flow, phase: str, visit: int) -> Flow:
+    visits = dict(flow.visits) | {phase: visit}
+    cycle = dict(flow.cycle_visits)
+    cycle[phase] = cycle.get(phase, 0) + 1
+    return replace(flow, phase=phase, visit=visit, visits=tuple(visits.items()), cycle_visits=tuple(cycle.items()))
+
+
+def _asked_person(flow: Flow, fact: PersonAsked, seq: int, at: datetime) -> Flow:
+    if fact.human_phase:
+        flow = _visit(flow, fact.phase, flow.times(fact.phase) + 1)
+    question = Question(fact.phase, fact.question, fact.human_phase, at, fact.due)
+    posture = Posture(seq, "ask", fact.phase)
+    flow = replace(flow, wanted=False, not_before=None, question=question, target=posture)
+    return _stage(flow, "person", at, "", fact.why)
+
+
+# --- answers of effects, and what was seen ------------------------------------------------------------------------
+
+
+def _answer(flow: Flow, fact: Answer, seq: int, at: datetime) -> Flow:
+    match fact:
+        case EffectFailed():
+            return _failed(flow, fact, seq, at)
+        case IssueClaimed() | IssueWritten():
+            flow = done(flow, fact.key, seq)
+            flow = replace(flow, written=flow.writing, writing=None, issue=fact.view, view_seq=seq)
+            flow = replace(flow, text=fact.text or flow.text)
+            if flow.stage == "giving_back" and flow.written and flow.written.kind == "give_back":
+                flow = replace(flow, stage="idle", written=None, target=None)
+            return flow
+        case ClaimRefused() | WriteRefused():
+            return replace(done(flow, fact.key, seq), writing=None)
+        case GuardRefused():
+            return replace(done(flow, fact.key, seq), writing=None, look_again=True)
+        case CommentPosted():
+            left = tuple(comment for comment in flow.comments if comment[0] != fact.name)
+            return replace(done(flow, fact.key, seq), comments=left)
+        case IssueCreated():
+            left = tuple(creation for creation in flow.creations if creation.id != fact.id)
+            return replace(done(flow, fact.key, seq), creations=left)
+        case LabelsTakenOff():
+            labels = tuple(label for label in flow.issue.labels if label not in flow.take_off)
+            return replace(done(flow, fact.key, seq), take_off=(), issue=replace(flow.issue, labels=labels))
+        case AnswerRead():
+            flow = done(flow, fact.key, seq)
+            return replace(flow, issue=fact.view, view_seq=seq, answer_seq=seq, answers=fact.comments)
+        case IssueGone():
+            flow = done(flow, fact.key, seq)
+            return flow if stale(flow, fact.as_of) else replace(flow, look_again=fact.key is None)
+        case _:
+            assert_never(fact)
+
+
+def _failed(flow: Flow, fact: EffectFailed, seq: int, at: datetime) -> Flow:
+    command = next((command for command in flow.open if command.key == fact.key), None)
+    if not fact.infra:
+        flow = done(flow, fact.key, seq)
+        name = getattr(command, "name", None)
+        target = getattr(command, "id", None)
+        return replace(
+            flow,
+            comments=tuple(comment for comment in flow.comments if comment[0] != name),
+            creations=tuple(creation for creation in flow.creations if creation.id != target),
+        )
+    tries = dict(flow.tries)
+    tries[fact.key] = tries.get(fact.key, 0) + 1
+    wait = min(2.0 ** min(flow.infra, 6), 60.0)
+    return replace(
+        flow, open=tuple(other for other in flow.open if other.key != fact.key), tries=tuple(tries.items()),
+        infra=flow.infra + 1, infra_began=flow.infra_began or at, effect_after=at + timedelta(seconds=wait),
+    )  # fmt: skip
+
+
+def stale(flow: Flow, as_of: int) -> bool:
+    """Whether a read that began at `as_of` may show what was before our own write (design section 3)."""
+    return as_of < flow.write_seq or any(isinstance(command, WRITES) for command in flow.open)
+
+
+def seen(flow: Flow, fact: IssueSeen, seq: int, at: datetime) -> Flow:
+    """The tracker showed the issue."""
+    flow = done(flow, fact.key, seq)
+    if stale(flow, fact.as_of):
+        return flow
+    flow = replace(flow, issue=fact.view, view_seq=seq, look_again=False)
+    if flow.stage == "closed" and fact.view.status != "closed":
+        return _stage(replace(flow, phase=None, policy=None, run=None), "idle", at, "", "re-opened")
+    return flow
+
+
+def tree(flow: Flow, fact: TreeSeen) -> Flow:
+    """The work tree was read before or after this flow's run."""
+    run = flow.run
+    if run is None:
+        return flow
+    flow = replace(flow, open=tuple(c for c in flow.open if c.key != f"{run.id}/tree/{fact.moment}"))
+    if fact.moment == "before":
+        return replace(flow, run=replace(run, before=fact.tree, tree_wanted="no"), base=flow.base or fact.tree.head)
+    fresh = tuple(commit for commit in fact.commits if commit not in flow.commits)
+    return replace(flow, run=replace(run, tree_wanted="no"), commits=(*flow.commits, *fresh))
+
+
+def timer(flow: Flow, name: str, seq: int) -> Flow:
+    """A wait of this flow is over."""
+    run = flow.run
+    match name, run:
+        case "wait", _:
+            return replace(flow, not_before=None)
+        case "effect", _:
+            return replace(flow, effect_after=None)
+        case "deadline", Run():
+            return replace(flow, run=replace(run, overdue=True, fresh_after=seq))
+        case "sign", Run():
+            return replace(flow, run=replace(run, sign_due=None, probation="suspect", fresh_after=seq))
+        case _:
+            return flow
+
+
+def shifted(flow: Flow, gap: timedelta) -> Flow:
+    """The clock jumped: a running deadline moves with it."""
+    run = flow.run
+    if run is None:
+        return flow
+    return replace(
+        flow,
+        run=replace(
+            run,
+            deadline=run.deadline + gap if run.deadline else None,
+            sign_due=run.sign_due + gap if run.sign_due else None,
+        ),
+    )

@@ -1,0 +1,146 @@
+"""How a fact changes a flow's run, and how an effect's answer closes its intent: a part of `evolve`."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from ashep.core.commands import WRITES, OpenSession, SendPrompt, StopTurn
+from ashep.core.events import (
+    DeadlineReached,
+    OutcomeRejected,
+    PromptAbandoned,
+    PromptPrepared,
+    PromptSent,
+    RunEnded,
+    RunPlanned,
+    RunWithdrawn,
+    SessionOpened,
+    TurnDied,
+    TurnSeen,
+    TurnStopped,
+)
+from ashep.core.flow import Flow, Report, Run, Sent
+
+NO_SIGN = timedelta(seconds=30)
+"""From a prompt's delivery to the first sign of a turn (design section 6; facts/opencode.md 11, 16, 26)."""
+
+MAX_REPORTS = 40
+"""Reports that a flow keeps for its prompts."""
+
+RunFact = (
+    RunPlanned | RunWithdrawn | OutcomeRejected | TurnDied | PromptAbandoned | DeadlineReached | RunEnded | TurnSeen
+    | SessionOpened | PromptPrepared | PromptSent | TurnStopped
+)  # fmt: skip
+
+
+def run_fact(flow: Flow, fact: RunFact, seq: int, at: datetime) -> Flow:
+    """Fold a fact that is about the flow's run."""
+    if isinstance(fact, RunPlanned):
+        return _planned(flow, fact, seq, at)
+    flow = done(flow, getattr(fact, "key", None), seq)
+    run = flow.run
+    if run is None or run.id != fact.run:
+        return flow
+    match fact:
+        case RunWithdrawn():
+            run = replace(run, state="aborted", tree_wanted="no")
+            held = replace(flow, run=run, wanted=True, cycle_runs=flow.cycle_runs - 1)
+            return replace(held, code=fact.code, why=fact.why, since=at)
+        case RunEnded():
+            return _ended(flow, run, fact)
+        case SessionOpened():
+            extract = "open" if run.extract == "wanted" else run.extract
+            flow = replace(flow, run=replace(run, session=fact.session, extract=extract))
+            sessions = dict(flow.sessions) | {run.phase: fact.session}
+            return flow if extract == "open" else replace(flow, sessions=tuple(sessions.items()))
+        case PromptPrepared():
+            run = replace(run, prompt=replace(run.prompt, blob=fact.blob, stamp=at))
+            return replace(flow, run=run, shown=flow.shown | set(fact.comments))
+        case PromptSent():
+            return replace(flow, run=_sent(run, fact, seq, at))
+        case TurnSeen():
+            return _turn(flow, run, fact, at)
+        case TurnStopped():
+            second = run.probation == "stop"
+            run = replace(run, stop=False, effect_seq=seq)
+            return replace(flow, run=replace(run, probation="second_look", fresh_after=seq) if second else run)
+        case DeadlineReached():
+            return flow
+        case OutcomeRejected() | TurnDied() | PromptAbandoned():
+            return replace(flow, run=_again(run, fact, at))
+        case _:
+            assert_never(fact)
+
+
+def _planned(flow: Flow, fact: RunPlanned, seq: int, at: datetime) -> Flow:
+    run = Run(
+        fact.run, fact.phase, fact.visit, fact.attempt, fact.agent, fact.runner, fact.slug, fact.model, fact.access,
+        fact.timeout, seq, at, fact.reuse, prompt=Sent(1, "task", slug=fact.slug, model=fact.model),
+        tree_wanted="before" if fact.access == "write" else "no",
+    )  # fmt: skip
+    flow = replace(flow, run=run, attempt=fact.attempt, wanted=False, runs=flow.runs + 1, not_before=None)
+    return replace(flow, cycle_runs=flow.cycle_runs + 1, code="", why=fact.why, since=at)
+
+
+def _sent(run: Run, fact: PromptSent, seq: int, at: datetime) -> Run:
+    prompt = replace(run.prompt, sent=True, instance=fact.instance, again=False)
+    run = replace(run, prompt=prompt, state="running", turn="", probation="no", sign_due=at + NO_SIGN, effect_seq=seq)
+    return run if run.started else replace(run, started=at, deadline=at + run.timeout)
+
+
+def _turn(flow: Flow, run: Run, fact: TurnSeen, at: datetime) -> Flow:
+    if fact.n != run.prompt.n or not run.prompt.sent or fact.as_of < run.effect_seq or run.ended:
+        return flow
+    fresh = 0 if fact.as_of >= run.fresh_after else run.fresh_after
+    run = replace(run, turn=fact.state, turn_instance=fact.instance, people=fact.people, fresh_after=fresh)
+    if fact.state in ("running", "finished"):
+        run = replace(run, sign_due=None, probation="no")
+    elif fact.state == "incomplete" and run.sign_due is None and run.probation == "no":
+        run = replace(run, sign_due=at + NO_SIGN)
+    elif run.probation == "suspect" and fresh == 0 and fact.state in ("missing", "stored"):
+        run = replace(run, probation="stop", stop=True)
+    return replace(flow, run=run)
+
+
+def _again(run: Run, fact: OutcomeRejected | TurnDied | PromptAbandoned, at: datetime) -> Run:
+    run = replace(run, turn="", probation="no", sign_due=None, fresh_after=0)
+    match fact:
+        case OutcomeRejected() if fact.then == "extract":
+            prompt = Sent(fact.n + 1, "extract", slug=fact.slug, model=fact.model)
+            return replace(run, prompt=prompt, extract="wanted")
+        case OutcomeRejected():
+            return replace(run, prompt=Sent(fact.n + 1, "recover", slug=run.slug, model=run.model))
+        case TurnDied():
+            return replace(run, prompt=replace(run.prompt, sent=False, again=True), restarts=run.restarts + 1)
+        case PromptAbandoned():
+            return replace(run, prompt=replace(run.prompt, sent=False, tries=run.prompt.tries + 1, stamp=at))
+        case _:
+            assert_never(fact)
+
+
+def _ended(flow: Flow, run: Run, fact: RunEnded) -> Flow:
+    report = Report(run.id, run.phase, run.agent, fact.state, fact.why, fact.outcome, fact.error)
+    failed = fact.state in ("failed", "timed_out", "stalled")
+    ended = replace(
+        run, state=fact.state, stop=fact.abort and run.session is not None, sign_due=None, probation="no",
+        tree_wanted="after" if run.before is not None else "no",
+    )  # fmt: skip
+    models = tuple((dict(flow.models) | {run.phase: run.model}).items()) if run.model else flow.models
+    reports = (*flow.reports, report)[-MAX_REPORTS:]
+    return replace(flow, run=ended, reports=reports, models=models, failures=flow.failures + failed)
+
+
+def done(flow: Flow, key: str | None, seq: int) -> Flow:
+    """The effect of this key has an answer: its intent is no longer open, and a row of failures is over."""
+    command = next((command for command in flow.open if command.key == key), None)
+    if command is None:
+        return flow
+    flow = replace(
+        flow, open=tuple(other for other in flow.open if other.key != key), effect_after=None,
+        tries=tuple(item for item in flow.tries if item[0] != key),
+    )  # fmt: skip
+    if isinstance(command, WRITES):
+        flow = replace(flow, write_seq=seq)
+    if isinstance(command, (OpenSession, SendPrompt, StopTurn)) and flow.run is not None:
+        flow = replace(flow, run=replace(flow.run, effect_seq=seq))
+    return replace(flow, infra=0, infra_began=None)

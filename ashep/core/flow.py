@@ -1,0 +1,218 @@
+"""Where one issue is: the part of the World that belongs to it. Values only: `evolve` makes them, the rules read."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from ashep.core.commands import Command
+from ashep.core.events import CreationWanted
+from ashep.core.model import Comment, Issue, Model, Tree
+from ashep.core.outcome import Outcome
+
+Stage = Literal["idle", "work", "person", "parked", "finishing", "giving_back", "left", "closed"]
+"""idle: known, not ours · work: in an agent phase · person: a question is open · parked: given up, a person may take
+the label off · finishing: to be closed · giving_back: to be put back to open · left: a person's, nothing is written."""
+
+Probation = Literal["no", "suspect", "stop", "second_look"]
+"""A turn without a sign: suspect until a fresh read, then stopped, then looked at once more (design section 6)."""
+
+PostureKind = Literal["work", "ask", "park", "give_back", "close"]
+
+
+@dataclass(frozen=True, slots=True)
+class Posture:
+    """How the issue should stand in the tracker, and by which decision."""
+
+    seq: int
+    kind: PostureKind
+    phase: str | None
+    input: bool = False
+    """A question that wants a person's text, not a yes or no."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """An open question remembers who asked: the answer leads back there, or along a human phase's edges."""
+
+    phase: str
+    text: str
+    human_phase: bool
+    asked: datetime
+    due: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A prompt of a run."""
+
+    n: int
+    kind: Literal["task", "recover", "extract"]
+    tries: int = 0
+    """How many ids were abandoned before the present one."""
+    blob: str | None = None
+    stamp: datetime | None = None
+    """When its ids were made: the server sorts messages by ids that begin with a time."""
+    sent: bool = False
+    instance: str = ""
+    again: bool = False
+    """The turn died: the same ids are to be sent once more."""
+    slug: str | None = None
+    model: Model | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One attempt at one phase by one agent."""
+
+    id: str
+    phase: str
+    visit: int
+    attempt: int
+    agent: str
+    runner: str
+    slug: str | None
+    model: Model | None
+    access: Literal["read", "write"]
+    timeout: timedelta
+    trace: int
+    planned: datetime
+    reuse: str | None = None
+    state: str = "planned"
+    session: str | None = None
+    extract: Literal["no", "wanted", "open"] = "no"
+    """Whether the extraction's session is still to be opened, or is the present `session`."""
+    prompt: Sent = Sent(1, "task")
+    started: datetime | None = None
+    deadline: datetime | None = None
+    sign_due: datetime | None = None
+    """When a turn without a sign becomes suspect."""
+    turn: str = ""
+    """The last seen state of the turn."""
+    turn_instance: str = ""
+    people: tuple[str, ...] = ()
+    probation: Probation = "no"
+    overdue: bool = False
+    fresh_after: int = 0
+    """A verdict needs a read that began at or after this sequence number; 0: none is waited for."""
+    effect_seq: int = 0
+    """When the last write to the session was answered: older reads are stale."""
+    restarts: int = 0
+    stop: bool = False
+    """Its session is to be aborted and seen to stop."""
+    before: Tree | None = None
+    tree_wanted: Literal["no", "before", "after"] = "no"
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is over."""
+        return self.state not in ("planned", "running")
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing of it is under way any more: over, stopped, and its tree read."""
+        return self.ended and not self.stop and self.tree_wanted == "no"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a run left for later phases."""
+
+    run: str
+    phase: str
+    agent: str
+    state: str
+    why: str
+    outcome: Outcome | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Where one issue is."""
+
+    issue: Issue
+    stage: Stage = "idle"
+    since: datetime | None = None
+    code: str = ""
+    """The stable code of the last hold, parking, leaving or giving back."""
+    why: str = ""
+    policy: str | None = None
+    text: str | None = None
+    """The blob of the issue's words, as the last write's answer gave them."""
+
+    cycle: int = 0
+    cycle_began: datetime | None = None
+    thought: timedelta = timedelta()
+    """How long people thought in this cycle."""
+    cycle_runs: int = 0
+    cycle_visits: tuple[tuple[str, int], ...] = ()
+    created: int = 0
+    """Issues created in this cycle."""
+    runs: int = 0
+    visits: tuple[tuple[str, int], ...] = ()
+    depth: int = 0
+
+    phase: str | None = None
+    visit: int = 0
+    attempt: int = 0
+    failures: int = 0
+    """Attempts of this visit that an agent's failure used up."""
+    wanted: bool = False
+    """The phase wants a run."""
+    run: Run | None = None
+    question: Question | None = None
+    reports: tuple[Report, ...] = ()
+    sessions: tuple[tuple[str, str], ...] = ()
+    """The last session of each phase."""
+    models: tuple[tuple[str, Model], ...] = ()
+    """The model that last ran each phase."""
+    base: str | None = None
+    """HEAD before the first write run."""
+    commits: tuple[str, ...] = ()
+    shown: frozenset[str] = frozenset()
+    """Ids of comments that a prompt has shown."""
+    answers: tuple[Comment, ...] = ()
+    """What people said with their last answer."""
+
+    target: Posture | None = None
+    writing: Posture | None = None
+    """What the open write will have written."""
+    written: Posture | None = None
+    """What stands in the tracker by our last confirmed write; None: nothing of ours."""
+    open: tuple[Command, ...] = ()
+    """Intents without an answer."""
+    tries: tuple[tuple[str, int], ...] = ()
+    write_seq: int = 0
+    """When the last write was answered: reads that began before are stale."""
+    view_seq: int = 0
+    answer_seq: int = 0
+    """The view whose answer labels were looked into."""
+    look_again: bool = False
+    """A guard tripped, or the issue vanished: nothing is written before a fresh read."""
+    comments: tuple[tuple[str, str], ...] = ()
+    """Comments to be posted: name and text."""
+    creations: tuple[CreationWanted, ...] = ()
+    take_off: tuple[str, ...] = ()
+    infra: int = 0
+    infra_began: datetime | None = None
+    effect_after: datetime | None = None
+    not_before: datetime | None = None
+    """A retry's or a cool-down's due time."""
+
+    @property
+    def ours(self) -> bool:
+        """Whether the tracker shows it as ours by our own last write."""
+        return self.written is not None and self.stage not in ("left", "closed", "idle")
+
+    @property
+    def active(self) -> bool:
+        """Whether we are responsible for it."""
+        return self.stage in ("work", "person", "parked", "finishing", "giving_back")
+
+    def times(self, phase: str) -> int:
+        """How often the phase was entered, for ever."""
+        return dict(self.visits).get(phase, 0)
+
+    def cycle_times(self, phase: str) -> int:
+        """How often the phase was entered in this cycle."""
+        return dict(self.cycle_visits).get(phase, 0)

@@ -1,0 +1,469 @@
+"""What the users' files mean, and what the tracker, the agents and their server look like to the core.
+
+The classes under `Document` are the configuration language: each field's docstring is its reference documentation
+(docs/configuration.md is made from them). The dataclasses below them are values that facts and commands carry.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+
+CLOSE = "close"
+"""The target that ends a flow."""
+
+_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_DURATION = re.compile(r"([0-9]{1,9})(ms|s|m|h|d)")
+_LONGEST = timedelta(days=1000)
+"""Longer ones are slips of the pen, and far longer ones would leave the calendar when added to a date."""
+
+
+def parse_duration(value: object) -> object:
+    """Read `500ms`, `30s`, `5m`, `6h` or `7d`; anything else is a ValueError that says so."""
+    if isinstance(value, timedelta):
+        return value
+    found = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError("expected a duration such as 500ms, 30s, 5m, 6h or 7d")
+    duration = timedelta(milliseconds=int(found[1]) * round(_UNITS[found[2]] * 1000))
+    if duration > _LONGEST:
+        raise ValueError(f"expected a duration of at most {_LONGEST.days}d")
+    return duration
+
+
+def format_duration(value: timedelta) -> str:
+    """Write a duration in the largest unit that gives a whole number: the inverse of `parse_duration`."""
+    ms = round(value / timedelta(milliseconds=1))
+    for unit in ("d", "h", "m", "s"):
+        size = round(_UNITS[unit] * 1000)
+        if ms and ms % size == 0:
+            return f"{ms // size}{unit}"
+    return f"{ms}ms"
+
+
+Duration = Annotated[
+    timedelta,
+    BeforeValidator(parse_duration),
+    PlainSerializer(format_duration, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": r"^[0-9]{1,9}(ms|s|m|h|d)$"}),
+]
+
+Span = Annotated[Duration, Field(gt=timedelta(0))]
+"""A duration that is not zero."""
+
+Word = Annotated[str, Field(min_length=1, max_length=200)]
+"""A text that is not empty."""
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")]
+"""A phase, policy, agent, capability, verdict or tag: a letter, then letters, digits, `_` or `-`."""
+
+
+class Document(BaseModel):
+    """A part of a user's file: unknown keys and wrong types are errors, and nothing is converted silently."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+
+
+# --- policies.yaml ----------------------------------------------------------------------------------------------
+
+
+class Retry(Document):
+    """How attempts that failed are repeated."""
+
+    max_attempts: Annotated[int, Field(ge=1, le=100)] = 3
+    """Attempts inside one visit of the phase, the first included."""
+    backoff: Literal["exponential", "linear", "constant"] = "exponential"
+    """How the delay grows from attempt to attempt."""
+    initial_delay: Duration = timedelta(seconds=10)
+    """The delay before the second attempt (with a jitter of up to ±20 % taken from the run id's hash)."""
+    max_delay: Span = timedelta(minutes=5)
+    """No delay is longer than this."""
+
+
+class Prefer(Document):
+    """Soft wishes about the agent: they order the agents that fit, they exclude none."""
+
+    different_model_from: Name | None = None
+    """Prefer an agent whose model differs from the one that last ran this phase."""
+    different_provider_from: Name | None = None
+    """Prefer an agent whose provider differs from the one that last ran this phase."""
+    speed: Literal["fast", "normal", "slow"] | None = None
+    """Prefer agents of this `performance.speed`."""
+    tags: tuple[Name, ...] = ()
+    """Prefer agents that carry these tags."""
+
+
+class Human(Document):
+    """A phase in which a person answers, by label."""
+
+    ask: Annotated[str, Field(min_length=1, max_length=2000)] = "Approve this work?"
+    """The question, posted as a comment with what there is to look at."""
+    approved: Name = CLOSE
+    """Where `human:approved` leads."""
+    changes_requested: Name | None = None
+    """Where `human:changes_requested` leads; by default the last agent phase with write access before this one."""
+    deadline: Span = timedelta(days=7)
+    """How long the question may stay open."""
+    on_deadline: Name = "park"
+    """What happens at the deadline: `park`, or a target."""
+
+
+class ReuseFrom(Document):
+    """Continue in the session of another phase of the same issue."""
+
+    reuse_from: Name
+    """The phase whose last session is continued."""
+
+
+class Phase(Document):
+    """A step of a policy."""
+
+    name: Name
+    """The phase's name: its label is `phase:<name>`."""
+    capabilities: tuple[Name, ...] = ()
+    """What an agent must be able to do (all of them); by default the phase's own name."""
+    access: Literal["read", "write"] | None = None
+    """`write` phases may change the work tree, `read` phases may not. By default `write` for phases that need the
+    capability implement, code, test, debug or doc, else `read`."""
+    tags: tuple[Name, ...] = ()
+    """Hard filter: only agents that carry all of these tags."""
+    provider: Word | None = None
+    """Hard filter: only agents of this provider."""
+    model: Word | None = None
+    """Hard filter: only agents of this model."""
+    not_agents: tuple[Name, ...] = ()
+    """Hard filter: agents that are never chosen for this phase."""
+    prefer: Prefer = Prefer()
+    """Soft wishes about the agent."""
+    timeout: Span = timedelta(minutes=30)
+    """How long a run may take, times the agent's `timeout_multiplier`; then it is aborted and retried."""
+    retry: Retry = Retry()
+    """How failed attempts are repeated."""
+    session: Literal["new", "reuse"] | ReuseFrom | None = None
+    """`new`, `reuse` (this issue's last session of this phase) or `{reuse_from: phase}`; overrides the agent's
+    `session_strategy`. `reuse_from` is refused in a phase that declares verdicts: roles never share a session."""
+    max_visits: Annotated[int, Field(ge=1, le=1000)] = 4
+    """How often a cycle may enter an agent phase; one more parks the issue."""
+    verdicts: tuple[Name, ...] = ()
+    """The verdicts of which a success must name one; each needs an edge in `next`."""
+    next: dict[str, Name] = {}
+    """Where a verdict, or the results `success`, `failed` and `partial`, lead: a phase or `close`. Without an edge for
+    success the next phase in order follows, after the last `close`; a phase with verdicts has no such default."""
+    allow_suggested: tuple[Name, ...] = ()
+    """The phases that an agent's `suggested_next_phase` may choose where no edge applies."""
+    human: Human | None = None
+    """Makes this a phase in which a person answers."""
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Capabilities that an agent must have."""
+        return self.capabilities or (self.name,)
+
+    @property
+    def writes(self) -> bool:
+        """Whether runs of this phase may change the work tree."""
+        if self.access is not None:
+            return self.access == "write"
+        return not {"implement", "code", "test", "debug", "doc"}.isdisjoint(self.needs)
+
+
+class Match(Document):
+    """Which issues a policy claims; the first policy in the file that matches wins."""
+
+    types: tuple[Word, ...] = ("task", "bug", "feature", "chore")
+    """Issue types."""
+    labels: tuple[Word, ...] = ()
+    """Labels that the issue must carry, all of them."""
+    priorities: tuple[Annotated[int, Field(ge=0, le=4)], ...] = (0, 1, 2, 3, 4)
+    """Priorities, 0 the most urgent."""
+
+
+class Limits(Document):
+    """Bounds for one issue and cycle; a run beyond them is not started and the issue parks."""
+
+    max_runs: Annotated[int, Field(ge=1)] = 12
+    """Runs in a cycle."""
+    max_wall_time: Span = timedelta(hours=6)
+    """Time since the cycle began, in which people's thinking does not count."""
+    max_created_issues: Annotated[int, Field(ge=0)] = 20
+    """Issues that the agents of one cycle may create; the rest are named in a comment."""
+    max_depth: Annotated[int, Field(ge=0)] = 1
+    """How many generations of created issues are worked on; deeper ones are created parked."""
+
+
+class Policy(Document):
+    """A named workflow: data, never code."""
+
+    description: str = ""
+    """For people."""
+    match: Match | None = Match()
+    """Which issues it claims; `null` claims none (only `default_policy` or a `policy:<name>` label uses it then)."""
+    limits: Limits = Limits()
+    """Bounds for one issue and cycle."""
+    phases: Annotated[tuple[Phase, ...], Field(min_length=1)]
+    """The steps, in order; the first is where an issue begins. The smallest policy is a list of phase names."""
+
+    def phase(self, name: str) -> Phase | None:
+        """Find a phase by name."""
+        return next((phase for phase in self.phases if phase.name == name), None)
+
+
+class Policies(Document):
+    """The file `.agent-shepherd/policies.yaml`."""
+
+    version: Literal[1]
+    """The version of the file's language."""
+    default_policy: Name | None = None
+    """For issues that no `match` claims, of a type that some `match` names; `null`: such issues are held."""
+    policies: Annotated[dict[Name, Policy], Field(min_length=1)]
+    """The policies by name; the first whose `match` fits an issue is used."""
+
+
+# --- agents.yaml ------------------------------------------------------------------------------------------------
+
+
+class RunnerChoice(Document):
+    """What executes an agent's runs."""
+
+    type: Name = "opencode"
+    """The runner's name in config.yaml."""
+    agent_slug: Word | None = None
+    """The server's agent, such as `build` or `plan`; `null`: the server's default."""
+    provider: Word | None = None
+    """The provider, together with `model`; `null`: the server's default."""
+    model: Word | None = None
+    """The model, together with `provider`; `null`: the server's default."""
+    session_strategy: Literal["new", "reuse"] = "new"
+    """Whether each run gets its own session; a phase's `session` overrides it."""
+
+
+class Performance(Document):
+    """What to expect of an agent."""
+
+    speed: Literal["fast", "normal", "slow"] = "normal"
+    """For `prefer: {speed: …}`."""
+    timeout_multiplier: Annotated[float, Field(gt=0, le=100)] = 1.0
+    """The phase's timeout is multiplied by this."""
+
+
+class Agent(Document):
+    """An entry of the registry."""
+
+    id: Name
+    """The agent's name in ashep."""
+    capabilities: Annotated[tuple[Name, ...], Field(min_length=1)]
+    """What it can do: plan, implement, test, review, arbitrate, debug, doc, analyze, code, browsertest, human_review,
+    extract, or any word that a phase asks for."""
+    read_write: Literal["read", "write"] = "read"
+    """Phases with write access take only agents with `write`."""
+    tags: tuple[Name, ...] = ()
+    """Words that a phase can filter by."""
+    runner: RunnerChoice = RunnerChoice()
+    """What executes its runs."""
+    performance: Performance = Performance()
+    """What to expect of it."""
+    priority: int = 0
+    """The higher goes first among the agents that fit."""
+    is_human: bool = False
+    """A person: where it is chosen, the phase is a human phase with a default question."""
+
+
+class Agents(Document):
+    """The file `.agent-shepherd/agents.yaml`."""
+
+    version: Literal[1]
+    """The version of the file's language."""
+    agents: Annotated[tuple[Agent, ...], Field(min_length=1)]
+    """The registry."""
+
+
+# --- config.yaml ------------------------------------------------------------------------------------------------
+
+
+class TrackerSettings(Document):
+    """Where issues come from."""
+
+    type: Literal["beads"] = "beads"
+    """The tracker's adapter."""
+    command: Annotated[tuple[Word, ...], Field(min_length=1)] = ("bd",)
+    """The program and its first arguments."""
+    poll_every: Span = timedelta(seconds=10)
+    """The longest gap between looks while something is under way; three times that when idle with a working hint."""
+    timeout: Span = timedelta(seconds=30)
+    """The bound of one call; then its process group is killed."""
+    actor: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+    """The name under which ashep claims; `null`: `ashep-<host>-<hash of the state folder's real path>`."""
+
+
+class WorkerSettings(Document):
+    """How much runs at once, and where."""
+
+    max_concurrent_runs: Annotated[int, Field(ge=1, le=64)] = 3
+    """Runs at one time."""
+    lock_work_tree: bool = True
+    """While the work tree is shared, a write run excludes every other run, and the lock stays with its issue until
+    that closes, parks or waits for a person."""
+    allow_dirty: bool = False
+    """Start write runs although tracked files carry changes that ashep's runs did not make."""
+
+
+class MonitorSettings(Document):
+    """How sessions are watched."""
+
+    check_every: Span = timedelta(seconds=2)
+    """The longest gap between two looks at the sessions of running turns."""
+
+
+class OpencodeSettings(Document):
+    """The OpenCode server."""
+
+    managed: bool = True
+    """Start a server on loopback, with a random password and its own data folder; false: attach to `url`."""
+    url: str | None = None
+    """Attach to this server; it is then not managed."""
+    command: Annotated[tuple[Word, ...], Field(min_length=1)] = ("opencode",)
+    """The program and its first arguments."""
+    password_env: str = "OPENCODE_SERVER_PASSWORD"
+    """The environment variable that holds the password of an attached server."""
+    idle_stop: Span = timedelta(minutes=30)
+    """A managed server is ended when nothing ran for so long."""
+
+
+class Runners(Document):
+    """What executes runs."""
+
+    opencode: OpencodeSettings = OpencodeSettings()
+    """The OpenCode server."""
+
+
+class Labels(Document):
+    """The labels by which people and ashep talk to each other."""
+
+    phase_prefix: str = "phase:"
+    """Before the phase's name."""
+    policy_prefix: str = "policy:"
+    """Before the name of a policy that is forced."""
+    excluded: str = "ashep:excluded"
+    """Never touch this issue."""
+    needs_approval: str = "needs:human_approval"
+    """A person's answer is waited for."""
+    needs_input: str = "needs:human_input"
+    """A person's text is waited for."""
+    approved: str = "human:approved"
+    """A person's yes."""
+    changes_requested: str = "human:changes_requested"
+    """A person's no, with comments."""
+    paused: str = "ashep:paused"
+    """A person has taken over."""
+    parked: str = "ashep:parked"
+    """Shepherd gave up; taking it off starts afresh."""
+
+
+class Settings(Document):
+    """The file `.agent-shepherd/config.yaml`; every key is optional."""
+
+    version: Literal[1] = 1
+    """The version of the file's language."""
+    tracker: TrackerSettings = TrackerSettings()
+    """Where issues come from."""
+    worker: WorkerSettings = WorkerSettings()
+    """How much runs at once, and where."""
+    monitor: MonitorSettings = MonitorSettings()
+    """How sessions are watched."""
+    runners: Runners = Runners()
+    """What executes runs."""
+    labels: Labels = Labels()
+    """The labels by which people and ashep talk to each other."""
+
+
+# --- values that facts and commands carry ---------------------------------------------------------------------------
+
+Status = str
+"""A tracker status: open, in_progress, blocked, closed, deferred, or one that the tracker's owner added."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """Our metadata on an issue (key `ashep`): who holds it, since which decision, and how far it has got."""
+
+    instance: str
+    seq: int
+    run: str | None = None
+    visit: int = 0
+    attempt: int = 0
+    runs: int = 0
+    depth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """What the core may read of an issue: exactly these fields, so that a read can be compared with the World."""
+
+    id: str
+    title: str
+    status: Status
+    type: str
+    priority: int
+    created_at: datetime
+    assignee: str | None = None
+    labels: tuple[str, ...] = ()
+    """Sorted."""
+    blocked_by: tuple[str, ...] = ()
+    """Issues that this one depends on with type `blocks`, open or not; sorted."""
+    comments: int = 0
+    """How many comments there are."""
+    stamp: Stamp | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LabelEvent:
+    """The tracker's record that somebody put a label on an issue."""
+
+    id: str
+    label: str
+    actor: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """A comment; `text` has lost its control characters."""
+
+    id: str
+    author: str
+    text: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class NewIssue:
+    """An issue that an agent asked for in its outcome."""
+
+    title: str
+    description: str = ""
+    type: str = "task"
+    priority: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A provider's model."""
+
+    provider: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The user's work tree at one moment.
+
+    `dirty` holds tracked files that are changed or staged, each with a hash of its present content; `untracked` is
+    only warned about. `head` is None in a repository without a commit, and `present` False outside of one.
+    """
+
+    present: bool
+    head: str | None = None
+    dirty: tuple[tuple[str, str], ...] = ()
+    untracked: tuple[str, ...] = ()

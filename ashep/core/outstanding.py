@@ -1,0 +1,229 @@
+"""What should be under way for an issue: commands are the difference between that and what is known.
+
+The order is the order in which effects must happen: a stopped turn, the work tree's state, what the agent asked to be
+created, the issue's posture in the tracker, comments, and only then the run. At most one write to an issue and one to a
+session is open at any time.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+
+from ashep.core.commands import (
+    WRITES,
+    ClaimIssue,
+    Command,
+    CreateIssue,
+    OpenSession,
+    PostComment,
+    PreparePrompt,
+    ReadAnswer,
+    ReadIssue,
+    ReadTree,
+    SendPrompt,
+    StopTurn,
+    TakeOffLabels,
+    WriteIssue,
+)
+from ashep.core.flow import Flow, Posture, Run
+from ashep.core.model import Stamp
+from ashep.core.people import STATUS, answer_labels, phase_labels
+from ashep.core.world import World
+
+MARKED_FOR_CHANGES = ("ask.",)
+"""Comments that begin so tell a person what there is to look at."""
+
+
+def outstanding(world: World, issue: str) -> list[Command]:
+    """The commands that this issue lacks."""
+    flow = world.flows.get(issue)
+    if flow is None or flow.effect_after is not None:
+        return []
+    tries, known = dict(flow.tries), {command.key for command in flow.open}
+    wanted = [*_run_effects(world, flow), *_tracker_effects(world, flow)]
+    return [replace(command, tries=tries.get(command.key, 0)) for command in wanted if command.key not in known]
+
+
+# --- the tracker --------------------------------------------------------------------------------------------------
+
+
+def _tracker_effects(world: World, flow: Flow) -> Iterator[Command]:
+    if any(isinstance(command, (*WRITES, ReadIssue, ReadAnswer)) for command in flow.open):
+        return
+    command = _tracker_effect(world, flow)
+    if command is not None:
+        yield command
+
+
+def _tracker_effect(world: World, flow: Flow) -> Command | None:
+    issue = flow.issue.id
+    if flow.look_again:
+        return ReadIssue(f"{issue}/read/{flow.view_seq}.{flow.write_seq}", issue)
+    if flow.run is not None and flow.run.tree_wanted == "after":
+        return None
+    if flow.creations:
+        return _creation(world, flow)
+    if flow.target is not None and (flow.written is None or flow.written.seq != flow.target.seq):
+        return _posture(world, flow, flow.target)
+    if flow.take_off:
+        return TakeOffLabels(f"{issue}/labels/{flow.answer_seq}", issue, flow.take_off)
+    if flow.comments:
+        name, text = flow.comments[0]
+        key = f"{issue}/comment/{name}"
+        shown = f"{text}{_changes(world, flow)}" if name.startswith(MARKED_FOR_CHANGES) else text
+        return PostComment(key, issue, name, shown)
+    if flow.stage == "person" and answer_labels(world, flow.issue) and flow.answer_seq < flow.view_seq:
+        return ReadAnswer(f"{issue}/answer/{flow.view_seq}", issue)
+    return None
+
+
+def _creation(world: World, flow: Flow) -> Command:
+    wanted = flow.creations[0]
+    stamp = Stamp(world.instance, wanted_seq(flow), flow.run.id if flow.run else None, depth=wanted.depth)
+    labels = (world.settings.labels.parked,) if wanted.parked else ()
+    key = f"{flow.issue.id}/create/{wanted.id}"
+    return CreateIssue(key, flow.issue.id, wanted.id, wanted.new, stamp, wanted.parked, labels)
+
+
+def wanted_seq(flow: Flow) -> int:
+    """The trace id of the run that asked for something."""
+    return flow.run.trace if flow.run else 0
+
+
+def _posture(world: World, flow: Flow, target: Posture) -> Command:
+    view, labels = flow.issue, world.settings.labels
+    stamp = _stamp(world, flow, target)
+    add = set[str]()
+    drop = {labels.approved, labels.changes_requested, labels.needs_approval, labels.needs_input, labels.parked}
+    drop |= {labels.phase_prefix + name for name in phase_labels(world, view)}
+    if target.kind in ("work", "ask", "park") and target.phase:
+        add.add(labels.phase_prefix + target.phase)
+    if target.kind == "ask":
+        add.add(labels.needs_approval)
+    if target.kind == "park":
+        add.add(labels.parked)
+    if target.kind == "give_back":
+        drop -= {labels.phase_prefix + name for name in phase_labels(world, view) if name != _own_phase(flow)}
+    drop = {label for label in drop - add if label in view.labels or (target.kind == "ask" and _answer(world, label))}
+    key = f"{view.id}/write/{target.seq}"
+    added, dropped = tuple(sorted(add - set(view.labels))), tuple(sorted(drop))
+    if flow.written is None and view.status == "open" and target.kind == "work":
+        return ClaimIssue(key, view.id, stamp, added, dropped)
+    mine = world.actor if target.kind in ("work", "ask", "park", "close") else None
+    return WriteIssue(
+        key, view.id, target.kind, view.status, view.assignee, stamp, STATUS[target.kind], mine, added, dropped
+    )
+
+
+def _answer(world: World, label: str) -> bool:
+    labels = world.settings.labels
+    return label in (labels.approved, labels.changes_requested)
+
+
+def _own_phase(flow: Flow) -> str | None:
+    return flow.written.phase if flow.written else flow.phase
+
+
+def _stamp(world: World, flow: Flow, target: Posture) -> Stamp:
+    run = flow.run if flow.run and not flow.run.ended else None
+    name = run.id if run else f"{flow.issue.id}/{flow.phase}.{flow.visit}.{flow.attempt + 1}"
+    attempt = run.attempt if run else flow.attempt
+    return Stamp(world.instance, target.seq, name, flow.visit, attempt, flow.runs, flow.depth)
+
+
+def _changes(world: World, flow: Flow) -> str:
+    lines = [f"- commit {sha}" for sha in flow.commits[-50:]]
+    lines += [f"- left uncommitted: {path}" for path, (_, issue) in world.left_over.items() if issue == flow.issue.id]
+    if not lines:
+        return "\n\nThis issue's runs left no commits and no files."
+    return "\n\nThis issue's changes:\n" + "\n".join(lines)
+
+
+# --- the run ------------------------------------------------------------------------------------------------------
+
+
+def _run_effects(world: World, flow: Flow) -> Iterator[Command]:
+    run = flow.run
+    if run is None or any(
+        isinstance(c, (OpenSession, PreparePrompt, SendPrompt, StopTurn, ReadTree)) for c in flow.open
+    ):
+        return
+    up = world.runner is not None and world.runner.state == "up"
+    if run.stop and run.session is not None:
+        if up:
+            yield StopTurn(
+                f"{run.id}/stop/{run.prompt.n}.{run.prompt.tries}.{run.ended:d}", flow.issue.id, run.id, run.session
+            )
+        return
+    if run.tree_wanted == "after":
+        since = run.before.head if run.before else None
+        yield ReadTree(f"{run.id}/tree/after", flow.issue.id, run.id, "after", since)
+        return
+    posted = flow.target is not None and flow.written is not None and flow.written.seq == flow.target.seq
+    if run.ended or flow.stage != "work" or not posted or not up:
+        return
+    command = _next_step(world, flow, run)
+    if command is not None:
+        yield command
+
+
+def _next_step(world: World, flow: Flow, run: Run) -> Command | None:
+    issue, prompt = flow.issue.id, run.prompt
+    if run.tree_wanted == "before":
+        return ReadTree(f"{run.id}/tree/before", issue, run.id, "before", None)
+    if run.extract == "wanted" or run.session is None:
+        return _open_session(world, flow, run)
+    if prompt.blob is None:
+        return PreparePrompt(f"{run.id}/prepare/{prompt.n}", issue, run.id, prompt.n, prompt.kind)
+    if not prompt.sent and prompt.stamp is not None:
+        message, part = prompt_ids(world.instance, run.session, run.id, prompt.n, prompt.tries, prompt.stamp)
+        key = f"{run.id}/prompt/{prompt.n}.{prompt.tries}.{run.restarts}"
+        return SendPrompt(
+            key,
+            issue,
+            run.id,
+            prompt.n,
+            run.session,
+            message,
+            part,
+            prompt.blob,
+            prompt.slug,
+            prompt.model,
+            prompt.again,
+        )
+    return None
+
+
+def _open_session(world: World, flow: Flow, run: Run) -> Command:
+    extract = run.extract == "wanted"
+    suffix = "/extract" if extract else ""
+    prompt = run.prompt
+    return OpenSession(
+        f"{run.id}/session{suffix}",
+        flow.issue.id,
+        run.id,
+        f"{world.instance}:{run.id}{suffix}",
+        "read" if extract else run.access,
+        prompt.slug,
+        prompt.model,
+        None if extract else run.reuse,
+    )
+
+
+def prompt_ids(instance: str, session: str, run: str, n: int, tries: int, stamp: datetime) -> tuple[str, str]:
+    """Message and part id of a prompt, derived so that a resend has the same (design section 6).
+
+    The server sorts messages by id: twelve hex digits of time (milliseconds × 4096), then characters of no order.
+    """
+    seed = hashlib.sha256(f"{instance}\0{session}\0{run}\0{n}\0{tries}".encode()).hexdigest()
+    millis = int(stamp.timestamp() * 1000)
+    head = f"{(millis * 0x1000 + 1) & 0xFFFFFFFFFFFF:012x}"
+    return f"msg_{head}{seed[:14]}", f"prt_{head}{seed[14:28]}"
+
+
+def message_id(world: World, run: Run) -> str | None:
+    """The message id of the run's present prompt, once it has one."""
+    if run.session is None or run.prompt.stamp is None:
+        return None
+    return prompt_ids(world.instance, run.session, run.id, run.prompt.n, run.prompt.tries, run.prompt.stamp)[0]

@@ -1,0 +1,187 @@
+"""People first: what somebody changed in the tracker is obeyed at the next look (design section 7, last paragraph)."""
+
+from datetime import timedelta
+
+from ashep.core.events import (
+    AnswerRead,
+    AnswerRefused,
+    CommentWanted,
+    Fact,
+    IssueClosed,
+    IssueGivenBack,
+    IssueLeft,
+    PersonAnswered,
+    RunEnded,
+)
+from ashep.core.flow import Flow, Posture
+from ashep.core.model import Issue, LabelEvent
+from ashep.core.routing import after_answer, begin_cycle
+from ashep.core.world import World
+
+COOLDOWN = timedelta(minutes=10)
+"""After a person set an issue to open while we held it (design section 7; `takeover.cooldown` is not supported yet)."""
+
+AGENT_ACTORS = ("ashep-",)
+"""Names that begin so are ashep's own and its agents' (`BEADS_ACTOR=ashep-agent` in a managed server)."""
+
+STATUS = {"work": "in_progress", "ask": "blocked", "park": "blocked", "give_back": "open", "close": "closed"}
+"""The tracker status of each posture."""
+
+
+def obey(world: World, flow: Flow) -> list[Fact]:
+    """Compare what the tracker shows with what our last confirmed write left there; the difference is a person's."""
+    view = flow.issue
+    if view.status == "closed":
+        return _closed(world, flow)
+    if flow.stage == "left":
+        return _back_from_left(world, flow)
+    if not flow.active:
+        return []
+    if flow.written is None:
+        return _before_claim(world, flow)
+    posture = flow.written
+    if view.assignee not in (world.actor, None):
+        return [*_aborted(flow, "assigned"), IssueLeft(view.id, "assigned", f"assigned to {view.assignee}")]
+    if world.settings.labels.excluded in view.labels:
+        return _excluded(world, flow)
+    if view.status == "open" and STATUS[posture.kind] != "open":
+        return _reopened(world, flow, posture)
+    if view.status != STATUS[posture.kind] or view.assignee is None:
+        why = f"somebody set it to {view.status}, assigned to {view.assignee or 'nobody'}"
+        return [*_aborted(flow, why), IssueLeft(view.id, "status_changed", why)]
+    return _labels(world, flow, posture)
+
+
+def _aborted(flow: Flow, why: str) -> list[Fact]:
+    run = flow.run
+    if run is None or run.ended:
+        return []
+    return [RunEnded(flow.issue.id, run.id, "aborted", why, abort=True)]
+
+
+def _closed(world: World, flow: Flow) -> list[Fact]:
+    if flow.stage == "closed":
+        return []
+    if flow.stage == "finishing" and flow.written is not None and flow.written.kind == "close":
+        return [IssueClosed(flow.issue.id, "shepherd", flow.why)]
+    return [*_aborted(flow, "closed by somebody"), IssueClosed(flow.issue.id, "somebody", "closed by somebody else")]
+
+
+def _before_claim(world: World, flow: Flow) -> list[Fact]:
+    view = flow.issue
+    if view.assignee == world.actor and view.stamp and view.stamp.instance == world.instance:
+        return []
+    excluded = world.settings.labels.excluded in view.labels
+    if view.status == "open" and view.assignee in (None, world.actor) and not excluded:
+        return []
+    why = "it changed before it was claimed"
+    return [*_aborted(flow, why), IssueLeft(view.id, "changed", why)]
+
+
+def _excluded(world: World, flow: Flow) -> list[Fact]:
+    if flow.stage == "giving_back":
+        return []
+    why = f"the label {world.settings.labels.excluded} was set"
+    return [*_aborted(flow, why), IssueGivenBack(flow.issue.id, "excluded", why)]
+
+
+def _reopened(world: World, flow: Flow, posture: Posture) -> list[Fact]:
+    if flow.stage == "giving_back":
+        return []
+    view, why = flow.issue, "somebody set it to open"
+    by_hand = hand_set(world, view, posture.phase)
+    if view.assignee is None:
+        return [*_aborted(flow, why), IssueLeft(view.id, "reopened", why)]
+    wait = None if by_hand else world.now + COOLDOWN
+    return [*_aborted(flow, why), IssueGivenBack(view.id, "reopened", why, not_before=wait)]
+
+
+def _labels(world: World, flow: Flow, posture: Posture) -> list[Fact]:
+    view, labels = flow.issue, world.settings.labels
+    if posture.kind in ("give_back", "close"):
+        return []
+    by_hand = hand_set(world, view, posture.phase)
+    standing = phase_labels(world, view)
+    if by_hand or (posture.kind == "park" and labels.parked not in view.labels):
+        return _phase_by_hand(world, flow, by_hand or standing)
+    if not standing and posture.kind != "park" and posture.phase is not None:
+        why = f"the label {labels.phase_prefix}{posture.phase} was taken off"
+        return [*_aborted(flow, why), IssueLeft(view.id, "phase_taken_off", why)]
+    return []
+
+
+def _phase_by_hand(world: World, flow: Flow, names: tuple[str, ...]) -> list[Fact]:
+    policy, issue = world.policy(flow), flow.issue.id
+    if policy is None:
+        return [*_aborted(flow, "no policy"), IssueLeft(issue, "no_policy", f"the policy {flow.policy} is gone")]
+    target, *more = names or (policy.phases[0].name,)
+    if more or policy.phase(target) is None:
+        why = f"the phase label {', '.join(names)} is none of the policy {flow.policy}'s phases, or more than one"
+        return [*_aborted(flow, why), IssueLeft(issue, "unknown_phase", why)]
+    why = f"somebody set the phase {target}" if flow.stage != "parked" else f"un-parked into {target}"
+    return [*_aborted(flow, why), *begin_cycle(world, flow, target, why)]
+
+
+def _back_from_left(world: World, flow: Flow) -> list[Fact]:
+    view = flow.issue
+    names = phase_labels(world, view)
+    waiting = flow.code in ("phase_taken_off", "unknown_phase") and view.assignee == world.actor
+    if not waiting or view.status not in ("in_progress", "blocked") or len(names) != 1:
+        return []
+    policy, (name, *_) = world.policy(flow), names
+    if world.settings.labels.excluded in view.labels or policy is None or policy.phase(name) is None:
+        return []
+    return begin_cycle(world, flow, name, f"somebody set the phase {name}")
+
+
+def phase_labels(world: World, view: Issue) -> tuple[str, ...]:
+    """The phases that the issue's labels name."""
+    prefix = world.settings.labels.phase_prefix
+    return tuple(label.removeprefix(prefix) for label in view.labels if label.startswith(prefix))
+
+
+def hand_set(world: World, view: Issue, ours: str | None) -> tuple[str, ...]:
+    """Phase labels that we did not write."""
+    return tuple(name for name in phase_labels(world, view) if name != ours)
+
+
+# --- answers ------------------------------------------------------------------------------------------------------
+
+
+def answer_labels(world: World, view: Issue) -> tuple[str, ...]:
+    """The answer labels that stand, changes_requested first: it wins."""
+    labels = world.settings.labels
+    return tuple(label for label in (labels.changes_requested, labels.approved) if label in view.labels)
+
+
+def answered(world: World, flow: Flow, fact: AnswerRead) -> list[Fact]:
+    """Decide whether an answer label counts, and follow it."""
+    question = flow.question
+    standing = answer_labels(world, fact.view)
+    if question is None or flow.stage != "person" or not standing:
+        return []
+    judged = [(label, *_set_by(world, label, fact.events)) for label in standing]
+    for label, actor, against in judged:
+        if actor and not against:
+            approved = label == world.settings.labels.approved
+            answer = "approved" if approved else "changes_requested"
+            why = f"{actor} answered {answer}"
+            follow = after_answer(world, flow, question, approved, why)
+            return [PersonAnswered(flow.issue.id, answer, actor, why), *follow]
+    why = "; ".join(f"{label} {against}" for label, _, against in judged)
+    text = f"An answer was taken off again: {why}. Only a person's label answers."
+    refused = AnswerRefused(flow.issue.id, standing, why)
+    return [refused, CommentWanted(flow.issue.id, f"refused.{world.seq}", text)]
+
+
+def _set_by(world: World, label: str, events: tuple[LabelEvent, ...]) -> tuple[str, str]:
+    """Say who set a label, and what speaks against it; events of one second are in no order (facts/beads.md 9)."""
+    mine = [event for event in events if event.label == label]
+    if not mine:
+        return "", "has no record of who set it"
+    newest = max(event.at for event in mine)
+    actors = sorted({event.actor for event in mine if event.at == newest})
+    for actor in actors:
+        if not actor or actor == world.actor or actor.startswith(AGENT_ACTORS):
+            return actor, f"was set by {actor or 'nobody known'}, which is no person"
+    return actors[0], ""

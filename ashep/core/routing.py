@@ -1,0 +1,219 @@
+"""Where an outcome, a failure or an answer leads: the rules of design section 5."""
+
+import hashlib
+from dataclasses import replace
+from datetime import timedelta
+
+from ashep.core.events import (
+    CommentWanted,
+    CreationWanted,
+    CycleBegan,
+    Fact,
+    IssueFinished,
+    IssueParked,
+    PersonAsked,
+    PhaseEntered,
+    RetryScheduled,
+    RunEnded,
+)
+from ashep.core.flow import Flow, Question
+from ashep.core.model import CLOSE, Human, Phase, Policy
+from ashep.core.outcome import Outcome
+from ashep.core.world import World
+
+PHASE_QUESTION_DEADLINE = timedelta(days=7)
+"""A question of an agent phase has no `deadline` key of its own; the default of a human phase serves."""
+
+
+def enter(world: World, flow: Flow, target: str, why: str) -> list[Fact]:
+    """Lead the issue to a target: a phase, or `close`."""
+    issue, policy = flow.issue.id, world.policy(flow)
+    if target == CLOSE:
+        return [IssueFinished(issue, why)]
+    phase = policy.phase(target) if policy else None
+    if phase is None:
+        return park(flow, "unknown_phase", f"the policy {flow.policy} has no phase {target} ({why})")
+    if phase.human is not None:
+        return ask(world, flow, phase.name, phase.human.ask, why, human=phase.human)
+    if flow.cycle_times(target) >= phase.max_visits:
+        return park(flow, "max_visits", f"phase {target} was entered {phase.max_visits} times in this cycle ({why})")
+    return [PhaseEntered(issue, target, flow.times(target) + 1, why)]
+
+
+def begin_cycle(world: World, flow: Flow, target: str, why: str) -> list[Fact]:
+    """Count limits and visits afresh and enter the target."""
+    fresh = replace(flow, cycle_visits=())
+    return [CycleBegan(flow.issue.id, flow.cycle + 1, why), *enter(world, fresh, target, why)]
+
+
+def ask(world: World, flow: Flow, phase: str, question: str, why: str, *, human: Human | None) -> list[Fact]:
+    """Put a question to a person: of a human phase, or of the agent phase that asks."""
+    labels, issue = world.settings.labels, flow.issue.id
+    deadline = human.deadline if human else PHASE_QUESTION_DEADLINE
+    answers = f"Answer by label: `{labels.approved}` or `{labels.changes_requested}`."
+    if not human:
+        answers += f" Either answer leads back into the phase {phase}, with your comments."
+    text = f"**{question}**\n\n{_last_words(flow)}{answers}\n(or `ashep approve {issue}` / `ashep reject {issue} -m …`)"
+    return [
+        PersonAsked(issue, phase, question, world.now + deadline, human is not None, why),
+        CommentWanted(issue, f"ask.{world.seq}", text),
+    ]
+
+
+def _last_words(flow: Flow) -> str:
+    said = [report for report in flow.reports if report.outcome is not None][-3:]
+    lines = [f"- {report.phase} ({report.agent}, {report.run}): {_result(report.outcome)}" for report in said]
+    return "\n".join(lines) + "\n\n" if lines else ""
+
+
+def _result(outcome: Outcome | None) -> str:
+    if outcome is None:
+        return "no outcome"
+    word = outcome.verdict or outcome.result
+    return f"{word}: {outcome.summary[:600]}"
+
+
+def park(flow: Flow, code: str, why: str) -> list[Fact]:
+    """Give the issue up, with a reason that its comment repeats."""
+    issue = flow.issue.id
+    text = f"Parked: {why}.\n\nTake the label off, or use `ashep retry {issue}`, to start afresh."
+    return [IssueParked(issue, code, why), CommentWanted(issue, f"park.{flow.cycle}.{flow.runs}.{code}", text)]
+
+
+# --- after a run --------------------------------------------------------------------------------------------------
+
+
+def after_run(world: World, flow: Flow, fact: RunEnded) -> list[Fact]:
+    """Say what follows the end of a run; an aborted one was somebody's decision and leads nowhere by itself."""
+    policy = world.policy(flow)
+    phase = policy.phase(flow.phase) if policy and flow.phase else None
+    if fact.state in ("aborted", "lost") or flow.stage != "work":
+        return []
+    if policy is None or phase is None:
+        return park(flow, "unknown_phase", f"the policy {flow.policy} has no phase {flow.phase} any more")
+    created = _creations(world, flow, policy, fact)
+    if fact.outcome is None:
+        return created + _try_again(world, flow, phase, "failed", fact.why)
+    return created + _follow(world, flow, policy, phase, fact.outcome)
+
+
+def _follow(world: World, flow: Flow, policy: Policy, phase: Phase, outcome: Outcome) -> list[Fact]:
+    summary = outcome.summary[:200]
+    if outcome.needs_human or outcome.next_action == "need_human":
+        return ask(
+            world, flow, phase.name, outcome.summary[:2000], f"{phase.name} asks a person: {summary}", human=None
+        )
+    if outcome.next_action == "repeat_phase" or outcome.result != "success":
+        kind = "partial" if outcome.result == "partial" else "failed"
+        return _try_again(world, flow, phase, kind, f"{phase.name} reported {outcome.result}: {summary}")
+    if outcome.verdict is not None:
+        target = phase.next.get(outcome.verdict)
+        if target is None:
+            return park(flow, "no_edge", f"the verdict {outcome.verdict} of {phase.name} leads nowhere in the policy")
+        return enter(world, flow, target, f"{phase.name} said {outcome.verdict}: {summary}")
+    return enter(world, flow, _after_success(policy, phase, outcome), f"{phase.name} succeeded: {summary}")
+
+
+def _after_success(policy: Policy, phase: Phase, outcome: Outcome) -> str:
+    if "success" in phase.next:
+        return phase.next["success"]
+    if outcome.suggested_next_phase in phase.allow_suggested:
+        return outcome.suggested_next_phase or CLOSE
+    return following(policy, phase)
+
+
+def following(policy: Policy, phase: Phase) -> str:
+    """The next phase in order, after the last `close`."""
+    names = [other.name for other in policy.phases]
+    place = names.index(phase.name) + 1
+    return names[place] if place < len(names) else CLOSE
+
+
+def _try_again(world: World, flow: Flow, phase: Phase, kind: str, why: str) -> list[Fact]:
+    failures = max(flow.failures, 1)
+    if failures < phase.retry.max_attempts:
+        wait = backoff(phase, failures, flow.run.id if flow.run else flow.issue.id)
+        reason = (
+            f"{why}; attempt {failures} of {phase.retry.max_attempts}, the next one in {wait.total_seconds():.0f} s"
+        )
+        return [RetryScheduled(flow.issue.id, phase.name, failures, world.now + wait, reason)]
+    if kind in phase.next:
+        return enter(world, flow, phase.next[kind], f"{why}; all {failures} attempts are used up")
+    return park(flow, "attempts", f"{phase.name} used up its {failures} attempts; the last: {why}")
+
+
+def backoff(phase: Phase, failures: int, run: str) -> timedelta:
+    """The delay before the next attempt, with a jitter of ±20 % that the run id's hash gives."""
+    retry = phase.retry
+    factor = {"constant": 1, "linear": failures, "exponential": 2 ** min(failures - 1, 20)}[retry.backoff]
+    jitter = 0.8 + 0.4 * int.from_bytes(hashlib.sha256(run.encode()).digest()[:4]) / 2**32
+    return min(retry.initial_delay * factor * jitter, retry.max_delay)
+
+
+# --- issues that agents ask for -----------------------------------------------------------------------------------
+
+
+def _creations(world: World, flow: Flow, policy: Policy, ended: RunEnded) -> list[Fact]:
+    wanted = ended.outcome.created_issues if ended.outcome else ()
+    room = max(policy.limits.max_created_issues - flow.created, 0)
+    depth = flow.depth + 1
+    facts: list[Fact] = [
+        CreationWanted(
+            flow.issue.id, created_id(world, ended.run, index), new.as_new(), depth, depth > policy.limits.max_depth
+        )
+        for index, new in enumerate(wanted[:room])
+    ]
+    if left := wanted[room:]:
+        names = "\n".join(f"- {new.title}" for new in left)
+        text = f"{ended.run} asked for more issues than `max_created_issues` allows; not created:\n{names}"
+        facts.append(CommentWanted(flow.issue.id, f"uncreated.{ended.run}", text))
+    return facts
+
+
+def created_id(world: World, run: str, index: int) -> str:
+    """`<prefix>-<8 base-32 characters>` of a hash of instance, run and index: known before it is created (design 5)."""
+    digest = hashlib.sha256(f"{world.instance}\0{run}\0{index}".encode()).digest()
+    alphabet = "abcdefghijklmnopqrstuvwxyz234567"
+    number = int.from_bytes(digest[:5])
+    word = "".join(alphabet[(number >> 5 * place) & 31] for place in range(8))
+    return f"{world.tracker.prefix if world.tracker else 'x'}-{word}"
+
+
+# --- after a person's answer --------------------------------------------------------------------------------------
+
+
+def after_answer(world: World, flow: Flow, question: Question, approved: bool, why: str) -> list[Fact]:
+    """Follow a human phase's edge, or lead back into the phase that asked; either begins a cycle unless it closes."""
+    policy = world.policy(flow)
+    phase = policy.phase(question.phase) if policy else None
+    if policy is None or phase is None:
+        return park(flow, "unknown_phase", f"the policy {flow.policy} has no phase {question.phase} any more")
+    if not question.human_phase:
+        return begin_cycle(world, flow, phase.name, why)
+    human = phase.human or Human(approved=phase.next.get("success") or following(policy, phase))
+    target = human.approved if approved else human.changes_requested or writer_before(policy, phase)
+    if target == CLOSE:
+        return enter(world, flow, CLOSE, why)
+    return begin_cycle(world, flow, target, why)
+
+
+def writer_before(policy: Policy, phase: Phase) -> str:
+    """The last agent phase with write access before this one, else the first phase."""
+    before = policy.phases[: policy.phases.index(phase)]
+    writers = [other.name for other in before if other.human is None and other.writes]
+    return writers[-1] if writers else policy.phases[0].name
+
+
+def after_deadline(world: World, flow: Flow, question: Question) -> list[Fact]:
+    """Nobody answered in time."""
+    policy = world.policy(flow)
+    phase = policy.phase(question.phase) if policy else None
+    human = phase.human if phase and question.human_phase else None
+    why = f"nobody answered the question of {question.phase} in time"
+    if human is None or human.on_deadline == "park":
+        return park(flow, "question_deadline", why)
+    return (
+        begin_cycle(world, flow, human.on_deadline, why)
+        if human.on_deadline != CLOSE
+        else enter(world, flow, CLOSE, why)
+    )

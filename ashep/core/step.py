@@ -1,0 +1,79 @@
+"""One turn of the shepherd: facts in, the batch to be made durable out. `step` composes the rules; it adds none."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from ashep.core.commands import Command
+from ashep.core.decide import decide
+from ashep.core.dispatch import dispatch
+from ashep.core.events import (
+    CommentPosted,
+    Fact,
+    IssueHeld,
+    PromptPrepared,
+    PromptSent,
+    SessionOpened,
+    TimerDue,
+    TurnSeen,
+)
+from ashep.core.outstanding import outstanding
+from ashep.core.records import Entry
+from ashep.core.world import World, evolve, split_timer
+
+RULES = 1
+"""The number of the core's rules: a replay derives again the decisions that were made under the present number."""
+
+QUIET = (SessionOpened, PromptPrepared, PromptSent, CommentPosted, TurnSeen, IssueHeld)
+"""Facts that change no input of `dispatch`; what follows from them (a RunEnded, say) is another fact."""
+
+
+class Batch:
+    """The entries of one turn, with the World as it is after each."""
+
+    def __init__(self, world: World, at: datetime, first: int) -> None:
+        self.world, self.at, self.next = world, max(at, world.now), first
+        self.entries: list[Entry] = []
+        self.touched: set[str] = set()
+
+    def add(self, body: Fact | Command) -> World:
+        """Fold one more entry; the World before it is returned."""
+        before = self.world
+        entry = Entry(self.next, self.at, body)
+        self.world = evolve(before, entry)
+        self.next += 1
+        self.entries.append(entry)
+        issue = getattr(body, "issue", None)
+        if isinstance(issue, str):
+            self.touched.add(issue)
+        return before
+
+    def follow(self, fact: Fact) -> None:
+        """Fold a fact and everything that follows from it, at once and in order."""
+        before = self.add(fact)
+        for decision in decide(before, self.world, fact):
+            self.follow(decision)
+
+
+def step(
+    world: World, facts: Iterable[Fact], at: datetime, first: int, *, everything: bool = False
+) -> tuple[World, list[Entry]]:
+    """Fold facts, decide, dispatch once, and add the commands that are lacking; `first` is the first entry's number.
+
+    `everything` looks for lacking commands at every issue: once after a start.
+    """
+    batch = Batch(world, at, first)
+    for fact in facts:
+        batch.follow(fact)
+    if everything or any(not isinstance(entry.body, QUIET) for entry in batch.entries):
+        for fact in dispatch(batch.world):
+            batch.follow(fact)
+    runner_changed = world.runner is not batch.world.runner
+    issues = list(batch.world.flows) if everything or runner_changed else sorted(batch.touched | _timers(batch))
+    for issue in issues:
+        for command in outstanding(batch.world, issue):
+            batch.add(command)
+    return batch.world, batch.entries
+
+
+def _timers(batch: Batch) -> set[str]:
+    return {split_timer(entry.body.key)[1] for entry in batch.entries if isinstance(entry.body, TimerDue)}

@@ -1,0 +1,98 @@
+"""What a read of a session means: finished, died, never begun, too late, or a person's (design section 6)."""
+
+from ashep.core.agents import choose, model_of
+from ashep.core.events import (
+    DeadlineReached,
+    Fact,
+    OutcomeRejected,
+    PromptAbandoned,
+    RunEnded,
+    TurnDied,
+    TurnSeen,
+)
+from ashep.core.flow import Flow, Run
+from ashep.core.model import Phase
+from ashep.core.outcome import Outcome, read_outcome
+from ashep.core.routing import park
+from ashep.core.world import World
+
+MAX_RESTARTS = 10
+"""Turns of one run that are started again because the agent server died."""
+
+MAX_ABANDONED = 1
+"""Prompts of one run that are sent again under new ids; one more and the attempt has failed (facts/opencode.md 16)."""
+
+ABORTED = "MessageAbortedError"
+
+EXTRACT = Phase(name="extract")
+"""What an extraction asks of an agent: the capability `extract`, to read."""
+
+
+def turn_seen(world: World, before: Flow, flow: Flow, fact: TurnSeen) -> list[Fact]:
+    """Judge a read; `before` is the flow before it was folded."""
+    run = flow.run
+    if run is None or run.ended or fact.run != run.id or fact.n != run.prompt.n or not run.prompt.sent:
+        return []
+    if fact.as_of < run.effect_seq:
+        return []
+    if fact.state == "finished":
+        return _finished(world, flow, run, fact)
+    if fact.people:
+        return _taken_over(flow, run, f"a person wrote in the session ({fact.people[0]})")
+    if run.overdue and run.fresh_after == 0:
+        why = f"no outcome within {run.timeout}"
+        issue = flow.issue.id
+        return [DeadlineReached(issue, run.id), RunEnded(issue, run.id, "timed_out", why, abort=True)]
+    if fact.state == "running":
+        return []
+    suspicion = before.run.probation if before.run and run.fresh_after == 0 else "no"
+    return _quiet(world, flow, run, fact, suspicion)
+
+
+def _quiet(world: World, flow: Flow, run: Run, fact: TurnSeen, suspicion: str) -> list[Fact]:
+    issue = flow.issue.id
+    died = world.managed and bool(fact.instance) and fact.instance != run.prompt.instance
+    if died or (fact.state == "incomplete" and suspicion == "suspect"):
+        if run.restarts >= MAX_RESTARTS:
+            return [RunEnded(issue, run.id, "failed", f"the agent server died {run.restarts} times during the run")]
+        proof = "its server is gone" if died else "incomplete and not busy for 30 s"
+        return [TurnDied(issue, run.id, fact.n, f"the turn died: {proof}")]
+    if fact.state in ("missing", "stored") and suspicion == "second_look":
+        if run.prompt.tries >= MAX_ABANDONED:
+            why = "the server took the prompt and began no turn"
+            return [RunEnded(issue, run.id, "failed", why, error="no_turn")]
+        return [PromptAbandoned(issue, run.id, fact.n, "30 s without a sign of a turn, and none after an abort")]
+    return []
+
+
+def _finished(world: World, flow: Flow, run: Run, fact: TurnSeen) -> list[Fact]:
+    issue = flow.issue.id
+    if fact.error is not None:
+        if fact.error.startswith(ABORTED) and fact.instance == run.prompt.instance:
+            return _taken_over(flow, run, "somebody stopped the turn in OpenCode")
+        return [RunEnded(issue, run.id, "failed", f"the turn ended with {fact.error[:500]}", error=fact.error[:2000])]
+    policy = world.policy(flow)
+    phase = policy.phase(run.phase) if policy else None
+    outcome = read_outcome(fact.block, phase.verdicts if phase else ())
+    if isinstance(outcome, Outcome):
+        state = "succeeded" if outcome.result == "success" and outcome.next_action != "repeat_phase" else "failed"
+        return [RunEnded(issue, run.id, state, f"reported {outcome.verdict or outcome.result}", outcome)]
+    if fact.people:
+        return _taken_over(flow, run, f"a person wrote in the session ({fact.people[0]})")
+    return _rejected(world, flow, run, phase, outcome)
+
+
+def _rejected(world: World, flow: Flow, run: Run, phase: Phase | None, why: str) -> list[Fact]:
+    issue = flow.issue.id
+    if run.prompt.kind == "task":
+        return [OutcomeRejected(issue, run.id, run.prompt.n, why, "recover")]
+    extractor = choose(world.agents, EXTRACT, world.runner, {}).agent if world.agents else None
+    if run.prompt.kind == "recover" and extractor is not None and not extractor.is_human and phase is not None:
+        slug, model = extractor.runner.agent_slug, model_of(extractor, None)
+        return [OutcomeRejected(issue, run.id, run.prompt.n, why, "extract", extractor.id, slug, model)]
+    return [RunEnded(issue, run.id, "failed", f"no_outcome: {why}", error="no_outcome")]
+
+
+def _taken_over(flow: Flow, run: Run, why: str) -> list[Fact]:
+    ended = RunEnded(flow.issue.id, run.id, "aborted", why)
+    return [ended, *park(flow, "taken_over", f"{why}; what a person does there is not overwritten")]

@@ -1,0 +1,284 @@
+"""The World: everything that the core may know, folded from the journal by `evolve`, which knows no policy rules.
+
+`evolve` takes facts and the records of commands (an intent is something that is known, too). An old journal folds to
+the same World whatever the policies say by now; its cost does not grow with the number of flows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import assert_never
+
+from rpds import HashTrieMap, HashTrieSet
+
+from ashep.core import evolve_flow
+from ashep.core.commands import Command
+from ashep.core.events import (
+    Adopted,
+    ChangeHinted,
+    ClockJumped,
+    DaemonStarted,
+    DaemonStopped,
+    IssueClosed,
+    IssueGivenBack,
+    IssueGone,
+    IssueLeft,
+    IssueParked,
+    IssueSeen,
+    IssueTaken,
+    JournalBegun,
+    PersonAsked,
+    ReadySeen,
+    RunnerSeen,
+    RunPlanned,
+    TimerDue,
+    TrackerLost,
+    TrackerSeen,
+    TreeSeen,
+)
+from ashep.core.flow import Flow
+from ashep.core.model import Agents, Policies, Policy, Settings, Tree
+from ashep.core.records import Entry
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+DEFAULTS = Settings()
+NO_FILES: HashTrieMap[str, tuple[str, str]] = HashTrieMap()
+NO_FLOWS: HashTrieMap[str, Flow] = HashTrieMap()
+NO_ISSUES: HashTrieSet[str] = HashTrieSet()
+NO_DUES: HashTrieMap[str, datetime] = HashTrieMap()
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What is known after the entry `seq`."""
+
+    seq: int = 0
+    now: datetime = EPOCH
+    instance: str = ""
+    secret: str = ""
+    daemon: DaemonStarted | None = None
+    taken: int = 0
+    """Issues taken since the daemon started."""
+    policies: Policies | None = None
+    agents: Agents | None = None
+    settings: Settings = DEFAULTS
+    tracker: TrackerSeen | None = None
+    tracker_error: str = ""
+    runner: RunnerSeen | None = None
+    ready: tuple[str, ...] = ()
+    ready_fresh: bool = False
+    """Whether the ready view was read after the last change hint."""
+    tree: Tree | None = None
+    left_over: HashTrieMap[str, tuple[str, str]] = NO_FILES
+    """Paths that our runs left dirty: hash of the content, and the issue."""
+    lock: str | None = None
+    """The issue that holds the work tree."""
+    flows: HashTrieMap[str, Flow] = NO_FLOWS
+    live: HashTrieSet[str] = NO_ISSUES
+    """Issues whose run is not settled."""
+    dues: HashTrieMap[str, datetime] = NO_DUES
+    """The earliest due time of each issue that has one."""
+
+    def policy(self, flow: Flow) -> Policy | None:
+        """The policy of a flow, as it is in force now."""
+        return self.policies.policies.get(flow.policy) if self.policies and flow.policy else None
+
+    @property
+    def managed(self) -> bool:
+        """Whether the agent server is ours, so that a new instance proves the old one dead."""
+        return self.settings.runners.opencode.managed and self.settings.runners.opencode.url is None
+
+    @property
+    def actor(self) -> str:
+        """The name under which we write to the tracker."""
+        return self.tracker.actor if self.tracker else ""
+
+
+def evolve(world: World, entry: Entry) -> World:
+    """Fold one entry into the World."""
+    world = replace(world, seq=entry.seq, now=entry.at)
+    body = entry.body
+    if isinstance(body, Command):
+        return _put(world, body.issue, evolve_flow.asked(world.flows[body.issue], body))
+    match body:
+        case JournalBegun() | DaemonStarted() | DaemonStopped() | Adopted() | TimerDue() | ClockJumped():
+            return _evolve_daemon(world, body)
+        case TrackerSeen() | TrackerLost() | RunnerSeen() | ChangeHinted() | ReadySeen():
+            return _evolve_seen(world, body)
+        case TreeSeen():
+            return _evolve_tree(world, body)
+        case IssueSeen():
+            return _evolve_issue_seen(world, body)
+        case _:
+            return _evolve_issue(world, body)
+
+
+def _evolve_daemon(
+    world: World, fact: JournalBegun | DaemonStarted | DaemonStopped | Adopted | TimerDue | ClockJumped
+) -> World:
+    match fact:
+        case JournalBegun():
+            return replace(world, instance=fact.instance, secret=fact.secret)
+        case DaemonStarted():
+            return replace(
+                world, daemon=fact, taken=0, tracker=None, tracker_error="", runner=None, ready_fresh=False, tree=None
+            )
+        case DaemonStopped():
+            return world
+        case Adopted():
+            return _adopt(world, fact)
+        case TimerDue():
+            name, issue = split_timer(fact.key)
+            flow = world.flows.get(issue)
+            if flow is None or (name, fact.due) not in flow_dues(flow):
+                return world
+            return _put(world, issue, evolve_flow.timer(flow, name, world.seq))
+        case ClockJumped():
+            for issue in world.live:
+                world = _put(world, issue, evolve_flow.shifted(world.flows[issue], fact.gap))
+            return world
+        case _:
+            assert_never(fact)
+
+
+@cache
+def _parse(kind: str, content: str) -> Policies | Agents | Settings:
+    model = {"policies": Policies, "agents": Agents, "settings": Settings}[kind]
+    return model.model_validate_json(content)
+
+
+def _adopt(world: World, fact: Adopted) -> World:
+    adopted = _parse(fact.kind, fact.content)
+    match adopted:
+        case Policies():
+            return replace(world, policies=adopted)
+        case Agents():
+            return replace(world, agents=adopted)
+        case Settings():
+            return replace(world, settings=adopted)
+
+
+def _evolve_seen(world: World, fact: TrackerSeen | TrackerLost | RunnerSeen | ChangeHinted | ReadySeen) -> World:
+    match fact:
+        case TrackerSeen():
+            return replace(world, tracker=fact, tracker_error="")
+        case TrackerLost():
+            return replace(world, tracker_error=fact.error, ready_fresh=False)
+        case RunnerSeen():
+            return replace(world, runner=fact)
+        case ChangeHinted():
+            return replace(world, ready_fresh=False)
+        case ReadySeen():
+            return replace(world, ready=fact.ids, ready_fresh=True)
+        case _:
+            assert_never(fact)
+
+
+def _evolve_tree(world: World, fact: TreeSeen) -> World:
+    dirty = dict(fact.tree.dirty)
+    left = world.left_over
+    for path in [path for path, (content, _) in left.items() if dirty.get(path) != content]:
+        left = left.remove(path)
+    flow = world.flows.get(fact.issue) if fact.issue else None
+    if flow is None or flow.run is None or flow.run.id != fact.run:
+        return replace(world, tree=fact.tree, left_over=left)
+    if fact.moment == "after" and flow.run.before is not None:
+        before = dict(flow.run.before.dirty)
+        for path, content in dirty.items():
+            if before.get(path) != content:
+                left = left.insert(path, (content, flow.issue.id))
+    world = replace(world, tree=fact.tree, left_over=left)
+    return _put(world, flow.issue.id, evolve_flow.tree(flow, fact))
+
+
+def _evolve_issue_seen(world: World, fact: IssueSeen) -> World:
+    flow = world.flows.get(fact.issue)
+    if flow is None:
+        depth = fact.view.stamp.depth if fact.view.stamp else 0
+        return _put(world, fact.issue, Flow(fact.view, since=world.now, view_seq=world.seq, depth=depth))
+    stamp, writing = fact.view.stamp, flow.writing
+    landed = writing is not None and stamp is not None and (stamp.instance, stamp.seq) == (world.instance, writing.seq)
+    if landed and not evolve_flow.stale(flow, fact.as_of):
+        # the write whose answer was lost has landed: what stands there is ours, not a person's
+        flow = replace(flow, written=writing, writing=None)
+    return _put(world, fact.issue, evolve_flow.seen(flow, fact, world.seq, world.now))
+
+
+def _evolve_issue(world: World, fact: evolve_flow.FlowFact) -> World:
+    flow = world.flows.get(fact.issue)
+    if flow is None:
+        return world
+    match fact:
+        case IssueTaken():
+            world = replace(world, taken=world.taken + 1)
+        case RunPlanned():
+            world = replace(world, lock=fact.issue) if fact.lock else world
+        case PersonAsked() | IssueParked() | IssueGivenBack() | IssueLeft() | IssueClosed() if world.lock == fact.issue:
+            world = replace(world, lock=None)
+        case IssueGone() if fact.issue in world.ready:
+            world = replace(world, ready=tuple(issue for issue in world.ready if issue != fact.issue))
+        case _:
+            pass
+    return _put(world, fact.issue, evolve_flow.happened(flow, fact, world.seq, world.now))
+
+
+def _put(world: World, issue: str, flow: Flow) -> World:
+    live = world.live
+    if flow.run is not None:
+        under_way = not flow.run.settled
+        if under_way != (issue in live):
+            live = live.insert(issue) if under_way else live.remove(issue)
+    due = min((due for _, due in flow_dues(flow)), default=None)
+    dues = world.dues
+    if due != dues.get(issue):
+        dues = dues.insert(issue, due) if due is not None else dues.remove(issue)
+    return replace(world, flows=world.flows.insert(issue, flow), live=live, dues=dues)
+
+
+# --- timers -------------------------------------------------------------------------------------------------------
+
+
+def flow_dues(flow: Flow) -> list[tuple[str, datetime]]:
+    """Everything that this flow waits for a time for, by the timer's name."""
+    dues: list[tuple[str, datetime]] = []
+    if flow.not_before is not None:
+        dues.append(("wait", flow.not_before))
+    if flow.question is not None and flow.stage == "person":
+        dues.append(("question", flow.question.due))
+    if flow.effect_after is not None:
+        dues.append(("effect", flow.effect_after))
+    run = flow.run
+    if run is not None and not run.ended:
+        if run.deadline is not None and not run.overdue:
+            dues.append(("deadline", run.deadline))
+        if run.sign_due is not None:
+            dues.append(("sign", run.sign_due))
+    return dues
+
+
+def split_timer(key: str) -> tuple[str, str]:
+    """Take a timer's key apart: its name and its issue."""
+    name, _, issue = key.partition(":")
+    return name, issue
+
+
+def due_timers(world: World, now: datetime) -> Iterator[TimerDue]:
+    """The timers whose time has passed."""
+    for issue, earliest in world.dues.items():
+        if earliest <= now:
+            for name, due in flow_dues(world.flows[issue]):
+                if due <= now:
+                    yield TimerDue(f"{name}:{issue}", due)
+
+
+def next_due(world: World) -> datetime | None:
+    """The earliest due time there is."""
+    return min(world.dues.values(), default=None)
+
+
+def wall_time(flow: Flow, now: datetime) -> timedelta:
+    """How long the cycle has gone on, without people's thinking."""
+    return now - flow.cycle_began - flow.thought if flow.cycle_began else timedelta()

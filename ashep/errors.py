@@ -1,0 +1,127 @@
+"""Every error that ashep raises on purpose, and the exit code that a command ends with when one reaches it.
+
+::
+
+    AshepError                      1   a check failed
+    ├── UsageError                  2   configuration or usage
+    │   ├── ConfigError             2   a file, line and key (config.py)
+    │   ├── TrackerMissing          2   no bd, too old, or no database: an unmistakable answer
+    │   └── ProgramMissing          2   a program is not on PATH nor in the tools cache
+    ├── AlreadyRunning              3   another daemon holds this state folder
+    ├── JournalDamaged              65  a bad line with a complete batch after it
+    ├── DiskFailed                  74  a write or fsync failed; nothing after it may be acted on
+    ├── ProgramTimedOut             1   a program was killed with its process group at its bound
+    ├── TrackerError                1   the tracker answered, or failed to
+    │   ├── TrackerUnavailable      1   infrastructure: try again later; `unknown` says a write may have landed
+    │   ├── TrackerRefused          1   the tracker said no for good (unknown id, open blocker, cycle)
+    │   ├── GuardTripped            1   a person was faster: nothing was written (bd exit 13)
+    │   └── ClaimLost               1   somebody else holds the issue
+    └── RunnerError                 1
+        ├── RunnerUnavailable       1   infrastructure: no answer, connection refused, 5xx
+        ├── RunnerUnauthorized      1   the server wants another password
+        └── RunnerRefused           1   the server said no for good (unknown session, 4xx)
+"""
+
+from pathlib import Path
+
+
+class AshepError(Exception):
+    """A check failed."""
+
+    exit_code = 1
+
+    def __str__(self) -> str:
+        """Give the message, or the first line of the class's docstring where there is none."""
+        return super().__str__() or (type(self).__doc__ or "").splitlines()[0]
+
+
+class UsageError(AshepError):
+    """The command was used in a way that cannot work."""
+
+    exit_code = 2
+
+
+class ConfigError(UsageError):
+    """A configuration file says something that cannot be used.
+
+    `str()` is one line: file, line, key, what was found, what was expected, what to do.
+    """
+
+    def __init__(self, message: str, *, file: Path | str, line: int | None = None, key: str | None = None) -> None:
+        self.message, self.file, self.line, self.key = message, str(file), line, key
+        place = self.file if line is None else f"{self.file}:{line}"
+        super().__init__(f"{place}: {key}: {message}" if key else f"{place}: {message}")
+
+
+class TrackerMissing(UsageError):
+    """The tracker is not there: bd is missing, too old, or has no database here."""
+
+
+class ProgramMissing(UsageError):
+    """A program is neither on PATH nor in the tools cache."""
+
+
+class AlreadyRunning(AshepError):
+    """Another daemon holds this state folder."""
+
+    exit_code = 3
+
+
+class JournalDamaged(AshepError):
+    """The journal holds a bad line with a complete batch after it."""
+
+    exit_code = 65
+
+
+class DiskFailed(AshepError):
+    """A write or fsync failed."""
+
+    exit_code = 74
+
+
+class ProgramTimedOut(AshepError):
+    """A program did not end in time; its process group was killed."""
+
+
+class TrackerError(AshepError):
+    """The tracker failed."""
+
+
+class TrackerUnavailable(TrackerError):
+    """The tracker did not answer in a usable way; it is tried again later.
+
+    `unknown` is True where a write may have landed all the same, so that it must be probed before it is repeated
+    (facts/beads.md 7: a killed bd had stored the comment 5 times of 14).
+    """
+
+    def __init__(self, message: str = "", *, unknown: bool = False) -> None:
+        super().__init__(message)
+        self.unknown = unknown
+
+
+class TrackerRefused(TrackerError):
+    """The tracker refused for good."""
+
+
+class GuardTripped(TrackerError):
+    """The issue was no longer as we believed; nothing was written."""
+
+
+class ClaimLost(TrackerError):
+    """Somebody else holds the issue, or it is not claimable any more."""
+
+
+class RunnerError(AshepError):
+    """The agent server failed."""
+
+
+class RunnerUnavailable(RunnerError):
+    """The agent server did not answer; it is tried again later."""
+
+
+class RunnerUnauthorized(RunnerError):
+    """The agent server refuses our password."""
+
+
+class RunnerRefused(RunnerError):
+    """The agent server refused for good."""

@@ -1,0 +1,372 @@
+"""What the shepherd asks of the world: a tracker, a runner, a clock and a work tree, each with its contract.
+
+Every adapter keeps these contracts, the memory ones included; `tests/conformance/` runs one suite a port over all of
+them. Nothing here assumes processes: an adapter may speak HTTP. Every call has a bound of its own and can be cancelled;
+a cancelled or timed-out call leaves no process behind.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, Protocol
+
+from ashep.core.model import Comment, Issue, LabelEvent, Model, NewIssue, Stamp, Status, Tree
+
+# --- the tracker -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """An edge from an issue to another."""
+
+    on: str
+    type: str
+    """blocks, parent-child, related or discovered-from."""
+    title: str | None = None
+    status: Status | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IssueText:
+    """The words of an issue: data for prompts, never read by the core."""
+
+    title: str = ""
+    description: str = ""
+    design: str = ""
+    acceptance: str = ""
+    notes: str = ""
+    dependencies: tuple[Dependency, ...] = ()
+    comments: tuple[Comment, ...] = ()
+    """Empty unless the read asked for comments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One issue as the tracker showed it."""
+
+    issue: Issue
+    text: IssueText
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A complete view: the ids that are ready, in the tracker's order, and every issue that is not closed."""
+
+    ready: tuple[str, ...]
+    issues: tuple[Seen, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TrackerInfo:
+    """What there is to say about the tracker at start."""
+
+    version: str
+    prefix: str
+    """The database's id prefix, as in `<prefix>-xh6`."""
+    location: str
+    journal: bool
+    """Whether the project has its events journal on, so that changes can be followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRequest:
+    """Take an open, ready issue: assignee, `in_progress`, labels and stamp in one write."""
+
+    issue: str
+    stamp: Stamp
+    add_labels: tuple[str, ...] = ()
+    remove_labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """One guarded write: nothing is written unless status and assignee are still as believed."""
+
+    issue: str
+    if_status: Status
+    if_assignee: str | None
+    """None: nobody."""
+    stamp: Stamp
+    status: Status
+    assignee: str | None
+    add_labels: tuple[str, ...] = ()
+    remove_labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """Create an issue under an id that is already known."""
+
+    id: str
+    new: NewIssue
+    discovered_from: str
+    stamp: Stamp
+    parked: bool = False
+    """Create it `blocked` and with `labels` (an issue beyond the allowed depth)."""
+    labels: tuple[str, ...] = ()
+
+
+class Tracker(Protocol):
+    """A place where issues live and where people and other programs write at any moment.
+
+    Errors, for every method: `TrackerMissing` (only for an unmistakable answer), `TrackerUnavailable` (try again
+    later; `unknown=True` after a write whose fate is not known), `TrackerRefused` (never try the same again).
+    Every write is made as the actor of this adapter. Texts given to a write reach the tracker unchanged; texts that
+    come from it have lost control and bidirectional characters (newline and tab stay).
+    """
+
+    actor: str
+
+    async def check(self) -> TrackerInfo:
+        """Say what is there; raises `TrackerMissing` where it cannot be used at all."""
+        ...
+
+    async def look(self) -> Look:
+        """Read the complete view in at most two reads; an incomplete or implausible one is `TrackerUnavailable`."""
+        ...
+
+    async def issue(self, issue: str) -> Seen | None:
+        """Read one issue (closed ones too) with its comments; None where there is no issue of exactly this id."""
+        ...
+
+    async def claim(self, request: ClaimRequest) -> Seen:
+        """Take the issue. After a return exactly this actor holds it; `ClaimLost` where somebody else does or the
+        issue is not claimable. Claiming again what this actor holds succeeds."""
+        ...
+
+    async def update(self, update: Update) -> Seen:
+        """Write all of it or nothing. `GuardTripped` where status or assignee were not as believed; `TrackerRefused`
+        where the tracker's rules forbid it (closing over an open blocker)."""
+        ...
+
+    async def relabel(self, issue: str, add: tuple[str, ...], remove: tuple[str, ...]) -> None:
+        """Change labels only; not guarded, idempotent."""
+        ...
+
+    async def comment(self, issue: str, text: str, marker: str) -> None:
+        """Post a comment that ends with the marker on a line of its own. Not idempotent: probe with `commented`."""
+        ...
+
+    async def commented(self, issue: str, marker: str) -> bool:
+        """Whether a comment with this marker stands (the probe of `comment`)."""
+        ...
+
+    async def create(self, creation: Creation) -> None:
+        """Create the issue with an edge `discovered-from`. Repeating it changes nothing: an issue of that id with our
+        stamp counts as created; one without it is `TrackerRefused`."""
+        ...
+
+    async def label_events(self, issue: str) -> tuple[LabelEvent, ...]:
+        """Every `label added` event of the issue, newest first; events of one second are in no order."""
+        ...
+
+    def hints(self) -> AsyncIterator[None]:
+        """Yield whenever something may have changed that this adapter did not write itself. Only a hint; ends at once
+        where nothing can be watched. Yields coalesce."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of everything; nothing of ours is left running."""
+        ...
+
+
+# --- the runner --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """What the agent server offers now."""
+
+    version: str
+    instance: str
+    """Names this life of the server: a managed one by pid and start; an attached one anew each time its address was
+    seen to refuse a connection."""
+    agents: tuple[str, ...]
+    models: tuple[Model, ...]
+    default: Model | None
+    """What a prompt without a model would use, where the server says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRequest:
+    """Open a session of its own for a run."""
+
+    key: str
+    """`<instance>:<run>` or with a suffix; stands in the session's metadata and finds it again."""
+    title: str
+    access: Literal["read", "write"]
+    agent: str | None = None
+    model: Model | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One message to a session, under ids of our own so that sending it again starts nothing new."""
+
+    session: str
+    message_id: str
+    """`msg_…`"""
+    part_id: str
+    """`prt_…`"""
+    text: str
+    agent: str | None = None
+    model: Model | None = None
+
+
+TurnState = Literal["missing", "stored", "running", "incomplete", "finished"]
+"""missing: no such message (or it is without parts) · stored: the message stands, no assistant message follows, not
+busy · running: busy (or retrying) · incomplete: an assistant message without an end, not busy · finished: the last
+assistant message that is no summary has an error, or a finish other than tool-calls and unknown, and not busy
+(facts/opencode.md 4, 11, 24)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What followed a prompt, up to the next user message that is neither ours nor the server's own."""
+
+    state: TurnState
+    instance: str
+    """The server's instance that answered this read."""
+    text: str = ""
+    """The text of the last assistant message that is no summary."""
+    error: str | None = None
+    """Its error, as `Name: message`."""
+    provider: str | None = None
+    model: str | None = None
+    tokens: int = 0
+    """Input, output, reasoning and cache reads and writes of the whole turn."""
+    cost: float = 0.0
+    """In the provider's currency, of the whole turn."""
+    started: datetime | None = None
+    ended: datetime | None = None
+    last_sign: datetime | None = None
+    """The newest time on any part or message of the turn."""
+    people: tuple[str, ...] = ()
+    """Ids of user messages after the prompt that are neither ours nor the server's own."""
+    retry: str | None = None
+    """The provider's message while the server waits to ask it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """Something happened in a session; `session` None: the stream was (re)connected, anything may have been missed."""
+
+    session: str | None
+
+
+class Runner(Protocol):
+    """A server that runs coding agents in sessions.
+
+    Errors, for every method: `RunnerUnavailable` (no answer in time, connection refused, 5xx), `RunnerUnauthorized`,
+    `RunnerRefused` (never try the same again).
+    """
+
+    async def start(self) -> None:
+        """Make the server answer: start or re-attach to a managed one, or reach the attached one."""
+        ...
+
+    async def catalog(self) -> Catalog:
+        """Say what the server offers."""
+        ...
+
+    async def open_session(self, request: SessionRequest) -> str:
+        """Open a session with a ruleset of its access and give its id. Not idempotent: probe with `find_session`."""
+        ...
+
+    async def find_session(self, key: str) -> str | None:
+        """The session that carries this key, if one does (the oldest where there are several)."""
+        ...
+
+    async def has_session(self, session: str) -> bool:
+        """Whether the server still has this session."""
+        ...
+
+    async def send(self, prompt: Prompt) -> None:
+        """Deliver the prompt and return once the server has taken it. Idempotent by its ids."""
+        ...
+
+    async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:
+        """Read what followed the prompt. `ours`: other message ids of ours in that session."""
+        ...
+
+    async def busy(self) -> frozenset[str]:
+        """Sessions that run a turn now, in one call. Absence proves nothing while a turn is young (fact 26)."""
+        ...
+
+    async def abort(self, session: str) -> None:
+        """Stop the session's turn, and return only when a read showed that it stopped. Nothing to stop is fine."""
+        ...
+
+    async def transcript(self, session: str, limit: int) -> str:
+        """The tail of the session's text, at most `limit` characters, for an extraction."""
+        ...
+
+    async def reject_open_questions(self, older_than: float) -> int:
+        """Reject every permission and question that a session of ours has had open for so many seconds; how many."""
+        ...
+
+    def signs(self) -> AsyncIterator[Sign]:
+        """Signs of life of sessions, for ever, reconnecting with backoff; a reconnect yields `Sign(None)`."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of connections; a managed server goes on."""
+        ...
+
+    async def stop_server(self) -> bool:
+        """End a managed server and see it dead; False where there is none. Never ends what ashep did not start."""
+        ...
+
+
+# --- the clock and the tree ---------------------------------------------------------------------------------------
+
+
+class Clock(Protocol):
+    """Time from outside of the core."""
+
+    def now(self) -> datetime:
+        """The wall clock, UTC."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that only grow."""
+        ...
+
+    async def sleep_until(self, when: datetime) -> None:
+        """Return once `now()` has reached `when`, or early; a caller looks again."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit of an issue."""
+
+    sha: str
+    subject: str
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What an issue's runs changed."""
+
+    commits: tuple[Commit, ...] = ()
+    stat: str = ""
+    """`git diff --stat` of them, capped."""
+    left_over: tuple[str, ...] = field(default=())
+    """Paths that its runs left changed and uncommitted."""
+
+
+class WorkTree(Protocol):
+    """The user's work tree; only read, never reset, stashed or committed to."""
+
+    async def read(self) -> Tree:
+        """HEAD and the dirty paths now; `present=False` outside a repository."""
+        ...
+
+    async def changes(self, base: str | None, issue: str, commits: tuple[str, ...]) -> Changes:
+        """The commits after `base` whose trailer `Ashep-Run` names this issue, and `commits` themselves."""
+        ...
+
+    async def between(self, before: str | None, after: str | None) -> tuple[str, ...]:
+        """Commit ids after `before` up to `after`, oldest first; empty where they are equal or unknown."""
+        ...
