@@ -1,0 +1,107 @@
+"""One daemon a state folder: an flock on `state/lock`, which the kernel lets go when its holder dies.
+
+Reading commands ask `holder` whether a daemon runs; so this module imports nothing heavy.
+"""
+
+import fcntl
+import json
+import os
+import time
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+
+from ashep import __version__
+from ashep.errors import AlreadyRunning
+
+_TRIES = 25
+"""Half a second: a reader that asks for the holder has the lock itself for a moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The daemon that holds a state folder."""
+
+    pid: int
+    started: str
+    """ISO 8601, UTC; empty where it has not said so yet."""
+    version: str
+
+
+class Lock:
+    """The state folder is ours until `release`, or until this process ends. A context manager."""
+
+    def __init__(self, file: int) -> None:
+        """Use `Lock.acquire`."""
+        self._file = file
+
+    @classmethod
+    def acquire(cls, state: Path, started: datetime) -> "Lock":
+        """Take the folder (made if need be); raises `AlreadyRunning` where a live process has it.
+
+        May block for half a second.
+        """
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = os.open(state / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            _take(file, state)
+            us = Holder(os.getpid(), started.isoformat(timespec="seconds"), __version__)
+            data = json.dumps(asdict(us)).encode() + b"\n"
+            os.ftruncate(file, 0)
+            os.pwrite(file, data, 0)
+        except BaseException:
+            os.close(file)
+            raise
+        return cls(file)
+
+    def release(self) -> None:
+        """Let the folder go; the file stays, for an flock is on a file and not on its name."""
+        os.ftruncate(self._file, 0)
+        os.close(self._file)
+
+    def __enter__(self) -> "Lock":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+def holder(state: Path) -> Holder | None:
+    """Say which daemon holds the folder; None: no live one does."""
+    try:
+        file = os.open(state / "lock", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _read(file)
+    else:
+        return None
+    finally:
+        os.close(file)
+
+
+def _take(file: int, state: Path) -> None:
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.02)  # noqa: TID251 - before there is a loop or a clock; the kernel offers no bounded flock
+        else:
+            return
+    who = _read(file)
+    raise AlreadyRunning(
+        f"another daemon holds {state}: process {who.pid}, started {who.started or 'just now'}, ashep {who.version}"
+    )
+
+
+def _read(file: int) -> Holder:
+    try:
+        data = json.loads(os.pread(file, 4096, 0))
+        return Holder(int(data["pid"]), str(data["started"]), str(data["version"]))
+    except (ValueError, KeyError, TypeError):
+        return Holder(0, "", "")

@@ -1,0 +1,43 @@
+"""Folders and bytes that outlive a power cut. All of it blocks and raises OSError."""
+
+import os
+from pathlib import Path
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder for this user only, with the folders above it, so that it is still there after a power cut."""
+    if path.is_dir():
+        return
+    if not path.parent.is_dir():
+        path.parent.mkdir(parents=True)
+    path.mkdir(mode=0o700, exist_ok=True)
+    sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder durable."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def write_all(file: int, data: bytes) -> None:
+    """Write all bytes, however few the system takes at a time."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(file, rest) :]
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Give a file this content, all of it or none, durably."""
+    draft = path.with_name(path.name + ".tmp")
+    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        write_all(file, data)
+        os.fsync(file)
+    finally:
+        os.close(file)
+    draft.rename(path)
+    sync_folder(path.parent)

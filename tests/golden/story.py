@@ -1,0 +1,245 @@
+"""A made-up but plausible journal that holds every type of record: one night, five issues, most of what can go wrong.
+
+The golden journals were written from this story, each by the release in its name. It may change; they may not.
+"""
+
+from datetime import UTC, datetime, timedelta
+
+from ashep.core import commands as c
+from ashep.core import events as e
+from ashep.core.commands import Command
+from ashep.core.events import Fact
+from ashep.core.model import (
+    Agent,
+    Agents,
+    Comment,
+    Human,
+    Issue,
+    LabelEvent,
+    Model,
+    NewIssue,
+    Phase,
+    Policies,
+    Policy,
+    Settings,
+    Stamp,
+    Tree,
+)
+from ashep.core.outcome import CreatedIssue, Outcome
+from ashep.core.records import Entry
+
+T0 = datetime(2026, 1, 1, 22, 0, tzinfo=UTC)
+MINE, INSTANCE, BLOB = "ashep-host-1a2b3c4d", "0f" * 16, "ab" * 32
+SONNET, SMALL = Model("acme", "large"), Model("other", "small")
+RUN, REVIEW, SECOND, LOST = "demo-1/implement.1.1", "demo-1/review.1.1", "demo-1/implement.1.2", "demo-2/implement.1.1"
+
+POLICIES = Policies(
+    version=1,
+    default_policy="standard",
+    policies={
+        "standard": Policy(
+            phases=(
+                Phase(name="implement", next={"success": "review"}),
+                Phase(
+                    name="review",
+                    verdicts=("approve", "needs_changes"),
+                    next={"approve": "merge", "needs_changes": "implement"},
+                ),
+                Phase(name="merge", human=Human(ask="Merge this?", changes_requested="implement")),
+            )
+        )
+    },
+)
+AGENTS = Agents(
+    version=1,
+    agents=(
+        Agent(id="builder", capabilities=("implement", "debug"), read_write="write"),
+        Agent(id="critic", capabilities=("review", "extract")),
+    ),
+)
+
+
+def issue(number: int, status: str = "open", *labels: str, stamp: Stamp | None = None) -> Issue:
+    """Give an issue as the tracker would."""
+    who = MINE if status in ("in_progress", "blocked") else None
+    title = f"Teach the parser „Umlaute“ \u2028 and\ttabs, no. {number}"
+    return Issue(f"demo-{number}", title, status, "task", 2, T0, who, tuple(sorted(labels)), stamp=stamp)
+
+
+def stamp(seq: int, run: str | None = None) -> Stamp:
+    """Give our metadata."""
+    return Stamp(INSTANCE, seq, run, visit=1, attempt=1, runs=1)
+
+
+def planned(run: str, agent: str, access: str, **more: object) -> e.RunPlanned:
+    """Plan a run."""
+    name, _, rest = run.partition("/")
+    phase, visit, attempt = rest.split(".")
+    values: dict[str, object] = {
+        "slug": "build", "model": SONNET, "capabilities": (phase,), "timeout": timedelta(minutes=30), "reuse": None,
+        "lock": access == "write", "why": "the only one that may write", "others": (("critic", "has no write access"),),
+    }  # fmt: skip
+    return e.RunPlanned(name, run, phase, int(visit), int(attempt), agent, "opencode", access=access, **(values | more))  # type: ignore[arg-type]
+
+
+def turn(run: str, n: int, state: str, **more: object) -> e.TurnSeen:
+    """See a turn."""
+    return e.TurnSeen(run.partition("/")[0], run, n, f"msg_{n}", 60, state, "server-1", **more)  # type: ignore[arg-type]
+
+
+def deliver(run: str, n: int, again: bool = False, slug: str | None = "build") -> c.SendPrompt:
+    """Ask for a prompt's delivery."""
+    name = run.partition("/")[0]
+    return c.SendPrompt(
+        f"{run}/send/{n}", name, run, n, "ses_1", f"msg_{n}", f"prt_{n}", BLOB, slug, SONNET, again, tries=int(again)
+    )
+
+
+def begin() -> list[list[Fact | Command]]:
+    """Start the daemon and look around."""
+    return [
+        [e.JournalBegun(INSTANCE, "5ec2e7")],
+        [
+            e.DaemonStarted(4711, "0.1.0", only=("demo-1",), max_issues=5),
+            e.Adopted("policies", POLICIES.model_dump_json(), BLOB, 1),
+            e.Adopted("agents", AGENTS.model_dump_json(), BLOB, 1),
+            e.Adopted("settings", Settings().model_dump_json(), BLOB, 1),
+        ],
+        [
+            e.TrackerSeen(MINE, "demo", "1.3.0"),
+            e.RunnerSeen("up", instance="server-1", agents=("build", "plan"), models=(SONNET, SMALL), default=SONNET),
+            e.TreeSeen(Tree(True, "c0ffee", (("a.py", "11"),), ("new.txt",))),
+            *(e.IssueSeen(f"demo-{n}", issue(n), 1) for n in range(1, 6)),
+            e.ReadySeen(tuple(f"demo-{n}" for n in range(1, 6)), 1),
+            e.ChangeHinted(),
+            e.IssueHeld("demo-2", "slots", "all 1 slots are taken"),
+        ],
+    ]
+
+
+def work() -> list[list[Fact | Command]]:
+    """Take an issue, run two agents, meet a dead server and a bad outcome."""
+    claimed = issue(1, "in_progress", "phase:implement", stamp=stamp(23))
+    more = CreatedIssue(title="Test the edges", description="There are \x7f many.\n", priority=3)
+    good = Outcome(result="success", summary="Done: “it works”", created_issues=(more,), pointers=("a.py:1", "c0ffee"))
+    return [
+        [
+            e.IssueTaken("demo-1", "standard", "the first ready one"),
+            e.CycleBegan("demo-1", 1, "claimed"),
+            e.PhaseEntered("demo-1", "implement", 1, "the policy's first"),
+            c.ClaimIssue("demo-1/claim/23", "demo-1", stamp(23), ("phase:implement",), ("phase:old",)),
+        ],
+        [
+            e.IssueClaimed("demo-1", "demo-1/claim/23", claimed, BLOB),
+            planned(RUN, "builder", "write"),
+            c.ReadTree(f"{RUN}/tree/before", "demo-1", RUN, "before", None),
+        ],
+        [
+            e.TreeSeen(Tree(True, "c0ffee"), "before", "demo-1", RUN),
+            c.OpenSession(f"{RUN}/session", "demo-1", RUN, f"{INSTANCE}/{RUN}", "write", "build", SONNET, None),
+        ],
+        [
+            e.SessionOpened("demo-1", RUN, f"{RUN}/session", "ses_1"),
+            c.PreparePrompt(f"{RUN}/prepare/1", "demo-1", RUN, 1, "task"),
+        ],
+        [e.PromptPrepared("demo-1", RUN, f"{RUN}/prepare/1", 1, BLOB, ("comment-1",)), deliver(RUN, 1)],
+        [e.PromptSent("demo-1", RUN, f"{RUN}/send/1", 1, "server-1"), turn(RUN, 1, "running", tokens=120, cost=0.0012)],
+        [
+            e.RunnerSeen("away", "connection refused"),
+            e.TurnDied("demo-1", RUN, 1, "its server died"),
+            deliver(RUN, 1, again=True),
+        ],
+        [e.PromptSent("demo-1", RUN, f"{RUN}/send/1", 1, "server-2")],
+        [
+            turn(RUN, 1, "finished", block="{}", text=BLOB, provider="acme", model="large", tokens=900, cost=0.0125),
+            e.OutcomeRejected("demo-1", RUN, 1, "result: field required", "extract", "critic", "plan", SMALL),
+            e.PromptAbandoned("demo-1", RUN, 2, "30 s without a sign"),
+        ],
+        [
+            turn(RUN, 2, "finished", block=good.model_dump_json(), tokens=100, cost=0.0005, people=("msg_9",)),
+            e.RunEnded("demo-1", RUN, "succeeded", "success", good),
+            e.CreationWanted(
+                "demo-1", "demo-aaaaaaaa", NewIssue("Test the edges", "There are many.\n", priority=3), 1, True
+            ),
+            c.CreateIssue(
+                "demo-aaaaaaaa",
+                "demo-1",
+                "demo-aaaaaaaa",
+                NewIssue("Test the edges"),
+                stamp(60),
+                True,
+                ("ashep:parked",),
+            ),
+            c.ReadTree(f"{RUN}/tree/after", "demo-1", RUN, "after", "c0ffee"),
+        ],
+        [
+            e.IssueCreated("demo-1", "demo-aaaaaaaa", "demo-aaaaaaaa"),
+            e.TreeSeen(Tree(True, "beef", (("a.py", "12"),)), "after", "demo-1", RUN, ("beef",)),
+            e.PhaseEntered("demo-1", "review", 1, "success leads there"),
+            planned(REVIEW, "critic", "read", slug=None, model=None),
+        ],
+        [
+            e.DeadlineReached("demo-1", REVIEW),
+            e.RunEnded("demo-1", REVIEW, "timed_out", "30m are over", error="it still ran", abort=True),
+            c.StopTurn(f"{REVIEW}/stop", "demo-1", REVIEW, "ses_2"),
+            e.RetryScheduled("demo-1", "review", 1, T0 + timedelta(hours=1), "attempt 2 of 3"),
+        ],
+        [e.TurnStopped("demo-1", REVIEW, f"{REVIEW}/stop"), e.TimerDue("wait:demo-1", T0 + timedelta(hours=1))],
+        [
+            planned(SECOND, "builder", "write"),
+            e.RunWithdrawn("demo-1", SECOND, "agent_gone", "the server lists no build"),
+        ],
+    ]
+
+
+def people() -> list[list[Fact | Command]]:
+    """Ask, be answered, be refused, park, give back, lose the tracker, close, stop."""
+    asked = issue(1, "blocked", "needs:human_approval", "phase:merge")
+    set_by = LabelEvent("7", "human:approved", "nobody", T0)
+    said = Comment("comment-2", "ann", "Please rename it.\n", T0)
+    return [
+        [
+            e.PersonAsked("demo-1", "merge", "Merge this?", T0 + timedelta(days=7), True, "approve leads there"),
+            c.WriteIssue(
+                "demo-1/ask/80", "demo-1", "ask", "in_progress", MINE, stamp(80), "blocked", MINE,
+                ("needs:human_approval", "phase:merge"), ("phase:review",),
+            ),
+            e.CommentWanted("demo-1", "question-80", "Merge this?"),
+            c.PostComment("demo-1/comment/question-80", "demo-1", "question-80", "Merge this?"),
+        ],
+        [
+            e.IssueWritten("demo-1", "demo-1/ask/80", 80, asked, BLOB),
+            e.CommentPosted("demo-1", "demo-1/comment/question-80", "question-80"),
+            e.ClockJumped(timedelta(minutes=61)),
+        ],
+        [c.ReadAnswer("demo-1/answer/90", "demo-1")],
+        [
+            e.AnswerRead("demo-1", "demo-1/answer/90", asked, (set_by,), (said,)),
+            e.AnswerRefused("demo-1", ("human:approved",), "an agent has set it"),
+            c.TakeOffLabels("demo-1/labels/92", "demo-1", ("human:approved",)),
+        ],
+        [e.LabelsTakenOff("demo-1", "demo-1/labels/92"), e.PersonAnswered("demo-1", "approved", "ann", "ann said so")],
+        [e.IssueFinished("demo-1", "approved by ann"), e.IssueClosed("demo-1", "shepherd", "approved by ann")],
+        [
+            e.IssueTaken("demo-2", "standard", "next"),
+            planned(LOST, "builder", "write"),
+            e.RunEnded("demo-2", LOST, "lost", "nobody can tell", error="HTTP 500"),
+            c.ReadIssue("demo-2/read/99", "demo-2"),
+            e.EffectFailed("demo-2", "demo-2/read/99", "timeout", True),
+            e.IssueParked("demo-2", "attempts", "3 attempts failed"),
+        ],
+        [e.ClaimRefused("demo-3", "demo-3/claim/1", "bob has it"), e.IssueLeft("demo-3", "assigned", "bob has it")],
+        [e.GuardRefused("demo-4", "demo-4/park/1"), e.WriteRefused("demo-4", "demo-4/close/2", "an open blocker")],
+        [e.IssueGivenBack("demo-4", "opened", "somebody did", T0 + timedelta(minutes=10)), e.IssueGone("demo-5", 90)],
+        [e.TrackerLost("bd: no answer in 30 s"), e.DaemonStopped("SIGTERM")],
+    ]  # fmt: skip
+
+
+def story() -> list[list[Entry]]:
+    """Number the story as a journal does: 1 is the file's header, and each batch is followed by its commit."""
+    batches: list[list[Entry]] = []
+    seq, at = 2, T0
+    for bodies in (*begin(), *work(), *people()):
+        batches.append([Entry(seq + n, at + timedelta(microseconds=n), body) for n, body in enumerate(bodies)])
+        seq, at = seq + len(bodies) + 1, at + timedelta(seconds=41, microseconds=3)
+    return batches
