@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+import anyio.to_thread
+
 from ashep.adapters.opencode.server import Address, folder_of, probe, was_refused
 from ashep.errors import RunnerUnavailable
 
@@ -18,39 +20,40 @@ class AttachedServer:
     ashep would claim that the server had died.
     """
 
-    managed = False
-
     def __init__(self, *, url: str, password: str | None, state: Path, environ: Mapping[str, str]) -> None:
         self._url = url.rstrip("/")
         self._password = password
         self._file = folder_of(state, environ) / "attached.json"
-        self._names: dict[str, str] = {}
-        with suppress(OSError, ValueError):
-            self._names = {str(url): str(name) for url, name in json.loads(self._file.read_text()).items()}
+        self._over = False
 
     async def reach(self) -> Address:
         """Probe the address: RunnerUnavailable or RunnerUnauthorized where it does not let us in."""
         try:
             await probe(self._url, self._password)
         except RunnerUnavailable as error:
-            if was_refused(error):
-                self._rename()
+            self._over = self._over or was_refused(error)
             raise
-        if self._url not in self._names:
-            self._rename()
-        return Address(url=self._url, password=self._password, instance=self._names[self._url])
+        name = await anyio.to_thread.run_sync(self._name)
+        return Address(url=self._url, password=self._password, instance=name)
 
     def refused(self) -> None:
-        """Say that the address refused a connection: that life of the server is over."""
-        self._rename()
+        """Note that the address refused a connection: that life of the server is over."""
+        self._over = True
 
     async def stop(self) -> bool:
         """Do nothing: this server is not ours."""
         return False
 
-    def _rename(self) -> None:
-        self._names[self._url] = f"attached:{self._url}:{secrets.token_hex(4)}"
-        self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        temporary = self._file.with_suffix(".new")
-        temporary.write_text(json.dumps(self._names))
-        temporary.rename(self._file)
+    def _name(self) -> str:
+        """The name of the present life: the kept one, or a new one where there is none or that life is over."""
+        names: dict[str, str] = {}
+        with suppress(OSError, ValueError):
+            names = {str(url): str(name) for url, name in json.loads(self._file.read_text()).items()}
+        if self._over or self._url not in names:
+            names[self._url] = f"attached:{self._url}:{secrets.token_hex(4)}"
+            self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            temporary = self._file.with_suffix(".new")
+            temporary.write_text(json.dumps(names))
+            temporary.rename(self._file)
+            self._over = False
+        return names[self._url]

@@ -16,7 +16,6 @@ import fcntl
 import hashlib
 import os
 import secrets
-import signal
 import socket
 import subprocess
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -25,10 +24,12 @@ from pathlib import Path
 from typing import cast
 
 import anyio
+import anyio.to_thread
 import httpx
 from pydantic import BaseModel, ValidationError
 
 from ashep.adapters import programs
+from ashep.adapters.opencode import processes
 from ashep.errors import ProgramMissing, RunnerUnauthorized, RunnerUnavailable
 
 USER = "opencode"
@@ -38,11 +39,6 @@ _PROBE = 1.0  # facts/opencode.md 18: the first connection to a starting server 
 _START = 40.0  # until a started server answers
 _REATTACH = 10.0  # until a running server answers; then it is ended
 _LOCK = 120.0  # for another starter to be done
-_TERM = 3.0  # between SIGTERM and SIGKILL
-_KILL = 10.0  # until a killed process is gone
-
-_children: dict[int, subprocess.Popen[bytes]] = {}
-"""Servers that this process started: to be reaped, else they stay in /proc as zombies."""
 
 
 class Address(BaseModel):
@@ -137,46 +133,54 @@ class ManagedServer:
 
         """
         async with self._locked():
-            record = self._read()
+            record = await _in_thread(self._recall)
             if record is not None:
-                address = await self._reattach(record)
-                if address is not None:
+                address = _address(record)
+                if record.pid is not None and await self._answers(address, _REATTACH):
                     return address
-                await _end(record.token)
-                self._record_file.unlink(missing_ok=True)
+                await processes.end(record.token)
             return await self._start()
 
     async def stop(self) -> bool:
         """End the server and everything that it started, and see it dead; False where none ran."""
-        if not self._record_file.exists():
+        if not await _in_thread(self._record_file.exists):
             return False
         async with self._locked():
-            record = self._read()
-            ended = record is not None and await _end(record.token)
-            self._record_file.unlink(missing_ok=True)
+            record = await _in_thread(self._read)
+            ended = record is not None and await processes.end(record.token)
+            await _in_thread(self._forget)
             return ended
 
-    def running(self) -> bool:
-        """Whether the recorded server's process lives."""
-        record = self._read()
-        return record is not None and _leader(record) is not None
-
     def refused(self) -> None:
-        """Say that the address refused a connection: nothing to remember, a managed server is named by its process."""
+        """Do nothing: a managed server's life is named by its process."""
 
     # --- starting -------------------------------------------------------------------------------------------------
 
-    async def _reattach(self, record: Record) -> Address | None:
+    def _recall(self) -> Record | None:
+        """The record of the server that should run; its pid is None where the process does not live."""
+        record = self._read()
+        if record is None:
+            return None
         found = _leader(record)
         if found is None:
-            return None
+            return record.model_copy(update={"pid": None, "started": None})
         if (record.pid, record.started) != found:  # ashep died before it could write them
             record = record.model_copy(update={"pid": found[0], "started": found[1]})
             self._write(record)
-        address = _address(record)
-        return address if await _answers(address, _REATTACH) else None
+        return record
 
     async def _start(self) -> Address:
+        record, process = await _in_thread(self._launch)
+        address = _address(record)
+        if await self._answers(address, _START, process):
+            return address
+        await processes.end(record.token)
+        tail = await _in_thread(self._log_tail)
+        await _in_thread(self._forget)
+        raise RunnerUnavailable(f"the OpenCode server did not start; {self._log_file} ends: {tail}")
+
+    def _launch(self) -> tuple[Record, subprocess.Popen[bytes]]:
+        """Record, start, record: in this order, so that no server is ever unknown."""
         program = programs.find(self._command[0])
         if program is None:
             raise ProgramMissing(f"{self._command[0]} is neither on PATH nor in the tools cache")
@@ -184,14 +188,21 @@ class ManagedServer:
         self._link_credentials()
         self._write(record)
         process = self._spawn(program, record)
-        record = record.model_copy(update={"pid": process.pid, "started": _stat(process.pid)[1]})
+        record = record.model_copy(update={"pid": process.pid, "started": processes.stat(process.pid)[1]})
         self._write(record)
-        address = _address(record)
-        if await _answers(address, _START, process):
-            return address
-        await _end(record.token)
-        self._record_file.unlink(missing_ok=True)
-        raise RunnerUnavailable(f"the OpenCode server did not start; {self._log_file} ends: {self._log_tail()}")
+        return record, process
+
+    async def _answers(self, address: Address, bound: float, process: subprocess.Popen[bytes] | None = None) -> bool:
+        """Probe until it answers, the bound is over or the process has ended."""
+        deadline = anyio.current_time() + bound
+        while anyio.current_time() < deadline:
+            with suppress(RunnerUnavailable, RunnerUnauthorized):
+                await probe(address.url, address.password)
+                return True
+            if process is not None and process.poll() is not None:
+                return False
+            await anyio.sleep(0.1)
+        return False
 
     def _spawn(self, program: Path, record: Record) -> subprocess.Popen[bytes]:
         arguments = [*self._command[1:], "serve", "--port", str(record.port), "--hostname", "127.0.0.1"]
@@ -210,12 +221,12 @@ class ManagedServer:
             raise ProgramMissing(f"{program} cannot be started: {error}") from error
         finally:
             os.close(descriptor)
-        _children[process.pid] = process
+        processes.children[process.pid] = process
         return process
 
     def _environment(self, record: Record) -> dict[str, str]:
         return self._environ | {
-            "ASHEP_SERVER_TOKEN": record.token,
+            processes.TOKEN: record.token,
             "BEADS_ACTOR": "ashep-agent",
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
             "OPENCODE_SERVER_USERNAME": USER,
@@ -250,6 +261,9 @@ class ManagedServer:
         except (FileNotFoundError, ValidationError):  # a torn record cannot be: it is renamed into place
             return None
 
+    def _forget(self) -> None:
+        self._record_file.unlink(missing_ok=True)
+
     def _write(self, record: Record) -> None:
         temporary = self.folder / "server.json.new"
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -265,12 +279,15 @@ class ManagedServer:
         finally:
             os.close(folder)
 
+    def _open_lock(self) -> int:
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.folder.chmod(0o700)
+        return os.open(self.folder / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
+
     @asynccontextmanager
     async def _locked(self) -> AsyncGenerator[None]:
         """Hold the folder's lock; whoever waits for it in vain gets RunnerUnavailable."""
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self.folder.chmod(0o700)
-        descriptor = os.open(self.folder / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = await _in_thread(self._open_lock)
         try:
             with anyio.move_on_after(_LOCK) as bound:
                 while not _try_lock(descriptor):
@@ -280,6 +297,9 @@ class ManagedServer:
             yield
         finally:
             os.close(descriptor)
+
+
+_in_thread = anyio.to_thread.run_sync
 
 
 def _try_lock(descriptor: int) -> bool:
@@ -300,94 +320,9 @@ def _address(record: Record) -> Address:
     return Address(url=f"http://127.0.0.1:{record.port}", password=record.password, instance=instance)
 
 
-async def _answers(address: Address, bound: float, process: subprocess.Popen[bytes] | None = None) -> bool:
-    """Probe until it answers, the bound is over or the process has ended."""
-    deadline = anyio.current_time() + bound
-    while anyio.current_time() < deadline:
-        with suppress(RunnerUnavailable, RunnerUnauthorized):
-            await probe(address.url, address.password)
-            return True
-        if process is not None and process.poll() is not None:
-            return False
-        await anyio.sleep(0.1)
-    return False
-
-
-# --- processes -----------------------------------------------------------------------------------------------------
-
-
-def _stat(pid: int) -> tuple[str, int]:
-    """A process's state and start time (`/proc/<pid>/stat`, fields 3 and 22); ("X", 0) where there is none."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return "X", 0
-    fields = text[text.rindex(")") + 2 :].split()
-    return fields[0], int(fields[19])
-
-
-def _holders(token: str) -> list[tuple[int, int]]:
-    """Every living process whose environment holds the token, oldest first, with its start time."""
-    wanted = f"\0ASHEP_SERVER_TOKEN={token}\0".encode()
-    found: list[tuple[int, int]] = []
-    for entry in os.scandir("/proc"):
-        if not entry.name.isdecimal():
-            continue
-        pid = int(entry.name)
-        with suppress(OSError):
-            if wanted in b"\0" + Path(entry.path, "environ").read_bytes() + b"\0":
-                state, started = _stat(pid)
-                if state not in "ZX":
-                    found.append((pid, started))
-    return sorted(found, key=lambda holder: (holder[1], holder[0]))
-
-
 def _leader(record: Record) -> tuple[int, int] | None:
     """The server's process and its start time: the recorded one, or, where none was written, the oldest holder."""
-    holders = _holders(record.token)
+    holders = processes.holders_of(record.token)
     if record.pid is None or record.started is None:
         return holders[0] if holders else None
     return (record.pid, record.started) if (record.pid, record.started) in holders else None
-
-
-def _reap() -> None:
-    for pid, process in list(_children.items()):
-        if process.poll() is not None:
-            del _children[pid]
-
-
-async def _end(token: str) -> bool:
-    """End every process that holds the token, gently first, and return once none lives; whether there was one.
-
-    Raises RunnerUnavailable where one does not even end by SIGKILL: no other server may start then.
-    """
-    holders = _holders(token)
-    if not holders:
-        return False
-    _signal(holders, signal.SIGTERM)
-    if not await _gone(token, _TERM):
-        deadline = anyio.current_time() + _KILL
-        while holders := _holders(token):
-            if anyio.current_time() > deadline:
-                raise RunnerUnavailable(f"process {holders[0][0]} of the old OpenCode server does not end")
-            _signal(holders, signal.SIGKILL)
-            await _gone(token, 0.5)
-    return True
-
-
-def _signal(holders: list[tuple[int, int]], number: int) -> None:
-    for pid, started in holders:
-        if _stat(pid)[1] == started:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(pid, number) if os.getpgid(pid) == pid else os.kill(pid, number)
-
-
-async def _gone(token: str, bound: float) -> bool:
-    deadline = anyio.current_time() + bound
-    while True:
-        _reap()
-        if not _holders(token):
-            return True
-        if anyio.current_time() > deadline:
-            return False
-        await anyio.sleep(0.05)

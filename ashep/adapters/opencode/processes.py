@@ -1,0 +1,94 @@
+"""The processes of a managed server, told from all others by a token in their environment.
+
+A process is ours if, and only if, its environment holds the token; a pid alone proves nothing, because the system gives
+it to somebody else. Children inherit the token, so that what a dead server's tools started is found as well.
+"""
+
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from ashep.errors import RunnerUnavailable
+
+TOKEN = "ASHEP_SERVER_TOKEN"
+"""The environment variable that holds the token."""
+
+_TERM = 3.0  # seconds between SIGTERM and SIGKILL
+_KILL = 10.0  # seconds until a killed process is gone
+
+children: dict[int, subprocess.Popen[bytes]] = {}
+"""Servers that this process started: to be reaped, else they stay in /proc as zombies."""
+
+
+def stat(pid: int) -> tuple[str, int]:
+    """A process's state and start time (`/proc/<pid>/stat`, fields 3 and 22); ("X", 0) where there is none."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return "X", 0
+    fields = text[text.rindex(")") + 2 :].split()
+    return fields[0], int(fields[19])
+
+
+def holders_of(token: str) -> list[tuple[int, int]]:
+    """Every living process whose environment holds the token, oldest first, with its start time."""
+    wanted = f"\0{TOKEN}={token}\0".encode()
+    found: list[tuple[int, int]] = []
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdecimal():
+            continue
+        pid = int(entry.name)
+        with suppress(OSError):
+            if wanted in b"\0" + Path(entry.path, "environ").read_bytes() + b"\0":
+                state, started = stat(pid)
+                if state not in "ZX":
+                    found.append((pid, started))
+    return sorted(found, key=lambda holder: (holder[1], holder[0]))
+
+
+def _reap() -> None:
+    for pid, process in list(children.items()):
+        if process.poll() is not None:
+            del children[pid]
+
+
+async def end(token: str) -> bool:
+    """End every process that holds the token, gently first, and return once none lives; whether there was one.
+
+    Raises RunnerUnavailable where one does not even end by SIGKILL: no other server may start then.
+    """
+    holders = await anyio.to_thread.run_sync(holders_of, token)
+    if not holders:
+        return False
+    _signal(holders, signal.SIGTERM)
+    left = await _left(token, _TERM)
+    deadline = anyio.current_time() + _KILL
+    while left:
+        if anyio.current_time() > deadline:
+            raise RunnerUnavailable(f"process {left[0][0]} of the old OpenCode server does not end")
+        _signal(left, signal.SIGKILL)
+        left = await _left(token, 0.5)
+    return True
+
+
+def _signal(holders: list[tuple[int, int]], number: int) -> None:
+    for pid, started in holders:
+        if stat(pid)[1] == started:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, number) if os.getpgid(pid) == pid else os.kill(pid, number)
+
+
+async def _left(token: str, bound: float) -> list[tuple[int, int]]:
+    """Who still holds the token: at once where nobody does, else after the bound."""
+    deadline = anyio.current_time() + bound
+    while True:
+        _reap()
+        left = await anyio.to_thread.run_sync(holders_of, token)
+        if not left or anyio.current_time() > deadline:
+            return left
+        await anyio.sleep(0.05)
