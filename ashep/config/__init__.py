@@ -1,0 +1,25 @@
+"""`.agent-shepherd/*.yaml` -> validated models; every problem with its file, line and key.
+
+`nodes` reads YAML with its surprises taken out, `explain` says what pydantic found, `consistency` looks at what types
+cannot say, `files` puts the three together. `starter` holds the files that `ashep init` writes, `sync` keeps
+agents.yaml in step with the server (the only user of ruamel.yaml), `schema` and `reference` make schemas/ and
+docs/configuration.md.
+"""
+
+from ashep.config.consistency import check
+from ashep.config.files import Configuration, check_files, load, read
+from ashep.config.findings import ConfigErrors, FileName, Finding, Source
+from ashep.config.starter import write_starter
+
+__all__ = [
+    "ConfigErrors",
+    "Configuration",
+    "FileName",
+    "Finding",
+    "Source",
+    "check",
+    "check_files",
+    "load",
+    "read",
+    "write_starter",
+]

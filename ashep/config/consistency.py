@@ -1,0 +1,270 @@
+"""What a configuration must keep beyond its types: names that exist, edges that lead somewhere, agents that fit.
+
+Everything here is about the files alone. Whether each cycle of a policy has a bound is the core's question.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+from ashep.config.explain import nearest
+from ashep.config.findings import FileName, Finding, KeyPath, Places
+from ashep.core.agents import unfit
+from ashep.core.model import CLOSE, Agent, Agents, Phase, Policies, Policy, ReuseFrom, Runners, Settings
+
+PARK = "park"
+RESULTS = ("success", "failed", "partial")
+_NO_HUMAN_KEYS = frozenset(Phase.model_fields) - {"name", "human"}
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+Problem = tuple[str, KeyPath, str]
+"""Code, path, message."""
+
+
+def check(
+    policies: Policies | None, agents: Agents | None, settings: Settings | None, places: Places | None = None
+) -> list[Finding]:
+    """Say what is wrong with what could be read; a file that could not be is None, and what needs it is not checked."""
+    places = places or Places({})
+    found: list[Finding] = []
+    if settings is not None:
+        found += _findings(places, "config", _settings(settings))
+    if agents is not None:
+        found += _findings(places, "agents", _registry(agents))
+        found += _findings(places, "agents", _pointless(agents), "warning")
+    if policies is not None:
+        found += _findings(places, "policies", _policies(policies))
+        found += _findings(places, "policies", _matches_nothing(policies), "warning")
+    if policies is not None and agents is not None:
+        found += _findings(places, "policies", _coverage(policies, agents))
+    return found
+
+
+def _findings(
+    places: Places, name: FileName, problems: Iterable[Problem], severity: Literal["error", "warning"] = "error"
+) -> list[Finding]:
+    return [places.finding(code, name, path, message, severity) for code, path, message in problems]
+
+
+# --- policies ---------------------------------------------------------------------------------------------------
+
+
+def _policies(policies: Policies) -> Iterator[Problem]:
+    default = policies.default_policy
+    if default is not None and default not in policies.policies:
+        message = f"there is no policy {default}{nearest(default, policies.policies)}"
+        yield "unknown-policy", ("default_policy",), message
+    for name, policy in policies.policies.items():
+        yield from _names(policy, ("policies", name, "phases"))
+        for index, phase in enumerate(policy.phases):
+            path: KeyPath = ("policies", name, "phases", index)
+            yield from _targets(policy, phase, path)
+            yield from _edges(phase, path) if phase.human is None else ()
+            yield from _human(policy, index, path) if phase.human is not None else ()
+            yield from _sessions(policy, phase, path)
+            if phase.retry.initial_delay > phase.retry.max_delay:
+                message = "longer than max_delay; lower it, or raise max_delay"
+                yield "retry-delays", (*path, "retry", "initial_delay"), message
+
+
+def _matches_nothing(policies: Policies) -> Iterator[Problem]:
+    for name, policy in policies.policies.items():
+        for key in ("types", "priorities"):
+            if policy.match is not None and not getattr(policy.match, key):
+                message = "no issue can match an empty list; write `match: null` where that is meant"
+                yield "matches-nothing", ("policies", name, "match", key), message
+
+
+def _names(policy: Policy, path: KeyPath) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for index, phase in enumerate(policy.phases):
+        place = (*path, index, "name")
+        if phase.name in (CLOSE, PARK, *RESULTS):
+            yield "reserved-name", place, f"a phase cannot be named {phase.name}, a word with a meaning; rename it"
+        if phase.name in seen:
+            yield "duplicate-phase", place, f"there is a phase {phase.name} already; rename one of them"
+        seen.add(phase.name)
+
+
+def _targets(policy: Policy, phase: Phase, path: KeyPath) -> Iterator[Problem]:
+    names = [other.name for other in policy.phases]
+    for place, target, known in _places_of_targets(phase, path, names):
+        if target not in known:
+            yield "unknown-target", place, f"this policy has no phase {target}{nearest(target, known)}"
+
+
+def _places_of_targets(phase: Phase, path: KeyPath, names: list[str]) -> Iterator[tuple[KeyPath, str, list[str]]]:
+    known = [*names, CLOSE]
+    for edge, target in phase.next.items():
+        yield (*path, "next", edge), target, known
+    for index, target in enumerate(phase.allow_suggested):
+        yield (*path, "allow_suggested", index), target, known
+    if phase.human is not None:
+        yield (*path, "human", "approved"), phase.human.approved, known
+        yield (*path, "human", "on_deadline"), phase.human.on_deadline, [*known, PARK]
+        if phase.human.changes_requested is not None:
+            yield (*path, "human", "changes_requested"), phase.human.changes_requested, known
+
+
+def _edges(phase: Phase, path: KeyPath) -> Iterator[Problem]:
+    for index, verdict in enumerate(phase.verdicts):
+        place = (*path, "verdicts", index)
+        if verdict in RESULTS:
+            yield "reserved-name", place, f"a verdict cannot be named {verdict}, which is a result; rename it"
+        elif verdict in phase.verdicts[:index]:
+            yield "duplicate-verdict", place, f"the verdict {verdict} is listed twice; remove one"
+        elif verdict not in phase.next:
+            yield "missing-edge", place, f"the verdict {verdict} leads nowhere; give it an edge in `next`"
+    known = [*phase.verdicts, "failed", "partial"] if phase.verdicts else list(RESULTS)
+    for edge in phase.next:
+        place = (*path, "next", edge)
+        if edge == "success" and phase.verdicts:
+            message = "in a phase with verdicts each success names one; give the edges of the verdicts instead"
+            yield "success-edge", place, message
+        elif edge not in known and edge not in RESULTS:
+            yield "unknown-edge", place, f"neither a verdict of this phase nor a result{nearest(edge, known)}"
+
+
+def _human(policy: Policy, index: int, path: KeyPath) -> Iterator[Problem]:
+    phase = policy.phases[index]
+    for key in Phase.model_fields:
+        if key in _NO_HUMAN_KEYS & phase.model_fields_set:
+            yield "pointless-key", (*path, key), "has no effect in a phase with `human`; remove it"
+    before = policy.phases[:index]
+    changes = phase.human is not None and phase.human.changes_requested is None
+    if changes and not any(other.human is None and other.writes for other in before):
+        message = "no phase with write access stands before this one to go back to; add `changes_requested: <phase>`"
+        yield "no-way-back", (*path, "human"), message
+
+
+def _sessions(policy: Policy, phase: Phase, path: KeyPath) -> Iterator[Problem]:
+    agent_phases = [other.name for other in policy.phases if other.human is None]
+    wishes = (("different_model_from", phase.prefer.different_model_from),)
+    wishes += (("different_provider_from", phase.prefer.different_provider_from),)
+    for key, other in wishes:
+        if other is not None and other not in agent_phases:
+            message = f"{other} is no phase of this policy in which an agent works{nearest(other, agent_phases)}"
+            yield "unknown-phase", (*path, "prefer", key), message
+    if isinstance(phase.session, ReuseFrom):
+        yield from _reuse(policy, phase, phase.session.reuse_from, (*path, "session", "reuse_from"))
+
+
+def _reuse(policy: Policy, phase: Phase, name: str, place: KeyPath) -> Iterator[Problem]:
+    source = policy.phase(name)
+    if source is None or source.human is not None:
+        known = [other.name for other in policy.phases if other.human is None and other is not phase]
+        message = f"{name} is no phase of this policy in which an agent works{nearest(name, known)}"
+        yield "unknown-phase", place, message
+    elif phase.verdicts:
+        message = "a phase with verdicts judges with fresh eyes; remove `session`, or the verdicts"
+        yield "reuse-with-verdicts", place, message
+    elif name == phase.name:
+        yield "reuse-itself", place, "this is the phase itself; write `session: reuse`"
+    elif source.writes != phase.writes:
+        access = ("write", "read") if source.writes else ("read", "write")
+        message = (
+            f"{name} has {access[0]} access and this phase {access[1]}; a session keeps its own: give both the same"
+        )
+        yield "reuse-across-access", place, message
+
+
+# --- agents -----------------------------------------------------------------------------------------------------
+
+
+def _registry(agents: Agents) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for index, agent in enumerate(agents.agents):
+        path: KeyPath = ("agents", index)
+        if agent.id in seen:
+            yield "duplicate-agent", (*path, "id"), f"there is an agent {agent.id} already; rename one of them"
+        seen.add(agent.id)
+        runner = agent.runner
+        if (runner.provider is None) != (runner.model is None):
+            given, other = ("provider", "model") if runner.model is None else ("model", "provider")
+            yield "half-a-model", (*path, "runner", given), f"needs `{other}` beside it; give both, or neither"
+        if runner.type not in Runners.model_fields:
+            message = f"there is no runner {runner.type}{nearest(runner.type, Runners.model_fields)}"
+            yield "unknown-runner", (*path, "runner", "type"), message
+
+
+def _pointless(agents: Agents) -> Iterator[Problem]:
+    for index, agent in enumerate(agents.agents):
+        if agent.is_human:
+            for key in ("runner", "performance"):
+                if key in agent.model_fields_set:
+                    yield "pointless-key", ("agents", index, key), "has no effect where `is_human` is true; remove it"
+
+
+def _coverage(policies: Policies, agents: Agents) -> Iterator[Problem]:
+    ids = [agent.id for agent in agents.agents]
+    for name, policy in policies.policies.items():
+        for index, phase in enumerate(policy.phases):
+            path: KeyPath = ("policies", name, "phases", index)
+            for position, agent in enumerate(phase.not_agents):
+                if agent not in ids:
+                    message = f"there is no agent {agent}{nearest(agent, ids)}"
+                    yield "unknown-agent", (*path, "not_agents", position), message
+            if phase.human is None:
+                yield from _fits_nobody(phase, agents.agents, path)
+
+
+def _fits_nobody(phase: Phase, agents: tuple[Agent, ...], path: KeyPath) -> Iterator[Problem]:
+    place = (*path, "capabilities" if phase.capabilities else "name")
+    lacking = [need for need in phase.needs if not any(need in agent.capabilities for agent in agents)]
+    if lacking:
+        known = {capability: None for agent in agents for capability in agent.capabilities}
+        message = f"no agent in agents.yaml has the capability {lacking[0]}{nearest(lacking[0], known)}"
+        yield "no-agent", place, message
+        return
+    reasons = [_misfit(agent, phase) for agent in agents]
+    if all(reasons):
+        said = "; ".join(f"{agent.id}: {reason}" for agent, reason in zip(agents, reasons, strict=True))
+        yield "no-agent", place, f"no agent in agents.yaml fits ({said})"
+
+
+def _misfit(agent: Agent, phase: Phase) -> str | None:
+    """Say why an agent can never run a phase. By the files alone an agent without a model may be of any."""
+    if agent.runner.model is None:
+        phase = phase.model_copy(update={"provider": None, "model": None})
+    return unfit(agent, phase, None)
+
+
+# --- settings ---------------------------------------------------------------------------------------------------
+
+
+def _settings(settings: Settings) -> Iterator[Problem]:
+    yield from _labels(settings)
+    yield from _server(settings)
+
+
+def _labels(settings: Settings) -> Iterator[Problem]:
+    seen: dict[str, str] = {}
+    prefixes = (settings.labels.phase_prefix, settings.labels.policy_prefix)
+    for key in type(settings.labels).model_fields:
+        label, place = str(getattr(settings.labels, key)), ("labels", key)
+        if not label or label != label.strip() or not label.isprintable() or "," in label:
+            message = "a label is not empty, and has no comma, control character, or space at its ends"
+            yield "bad-label", place, message
+        elif label in seen:
+            yield "duplicate-label", place, f"the same label as {seen[label]}; each needs its own"
+        elif not key.endswith("_prefix") and label.startswith(prefixes):
+            yield "prefixed-label", place, "begins like the label of a phase or policy; choose another"
+        seen.setdefault(label, key)
+    first, second = prefixes
+    if first != second and first and second and (first.startswith(second) or second.startswith(first)):
+        yield "prefixed-label", ("labels", "policy_prefix"), "begins like phase_prefix; choose another"
+
+
+def _server(settings: Settings) -> Iterator[Problem]:
+    opencode = settings.runners.opencode
+    path: KeyPath = ("runners", "opencode")
+    if opencode.url is None and not opencode.managed:
+        yield "no-server", (*path, "managed"), "a server that is not managed needs its `url`"
+    if opencode.url is not None:
+        if opencode.managed and "managed" in opencode.model_fields_set:
+            yield "two-servers", (*path, "managed"), "a server with a `url` is not managed; remove one of the two"
+        if not opencode.url.startswith(("http://", "https://")):
+            yield "bad-url", (*path, "url"), "expected an address that begins with http:// or https://"
+    if not _VARIABLE.fullmatch(opencode.password_env):
+        # the value is not shown: it may be the password itself
+        yield "bad-variable", (*path, "password_env"), "expected the name of an environment variable"

@@ -1,0 +1,218 @@
+"""docs/configuration.md from the models' docstrings: `python -m ashep.config.reference [FILE]` writes it."""
+
+import re
+import sys
+import types
+import typing
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from ashep.config.explain import NOT_YET
+from ashep.config.starter import starter
+from ashep.core.model import Agents, Policies, Settings, format_duration
+
+HEAD = """\
+# Configuration
+
+<!-- Made by `python -m ashep.config.reference` from ashep/core/model.py; do not edit. -->
+
+Three files in `.agent-shepherd/` say how Agent Shepherd works. `ashep init` writes them with comments, `ashep policy
+check` says what is wrong in them, each problem with its file, line and key. While the daemon runs, a good edit takes
+effect, and a bad one is reported once and changes nothing.
+
+| file | says | needed |
+|---|---|---|
+| [`config.yaml`](#configyaml) | where issues come from, how much runs at once, which labels are used | no |
+| [`policies.yaml`](#policiesyaml) | which phases an issue goes through | yes |
+| [`agents.yaml`](#agentsyaml) | which agents there are and what they can do | yes |
+
+## The language
+
+The files are YAML 1.2 without its shortcuts:
+
+- Only `true` and `false` are booleans, and `null`, `~` or nothing is no value. `on`, `off`, `yes`, `no`, `1:30`, `010`
+  and dates are words.
+- Anchors, aliases, tags, merge keys (`<<`), duplicate keys, keys that are not words and a second document are errors,
+  and so is a file of more than 256 KiB or more than 32 levels.
+- An unknown key is an error that names the nearest known one. So is a key that is planned but has no effect yet
+  ([list](#not-yet-supported)): nothing is ever ignored.
+- Types are strict: `"3"` is no number and `3` is no text.
+- A *duration* is a whole number with a unit: `500ms`, `30s`, `5m`, `6h`, `7d`. The longest is `1000d`.
+- A *name* is a letter, then letters, digits, `_` or `-`; 64 characters at most.
+
+For help while you type, let your editor use the schemas: `schemas/config.schema.json`, `schemas/policies.schema.json`,
+`schemas/agents.schema.json`.
+"""
+
+FILES: tuple[tuple[str, type[BaseModel], str], ...] = (
+    ("config.yaml", Settings, "Every key is optional. The file as `ashep init` writes it says the defaults:"),
+    (
+        "policies.yaml",
+        Policies,
+        """\
+A policy is a list of phases, and an edge of `next` leads from phase to phase. `close` ends the work on an issue. A
+policy may be written as a bare list, and a phase as a bare name:
+
+```yaml
+# policies.yaml
+version: 1
+default_policy: quick
+policies:
+  quick: [implement, review]
+```
+
+The file as `ashep init` writes it:""",
+    ),
+    (
+        "agents.yaml",
+        Agents,
+        """\
+A phase takes the agents that have all of its capabilities, write access where it writes, and pass its hard filters; of
+these it chooses by its wishes (`prefer`), then by `priority`, then by id. `ashep sync-agents` adds an entry for each
+agent of the server that no entry names yet, and leaves your entries as they are.
+
+The file as `ashep init` writes it:""",
+    ),
+)
+
+
+def page() -> str:
+    """Make the whole page."""
+    parts = [HEAD]
+    for name, model, words in FILES:
+        parts.append(f"\n## {name}\n\n{words}\n\n```yaml\n# {name}\n{starter(name)}```\n")
+        parts += [_section(title, part) for title, part in _models(model, "")]
+    return "".join([*parts, _not_yet()])
+
+
+def _models(model: type[BaseModel], path: str) -> Iterator[tuple[str, type[BaseModel]]]:
+    """Walk the models of a file, with the key that each is the value of."""
+    yield path, model
+    for name, field in model.model_fields.items():
+        for below, suffix in _below(field.annotation):
+            yield from _models(below, f"{path}.{name}{suffix}".removeprefix("."))
+
+
+def _below(annotation: Any, suffix: str = "") -> Iterator[tuple[type[BaseModel], str]]:
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation, suffix
+    elif origin is tuple:
+        yield from _below(arguments[0], f"{suffix}[]")
+    elif origin is dict:
+        yield from _below(arguments[1], f"{suffix}.<name>")
+    elif origin in (typing.Union, types.UnionType):
+        for arm in arguments:
+            yield from _below(arm, suffix)
+
+
+def _section(title: str, model: type[BaseModel]) -> str:
+    heading = f"\n### `{title}`\n\n{_line(model.__doc__ or '')}\n" if title else "\n"
+    rows = [_row(name, field) for name, field in model.model_fields.items()]
+    return "\n".join([heading, "| key | type | default | meaning |", "|---|---|---|---|", *rows, ""])
+
+
+def _row(name: str, field: FieldInfo) -> str:
+    default = "*needed*" if field.is_required() else f"`{_value(field.default)}`"
+    # FieldInfo keeps what Annotated said beside the bare type
+    kind = _kind(typing.Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation)
+    cells = (f"`{name}`", kind, default, _line(field.description or ""))
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _line(text: str) -> str:
+    return re.sub(r"\s+", " ", text).strip()
+
+
+def _value(value: object) -> str:
+    """Write a default as the files would."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, timedelta):
+        return format_duration(value)
+    if isinstance(value, str):
+        return value if value and not value.endswith(":") else f'"{value}"'
+    if isinstance(value, tuple):
+        return f"[{', '.join(_value(item) for item in typing.cast('tuple[object, ...]', value))}]"
+    if isinstance(value, BaseModel | dict):
+        return "{}"
+    return str(value)
+
+
+def _kind(annotation: Any) -> str:
+    """Name a type for people."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:
+        return _annotated(arguments[0], arguments[1:])
+    if origin is typing.Literal:
+        return ", ".join(f"`{choice}`" for choice in arguments)
+    if origin is tuple:
+        item, comma, bounds = _kind(arguments[0]).partition(",")
+        return f"list of {item}s{comma}{bounds}"
+    if origin is dict:
+        return f"mapping of names to {_kind(arguments[1])}s"
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(_kind(arm) for arm in arguments)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return "mapping"
+    return _PLAIN[annotation]
+
+
+_PLAIN: dict[Any, str] = {
+    str: "text",
+    int: "whole number",
+    float: "number",
+    bool: "`true`, `false`",
+    timedelta: "duration",
+    type(None): "`null`",
+}
+
+
+def _annotated(bare: Any, metadata: tuple[Any, ...]) -> str:
+    kind = _kind(bare)
+    bounds = _bounds(metadata)
+    if bare is str and any("pattern" in repr(part) for part in metadata):
+        return "name"
+    return f"{kind}, {bounds}" if bounds and bare in (int, float) else kind
+
+
+def _bounds(metadata: tuple[Any, ...]) -> str:
+    words = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
+    found: list[str] = []
+    for part in metadata:
+        for inner in getattr(part, "metadata", [part]):
+            found += [f"{said} {getattr(inner, key)}" for key, said in words.items() if hasattr(inner, key)]
+    return ", ".join(found)
+
+
+def _not_yet() -> str:
+    lines = [
+        "\n## Not yet supported\n",
+        "These keys are planned. Until they have an effect they are refused.\n",
+        "| where | keys |",
+        "|---|---|",
+    ]
+    where = {model.__name__: title for _, top, _ in FILES for title, model in _models(top, "")}
+    for model, keys in NOT_YET.items():
+        place = f"`{where[model]}`" if where[model] else "config.yaml"
+        lines.append(f"| {place} | {', '.join(f'`{key}`' for key in keys)} |")
+    return "\n".join([*lines, ""])
+
+
+def main(arguments: list[str]) -> int:
+    """Write the page to the file (by default `docs/configuration.md`)."""
+    file = Path(arguments[0] if arguments else "docs/configuration.md")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(page(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

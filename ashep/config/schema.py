@@ -1,0 +1,84 @@
+"""JSON schemas for editors and other programs: `python -m ashep.config.schema [FOLDER]` writes them.
+
+`TABLE` says what there is: a name and where the type stands, as `module:attribute` so that making one schema imports
+nothing of the others. A new line in the table is a new file `schemas/<name>.schema.json`; tests/test_schemas.py keeps
+all of them fresh.
+"""
+
+import importlib
+import json
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
+
+from ashep.core.model import format_duration
+
+Schema = dict[str, Any]
+
+TABLE: dict[str, str] = {
+    "config": "ashep.core.model:Settings",
+    "policies": "ashep.core.model:Policies",
+    "agents": "ashep.core.model:Agents",
+    "outcome": "ashep.core.outcome:Outcome",
+}
+
+
+def schema(name: str) -> Schema:
+    """Make the schema of one line of `TABLE`."""
+    module, attribute = TABLE[name].split(":")
+    model = TypeAdapter[Any](getattr(importlib.import_module(module), attribute))
+    made = model.json_schema(schema_generator=_Generator)
+    made.pop("title", None)
+    made = _SHORT_FORMS.get(name, lambda same: same)(made)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"ashep {name}", **made}
+
+
+def text(name: str) -> str:
+    """Give the schema as the file holds it."""
+    return json.dumps(schema(name), indent=2, ensure_ascii=False) + "\n"
+
+
+class _Generator(GenerateJsonSchema):
+    """Writes durations as the files do, and leaves out the titles that only repeat names."""
+
+    def encode_default(self, dft: Any) -> Any:
+        """Give a default as the files would hold it."""
+        return format_duration(dft) if isinstance(dft, timedelta) else super().encode_default(dft)
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        """No."""
+        return False
+
+
+def _policies(made: Schema) -> Schema:
+    """Allow the short forms that the loader writes out: a policy that is a list, a phase that is a name."""
+    definitions: Schema = made["$defs"]
+    phase: Schema = {"anyOf": [definitions["Phase"]["properties"]["name"], {"$ref": "#/$defs/Phase"}]}
+    phases: Schema = definitions["Policy"]["properties"]["phases"]
+    phases["items"] = phase
+    policies: Schema = made["properties"]["policies"]
+    either: Schema = {"anyOf": [phases, {"$ref": "#/$defs/Policy"}]}
+    policies["patternProperties"] = dict.fromkeys(policies["patternProperties"], either)
+    policies["additionalProperties"] = False
+    return made
+
+
+_SHORT_FORMS: dict[str, Callable[[Schema], Schema]] = {"policies": _policies}
+
+
+def main(arguments: list[str]) -> int:
+    """Write every schema into the folder (by default `schemas`)."""
+    folder = Path(arguments[0] if arguments else "schemas")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in TABLE:
+        (folder / f"{name}.schema.json").write_text(text(name), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

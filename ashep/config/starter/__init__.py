@@ -1,0 +1,60 @@
+"""The commented files that `ashep init` writes, and the writing of them."""
+
+import os
+from importlib import resources
+from pathlib import Path
+
+from ashep.errors import UsageError
+
+FILES = ("config.yaml", "policies.yaml", "agents.yaml")
+IGNORED = ("runs.jsonl", "state/")
+"""What ashep writes beside its configuration and git should not hold."""
+
+
+def starter(name: str) -> str:
+    """Give the text of one of `FILES`."""
+    return resources.files(__name__).joinpath(name).read_text(encoding="utf-8")
+
+
+def write_starter(folder: Path, *, force: bool = False) -> list[Path]:
+    """Write the starter files and a `.gitignore` into `.agent-shepherd`, and say which files were written.
+
+    Raises `UsageError` where one of the files stands already and `force` is not given, or the folder cannot be written;
+    then nothing was written. A `.gitignore` that is there only gets the lines that it lacks.
+    """
+    there = [name for name in FILES if os.path.lexists(folder / name)]
+    if there and not force:
+        raise UsageError(f"{folder / there[0]}: is there already; nothing was written (--force overwrites it)")
+    texts = {folder / name: starter(name) for name in FILES}
+    ignore = folder / ".gitignore"
+    try:
+        before = ignore.read_text(encoding="utf-8") if ignore.exists() else ""
+        if (after := _with_lines(before, IGNORED)) != before:
+            texts[ignore] = after
+        _write_all(folder, texts)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{folder}: cannot be written: {error}") from error
+    return list(texts)
+
+
+def _with_lines(text: str, lines: tuple[str, ...]) -> str:
+    missing = [line for line in lines if line not in text.splitlines()]
+    start = text + "\n" if text and missing and not text.endswith("\n") else text
+    return start + "".join(f"{line}\n" for line in missing)
+
+
+def _write_all(folder: Path, texts: dict[Path, str]) -> None:
+    """Write everything beside its place first, so that a full disk or a missing right leaves all as it was."""
+    folder.mkdir(parents=True, exist_ok=True)
+    drafts = {file: file.with_name(f".{file.name}.new") for file in texts}
+    try:
+        for file, draft in drafts.items():
+            with draft.open("w", encoding="utf-8", newline="\n") as stream:
+                stream.write(texts[file])
+                stream.flush()
+                os.fsync(stream.fileno())
+        for file, draft in drafts.items():
+            draft.replace(file)
+    finally:
+        for draft in drafts.values():
+            draft.unlink(missing_ok=True)
