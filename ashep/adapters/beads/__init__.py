@@ -1,0 +1,5 @@
+"""The tracker port over the real `bd`: every call a process of its own, every answer checked."""
+
+from ashep.adapters.beads.tracker import BeadsTracker
+
+__all__ = ["BeadsTracker"]

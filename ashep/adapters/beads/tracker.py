@@ -1,0 +1,333 @@
+"""The tracker port over bd 1.3.0.
+
+A write is one process. Its answer is believed only where it shows what was asked for; anything else costs one `show`,
+which tells what became of the write by our stamp, or by the marker of a comment (facts/beads.md 7: a bd that was killed
+had stored the comment 5 times of 14). bd takes the beginning of an id for the id, in writes too (facts/beads.md 8), so
+that nothing is written to an issue that was not read under exactly its id before.
+"""
+
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ashep.adapters.beads import wire
+from ashep.adapters.beads.command import AlreadyThere, Bd, NothingWritten, UnknownIssue, parse, parse_with
+from ashep.adapters.beads.watch import Journal, Manifest
+from ashep.core.model import Issue, LabelEvent, Stamp
+from ashep.core.text import clean
+from ashep.errors import TrackerError, TrackerMissing, TrackerRefused, TrackerUnavailable
+from ashep.ports import ClaimRequest, Creation, Look, Seen, TrackerInfo, Update
+
+_OLDEST = (1, 3, 0)
+_VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+"""What can be an id: no flag, no path, and nothing that bd would split."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What an issue looks like after a write of ours; None: the write leaves it."""
+
+    stamp: Stamp | None = None
+    status: str | None = None
+    assignee: tuple[str | None] | None = None
+    labels: frozenset[str] = frozenset()
+    without: frozenset[str] = frozenset()
+
+    def shown_by(self, issue: Issue) -> bool:
+        return (
+            (self.stamp is None or issue.stamp == self.stamp)
+            and (self.status is None or issue.status == self.status)
+            and (self.assignee is None or issue.assignee == self.assignee[0])
+            and self.labels.issubset(issue.labels)
+            and self.without.isdisjoint(issue.labels)
+        )
+
+
+def _stamped(stamp: Stamp) -> Callable[[Issue], bool]:
+    """Say by what an issue shows that the write of this stamp landed: whatever else differs is a person's."""
+
+    def landed(issue: Issue) -> bool:
+        return issue.stamp is not None and issue.stamp.instance == stamp.instance and issue.stamp.seq >= stamp.seq
+
+    return landed
+
+
+class BeadsTracker:
+    """Issues in a Beads database, by way of the program bd.
+
+    `calls` counts the processes by subcommand. What a write returns has the dependencies and the number of comments
+    that the last read showed: bd's answer to a write holds neither.
+    """
+
+    def __init__(self, project: Path, command: tuple[str, ...], actor: str, timeout: float) -> None:
+        self.actor = actor
+        self._bd = Bd(project, command, actor, timeout)
+        self._read: dict[str, Seen] = {}
+        self._readers: list[Journal] = []
+
+    @property
+    def calls(self) -> Counter[str]:
+        """How many processes were started, by subcommand."""
+        return self._bd.calls
+
+    # --- reading ---
+
+    async def check(self) -> TrackerInfo:
+        """Ask for the version, the place, the prefix and whether the events journal is on."""
+        version = parse(wire.Version, await self._bd.call("version", "--json")).version
+        numbers = _VERSION.match(version)
+        if numbers is None:
+            raise TrackerUnavailable(f"bd says that its version is {clean(version)!r}")
+        if tuple(map(int, numbers.groups())) < _OLDEST:
+            raise TrackerMissing(f"bd {version} is too old: ashep needs bd {'.'.join(map(str, _OLDEST))} or later")
+        where = await self._where()
+        return TrackerInfo(version, where.prefix or await self._prefix(), where.path, await self._has_journal())
+
+    async def _has_journal(self) -> bool:
+        return parse(wire.Setting, await self._bd.call("config", "get", "events-journal", "--json")).value == "true"
+
+    async def _where(self) -> wire.Where:
+        return parse(wire.Where, await self._bd.call("where", "--json"))
+
+    async def _prefix(self) -> str:
+        """Ask for what every sound database holds: one that lost its data says, with exit 0, that nothing is there.
+
+        (facts/beads.md 8: with a truncated data file `ready` gave `[]`; so do `list`, and `show` finds no issue.)
+        """
+        prefix = parse(wire.Setting, await self._bd.call("config", "get", "issue_prefix", "--json")).value
+        if not prefix:
+            raise TrackerUnavailable("bd's database has no issue prefix: its data may be damaged")
+        return prefix
+
+    async def look(self) -> Look:
+        """List what is not closed, then what is ready; where nothing is listed, the second read is of the prefix.
+
+        `list` is bd's own default listing plus the `--no-history` issues, which `ready` shows and `list` hides. It
+        leaves out statuses that bd's owner keeps out of it (pinned, custom ones that are done or frozen).
+        """
+        listed = await self._rows("list", "--limit=0", "--include-infra")
+        rows = {row.id: row for row in listed if not row.ephemeral and row.status != "closed"}
+        if rows:
+            ready = [row.id for row in await self._rows("ready", "--limit=0")]
+            if strangers := set(ready) - {row.id for row in listed}:
+                raise TrackerUnavailable(f"bd's ready issues are not all in its list: {', '.join(sorted(strangers))}")
+        else:
+            await self._prefix()
+            ready = []
+        self._read = {row.id: wire.seen(row, rows) for row in rows.values()}
+        return Look(
+            ready=tuple(issue for issue in ready if issue in rows and rows[issue].status == "open"),
+            issues=tuple(self._read.values()),
+        )
+
+    async def _rows(self, *arguments: str) -> tuple[wire.Row, ...]:
+        return parse_with(wire.ROWS, await self._bd.call(*arguments, "--json"))
+
+    async def issue(self, issue: str) -> Seen | None:
+        """Show the issue, with its comments."""
+        if not _ID.fullmatch(issue):
+            return None
+        try:
+            rows = await self._rows("show", issue, "--include-comments")
+        except UnknownIssue:
+            await self._prefix()
+            rows = ()
+        self._read.pop(issue, None)
+        for row in rows:
+            if row.id == issue:
+                return self._read.setdefault(issue, wire.seen(row))
+        return None
+
+    async def label_events(self, issue: str) -> tuple[LabelEvent, ...]:
+        """Read the issue's history; bd prints `null` for an issue that it does not know."""
+        if not _ID.fullmatch(issue):
+            return ()
+        events = parse_with(wire.EVENTS, await self._bd.call("history", issue, "--events", "--json"))
+        if not events:
+            await self._prefix()
+        return wire.label_events(issue, events)
+
+    async def commented(self, issue: str, marker: str) -> bool:
+        """Look for a line that is the marker in the issue's comments."""
+        seen = await self.issue(issue)
+        return seen is not None and any(clean(marker) in one.text.split("\n") for one in seen.text.comments)
+
+    # --- writing ---
+
+    async def claim(self, request: ClaimRequest) -> Seen:
+        """Claim with bd's own compare-and-set; labels and stamp go with it."""
+        wanted = _Wanted(
+            request.stamp,
+            "in_progress",
+            (self.actor,),
+            frozenset(request.add_labels),
+            frozenset(request.remove_labels),
+        )
+        return await self._update(request.issue, wanted, "--claim")
+
+    async def update(self, update: Update) -> Seen:
+        """Write with both guards, which cover labels too because the stamp is a field (facts/beads.md 6)."""
+        wanted = _Wanted(
+            update.stamp,
+            update.status,
+            (update.assignee,),
+            frozenset(update.add_labels),
+            frozenset(update.remove_labels),
+        )
+        return await self._update(
+            update.issue,
+            wanted,
+            f"--if-status={update.if_status}",
+            f"--if-assignee={update.if_assignee or ''}",
+            f"--status={update.status}",
+            f"--assignee={update.assignee or ''}",
+        )
+
+    async def _update(self, issue: str, wanted: _Wanted, *flags: str) -> Seen:
+        assert wanted.stamp is not None
+        metadata = f"--metadata={wire.stamp_json(wanted.stamp)}"
+        return await self._write(issue, wanted, _stamped(wanted.stamp), *flags, metadata)
+
+    async def relabel(self, issue: str, add: tuple[str, ...], remove: tuple[str, ...]) -> None:
+        """Change the labels in one process."""
+        if add or remove:
+            wanted = _Wanted(labels=frozenset(add), without=frozenset(remove))
+            await self._write(issue, wanted, wanted.shown_by)
+
+    async def _write(self, issue: str, wanted: _Wanted, landed: Callable[[Issue], bool], *flags: str) -> Seen:
+        """Update an issue, and find out what became of it where bd's answer does not show it."""
+        before = await self._known(issue)
+        add = [f"--add-label={_csv(label)}" for label in sorted(wanted.labels)]
+        remove = [f"--remove-label={_csv(label)}" for label in sorted(wanted.without)]
+        try:
+            rows = await self._rows("update", issue, *flags, *add, *remove)
+            for row in rows:
+                after = self._after(before, wire.seen(row))
+                if row.id == issue and wanted.shown_by(after.issue):
+                    return self._read.setdefault(issue, after)
+            trouble = TrackerUnavailable(f"bd's answer to the write of {issue} does not show it")
+        except NothingWritten:
+            raise
+        except UnknownIssue:
+            await self._prefix()
+            raise
+        except TrackerUnavailable as error:
+            trouble = error
+        return await self._probe(issue, landed, trouble)
+
+    def _after(self, before: Seen, answer: Seen) -> Seen:
+        """Complete a write's answer with what only reads show."""
+        self._read.pop(before.issue.id, None)
+        issue = replace(answer.issue, blocked_by=before.issue.blocked_by, comments=before.issue.comments)
+        return Seen(issue, replace(answer.text, dependencies=before.text.dependencies))
+
+    async def _probe(self, issue: str, landed: Callable[[Issue], bool], trouble: TrackerUnavailable) -> Seen:
+        """Read the issue after a write without a clear answer; raises `trouble` where the write did not land."""
+        try:
+            seen = await self.issue(issue)
+        except TrackerError as error:
+            raise TrackerUnavailable(f"{trouble}; its fate is unknown: {error}", unknown=True) from error
+        if seen is not None and landed(seen.issue):
+            return seen
+        raise trouble
+
+    async def _known(self, issue: str) -> Seen:
+        """Give the last read of exactly this id; read it where there is none."""
+        seen = self._read.get(issue) or await self.issue(issue)
+        if seen is None:
+            raise TrackerRefused(f"there is no issue {clean(issue)!r}")
+        return seen
+
+    async def comment(self, issue: str, text: str, marker: str) -> None:
+        """Post the comment by standard input, where no line of it can be taken for a flag (facts/beads.md 4)."""
+        seen = await self._known(issue)
+        try:
+            call = self._bd.call("comment", issue, "--stdin", "--json", stdin=f"{text}\n{marker}")
+            row = parse_with(wire.COMMENT, await call)
+            posted = row.issue_id == issue and row.text.rstrip("\n").endswith(clean(marker))
+            trouble = TrackerUnavailable(f"bd's answer to the comment on {issue} does not show it")
+        except NothingWritten:
+            raise
+        except UnknownIssue:
+            await self._prefix()
+            raise
+        except TrackerUnavailable as error:
+            posted, trouble = False, error
+        if posted:
+            self._read[issue] = replace(seen, issue=replace(seen.issue, comments=seen.issue.comments + 1))
+            return
+        try:
+            posted = await self.commented(issue, marker)
+        except TrackerError as error:
+            raise TrackerUnavailable(f"{trouble}; its fate is unknown: {error}", unknown=True) from error
+        if not posted:
+            raise trouble
+
+    async def create(self, creation: Creation) -> None:
+        """Create everything in one process and one transaction, a parked one included."""
+        new, stamp = creation.new, creation.stamp
+        if not _ID.fullmatch(creation.id) or not _ID.fullmatch(creation.discovered_from):
+            raise TrackerRefused(f"{clean(creation.id)!r} or {clean(creation.discovered_from)!r} is no id")
+        await self._known(creation.discovered_from)
+        flags = [
+            f"--id={creation.id}",
+            f"--title={new.title}",
+            f"--type={new.type}",
+            f"--priority={new.priority}",
+            f"--deps=discovered-from:{creation.discovered_from}",
+            f"--metadata={wire.stamp_json(stamp)}",
+            *([f"--labels={','.join(map(_csv, creation.labels))}"] if creation.labels else []),
+            *(["--status=blocked"] if creation.parked else []),
+            *(["--stdin"] if new.description else []),
+        ]
+        wanted = _Wanted(stamp, "blocked" if creation.parked else "open", labels=frozenset(creation.labels))
+        try:
+            row = parse(wire.Row, await self._bd.call("create", *flags, "--json", stdin=new.description or None))
+            if row.id == creation.id and wanted.shown_by(wire.seen(row).issue):
+                return
+            trouble: TrackerError = TrackerUnavailable(f"bd's answer to the creation of {creation.id} does not show it")
+        except NothingWritten:
+            raise
+        except (AlreadyThere, TrackerUnavailable) as error:
+            trouble = error
+        await self._probe_creation(creation, trouble)
+
+    async def _probe_creation(self, creation: Creation, trouble: TrackerError) -> None:
+        """Find out whether an issue of that id is ours; raises `trouble` where it is not."""
+        try:
+            seen = await self.issue(creation.id)
+        except TrackerError as error:
+            raise TrackerUnavailable(f"{trouble}; its fate is unknown: {error}", unknown=True) from error
+        stamp = None if seen is None else seen.issue.stamp
+        if stamp is None or (stamp.instance, stamp.run) != (creation.stamp.instance, creation.stamp.run):
+            raise trouble
+
+    # --- hints ---
+
+    async def hints(self) -> AsyncIterator[None]:
+        """Follow the events journal where it is on, else watch the store's manifest."""
+        if await self._has_journal():
+            self._readers.append(journal := Journal(self._bd))
+            changes = journal.changes()
+        else:
+            where = await self._where()
+            manifest = Manifest(Path(where.database_path or where.path))
+            self._bd.bystander = manifest
+            changes = manifest.changes(self._bd)
+        async with aclosing(changes):
+            async for _ in changes:
+                yield
+
+    async def aclose(self) -> None:
+        """End the readers of the journal; calls that are under way end with whoever made them."""
+        while self._readers:
+            await self._readers.pop().aclose()
+
+
+def _csv(label: str) -> str:
+    """Quote a label that bd would split or refuse: its label flags are read as lines of CSV."""
+    return '"' + label.replace('"', '""') + '"' if any(mark in label for mark in ',"\n\r') else label

@@ -1,0 +1,166 @@
+"""The user's work tree, read by way of the git program; nothing here writes to it, its index or its settings."""
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio.to_thread
+
+from ashep.adapters import programs
+from ashep.core.model import Tree
+from ashep.core.text import clean
+from ashep.errors import AshepError
+from ashep.ports import Changes, Commit
+
+TRAILER = "Ashep-Run"
+"""The trailer by which a commit names the run that made it."""
+
+_SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_ABSENT = re.compile(r"fatal: (?:not a git repository|this operation must be run in a work tree)")
+_MOST_COMMITS = 1000
+_MOST_STAT = 4000  # characters
+_FIELDS = {"1": 8, "2": 9, "u": 10}
+"""How many fields stand before the path in a line of porcelain v2, by its kind."""
+_FORMAT = f"--format=%H%x1f%(trailers:key={TRAILER},valueonly,separator=%x1e)%x1f%s"
+_STEERING = re.compile(r"GIT_(?:DIR|WORK_TREE|INDEX_FILE|COMMON_DIR|OBJECT_DIRECTORY|NAMESPACE|PREFIX|EXTERNAL_DIFF)")
+"""Variables by which a hook that started us would send git to another repository."""
+_OURS = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat", "LC_ALL": "C"}
+_SETTINGS = ("core.fsmonitor=false", "color.ui=false", "log.showSignature=false", "log.mailmap=false")
+"""A repository may name programs that git then runs, or decorate what it prints."""
+
+
+class GitTree:
+    """The work tree that holds the folder `project`; each call of git is bound by `timeout` seconds.
+
+    Errors: `ProgramMissing` without git, `ProgramTimedOut`, and `AshepError` with git's words for everything else.
+    """
+
+    def __init__(self, project: Path, timeout: float = 30.0) -> None:
+        self._project, self._timeout = project, timeout
+
+    async def read(self) -> Tree:
+        """Read HEAD and what differs from it; ashep's own files and bd's don't count."""
+        place = await self._git("rev-parse", "--show-toplevel", "--show-prefix", absent=_ABSENT)
+        if place is None:
+            return Tree(present=False)
+        top, prefix = os.fsdecode(place).split("\n")[:2]
+        status = await self._git(
+            "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--no-ahead-behind"
+        )
+        entries = list(_entries(os.fsdecode(status or b"")))
+        kept = [(kind, path) for kind, path in entries if kind == "head" or not _is_ours(path, prefix)]
+        dirty = sorted({path for kind, path in kept if kind == "dirty"})
+        hashes = await anyio.to_thread.run_sync(lambda: [_content(Path(top, path)) for path in dirty])
+        return Tree(
+            present=True,
+            head=next((word for kind, word in kept if kind == "head" and _SHA.fullmatch(word)), None),
+            dirty=tuple((_shown(path), content) for path, content in zip(dirty, hashes, strict=True)),
+            untracked=tuple(sorted(_shown(path) for kind, path in kept if kind == "untracked")),
+        )
+
+    async def changes(self, base: str | None, issue: str, commits: tuple[str, ...]) -> Changes:
+        """Collect the issue's commits, what they changed, and what is changed and uncommitted now."""
+        tree = await self.read()
+        if not tree.present:
+            return Changes()
+        after = await self._log(f"{base}..HEAD") if base and tree.head and _SHA.fullmatch(base) else []
+        named = [commit for commit, runs in after if any(run.split("/")[0] == issue for run in runs)]
+        given = [commit for commit, _ in await self._log("--no-walk=unsorted", *filter(_SHA.fullmatch, commits))]
+        all_of_them = {commit.sha: commit for commit in [*given, *reversed(named)]}
+        return Changes(
+            commits=tuple(all_of_them.values()),
+            stat=await self._stat(tuple(all_of_them)),
+            left_over=tuple(path for path, _ in tree.dirty),
+        )
+
+    async def between(self, before: str | None, after: str | None) -> tuple[str, ...]:
+        """List the commits after `before` up to `after`, the newest thousand of them."""
+        ends = [before or "", after or ""]
+        if before == after or not all(map(_SHA.fullmatch, ends)):
+            return ()
+        unknown = re.compile(r"fatal: (?:bad object|Invalid revision range|not a git repository)")
+        found = await self._git(
+            "rev-list", "--reverse", f"--max-count={_MOST_COMMITS}", f"{before}..{after}", "--", absent=unknown
+        )
+        return tuple((found or b"").decode().split())
+
+    async def _log(self, *what: str) -> list[tuple[Commit, tuple[str, ...]]]:
+        """Give commits with the runs that they name; those that the repository does not have are left out."""
+        if what == ("--no-walk=unsorted",):
+            return []  # without a revision git would take HEAD
+        unknown = re.compile(r"fatal: (?:bad object|Invalid revision range)")
+        text = await self._git(
+            "log", "-z", f"--max-count={_MOST_COMMITS}", "--ignore-missing", _FORMAT, *what, "--", absent=unknown
+        )
+        lines = (text or b"").decode(errors="replace").split("\0")
+        parts = [line.split("\x1f", 2) for line in lines if line]
+        return [(Commit(sha, clean(subject)), tuple(runs.split("\x1e"))) for sha, runs, subject in parts]
+
+    async def _stat(self, commits: tuple[str, ...]) -> str:
+        if not commits:
+            return ""
+        flags = ("--no-walk=unsorted", "--format=", "--stat=100", "--no-ext-diff", "--no-textconv")
+        text = clean((await self._git("log", *flags, *commits, "--") or b"").decode(errors="replace")).strip("\n")
+        return text if len(text) <= _MOST_STAT else text[:_MOST_STAT].rpartition("\n")[0] + "\n…"
+
+    async def _git(self, *arguments: str, absent: re.Pattern[str] | None = None) -> bytes | None:
+        """Run git and give what it printed; None where it said what `absent` expects."""
+        git = await anyio.to_thread.run_sync(programs.find, "git")
+        settings = [part for setting in _SETTINGS for part in ("-c", setting)]
+        env = {name: value for name, value in os.environ.items() if not _STEERING.fullmatch(name)} | _OURS
+        argv = [git or "git", "--no-pager", *settings, *arguments]
+        done = await programs.run(argv, cwd=self._project, env=env, timeout=self._timeout)
+        if done.returncode == 0:
+            return done.stdout
+        said = done.stderr.decode(errors="replace").strip()
+        if absent is not None and absent.search(said):
+            return None
+        raise AshepError(f"git {arguments[0]} ended with exit code {done.returncode}: {clean(said)[:300]}")
+
+
+def _entries(status: str) -> Iterator[tuple[str, str]]:
+    """Read `git status --porcelain=v2 -z`: pairs of head, dirty or untracked, and the commit or path."""
+    fields = iter(status.split("\0"))
+    for field in fields:
+        kind, _, rest = field.partition(" ")
+        if kind in _FIELDS:
+            yield "dirty", field.split(" ", _FIELDS[kind])[-1]
+            if kind == "2":  # a rename or copy: the former path follows as a field of its own
+                yield "dirty", next(fields)
+        elif kind == "?":
+            yield "untracked", rest
+        elif rest.startswith("branch.oid "):
+            yield "head", rest.removeprefix("branch.oid ")
+
+
+def _is_ours(path: str, prefix: str) -> bool:
+    """Say whether a path is of bd's database or of ashep's state; what people edit, the policies, is not."""
+    own = path.removeprefix(prefix)
+    return own.startswith((".beads/", ".agent-shepherd/state/")) or own in (
+        ".beads.gate.lock",
+        ".agent-shepherd/runs.jsonl",
+    )
+
+
+def _content(path: Path) -> str:
+    """Hash what stands at a path now: a file's bytes, a link's target; a folder there is a submodule."""
+    try:
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            return hashlib.sha256(os.fsencode(path.readlink())).hexdigest()
+        if not stat.S_ISREG(mode):
+            return "folder" if stat.S_ISDIR(mode) else "special"
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except (FileNotFoundError, NotADirectoryError):
+        return "deleted"
+    except OSError as error:
+        return f"unreadable ({error.strerror})"
+
+
+def _shown(path: str) -> str:
+    """Give a path as text that every file and terminal can hold."""
+    return clean(os.fsencode(path).decode(errors="replace"))

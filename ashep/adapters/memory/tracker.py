@@ -1,0 +1,357 @@
+"""A tracker in memory that keeps the port's contract, with people who write to it and calls that fail.
+
+Several trackers may share one database under names of their own, as several programs share a real one. It behaves as
+bd does where the contract leaves that open: what is ready, in which order, and which writes leave a label event
+(facts/beads.md 5, 6 and 9).
+"""
+
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import anyio
+import anyio.lowlevel
+
+from ashep.core.model import Comment, Issue, LabelEvent, Stamp
+from ashep.core.text import clean
+from ashep.errors import ClaimLost, GuardTripped, TrackerRefused
+from ashep.ports import ClaimRequest, Creation, Dependency, IssueText, Look, Seen, TrackerInfo, Update
+
+_TITLE = 500  # characters; bd refuses more
+_TYPES = frozenset({"bug", "feature", "task", "epic", "chore", "decision", "spike", "story", "milestone"})
+
+
+@dataclass(slots=True)
+class _Record:
+    """An issue as it is stored."""
+
+    issue: Issue
+    text: IssueText
+    order: int
+    comments: list[Comment] = field(default_factory=list[Comment])
+    events: list[LabelEvent] = field(default_factory=list[LabelEvent])
+
+
+@dataclass(slots=True)
+class _Failure:
+    """An error that a later call of a method raises."""
+
+    method: str
+    error: Exception
+    after: bool
+
+
+class _Database:
+    """What all trackers of one database share."""
+
+    def __init__(self, now: Callable[[], datetime], prefix: str) -> None:
+        self.now, self.prefix = now, prefix
+        self.records: dict[str, _Record] = {}
+        self.written: Counter[str] = Counter()
+        self.numbers = 0
+        self.changed = anyio.Event()
+
+    def number(self) -> int:
+        self.numbers += 1
+        return self.numbers
+
+    def note(self, actor: str) -> None:
+        """Count a write of this actor and wake whoever watches."""
+        self.written[actor] += 1
+        self.changed.set()
+        self.changed = anyio.Event()
+
+    def others(self, actor: str) -> int:
+        return self.written.total() - self.written[actor]
+
+    def record(self, issue: str) -> _Record:
+        if issue not in self.records:
+            raise TrackerRefused(f"there is no issue {clean(issue)!r}")
+        return self.records[issue]
+
+    def is_open(self, issue: str) -> bool:
+        return issue in self.records and self.records[issue].issue.status != "closed"
+
+    def is_blocked(self, record: _Record) -> bool:
+        """Say whether an open blocker, of the issue or of a parent, keeps it from being ready."""
+        if any(map(self.is_open, record.issue.blocked_by)):
+            return True
+        parents = [self.records[one.on] for one in record.text.dependencies if one.type == "parent-child"]
+        return any(map(self.is_blocked, parents))
+
+    def relabel(self, record: _Record, actor: str, add: Iterable[str], remove: Iterable[str]) -> None:
+        """Change labels; one that is already there leaves no event."""
+        labels = set(record.issue.labels)
+        for label in sorted(set(add) - labels):
+            record.events.append(LabelEvent(f"event-{self.number()}", clean(label), clean(actor), self.now()))
+        labels = (labels | set(add)) - set(remove)
+        record.issue = replace(record.issue, labels=tuple(sorted(labels)))
+
+    def seen(self, record: _Record, *, comments: bool = False) -> Seen:
+        """Show an issue as a read does: clean, and dependencies with the words of what they lead to."""
+        issue, text = record.issue, record.text
+        dependencies = tuple(
+            Dependency(one.on, one.type, clean(target.title), target.status)
+            for one in text.dependencies
+            if (target := self.records[one.on].issue)
+        )
+        return Seen(
+            replace(
+                issue,
+                title=clean(issue.title),
+                assignee=None if issue.assignee is None else clean(issue.assignee),
+                labels=tuple(sorted(map(clean, issue.labels))),
+                comments=len(record.comments),
+            ),
+            IssueText(
+                title=clean(text.title),
+                description=clean(text.description),
+                design=clean(text.design),
+                acceptance=clean(text.acceptance),
+                notes=clean(text.notes),
+                dependencies=dependencies,
+                comments=tuple(replace(one, text=clean(one.text)) for one in record.comments) if comments else (),
+            ),
+        )
+
+
+class MemoryTracker:
+    """Issues in memory; `person_…` and `add` play people, `fail` plays a tracker that does not work.
+
+    `calls` counts calls by method. `now` gives the time of what is written.
+    """
+
+    def __init__(self, now: Callable[[], datetime], actor: str = "ashep", prefix: str = "t") -> None:
+        self.actor = actor
+        self.calls: Counter[str] = Counter()
+        self._failures: list[_Failure] = []
+        self._database = _Database(now, prefix)
+
+    def as_actor(self, actor: str) -> "MemoryTracker":
+        """Give another tracker on the same database, under another name and with calls and failures of its own."""
+        other = MemoryTracker(self._database.now, actor, self._database.prefix)
+        other._database = self._database
+        return other
+
+    def fail(self, method: str, error: Exception, *, after: bool = False, times: int = 1) -> None:
+        """Let the next calls of a method raise this: before they do anything, or `after` it (a lost answer)."""
+        self._failures += [_Failure(method, error, after)] * times
+
+    @asynccontextmanager
+    async def _call(self, method: str) -> AsyncGenerator[None]:
+        """Count a call, let others run as a real one would, and raise what `fail` asked for."""
+        self.calls[method] += 1
+        failure = next((one for one in self._failures if one.method == method), None)
+        if failure is not None:
+            self._failures.remove(failure)
+        await anyio.lowlevel.checkpoint()
+        if failure is not None and not failure.after:
+            raise failure.error
+        yield
+        if failure is not None:
+            raise failure.error
+
+    # --- people and other programs ---
+
+    def add(
+        self,
+        title: str,
+        *,
+        id: str | None = None,
+        type: str = "task",
+        priority: int = 2,
+        labels: tuple[str, ...] = (),
+        status: str = "open",
+        text: IssueText | None = None,
+        blocked_by: tuple[str, ...] = (),
+        parent: str | None = None,
+        actor: str = "person",
+    ) -> str:
+        """Create an issue as a person does, and give its id."""
+        database = self._database
+        edges = [Dependency(one, "blocks") for one in blocked_by] + (
+            [Dependency(parent, "parent-child")] if parent else []
+        )
+        number = database.number()
+        issue = id or f"{database.prefix}-{number}"
+        database.records[issue] = record = _Record(
+            Issue(issue, title, status, type, priority, database.now(), blocked_by=tuple(sorted(blocked_by))),
+            replace(text or IssueText(), title=title, dependencies=tuple(edges), comments=()),
+            order=number,
+        )
+        database.relabel(record, actor, labels, ())
+        database.note(actor)
+        return issue
+
+    def person_sets(
+        self,
+        issue: str,
+        actor: str,
+        *,
+        status: str | None = None,
+        assignee: str | None = None,
+        add_labels: tuple[str, ...] = (),
+        remove_labels: tuple[str, ...] = (),
+        title: str | None = None,
+    ) -> None:
+        """Change an issue without any guard, as people do; `assignee=""` clears it."""
+        record = self._database.record(issue)
+        record.issue = replace(
+            record.issue,
+            status=record.issue.status if status is None else status,
+            assignee=record.issue.assignee if assignee is None else assignee or None,
+            title=record.issue.title if title is None else title,
+        )
+        record.text = replace(record.text, title=record.issue.title)
+        self._database.relabel(record, actor, add_labels, remove_labels)
+        self._database.note(actor)
+
+    def person_comments(self, issue: str, actor: str, text: str) -> None:
+        """Comment as a person does."""
+        self._comment(issue, actor, text)
+
+    def person_deletes(self, issue: str, actor: str) -> None:
+        """Delete an issue, and every edge that leads to it."""
+        self._database.record(issue)
+        del self._database.records[issue]
+        for record in self._database.records.values():
+            edges = tuple(one for one in record.text.dependencies if one.on != issue)
+            record.text = replace(record.text, dependencies=edges)
+            blocked_by = tuple(one for one in record.issue.blocked_by if one != issue)
+            record.issue = replace(record.issue, blocked_by=blocked_by)
+        self._database.note(actor)
+
+    def _comment(self, issue: str, actor: str, text: str) -> None:
+        record = self._database.record(issue)
+        record.comments.append(Comment(f"comment-{self._database.number()}", clean(actor), text, self._database.now()))
+        self._database.note(actor)
+
+    # --- the port ---
+
+    async def check(self) -> TrackerInfo:
+        """Say what is there."""
+        async with self._call("check"):
+            return TrackerInfo("memory", self._database.prefix, "memory", journal=False)
+
+    async def look(self) -> Look:
+        """Give all issues that are not closed, and which are ready, by priority and then the oldest first."""
+        async with self._call("look"):
+            records = [one for one in self._database.records.values() if one.issue.status != "closed"]
+            ready = [one for one in records if one.issue.status == "open" and not self._database.is_blocked(one)]
+            ready.sort(key=lambda one: (one.issue.priority, one.issue.created_at, one.order))
+            return Look(tuple(one.issue.id for one in ready), tuple(self._database.seen(one) for one in records))
+
+    async def issue(self, issue: str) -> Seen | None:
+        """Give one issue with its comments."""
+        async with self._call("issue"):
+            record = self._database.records.get(issue)
+            return None if record is None else self._database.seen(record, comments=True)
+
+    async def claim(self, request: ClaimRequest) -> Seen:
+        """Take an issue that is open, or that this actor holds."""
+        async with self._call("claim"):
+            record = self._database.record(request.issue)
+            status, holder = record.issue.status, record.issue.assignee
+            if holder not in (None, self.actor):
+                raise ClaimLost(f"{request.issue} is already claimed by {holder}")
+            if status != "open" and (status, holder) != ("in_progress", self.actor):
+                raise ClaimLost(f"{request.issue} is not claimable: status {status}")
+            return self._write(
+                record, "in_progress", self.actor, request.stamp, request.add_labels, request.remove_labels
+            )
+
+    async def update(self, update: Update) -> Seen:
+        """Write all or nothing, under both guards."""
+        async with self._call("update"):
+            record = self._database.record(update.issue)
+            if (record.issue.status, record.issue.assignee) != (update.if_status, update.if_assignee):
+                raise GuardTripped(f"{update.issue} is {record.issue.status}, assigned to {record.issue.assignee}")
+            if update.status == "closed" and any(map(self._database.is_open, record.issue.blocked_by)):
+                raise TrackerRefused(f"cannot close {update.issue}: it is blocked by an open issue")
+            return self._write(
+                record, update.status, update.assignee, update.stamp, update.add_labels, update.remove_labels
+            )
+
+    def _write(
+        self,
+        record: _Record,
+        status: str,
+        assignee: str | None,
+        stamp: Stamp,
+        add: tuple[str, ...],
+        remove: tuple[str, ...],
+    ) -> Seen:
+        record.issue = replace(record.issue, status=status, assignee=assignee, stamp=stamp)
+        self._database.relabel(record, self.actor, add, remove)
+        self._database.note(self.actor)
+        return self._database.seen(record)
+
+    async def relabel(self, issue: str, add: tuple[str, ...], remove: tuple[str, ...]) -> None:
+        """Change labels only."""
+        async with self._call("relabel"):
+            if add or remove:
+                self._database.relabel(self._database.record(issue), self.actor, add, remove)
+                self._database.note(self.actor)
+
+    async def comment(self, issue: str, text: str, marker: str) -> None:
+        """Post a comment that ends with the marker."""
+        async with self._call("comment"):
+            self._comment(issue, self.actor, f"{text}\n{marker}")
+
+    async def commented(self, issue: str, marker: str) -> bool:
+        """Look for a line that is the marker in the issue's comments."""
+        async with self._call("commented"):
+            record = self._database.records.get(issue)
+            return record is not None and any(marker in one.text.split("\n") for one in record.comments)
+
+    async def create(self, creation: Creation) -> None:
+        """Create an issue once."""
+        async with self._call("create"):
+            database, new, stamp = self._database, creation.new, creation.stamp
+            there = database.records.get(creation.id)
+            if there is not None:
+                found = there.issue.stamp
+                if found is None or (found.instance, found.run) != (stamp.instance, stamp.run):
+                    raise TrackerRefused(f"{creation.id} already exists")
+                return
+            database.record(creation.discovered_from)
+            if not _creatable(creation, database.prefix):
+                raise TrackerRefused(f"{clean(creation.id)}: no such id, title, type or priority")
+            edge = Dependency(creation.discovered_from, "discovered-from")
+            status = "blocked" if creation.parked else "open"
+            database.records[creation.id] = record = _Record(
+                Issue(creation.id, new.title, status, new.type, new.priority, database.now(), stamp=stamp),
+                IssueText(title=new.title, description=new.description, dependencies=(edge,)),
+                order=database.number(),
+            )
+            database.relabel(record, self.actor, creation.labels, ())
+            database.note(self.actor)
+
+    async def label_events(self, issue: str) -> tuple[LabelEvent, ...]:
+        """Give the events, newest first."""
+        async with self._call("label_events"):
+            record = self._database.records.get(issue)
+            return () if record is None else tuple(reversed(record.events))
+
+    async def hints(self) -> AsyncIterator[None]:
+        """Yield after writes of others."""
+        seen = self._database.others(self.actor)
+        while True:
+            changed = self._database.changed
+            now = self._database.others(self.actor)
+            if now != seen:
+                seen = now
+                yield
+            else:
+                await changed.wait()
+
+    async def aclose(self) -> None:
+        """Do nothing: nothing was opened."""
+
+
+def _creatable(creation: Creation, prefix: str) -> bool:
+    new = creation.new
+    title = len(new.title.strip()) > 0 and len(new.title) <= _TITLE and "\0" not in new.title
+    return title and creation.id.startswith(f"{prefix}-") and new.type in _TYPES and 0 <= new.priority <= 4

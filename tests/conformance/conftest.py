@@ -1,0 +1,22 @@
+"""Fixtures of the conformance suites."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.trackers import Beads, BeadsWorld, MemoryWorld, World
+
+
+@pytest.fixture(params=["memory", pytest.param("beads", marks=pytest.mark.real)])
+def world(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> World:
+    """A database of each kind."""
+    if request.param == "memory":
+        return MemoryWorld()
+    beads = Beads.make(tmp_path_factory.getbasetemp() / "beads")
+    monkeypatch.setenv("HOME", str(beads.home))
+    return BeadsWorld(beads, tmp_path / "project")

@@ -1,0 +1,187 @@
+"""Databases to test trackers on: one in memory, one of the real bd; in both, people can write too."""
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Protocol
+
+from ashep.adapters import programs
+from ashep.adapters.beads import BeadsTracker
+from ashep.adapters.memory.tracker import MemoryTracker
+from ashep.ports import IssueText, Tracker
+
+ACTOR = "ashep-test"
+INIT = ("init", "--prefix=t", "--quiet", "--non-interactive", "--stealth", "--skip-hooks", "--skip-agents")
+
+
+class World(Protocol):
+    """A database with a tracker of ours, and people who don't ask us."""
+
+    @property
+    def tracker(self) -> Tracker:
+        """Ours."""
+        ...
+
+    def another(self, actor: str) -> Tracker:
+        """Another tracker on the same database."""
+        ...
+
+    def add(
+        self,
+        title: str,
+        *,
+        id: str | None = None,
+        type: str = "task",
+        priority: int = 2,
+        labels: tuple[str, ...] = (),
+        status: str = "open",
+        text: IssueText | None = None,
+        blocked_by: tuple[str, ...] = (),
+        parent: str | None = None,
+        actor: str = "person",
+    ) -> str:
+        """A person creates an issue."""
+        ...
+
+    def person_sets(
+        self,
+        issue: str,
+        actor: str,
+        *,
+        status: str | None = None,
+        assignee: str | None = None,
+        add_labels: tuple[str, ...] = (),
+        remove_labels: tuple[str, ...] = (),
+    ) -> None:
+        """A person changes an issue."""
+        ...
+
+    def person_comments(self, issue: str, actor: str, text: str) -> None:
+        """A person comments."""
+        ...
+
+
+class MemoryWorld:
+    """A database in memory, whose clock ticks a second with every look at it."""
+
+    def __init__(self) -> None:
+        self._seconds = 0
+        self.tracker = MemoryTracker(self._now, ACTOR)
+        self.add, self.person_sets = self.tracker.add, self.tracker.person_sets
+        self.person_comments = self.tracker.person_comments
+
+    def _now(self) -> datetime:
+        self._seconds += 1
+        return datetime.fromtimestamp(1_700_000_000 + self._seconds, UTC)
+
+    def another(self, actor: str) -> Tracker:
+        return self.tracker.as_actor(actor)
+
+
+@dataclass(frozen=True)
+class Beads:
+    """The real bd, and a database that is copied for each test: `bd init` takes seconds."""
+
+    program: Path
+    template: Path
+    home: Path
+
+    @staticmethod
+    @cache
+    def make(folder: Path) -> "Beads":
+        """Make the template, once for all suites of a test session."""
+        program = programs.find("bd")
+        assert program is not None, "no bd on PATH nor in the tools cache: `make setup`"
+        beads = Beads(program.absolute(), folder / "template", folder / "home")
+        beads.home.mkdir(parents=True)
+        beads.template.mkdir()
+        subprocess.run(["git", "init", "-q", "."], cwd=beads.template, check=True)
+        beads.bd(beads.template, "person", *INIT)
+        return beads
+
+    def copy(self, folder: Path) -> Path:
+        shutil.copytree(self.template, folder, symlinks=True)
+        return folder
+
+    def bd(self, project: Path, actor: str, *arguments: str, stdin: str = "") -> str:
+        """Run bd as somebody else."""
+        env = {"HOME": str(self.home), "PATH": os.environ["PATH"], "BD_DISABLE_METRICS": "1", "BD_NON_INTERACTIVE": "1"}
+        done = subprocess.run(
+            [self.program, f"--actor={actor}", *arguments],
+            cwd=project,
+            env=env,
+            input=stdin.encode(),
+            capture_output=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, (arguments, done.stdout, done.stderr)
+        return done.stdout.decode()
+
+
+class BeadsWorld:
+    """A database of the real bd, in a folder of its own."""
+
+    def __init__(self, beads: Beads, project: Path) -> None:
+        self.beads, self.project = beads, beads.copy(project)
+        self.tracker = self.another(ACTOR)
+
+    def another(self, actor: str, timeout: float = 60) -> BeadsTracker:
+        return BeadsTracker(self.project, (str(self.beads.program),), actor, timeout)
+
+    def bd(self, actor: str, *arguments: str, stdin: str = "") -> str:
+        return self.beads.bd(self.project, actor, *arguments, stdin=stdin)
+
+    def add(
+        self,
+        title: str,
+        *,
+        id: str | None = None,
+        type: str = "task",
+        priority: int = 2,
+        labels: tuple[str, ...] = (),
+        status: str = "open",
+        text: IssueText | None = None,
+        blocked_by: tuple[str, ...] = (),
+        parent: str | None = None,
+        actor: str = "person",
+    ) -> str:
+        words = text or IssueText()
+        texts = {"design": words.design, "acceptance": words.acceptance, "notes": words.notes}
+        flags = [
+            f"--title={title}",
+            f"--type={type}",
+            f"--priority={priority}",
+            f"--status={status}",
+            *([f"--id={id}"] if id else []),
+            *([f"--labels={','.join(labels)}"] if labels else []),
+            *([f"--parent={parent}", "--no-inherit-labels"] if parent else []),
+            *(f"--deps=blocked-by:{one}" for one in blocked_by),
+            *(f"--{name}={value}" for name, value in texts.items() if value),
+            *(["--stdin"] if words.description else []),
+        ]
+        return self.bd(actor, "create", *flags, "--silent", stdin=words.description).strip()
+
+    def person_sets(
+        self,
+        issue: str,
+        actor: str,
+        *,
+        status: str | None = None,
+        assignee: str | None = None,
+        add_labels: tuple[str, ...] = (),
+        remove_labels: tuple[str, ...] = (),
+    ) -> None:
+        flags = [
+            *([] if status is None else [f"--status={status}"]),
+            *([] if assignee is None else [f"--assignee={assignee}"]),
+            *(f"--add-label={label}" for label in add_labels),
+            *(f"--remove-label={label}" for label in remove_labels),
+        ]
+        self.bd(actor, "update", issue, *flags, "--force")
+
+    def person_comments(self, issue: str, actor: str, text: str) -> None:
+        self.bd(actor, "comment", issue, "--stdin", stdin=text)
