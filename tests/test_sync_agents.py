@@ -149,11 +149,12 @@ def test_what_a_person_wrote_stays_byte_for_byte(text: str) -> None:
 
 def test_a_list_in_flow_style() -> None:
     text = "# mine\nversion: 1\nagents: [{id: a, capabilities: [x]}] # people\n"
-    result = added(text, BUILD, PLAN)
-    assert [agent.id for agent in agents(result.text)] == ["a", "build", "plan"]
+    odd = ServerAgent("0?", "primary", native=False, writes=False)
+    result = added(text, BUILD, PLAN, odd)
+    assert [agent.id for agent in agents(result.text)] == ["a", "agent-0", "build", "plan"]
     assert "# mine" in result.text
     assert "# people" in result.text
-    assert added(result.text, BUILD, PLAN).diff == ""
+    assert added(result.text, BUILD, PLAN, odd).diff == ""
 
 
 def test_a_broken_file_is_refused() -> None:
@@ -181,7 +182,7 @@ NONEMPTY = TEXTS.filter(bool)
 SERVERS = st.lists(
     st.builds(
         ServerAgent,
-        TEXTS | st.sampled_from(["null", "on", "1", "a: b", "- x", "{", "#"]),
+        TEXTS | st.sampled_from(["null", "on", "1", "a: b", "- x", "{", "#", "0?", "1:2", "\ufeff", "\x85"]),
         MODES,
         st.booleans(),
         st.booleans(),

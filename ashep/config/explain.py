@@ -60,7 +60,8 @@ def describe(node: Node) -> str:
         return shorten(repr(value))
     if isinstance(value, int | float):
         return f"the number {value}"
-    return "a mapping" if isinstance(value, dict) else "a list"
+    kind = "mapping" if isinstance(value, dict) else "list"
+    return f"a {kind}" if value else f"an empty {kind}"
 
 
 def problems(error: ValidationError, model: type[BaseModel], root: Node) -> list[Problem]:
@@ -123,6 +124,7 @@ _VALUE_KINDS = frozenset(
         "less_than",
         "less_than_equal",
         "too_short",
+        "too_long",
     }
 )
 
@@ -169,6 +171,8 @@ def _expected(details: ErrorDetails) -> str:
         limit = str(context[bound])
         words = {"ge": "at least", "le": "at most", "lt": "less than", "gt": "more than"}[bound]
         return f"{words} {'zero' if 'timedelta' in limit else limit}"
+    if kind == "too_long":
+        return f"at most {context['max_length']} entries"
     if kind == "string_too_long":
         return f"at most {context['max_length']} characters"
     return _EXPECTED.get(kind) or details["msg"].removeprefix("Input should be ")

@@ -241,7 +241,9 @@ def _round_trip(text: str, entries: list[Agent]) -> str:
     editor.indent(mapping=2, sequence=4, offset=2)
     document: Any = editor.load(text)  # pyright: ignore[reportUnknownMemberType] # ruamel is not annotated
     for entry in entries:
-        document["agents"] += yaml.safe_load("\n".join(_lines(entry, "", " ")))
+        # read by the same editor, so that quotes which other readers of YAML need stay where they are
+        bare = "\n".join(line for line in _lines(entry, "", " ") if not line.lstrip().startswith("#"))
+        document["agents"] += editor.load(bare)  # pyright: ignore[reportUnknownMemberType]
     out = io.StringIO()
     editor.dump(document, out)  # pyright: ignore[reportUnknownMemberType]
     return out.getvalue()

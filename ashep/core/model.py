@@ -59,6 +59,9 @@ Word = Annotated[str, Field(min_length=1, max_length=200)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")]
 """A phase, policy, agent, capability, verdict or tag: a letter, then letters, digits, `_` or `-`."""
 
+Names = Annotated[tuple[Name, ...], Field(max_length=100)]
+"""Some of them."""
+
 
 class Document(BaseModel):
     """A part of a user's file: unknown keys and wrong types are errors, and nothing is converted silently."""
@@ -91,7 +94,7 @@ class Prefer(Document):
     """Prefer an agent whose provider differs from the one that last ran this phase."""
     speed: Literal["fast", "normal", "slow"] | None = None
     """Prefer agents of this `performance.speed`."""
-    tags: tuple[Name, ...] = ()
+    tags: Names = ()
     """Prefer agents that carry these tags."""
 
 
@@ -122,18 +125,18 @@ class Phase(Document):
 
     name: Name
     """The phase's name: its label is `phase:<name>`."""
-    capabilities: tuple[Name, ...] = ()
+    capabilities: Names = ()
     """What an agent must be able to do (all of them); by default the phase's own name."""
     access: Literal["read", "write"] | None = None
     """`write` phases may change the work tree, `read` phases may not. By default `write` for phases that need the
     capability implement, code, test, debug or doc, else `read`."""
-    tags: tuple[Name, ...] = ()
+    tags: Names = ()
     """Hard filter: only agents that carry all of these tags."""
     provider: Word | None = None
     """Hard filter: only agents of this provider."""
     model: Word | None = None
     """Hard filter: only agents of this model."""
-    not_agents: tuple[Name, ...] = ()
+    not_agents: Names = ()
     """Hard filter: agents that are never chosen for this phase."""
     prefer: Prefer = Prefer()
     """Soft wishes about the agent."""
@@ -146,12 +149,12 @@ class Phase(Document):
     `session_strategy`. `reuse_from` is refused in a phase that declares verdicts: roles never share a session."""
     max_visits: Annotated[int, Field(ge=1, le=1000)] = 4
     """How often a cycle may enter an agent phase; one more parks the issue."""
-    verdicts: tuple[Name, ...] = ()
+    verdicts: Names = ()
     """The verdicts of which a success must name one; each needs an edge in `next`."""
-    next: dict[str, Name] = {}
+    next: Annotated[dict[str, Name], Field(max_length=100)] = {}
     """Where a verdict, or the results `success`, `failed` and `partial`, lead: a phase or `close`. Without an edge for
     success the next phase in order follows, after the last `close`; a phase with verdicts has no such default."""
-    allow_suggested: tuple[Name, ...] = ()
+    allow_suggested: Names = ()
     """The phases that an agent's `suggested_next_phase` may choose where no edge applies."""
     human: Human | None = None
     """Makes this a phase in which a person answers."""
@@ -202,7 +205,7 @@ class Policy(Document):
     """Which issues it claims; `null` claims none (only `default_policy` or a `policy:<name>` label uses it then)."""
     limits: Limits = Limits()
     """Bounds for one issue and cycle."""
-    phases: Annotated[tuple[Phase, ...], Field(min_length=1)]
+    phases: Annotated[tuple[Phase, ...], Field(min_length=1, max_length=100)]
     """The steps, in order; the first is where an issue begins. The smallest policy is a list of phase names."""
 
     def phase(self, name: str) -> Phase | None:
@@ -217,7 +220,7 @@ class Policies(Document):
     """The version of the file's language."""
     default_policy: Name | None = None
     """For issues that no `match` claims, of a type that some `match` names; `null`: such issues are held."""
-    policies: Annotated[dict[Name, Policy], Field(min_length=1)]
+    policies: Annotated[dict[Name, Policy], Field(min_length=1, max_length=100)]
     """The policies by name; the first whose `match` fits an issue is used."""
 
 
@@ -253,12 +256,12 @@ class Agent(Document):
 
     id: Name
     """The agent's name in ashep."""
-    capabilities: Annotated[tuple[Name, ...], Field(min_length=1)]
+    capabilities: Annotated[Names, Field(min_length=1)]
     """What it can do: plan, implement, test, review, arbitrate, debug, doc, analyze, code, browsertest, human_review,
     extract, or any word that a phase asks for."""
     read_write: Literal["read", "write"] = "read"
     """Phases with write access take only agents with `write`."""
-    tags: tuple[Name, ...] = ()
+    tags: Names = ()
     """Words that a phase can filter by."""
     runner: RunnerChoice = RunnerChoice()
     """What executes its runs."""
@@ -275,7 +278,7 @@ class Agents(Document):
 
     version: Literal[1]
     """The version of the file's language."""
-    agents: Annotated[tuple[Agent, ...], Field(min_length=1)]
+    agents: Annotated[tuple[Agent, ...], Field(min_length=1, max_length=100)]
     """The registry."""
 
 
