@@ -1,0 +1,243 @@
+"""The worlds in which the port `Runner` is tried: a runner in memory, and a real OpenCode server with a scripted model.
+
+A test writes what agents shall do as *acts*, found by a word in the prompt, and each world plays them in its own way.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import anyio
+import httpx
+import pytest
+
+from ashep.adapters import programs
+from ashep.adapters.memory.runner import MemoryRunner, Play, Prompted
+from ashep.adapters.opencode import OpencodeRunner
+from ashep.adapters.opencode.server import ManagedServer
+from ashep.core.model import Model
+from ashep.demo.model import Ask, Call, ModelServer, Reply, opencode_config
+from ashep.ports import Runner, Turn
+
+
+@dataclass(frozen=True)
+class Act:
+    """What an agent does with a prompt."""
+
+    text: str = "END"
+    does: Literal["answers", "hangs", "waits", "asks", "fails"] = "answers"
+    """hangs: until aborted · waits: the provider lets it wait 1 s · asks: for a permission first · fails: 401."""
+    delay: float = 0.0
+
+
+class World(Protocol):
+    """What a test needs beside the runner."""
+
+    acts: dict[str, Act]
+
+    @property
+    def runner(self) -> Runner:
+        """The runner that is tried."""
+        ...
+
+    def seen(self, text: str) -> int:
+        """How many turns began with a prompt that holds this text."""
+        ...
+
+    async def person_writes(self, session: str, text: str) -> str:
+        """Let a person write in a session; gives the message's id."""
+        ...
+
+    async def kill(self) -> None:
+        """End the server with SIGKILL."""
+        ...
+
+
+class SystemClock:
+    """Real time, for the runner in memory."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        return anyio.current_time()
+
+    async def sleep_until(self, when: datetime) -> None:
+        await anyio.sleep(max(0.0, (when - self.now()).total_seconds()))
+
+
+def act_for(acts: Mapping[str, Act], prompt: str) -> Act:
+    return next((act for word, act in acts.items() if word in prompt), Act())
+
+
+class MemoryWorld:
+    """A runner in memory."""
+
+    def __init__(self) -> None:
+        self.acts: dict[str, Act] = {}
+        self.runner = MemoryRunner(SystemClock(), self._play)
+
+    def _play(self, asked: Prompted) -> Play:
+        act = act_for(self.acts, asked.text)
+        return Play(
+            text="" if act.does == "fails" else act.text,
+            error="APIError: no" if act.does == "fails" else None,
+            delay=1.0 if act.does == "waits" else act.delay,
+            fate="hangs" if act.does == "hangs" else "ends",
+            asks="permission" if act.does == "asks" else None,
+            retry="slow down" if act.does == "waits" else None,
+        )
+
+    def seen(self, text: str) -> int:
+        return self.runner.prompts_seen(text)
+
+    async def person_writes(self, session: str, text: str) -> str:
+        return self.runner.person_writes(session, text)
+
+    async def kill(self) -> None:
+        self.runner.kill()
+
+
+SPY = """#!/bin/sh
+echo "$(basename "$0") $@" >> "$(dirname "$0")/../ran.log"
+"""
+
+
+class RealWorld:
+    """A managed OpenCode server and a scripted model, in folders of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.acts: dict[str, Act] = {}
+        self.steps: dict[str, list[Call]] = {}
+        """Tools that an agent calls one after the other before it answers, by a word in the prompt."""
+        self.folder = folder
+        self.directory = folder / "work"
+        self.state = folder / "state"
+        self.model = ModelServer(self._reply)
+        for made in (self.directory, self.state, folder / "home", folder / "bin"):
+            made.mkdir(parents=True)
+        for name in ("bd", "ashep"):
+            (folder / "bin" / name).write_text(SPY)
+            (folder / "bin" / name).chmod(0o755)
+        self.environ = private_environment(folder / "home", folder / "bin")
+        self.server = self.new_server()
+        self.runner = OpencodeRunner(self.server, directory=self.directory)
+
+    def new_server(self) -> ManagedServer:
+        """Another handle of the same server, as a second ashep would have one."""
+        return ManagedServer(command=(opencode(),), directory=self.directory, state=self.state, environ=self.environ)
+
+    @property
+    def ran(self) -> str:
+        """What the spies that stand for bd and ashep noted."""
+        log = self.folder / "ran.log"
+        return log.read_text() if log.exists() else ""
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The content of server.json."""
+        return json.loads((self.server.folder / "server.json").read_text())
+
+    def http(self) -> httpx.AsyncClient:
+        """A client beside the runner, as a person's would be."""
+        record = self.record
+        return httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{record['port']}",
+            auth=("opencode", record["password"]),
+            params={"directory": str(self.directory)},
+            trust_env=False,
+            timeout=20,
+        )
+
+    def _reply(self, ask: Ask) -> Reply:
+        act = act_for(self.acts, ask.prompt)
+        if act.does == "fails":
+            return Reply("no", status=401)
+        if act.does == "waits" and not ask.repeated:
+            return Reply("slow down", status=429, retry_after=1)
+        calls = next((calls for word, calls in self.steps.items() if word in ask.prompt), [])
+        if act.does == "asks":
+            calls = [Call("read", {"filePath": str(self.directory / "secret.env")})]
+        if len(ask.results) < len(calls):
+            return Reply(calls=(calls[len(ask.results)],))
+        return Reply(act.text, hang=act.does == "hangs", delay=act.delay)
+
+    def seen(self, text: str) -> int:
+        return self.model.prompts_seen(text)
+
+    async def person_writes(self, session: str, text: str) -> str:
+        async with self.http() as http:
+            before = {entry["info"]["id"] for entry in (await http.get(f"/session/{session}/message")).json()}
+            body = {"parts": [{"type": "text", "text": text}]}
+            assert (await http.post(f"/session/{session}/prompt_async", json=body)).status_code == 204
+            for _ in range(100):
+                entries = (await http.get(f"/session/{session}/message")).json()
+                new = [
+                    e["info"]["id"] for e in entries if e["info"]["role"] == "user" and e["info"]["id"] not in before
+                ]
+                if new:
+                    return new[0]
+                await anyio.sleep(0.05)
+        raise AssertionError("the person's message never came up")
+
+    async def kill(self) -> None:
+        os.kill(self.record["pid"], 9)
+        await anyio.sleep(0.2)
+
+
+def opencode() -> str:
+    found = programs.find("opencode")
+    assert found is not None, "make setup installs opencode"
+    return str(found)
+
+
+def private_environment(home: Path, bin: Path) -> dict[str, str]:
+    """The environment of a user who has nothing but this home."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "OPENCODE", "ASHEP"))}
+    path = f"{bin}:{kept['PATH']}"
+    return {**kept, "HOME": str(home), "PATH": path, "OPENCODE_DISABLE_MODELS_FETCH": "1"}
+
+
+@pytest.fixture(scope="module")
+def real_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealWorld]:
+    """A real world in which nothing runs yet."""
+    world = RealWorld(tmp_path_factory.mktemp("opencode"))
+    yield world
+    shutil.rmtree(world.folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+async def real_world(real_place: RealWorld) -> AsyncIterator[RealWorld]:
+    """A real world whose model and server run."""
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(real_place.model)
+        (real_place.directory / "opencode.json").write_text(json.dumps(opencode_config(real_place.model.url)))
+        stack.push_async_callback(real_place.runner.stop_server)
+        await real_place.runner.start()
+        yield real_place
+
+
+async def settled(world: World, session: str, message: str, bound: float = 20.0) -> Turn:
+    """The turn once it has ended, one way or another."""
+    with anyio.fail_after(bound):
+        while (turn := await world.runner.turn(session, message)).state != "finished":
+            await anyio.sleep(0.05)
+    return turn
+
+
+async def reached(world: World, session: str, message: str, state: str, bound: float = 20.0) -> Turn:
+    """The turn once it is in a state."""
+    with anyio.fail_after(bound):
+        while (turn := await world.runner.turn(session, message)).state != state:
+            await anyio.sleep(0.05)
+    return turn
+
+
+SCRIPTED = Model("scripted", "default")
+OTHER = Model("scripted", "other")
