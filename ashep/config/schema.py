@@ -24,6 +24,7 @@ TABLE: dict[str, str] = {
     "config": "ashep.core.model:Settings",
     "policies": "ashep.core.model:Policies",
     "agents": "ashep.core.model:Agents",
+    "run": "ashep.core.runs:RunRecord",
     "outcome": "ashep.core.outcome:Outcome",
 }
 

@@ -67,13 +67,13 @@ class Journal:
         for batch in self.batches():
             yield from batch.entries
 
-    def batches(self, after: Position = START) -> Iterator[Batch]:
+    def batches(self, after: tuple[str, int, int, str] = START) -> Iterator[Batch]:
         """Give the durable batches behind a position that the journal `holds`; raises `JournalDamaged`. Blocks."""
-        return batches(self.folder, after)
+        return batches(self.folder, Position(*after))
 
-    def holds(self, position: Position) -> bool:
+    def holds(self, position: tuple[str, int, int, str]) -> bool:
         """Say whether the journal goes on from this position: the same batch ends there. Blocks."""
-        return holds(self.folder, position)
+        return holds(self.folder, Position(*position))
 
     async def append(self, entries: Sequence[Entry]) -> None:
         """Make a batch durable: one write, one fdatasync, in a worker thread. An empty batch is nothing.

@@ -1,0 +1,40 @@
+"""Reading the database with the standard library alone: importing sqlmodel would cost a command most of a second."""
+
+import sqlite3
+from pathlib import Path
+
+NAME = "ashep.db"
+"""The database's file in the state folder."""
+
+
+def open_read_only(state: Path) -> sqlite3.Connection:
+    """Open the database for reading, rows by name; it never keeps the daemon waiting.
+
+    Raises sqlite3.OperationalError where there is none. Close it (`contextlib.closing`).
+    """
+    path = state / NAME
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)
+    connection.row_factory = sqlite3.Row
+    return connection
+
+
+def stale(state: Path) -> bool:
+    """Say whether the database is missing, unreadable, or not drawn up to the end of the journal.
+
+    Beside a running daemon True is usual for a fraction of a second after each batch. Where none runs, True means that
+    the last one was killed; the next one catches up.
+    """
+    files = sorted(path for path in (state / "journal").glob("*.jsonl") if path.stem.isdecimal())
+    try:
+        connection = open_read_only(state)
+    except sqlite3.Error:
+        return True
+    try:
+        rows = connection.execute("SELECT key, value FROM meta WHERE key IN ('file', 'offset')").fetchall()
+    except sqlite3.Error:
+        return True
+    finally:
+        connection.close()
+    known = {row["key"]: row["value"] for row in rows}
+    end = (files[-1].name, str(files[-1].stat().st_size)) if files else ("", "0")
+    return (known.get("file"), known.get("offset")) != end

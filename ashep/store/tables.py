@@ -1,0 +1,146 @@
+"""The tables, and the rows that are made of entries, runs and issues: pure functions of what they are given."""
+
+import json
+from typing import Any
+
+from sqlalchemy import Table
+from sqlmodel import Field, SQLModel
+
+from ashep.core.account import account
+from ashep.core.commands import Command
+from ashep.core.events import DECISIONS
+from ashep.core.records import VERSION, Entry, format_time, to_json
+from ashep.core.runs import RunRecord, run_of
+from ashep.core.world import World
+
+FORM = 1
+"""The version of the tables."""
+
+Row = dict[str, Any]
+
+
+class Meta(SQLModel, table=True):
+    """Of what the rest is a picture."""
+
+    key: str = Field(primary_key=True)
+    value: str
+
+
+class Facts(SQLModel, table=True):
+    """An entry of the journal."""
+
+    seq: int = Field(primary_key=True)
+    at: str
+    kind: str
+    type: str
+    issue: str | None = Field(default=None, index=True)
+    run: str | None = Field(default=None, index=True)
+    body: str
+
+
+class Runs(SQLModel, table=True):
+    """A run."""
+
+    run: str = Field(primary_key=True)
+    issue: str = Field(index=True)
+    phase: str
+    visit: int
+    attempt: int
+    agent: str
+    runner: str
+    provider: str | None
+    model: str | None
+    capability: str
+    access: str
+    state: str = Field(index=True)
+    planned_at: str
+    started_at: str | None
+    ended_at: str | None
+    session: str | None
+    result: str | None
+    verdict: str | None
+    summary: str | None
+    error: str | None
+    tokens: int
+    cost: float
+    restarts: int
+    trace: int
+    ended: int | None = Field(index=True)
+    body: str
+
+
+class Issues(SQLModel, table=True):
+    """An issue."""
+
+    issue: str = Field(primary_key=True)
+    title: str
+    state: str = Field(index=True)
+    code: str
+    reason: str
+    since: str | None
+    phase: str | None
+    policy: str | None
+    run: str | None
+    due: str | None
+    body: str
+
+
+META, FACTS, RUNS, ISSUES = (SQLModel.metadata.tables[name] for name in ("meta", "facts", "runs", "issues"))
+ALL: tuple[Table, ...] = (META, FACTS, RUNS, ISSUES)
+
+_APART = ("v", "seq", "at", "type", "secret")
+"""What `body` leaves out: the columns' part, and what is nobody's business (`JournalBegun`)."""
+
+
+def fact_row(entry: Entry) -> Row:
+    """Make the row of an entry."""
+    data = to_json(entry)
+    body = {key: value for key, value in data.items() if key not in _APART}
+    kind = "command" if isinstance(entry.body, Command) else "decision" if isinstance(entry.body, DECISIONS) else "fact"
+    return {
+        "seq": entry.seq, "at": data["at"], "kind": kind, "type": data["type"], "body": _json(body),
+        "issue": getattr(entry.body, "issue", None), "run": run_of(entry),
+    }  # fmt: skip
+
+
+def run_row(record: RunRecord, ended: int | None) -> Row:
+    """Make the row of a run; `ended` is the sequence number of its end."""
+    names = {*Runs.model_fields} - {"result", "verdict", "summary", "ended", "body"}
+    row = record.model_dump(include=names)
+    for name in ("planned_at", "started_at", "ended_at"):
+        row[name] = format_time(row[name]) if row[name] else None
+    outcome = record.outcome
+    said = {
+        "result": outcome.result if outcome else None,
+        "verdict": outcome.verdict if outcome else None,
+        "summary": outcome.summary if outcome else None,
+    }
+    return row | said | {"ended": ended, "body": record.model_dump_json()}
+
+
+def issue_row(world: World, issue: str) -> Row:
+    """Make the row of an issue."""
+    stands, flow = account(world, issue), world.flows[issue]
+    view, question = flow.issue, flow.question
+    body = {
+        "status": view.status, "type": view.type, "priority": view.priority, "labels": view.labels,
+        "assignee": view.assignee, "blocked_by": view.blocked_by, "created_at": format_time(view.created_at),
+        "stage": flow.stage, "cycle": flow.cycle, "visit": flow.visit, "attempt": flow.attempt, "runs": flow.runs,
+        "question": {"phase": question.phase, "text": question.text, "asked": format_time(question.asked)}
+        if question
+        else None,
+    }  # fmt: skip
+    return {
+        "issue": issue, "title": stands.title, "state": stands.state, "code": stands.code, "reason": stands.reason,
+        "since": format_time(stands.since) if stands.since else None, "phase": stands.phase, "policy": stands.policy,
+        "run": stands.run, "due": format_time(stands.due) if stands.due else None, "body": _json(body),
+    }  # fmt: skip
+
+
+def entry_data(row: Row) -> dict[str, Any]:
+    """Give a row of `facts` as the record that it was made of, for `ashep.core.records.from_json`."""
+    return {"v": VERSION, "seq": row["seq"], "at": row["at"], "type": row["type"], **json.loads(row["body"])}
+
+
+def _json(data: Row) -> str:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))

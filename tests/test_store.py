@@ -1,0 +1,422 @@
+"""The database and runs.jsonl are pictures of the journal: whatever becomes of them, they are drawn the same again."""
+
+import contextlib
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from anyio import to_thread
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ashep.core.account import account
+from ashep.core.events import IssueHeld, RunEnded, RunPlanned, RunWithdrawn, TurnSeen
+from ashep.core.records import Entry
+from ashep.core.runs import RunRecord, tell
+from ashep.core.world import World, evolve
+from ashep.journal.log import Journal
+from ashep.store.database import Store
+from ashep.store.follow import Follower
+from ashep.store.reader import open_read_only, stale
+from tests.golden.story import RUN, T0, story
+
+TABLES = {"facts": "seq", "runs": "run", "issues": "issue", "meta": "key"}
+
+
+def dump(state: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """Give all rows of all tables."""
+    with contextlib.closing(open_read_only(state)) as db:
+        return {
+            table: [tuple(row) for row in db.execute(f"SELECT * FROM {table} ORDER BY {key}")]
+            for table, key in TABLES.items()
+        }
+
+
+def fold(batches: list[list[Entry]]) -> World:
+    """Fold batches."""
+    world = World()
+    for batch in batches:
+        for entry in batch:
+            world = evolve(world, entry)
+    return world
+
+
+def draw(state: Path, journal: Journal, world: World | None = None) -> str:
+    """Open the store, which draws everything; say why it was drawn anew."""
+    store = Store.open(state, journal, world)
+    store.close()
+    return store.redrawn
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """Give a state folder's place."""
+    return tmp_path / ".agent-shepherd" / "state"
+
+
+@pytest.fixture
+def journal(state: Path) -> Iterator[Journal]:
+    """Give a journal that tells the story."""
+    journal = Journal.open(state, T0)
+    for batch in story():
+        journal.append_now(batch)
+    yield journal
+    with contextlib.suppress(OSError):
+        journal.close()
+
+
+# --- what is drawn ------------------------------------------------------------------------------------------------
+
+
+def test_every_entry_is_a_fact_in_order(state: Path, journal: Journal) -> None:
+    draw(state, journal)
+    entries = [entry for batch in story() for entry in batch]
+    with contextlib.closing(open_read_only(state)) as db:
+        rows = db.execute("SELECT * FROM facts ORDER BY seq").fetchall()
+    assert [(row["seq"], row["type"]) for row in rows] == [(e.seq, type(e.body).__name__) for e in entries]
+    assert [row["issue"] for row in rows] == [getattr(e.body, "issue", None) for e in entries]
+    kinds = {row["type"]: row["kind"] for row in rows}
+    assert (kinds["RunPlanned"], kinds["IssueSeen"], kinds["SendPrompt"]) == ("decision", "fact", "command")
+    held = next(row for row in rows if row["type"] == "IssueHeld")
+    assert json.loads(held["body"]) == {"issue": "demo-2", "code": "slots", "why": "all 1 slots are taken"}
+    assert "5ec2e7" not in "".join(row["body"] for row in rows), "the secret stays in the journal"
+
+
+def test_every_known_issue_has_its_account(state: Path, journal: Journal) -> None:
+    draw(state, journal)
+    world = fold(story())
+    with contextlib.closing(open_read_only(state)) as db:
+        rows = {row["issue"]: row for row in db.execute("SELECT * FROM issues")}
+    assert rows.keys() == set(world.flows)
+    for issue, row in rows.items():
+        stands = account(world, issue)
+        assert (row["title"], row["state"], row["code"]) == (stands.title, stands.state, stands.code)
+        assert (row["reason"], row["phase"], row["policy"]) == (stands.reason, stands.phase, stands.policy)
+    assert rows["demo-2"]["state"] == "parked"
+    assert json.loads(rows["demo-2"]["body"])["priority"] == 2
+
+
+def test_a_run_is_told_from_its_facts(state: Path, journal: Journal) -> None:
+    draw(state, journal)
+    with contextlib.closing(open_read_only(state)) as db:
+        rows = {row["run"]: dict(row) for row in db.execute("SELECT * FROM runs")}
+    first = rows[RUN]
+    seqs = {
+        type(e.body).__name__: e
+        for batch in reversed(story())
+        for e in reversed(batch)
+        if getattr(e.body, "run", "") == RUN
+    }
+    expected = {
+        "issue": "demo-1", "phase": "implement", "visit": 1, "attempt": 1, "agent": "builder", "runner": "opencode",
+        "provider": "acme", "model": "large", "capability": "implement", "access": "write", "state": "succeeded",
+        "session": "ses_1", "result": "success", "verdict": None, "summary": "Done: “it works”", "error": None,
+        "tokens": 1000, "cost": 0.013, "restarts": 1, "trace": seqs["RunPlanned"].seq, "ended": seqs["RunEnded"].seq,
+    }  # fmt: skip
+    assert {key: first[key] for key in expected} == expected
+    assert first["planned_at"] < first["started_at"] < first["ended_at"]
+    assert {run.rpartition("/")[2]: row["state"] for run, row in rows.items() if run != RUN} == {
+        "review.1.1": "timed_out", "implement.1.2": "withdrawn", "implement.1.1": "lost",
+    }  # fmt: skip
+
+
+def test_each_finished_run_has_one_line(state: Path, journal: Journal) -> None:
+    draw(state, journal)
+    lines = (state.parent / "runs.jsonl").read_text().splitlines()
+    records = [RunRecord.model_validate_json(line) for line in lines]
+    assert [record.state for record in records] == ["succeeded", "timed_out", "lost"], "a withdrawn run never was one"
+    assert records[0].outcome is not None
+    assert records[0].outcome.created_issues[0].title == "Test the edges"
+    assert records[1].error == "it still ran"
+
+
+def test_nothing_is_added_to_a_run_that_is_over() -> None:
+    entries = [entry for batch in story() for entry in batch if getattr(entry.body, "run", "") == RUN]
+    tally = None
+    for entry in entries:
+        tally = tell(tally, entry)
+    assert tally is not None
+    late = TurnSeen("demo-1", RUN, 1, "m", 1, "finished", "i", tokens=5000)
+    assert tell(tally, Entry(999, T0, late)) is tally
+    assert tell(tally, Entry(999, T0, RunEnded("demo-1", RUN, "lost", "late"))) is tally
+    assert tell(None, Entry(999, T0, late)) is None
+
+
+# --- drawn again --------------------------------------------------------------------------------------------------
+
+
+def corrupt(state: Path) -> None:
+    path = state / "ashep.db"
+    data = path.read_bytes()
+    path.write_bytes(data[:4096] + b"\xa5" * 4096 + data[8192:])
+
+
+def outdate(state: Path) -> None:
+    change(state, "UPDATE meta SET value = '0/0.0.1' WHERE key = 'version'")
+
+
+def change(state: Path, statement: str) -> None:
+    with contextlib.closing(sqlite3.connect(state / "ashep.db")) as db:
+        db.execute(statement)
+        db.commit()
+
+
+SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "deleted": (lambda state: (state / "ashep.db").unlink(), "there was none"),
+    "no database": (lambda state: (state / "ashep.db").write_text("hello " * 1000), "could not be read"),
+    "empty": (lambda state: (state / "ashep.db").write_text(""), "could not be read"),
+    "cut": (lambda state: (state / "ashep.db").write_bytes((state / "ashep.db").read_bytes()[:20000]), ""),
+    "corrupt": (corrupt, ""),
+    "outdated": (outdate, "it was of version 0/0.0.1"),
+    "without tables": (lambda state: change(state, "DROP TABLE issues"), "it was incomplete: issues"),
+    "without rows": (lambda state: change(state, "DELETE FROM facts WHERE seq > 50"), "it was incomplete: facts"),
+    "without meta": (lambda state: change(state, "DELETE FROM meta"), "could not be read"),
+    "of another journal": (
+        lambda state: change(state, "UPDATE meta SET value='x' WHERE key='instance'"),
+        "another journal",
+    ),
+    "ahead": (lambda state: change(state, "UPDATE meta SET value=9999 WHERE key='seq'"), "it held records up to 9999"),
+    "elsewhere": (lambda state: change(state, "UPDATE meta SET value=77 WHERE key='offset'"), "another journal"),
+}
+
+
+@pytest.mark.parametrize("name", SPOILT)
+def test_a_spoilt_database_is_drawn_the_same_again(state: Path, journal: Journal, name: str) -> None:
+    draw(state, journal)
+    before = dump(state)
+    spoil, reason = SPOILT[name]
+    spoil(state)
+    redrawn = draw(state, journal)
+    assert redrawn, "it must be noticed"
+    assert reason in redrawn
+    assert dump(state) == before
+    assert draw(state, journal) == "", "once is enough"
+    assert dump(state) == before
+
+
+@pytest.mark.parametrize("with_world", [True, False])
+@pytest.mark.parametrize("behind", range(0, len(story()), 3))
+def test_a_database_that_lags_catches_up(state: Path, behind: int, with_world: bool) -> None:
+    journal = Journal.open(state, T0)
+    for batch in story()[:behind]:
+        journal.append_now(batch)
+    draw(state, journal)
+    for batch in story()[behind:]:
+        journal.append_now(batch)
+    assert draw(state, journal, fold(story()) if with_world else None) == ""
+    caught_up, lines = dump(state), (state.parent / "runs.jsonl").read_bytes()
+    (state / "ashep.db").unlink()
+    (state.parent / "runs.jsonl").unlink()
+    draw(state, journal)
+    journal.close()
+    assert dump(state) == caught_up
+    assert (state.parent / "runs.jsonl").read_bytes() == lines
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@given(stops=st.sets(st.integers(1, len(story()) - 1), max_size=5))
+def test_drawing_step_by_step_is_drawing_at_once(tmp_path_factory: pytest.TempPathFactory, stops: set[int]) -> None:
+    state = tmp_path_factory.mktemp("steps") / ".agent-shepherd" / "state"
+    journal = Journal.open(state, T0)
+    store, world = Store.open(state, journal), World()
+    for number, batch in enumerate(story()):
+        journal.append_now(batch)
+        for entry in batch:
+            world = evolve(world, entry)
+        if number in stops:
+            store.catch_up(journal, journal.position, world)
+    store.catch_up(journal, journal.position, world)
+    store.close()
+    step_by_step, lines = dump(state), (state.parent / "runs.jsonl").read_bytes()
+    (state / "ashep.db").unlink()
+    draw(state, journal)
+    journal.close()
+    assert dump(state) == step_by_step
+    assert (state.parent / "runs.jsonl").read_bytes() == lines
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda path: path.unlink(),
+        lambda path: path.write_bytes(path.read_bytes()[:-7]),
+        lambda path: path.write_bytes(path.read_bytes() * 2),
+        lambda path: path.write_bytes(path.read_bytes().replace(b"lost", b"lust")),
+    ],
+)
+def test_a_spoilt_run_log_is_drawn_the_same_again(state: Path, journal: Journal, spoil: Callable[[Path], Any]) -> None:
+    draw(state, journal)
+    path = state.parent / "runs.jsonl"
+    before, file = path.read_bytes(), path.stat().st_ino
+    draw(state, journal)
+    assert path.stat().st_ino == file, "a good file is left alone"
+    spoil(path)
+    draw(state, journal)
+    assert path.read_bytes() == before
+    assert sorted(entry.name for entry in state.parent.iterdir()) == ["runs.jsonl", "state"]
+
+
+def test_a_batch_that_was_cut_from_the_journal_leaves_the_picture(state: Path, journal: Journal) -> None:
+    draw(state, journal)
+    journal.close()
+    path = journal.folder / journal.position.file
+    path.write_bytes(path.read_bytes()[:-3])
+    again = Journal.open(state, T0)
+    assert stale(state)
+    assert "but the journal ends at" in draw(state, again)
+    again.append_now([Entry(again.next_seq, T0, IssueHeld("demo-5", "slots", "w"))])
+    assert draw(state, again) == ""
+    again.close()
+
+
+# --- readers ------------------------------------------------------------------------------------------------------
+
+
+def test_a_reader_never_keeps_the_writer_waiting(state: Path, journal: Journal) -> None:
+    store = Store.open(state, journal, world := fold(story()))
+    with contextlib.closing(open_read_only(state)) as reader:
+        reader.execute("BEGIN")
+        count = reader.execute("SELECT count(*) FROM facts").fetchone()[0]
+        entry = Entry(journal.next_seq, T0, IssueHeld("demo-5", "slots", "w"))
+        journal.append_now([entry])
+        store.catch_up(journal, journal.position, evolve(world, entry))
+        assert reader.execute("SELECT count(*) FROM facts").fetchone()[0] == count, "it sees what it began with"
+        reader.execute("COMMIT")
+        assert reader.execute("SELECT count(*) FROM facts").fetchone()[0] == count + 1
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            reader.execute("DELETE FROM facts")
+    store.close()
+
+
+def test_readers_can_read_what_a_killed_daemon_left(state: Path, journal: Journal, tmp_path: Path) -> None:
+    store = Store.open(state, journal)
+    copy = tmp_path / "copy" / "state"
+    copy.mkdir(parents=True)
+    for name in ("ashep.db", "ashep.db-wal"):
+        shutil.copy(state / name, copy / name)
+    shutil.copytree(state / "journal", copy / "journal")
+    assert not stale(copy)
+    assert dump(copy) == dump(state)
+    store.close()
+
+
+def test_stale_says_whether_the_picture_is_complete(state: Path, journal: Journal) -> None:
+    assert stale(state), "there is none"
+    draw(state, journal)
+    assert not stale(state)
+    journal.append_now([Entry(journal.next_seq, T0, IssueHeld("demo-5", "slots", "w"))])
+    assert stale(state)
+    draw(state, journal)
+    assert not stale(state)
+    (state / "ashep.db").write_text("hello " * 1000)
+    assert stale(state)
+
+
+def test_reading_imports_nothing_heavy() -> None:
+    heavy = "('sqlmodel', 'sqlalchemy', 'pydantic', 'anyio')"
+    code = f"import sys, ashep.store.reader; print([m for m in {heavy} if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
+
+
+# --- beside the shepherd ------------------------------------------------------------------------------------------
+
+
+async def tell_all(journal: Journal, follower: Follower, batches: list[list[Entry]], world: World) -> World:
+    """Append and offer, as the shepherd does."""
+    for batch in batches:
+        await journal.append(batch)
+        for entry in batch:
+            world = evolve(world, entry)
+        follower.offer(journal.position, world)
+    return world
+
+
+@pytest.mark.may_block  # reading here, in the test, is no harm
+async def test_what_is_offered_is_drawn_soon_and_at_the_end(state: Path) -> None:
+    journal = await to_thread.run_sync(Journal.open, state, T0)
+    reports: list[str] = []
+    follower = Follower(state, journal, reports.append, every=0.01)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(follower.run)
+        world = await tell_all(journal, follower, story()[:10], World())
+        with anyio.fail_after(20):
+            while await to_thread.run_sync(stale, state):
+                await anyio.sleep(0.02)
+        world = await tell_all(journal, follower, story()[10:], world)
+        tasks.cancel_scope.cancel()
+    assert not await to_thread.run_sync(stale, state)
+    followed, lines = await to_thread.run_sync(dump, state), (state.parent / "runs.jsonl").read_bytes()
+    (state / "ashep.db").unlink()
+    await to_thread.run_sync(draw, state, journal)
+    assert dump(state) == followed
+    assert (state.parent / "runs.jsonl").read_bytes() == lines
+    assert reports == [f"{state}: the database was drawn anew: there was none"]
+    journal.close()
+
+
+@pytest.mark.may_block
+async def test_an_error_is_reported_and_drawn_over(state: Path) -> None:
+    journal = await to_thread.run_sync(Journal.open, state, T0)
+    reports: list[str] = []
+    store = await to_thread.run_sync(Store.open, state, journal)
+    follower = Follower(state, journal, reports.append, store=store, every=0.01)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(follower.run)
+        world = await tell_all(journal, follower, story()[:3], World())
+        with anyio.fail_after(20):
+            while await to_thread.run_sync(stale, state):
+                await anyio.sleep(0.02)
+        await to_thread.run_sync(change, state, "DROP TABLE facts")
+        await tell_all(journal, follower, story()[3:], world)
+        with anyio.fail_after(20):
+            while len(reports) < 2 or await to_thread.run_sync(stale, state):
+                await anyio.sleep(0.02)
+        tasks.cancel_scope.cancel()
+    assert "could not be drawn" in reports[0]
+    assert "no such table" in reports[0]
+    followed = dump(state)
+    (state / "ashep.db").unlink()
+    await to_thread.run_sync(draw, state, journal)
+    assert dump(state) == followed
+    journal.close()
+
+
+async def test_offering_does_not_wait_for_a_locked_database(state: Path) -> None:
+    journal = await to_thread.run_sync(Journal.open, state, T0)
+    store = await to_thread.run_sync(Store.open, state, journal)
+    follower = Follower(state, journal, lambda _: None, store=store, every=0.01)
+    locked, go = threading.Event(), threading.Event()
+
+    def lock() -> None:
+        with contextlib.closing(sqlite3.connect(state / "ashep.db")) as db:
+            db.execute("BEGIN IMMEDIATE")
+            locked.set()
+            go.wait(30)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(to_thread.run_sync, lock)
+        await to_thread.run_sync(locked.wait)
+        tasks.start_soon(follower.run)
+        with anyio.fail_after(20):
+            await tell_all(journal, follower, story(), World())
+        go.set()
+        with anyio.fail_after(20):
+            while await to_thread.run_sync(stale, state):
+                await anyio.sleep(0.02)
+        tasks.cancel_scope.cancel()
+    journal.close()
+
+
+def test_withdrawn_runs_have_a_place_in_the_story() -> None:
+    """The tests above would not notice if the story lost these."""
+    bodies = [entry.body for batch in story() for entry in batch]
+    for kind in (RunPlanned, RunEnded, RunWithdrawn, TurnSeen):
+        assert any(isinstance(body, kind) for body in bodies)
