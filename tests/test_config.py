@@ -519,6 +519,12 @@ def test_durations_survive_a_round_trip(text: str) -> None:
     assert parse_duration(format_duration(duration)) == duration
 
 
+def test_depth_is_bounded() -> None:
+    nodes.read("[" * nodes.MAX_DEPTH + "]" * nodes.MAX_DEPTH)
+    with pytest.raises(nodes.Unreadable, match="nested more than 32 deep"):
+        nodes.read("[" * (nodes.MAX_DEPTH + 1) + "]" * (nodes.MAX_DEPTH + 1))
+
+
 def test_lists_are_bounded(folder: Path) -> None:
     text = f"version: 1\npolicies: {{p: [{'implement, ' * 101}]}}\n"
     assert said(folder, text) == ["policies.yaml:2: policies.p: expected at most 100 entries, found a list"]

@@ -13,6 +13,7 @@ from ashep.config import ConfigErrors, read
 from ashep.config.starter import starter
 from ashep.config.sync import GUESSED, ServerAgent, SyncResult, Vanished, sync
 from ashep.core.model import Agent, Agents, Model
+from ashep.errors import ConfigError
 
 BUILD = ServerAgent("build", "primary", native=True, writes=True)
 PLAN = ServerAgent("plan", "primary", native=True, writes=False)
@@ -155,6 +156,14 @@ def test_a_list_in_flow_style() -> None:
     assert "# mine" in result.text
     assert "# people" in result.text
     assert added(result.text, BUILD, PLAN, odd).diff == ""
+
+
+def test_an_entry_that_would_change_is_not_written() -> None:
+    text = (
+        "version: 1\nagents: [{id: a, capabilities: [x], runner: {agent_slug: +1}}]\n"  # a word to us, 1 to the editor
+    )
+    with pytest.raises(ConfigError, match=r"^agents.yaml: agents: entries cannot be added to this layout"):
+        added(text, BUILD)
 
 
 def test_a_broken_file_is_refused() -> None:
