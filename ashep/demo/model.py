@@ -103,7 +103,7 @@ def verdict_asked(prompt: str) -> str | None:
     line = next((line for line in prompt.splitlines() if re.search(r"\bverdict\b", line)), None)
     if line is None:
         return None
-    after = line[line.index("verdict") + len("verdict") :]
+    after = line[line.index("verdict") + len("verdict") :].lstrip("\"`':")
     quoted = [word for group in re.findall(r'["`]([^"`]+)["`]', after) for word in re.findall(r"[A-Za-z][\w-]*", group)]
     words = [word for word in quoted if word not in {"verdict", "success", "result", "null"}]
     return next((word for word in words if word in _GOOD), words[0] if words else None)
@@ -229,7 +229,7 @@ class ModelServer:
                 Route("/asks", self._asks),
             ]
         )
-        config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1, ws="none")
+        config = uvicorn.Config(app, log_level="critical", lifespan="off", timeout_graceful_shutdown=1, ws="none")
         self._server = _Uvicorn(config)
         self._group = anyio.create_task_group()
         await self._group.__aenter__()

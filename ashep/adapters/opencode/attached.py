@@ -23,7 +23,7 @@ class AttachedServer:
     def __init__(self, *, url: str, password: str | None, state: Path, environ: Mapping[str, str]) -> None:
         self._url = url.rstrip("/")
         self._password = password
-        self._file = folder_of(state, environ) / "attached.json"
+        self._state, self._environ = state, environ
         self._over = False
 
     async def reach(self) -> Address:
@@ -46,14 +46,15 @@ class AttachedServer:
 
     def _name(self) -> str:
         """The name of the present life: the kept one, or a new one where there is none or that life is over."""
+        file = folder_of(self._state, self._environ) / "attached.json"
         names: dict[str, str] = {}
         with suppress(OSError, ValueError):
-            names = {str(url): str(name) for url, name in json.loads(self._file.read_text()).items()}
+            names = {str(url): str(name) for url, name in json.loads(file.read_text()).items()}
         if self._over or self._url not in names:
             names[self._url] = f"attached:{self._url}:{secrets.token_hex(4)}"
-            self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            temporary = self._file.with_suffix(".new")
+            file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            temporary = file.with_suffix(".new")
             temporary.write_text(json.dumps(names))
-            temporary.rename(self._file)
+            temporary.rename(file)
             self._over = False
         return names[self._url]

@@ -1,10 +1,12 @@
 """`OpencodeRunner`: the port `Runner` over OpenCode's HTTP interface (facts/opencode.md)."""
 
+import os
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 import anyio
+import anyio.to_thread
 import httpx
 
 from ashep.adapters.opencode import events, rules, shapes, turns
@@ -47,7 +49,7 @@ class OpencodeRunner:
 
     def __init__(self, endpoint: Endpoint, *, directory: Path) -> None:
         self._endpoint = endpoint
-        self._directory = str(directory.resolve())
+        self._directory = directory
         self._client: Client | None = None
         self._stale: list[Client] = []
         self._starting = anyio.Lock()
@@ -78,7 +80,7 @@ class OpencodeRunner:
             address = await self._endpoint.reach()
             if self._client is None or self._client.address != address:
                 await self.aclose()
-                self._client = Client(address, self._directory)
+                self._client = Client(address, await anyio.to_thread.run_sync(os.path.realpath, self._directory))
 
     async def aclose(self) -> None:
         """Let go of connections (see the port)."""

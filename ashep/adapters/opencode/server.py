@@ -20,6 +20,7 @@ import socket
 import subprocess
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import cast
 
@@ -119,10 +120,20 @@ class ManagedServer:
         self._command = tuple(command)
         self._directory = directory
         self._environ = dict(os.environ if environ is None else environ)
-        self.folder = folder_of(state, self._environ)
-        """Holds `server.json`, `server.log`, the lock and the server's own data (0700)."""
-        self._record_file = self.folder / "server.json"
-        self._log_file = self.folder / "server.log"
+        self._state = state
+
+    @cached_property
+    def folder(self) -> Path:
+        """The folder of `server.json`, `server.log`, the lock and the server's own data (0700)."""
+        return folder_of(self._state, self._environ)
+
+    @property
+    def _record_file(self) -> Path:
+        return self.folder / "server.json"
+
+    @property
+    def _log_file(self) -> Path:
+        return self.folder / "server.log"
 
     async def reach(self) -> Address:
         """Re-attach to the server that runs, or end what is left of it and start one.
@@ -143,7 +154,7 @@ class ManagedServer:
 
     async def stop(self) -> bool:
         """End the server and everything that it started, and see it dead; False where none ran."""
-        if not await _in_thread(self._record_file.exists):
+        if not await _in_thread(lambda: self._record_file.exists()):
             return False
         async with self._locked():
             record = await _in_thread(self._read)
