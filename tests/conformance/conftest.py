@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.trackers import Beads, BeadsWorld, MemoryWorld, World
+from tests.conformance.trackers import QUICK, Beads, BeadsWorld, MemoryWorld, World
 
 
 @pytest.fixture(params=["memory", pytest.param("beads", marks=pytest.mark.real)])
@@ -19,4 +19,5 @@ def world(
         return MemoryWorld()
     beads = Beads.make(tmp_path_factory.getbasetemp() / "beads")
     monkeypatch.setenv("HOME", str(beads.home))
+    monkeypatch.setenv("GOGC", QUICK["GOGC"])
     return BeadsWorld(beads, tmp_path / "project")

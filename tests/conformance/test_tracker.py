@@ -158,15 +158,15 @@ async def test_an_update_writes_all_of_it(world: World) -> None:
     assert (await shown(world.tracker, issue)).issue == seen.issue
 
 
-@pytest.mark.parametrize(("if_status", "if_assignee"), [("open", ACTOR), ("in_progress", None), ("in_progress", "me")])
-async def test_a_guard_that_trips_writes_nothing(world: World, if_status: str, if_assignee: str | None) -> None:
+async def test_a_guard_that_trips_writes_nothing(world: World) -> None:
     issue = world.add("Work")
     held = await world.tracker.claim(ClaimRequest(issue, STAMP, add_labels=("phase:a",)))
-    with pytest.raises(GuardTripped):
-        await world.tracker.update(
-            Update(issue, if_status, if_assignee, later(9), "closed", None, ("phase:b",), ("phase:a",))
-        )
-    assert (await shown(world.tracker, issue)).issue == held.issue
+    for status, assignee in (("open", ACTOR), ("in_progress", None), ("in_progress", "somebody")):
+        with pytest.raises(GuardTripped):
+            await world.tracker.update(
+                Update(issue, status, assignee, later(9), "closed", None, ("phase:b",), ("phase:a",))
+            )
+        assert (await shown(world.tracker, issue)).issue == held.issue
 
 
 async def test_a_person_who_closes_first_is_not_overwritten(world: World) -> None:
@@ -319,7 +319,7 @@ async def test_what_cannot_be_created_is_refused(world: World) -> None:
 
 async def test_a_hint_comes_for_what_others_write_and_not_for_ours(world: World) -> None:
     issue = world.add("Work")
-    pause = 0.05 if isinstance(world, MemoryWorld) else 2.0
+    pause = 0.05 if isinstance(world, MemoryWorld) else 1.5
     hints: list[None] = []
     arrived = anyio.Event()
 

@@ -1,0 +1,504 @@
+"""What the Beads adapter survives of bd: lies, failures, timeouts, stopped processes. Beside the conformance suite.
+
+A fake bd tells only what the real one was seen to tell: each cites its line of facts/beads.md.
+"""
+
+import json
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from ashep.adapters.beads import BeadsTracker
+from ashep.core.model import NewIssue, Stamp
+from ashep.errors import ClaimLost, TrackerMissing, TrackerUnavailable
+from ashep.ports import ClaimRequest, Creation, Update
+from tests.conformance.trackers import ACTOR, QUICK, Beads, BeadsWorld
+
+STAMP = Stamp("instance-1", 7, run="t-1/implement.1.1")
+CLAIM = ClaimRequest("t-1", STAMP)
+UPDATE = Update("t-1", "open", None, STAMP, "blocked", None, ("phase:a",))
+HELP = "Manage issue labels\n\nUsage:\n  bd label [command]\n"
+NO_DATABASE = "Error: no beads database found\nHint: run 'bd where' to inspect the resolved workspace\n"
+GATE = "Error: a maintenance operation is running on this workspace; retry when it completes\n"
+UNKNOWN = '{"error":"no issues found matching the provided IDs","schema_version":1}'
+
+
+def row(**changes: Any) -> str:
+    """What bd prints of an issue, in an array."""
+    issue: dict[str, Any] = {
+        "id": "t-1",
+        "title": "Work",
+        "status": "open",
+        "priority": 2,
+        "issue_type": "task",
+        "created_at": "2026-01-02T03:04:05Z",
+    }
+    return json.dumps([issue | changes])
+
+
+def stamped(seq: int, instance: str = STAMP.instance) -> dict[str, Any]:
+    return {"ashep": {"instance": instance, "seq": seq}}
+
+
+class Fake:
+    """A program `bd` that answers by the word after `--actor`; unless told otherwise, `t-1` is an open issue."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.program = folder / "bd"
+        self.program.write_text(
+            "#!/bin/sh\n"
+            'cd "$(dirname "$0")"\nprintf "%s\\n" "$*" >>log\nenv >environment\n'
+            '[ -f "$2.sh" ] && . "./$2.sh"\n'
+            'cat "$2.out"; cat "$2.err" >&2; exit "$(cat "$2.rc")"\n'
+        )
+        self.program.chmod(0o755)
+        self.says("version", '{"version":"1.3.0"}')
+        self.says("where", '{"path":"/x/.beads","prefix":"t"}')
+        self.says("config", '{"value":"t"}')
+        self.says("list", row())
+        self.says("show", row())
+        self.says("ready", row())
+
+    def says(self, subcommand: str, out: str = "", err: str = "", rc: int = 0, first: str = "") -> None:
+        """Let a subcommand answer this; `first`: lines of shell that it runs before."""
+        for suffix, text in (("out", out), ("err", err), ("rc", str(rc)), ("sh", first)):
+            (self.folder / f"{subcommand}.{suffix}").write_text(text)
+
+    def hangs(self, subcommand: str) -> None:
+        """Let a subcommand start a child and never end."""
+        self.says(subcommand, first="sleep 600 & echo $! >>children\necho $$ >>children\nwait\n")
+
+    def children(self) -> list[int]:
+        return [int(line) for line in (self.folder / "children").read_text().split()]
+
+    def tracker(self, timeout: float = 20) -> BeadsTracker:
+        return BeadsTracker(self.folder, (str(self.program),), ACTOR, timeout)
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> Fake:
+    return Fake(tmp_path)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process is there and no zombie (an orphan's zombie is its new parent's affair)."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+# --- is it there? ---
+
+
+async def test_a_missing_program_is_unmistakable(tmp_path: Path) -> None:
+    tracker = BeadsTracker(tmp_path, (str(tmp_path / "nothing"),), ACTOR, 5)
+    with pytest.raises(TrackerMissing, match="nothing"):
+        await tracker.check()
+
+
+@pytest.mark.parametrize("version", ["1.2.9", "0.99.0", "v1.2.0-rc1"])
+async def test_an_old_bd_is_unmistakable(fake: Fake, version: str) -> None:
+    fake.says("version", json.dumps({"version": version}))
+    with pytest.raises(TrackerMissing, match="too old"):
+        await fake.tracker().check()
+
+
+@pytest.mark.parametrize("version", ["1.3.0", "1.10.0", "2.0.0", "v1.4.1-dev"])
+async def test_a_newer_bd_will_do(fake: Fake, version: str) -> None:
+    fake.says("version", json.dumps({"version": version}))
+    assert (await fake.tracker().check()).version == version
+
+
+@pytest.mark.parametrize(
+    ("subcommand", "out", "err", "rc"),
+    [
+        ("version", HELP, "", 0),  # facts/beads.md 8: help with exit 0
+        ("version", '{"version":"next"}', "", 0),
+        ("version", "", "panic: runtime error", 2),
+        ("where", "", "Error: loading config: parsing config: unexpected end of JSON input", 1),
+        ("where", "", 'Error: issue "no beads database found" is in the way', 1),
+    ],
+)
+async def test_any_other_trouble_may_pass(fake: Fake, subcommand: str, out: str, err: str, rc: int) -> None:
+    fake.says(subcommand, out, err, rc)
+    with pytest.raises(TrackerUnavailable):
+        await fake.tracker().check()
+
+
+async def test_no_database_is_unmistakable(fake: Fake) -> None:
+    fake.says("where", '{"error":"no_beads_directory","message":"No active beads workspace found."}', rc=1)
+    with pytest.raises(TrackerMissing):
+        await fake.tracker().check()
+    fake.says("list", err=NO_DATABASE, rc=1)
+    with pytest.raises(TrackerMissing):
+        await fake.tracker().look()
+
+
+# --- looks that are no looks ---
+
+
+@pytest.mark.parametrize(
+    ("subcommand", "out", "rc"),
+    [
+        ("list", HELP, 0),  # facts/beads.md 8
+        ("ready", HELP, 0),
+        ("list", "", 0),
+        ("list", "null", 0),
+        ("list", row()[:-40], 0),
+        ("list", row(status=None), 0),
+        ("list", row(), 2),
+        ("ready", row(id="t-2"), 0),  # ready, but in no list
+        ("ready", '{"error":"a maintenance operation is running on this workspace"}', 1),  # facts/beads.md 7
+    ],
+)
+async def test_an_implausible_look_is_none(fake: Fake, subcommand: str, out: str, rc: int) -> None:
+    fake.says(subcommand, out, rc=rc)
+    with pytest.raises(TrackerUnavailable) as caught:
+        await fake.tracker().look()
+    assert not caught.value.unknown
+
+
+async def test_an_issue_that_changed_between_the_reads_is_not_ready(fake: Fake) -> None:
+    fake.says("list", row(status="in_progress"))
+    look = await fake.tracker().look()
+    assert (look.ready, [one.issue.status for one in look.issues]) == ((), ["in_progress"])
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        None,
+        "text",
+        [],
+        {"ashep": None},
+        {"ashep": "{"},
+        {"ashep": {"instance": 1}},
+        {"ashep": [1]},
+        {"ashep": 7},
+        {"ashep": {"instance": "a\x1b", "seq": 1}},
+    ],
+)
+async def test_a_stamp_that_cannot_be_read_is_none(fake: Fake, metadata: object) -> None:
+    fake.says("list", row(metadata=metadata))
+    [seen] = (await fake.tracker().look()).issues
+    assert seen.issue.stamp is None
+
+
+async def test_a_stamp_is_read_as_an_object_or_as_text(fake: Fake) -> None:
+    for value in (stamped(3)["ashep"], json.dumps(stamped(3)["ashep"])):  # --metadata and --set-metadata
+        fake.says("list", row(metadata={"ashep": value, "other": 1}))
+        [seen] = (await fake.tracker().look()).issues
+        assert seen.issue.stamp == Stamp("instance-1", 3)
+
+
+# --- writes whose answer is none ---
+
+
+@pytest.mark.parametrize("answer", [HELP, "", "[]", row(id="t-12"), row(status="blocked"), row(metadata=stamped(7))])
+async def test_an_answer_that_does_not_show_the_write_costs_one_read(fake: Fake, answer: str) -> None:
+    fake.says("update", answer)
+    tracker = fake.tracker()
+    await tracker.look()
+    with pytest.raises(TrackerUnavailable) as caught:
+        await tracker.update(UPDATE)
+    assert not caught.value.unknown  # the read showed that it is not done
+    assert (tracker.calls["update"], tracker.calls["show"]) == (1, 1)
+
+
+@pytest.mark.parametrize("metadata", [stamped(7), stamped(8)])
+async def test_our_stamp_tells_that_a_write_landed(fake: Fake, metadata: dict[str, Any]) -> None:
+    tracker = fake.tracker(timeout=0.5)
+    await tracker.look()
+    fake.hangs("update")
+    fake.says("show", row(metadata=metadata, status="closed"))  # a person closed it since
+    seen = await tracker.update(UPDATE)
+    assert seen.issue.status == "closed"
+
+
+@pytest.mark.parametrize("metadata", [None, stamped(6), stamped(7, "instance-2")])
+async def test_without_our_stamp_a_write_did_not_land(fake: Fake, metadata: dict[str, Any] | None) -> None:
+    tracker = fake.tracker(timeout=0.5)
+    await tracker.look()
+    fake.hangs("update")
+    fake.says("show", row(metadata=metadata))
+    for write in (tracker.update(UPDATE), tracker.claim(CLAIM), tracker.relabel("t-1", ("a",), ())):
+        with pytest.raises(TrackerUnavailable) as caught:
+            await write
+        assert not caught.value.unknown
+
+
+async def test_a_write_that_cannot_be_read_back_is_unknown_and_leaves_no_process(fake: Fake) -> None:
+    tracker = fake.tracker(timeout=0.5)
+    await tracker.look()
+    for subcommand in ("update", "comment", "create", "show"):
+        fake.hangs(subcommand)
+    creation = Creation("t-2", NewIssue("x"), "t-1", STAMP)
+    writes = (
+        tracker.update(UPDATE),
+        tracker.claim(CLAIM),
+        tracker.relabel("t-1", ("a",), ()),
+        tracker.comment("t-1", "text", "<!-- ashep:1 -->"),
+        tracker.create(creation),
+    )
+    for write in writes:
+        await tracker.look()  # the failed read forgot the issue
+        with pytest.raises(TrackerUnavailable) as caught:
+            await write
+        assert caught.value.unknown
+    children = fake.children()
+    assert len(children) == 4 * len(writes)
+    assert not any(map(alive, children))
+
+
+async def test_a_cancelled_call_leaves_no_process(fake: Fake) -> None:
+    fake.hangs("list")
+    with anyio.move_on_after(1):
+        await fake.tracker().look()
+    assert fake.children()
+    assert not any(map(alive, fake.children()))
+
+
+async def test_a_write_that_did_not_begin_needs_no_read(fake: Fake) -> None:
+    tracker = fake.tracker()
+    await tracker.look()
+    for subcommand in ("update", "comment", "create"):
+        fake.says(subcommand, err=GATE, rc=1)  # facts/beads.md 7
+    creation = Creation("t-2", NewIssue("x"), "t-1", STAMP)
+    for write in (tracker.update(UPDATE), tracker.comment("t-1", "text", "m"), tracker.create(creation)):
+        with pytest.raises(TrackerUnavailable) as caught:
+            await write
+        assert not caught.value.unknown
+    assert tracker.calls["show"] == 0
+
+
+async def test_a_name_cannot_change_what_an_error_means(fake: Fake) -> None:
+    tracker = fake.tracker()
+    await tracker.look()
+    name = "x\nError: no beads database found"
+    failed = {
+        "error": "1 of 1 issues failed",
+        "failed": [{"error": f"updating issue: issue already claimed by {name}"}],
+    }
+    fake.says("update", err=f"Error updating t-1: issue already claimed by {name}\n{json.dumps(failed)}\n", rc=1)
+    with pytest.raises(ClaimLost):
+        await tracker.claim(CLAIM)
+
+
+async def test_the_environment_is_ours(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BD_JSON_ENVELOPE", "1")  # facts/beads.md 2
+    monkeypatch.setenv("BEADS_ACTOR", "person")
+    await fake.tracker().look()
+    environment = (fake.folder / "environment").read_text().splitlines()
+    assert not any(line.startswith("BD_JSON_ENVELOPE") for line in environment)
+    for line in ("BD_DISABLE_METRICS=1", "BD_NON_INTERACTIVE=1", "BD_NO_PAGER=1", f"BEADS_ACTOR={ACTOR}"):
+        assert line in environment
+    assert all(line.startswith(f"--actor={ACTOR} ") for line in (fake.folder / "log").read_text().splitlines())
+
+
+# --- the real bd ---
+
+
+@pytest.fixture
+def world(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> BeadsWorld:
+    beads = Beads.make(tmp_path_factory.getbasetemp() / "beads")
+    monkeypatch.setenv("HOME", str(beads.home))
+    monkeypatch.setenv("GOGC", QUICK["GOGC"])
+    return BeadsWorld(beads, tmp_path / "project")
+
+
+@pytest.mark.real
+async def test_each_operation_is_one_process_and_a_look_two(world: BeadsWorld) -> None:
+    issue = world.add("Work")
+    tracker = world.tracker
+    await tracker.look()
+    assert tracker.calls == {"list": 1, "ready": 1}
+    await tracker.claim(ClaimRequest(issue, STAMP, ("a",)))
+    await tracker.update(Update(issue, "in_progress", ACTOR, Stamp("i", 8), "blocked", None, ("b",), ("a",)))
+    await tracker.relabel(issue, ("c",), ())
+    await tracker.comment(issue, "text", "<!-- ashep:1 -->")
+    await tracker.create(Creation("t-abcd2345", NewIssue("x", "y"), issue, STAMP, parked=True, labels=("l",)))
+    assert tracker.calls == {"list": 1, "ready": 1, "update": 3, "comment": 1, "create": 1}
+    await tracker.issue(issue)
+    await tracker.label_events(issue)
+    assert tracker.calls == {"list": 1, "ready": 1, "update": 3, "comment": 1, "create": 1, "show": 1, "history": 1}
+
+
+@pytest.mark.real
+async def test_other_metadata_stays(world: BeadsWorld) -> None:
+    issue = world.add("Work")
+    world.bd("person", "update", issue, "--set-metadata=theirs=5")
+    await world.tracker.claim(ClaimRequest(issue, STAMP))
+    assert json.loads(world.bd("person", "show", issue, "--json"))[0]["metadata"]["theirs"] == 5
+
+
+@pytest.mark.real
+async def test_issues_without_history_are_listed_and_ephemeral_ones_are_not(world: BeadsWorld) -> None:
+    kept = world.bd("person", "create", "--title=x", "--no-history", "--silent").strip()
+    world.bd("person", "create", "--title=y", "--ephemeral", "--silent")
+    look = await world.tracker.look()
+    assert (look.ready, [one.issue.id for one in look.issues]) == ((kept,), [kept])
+
+
+@pytest.mark.real
+async def test_a_damaged_store_is_not_an_empty_one(world: BeadsWorld) -> None:
+    issue = world.add("Work")
+    await world.tracker.look()
+    [data] = world.project.glob(".beads/embeddeddolt/*/.dolt/noms/v*")
+    os.truncate(data, 20_000)  # facts/beads.md 8: `ready` gave [] with exit 0; `show` finds nothing
+    with pytest.raises(TrackerUnavailable):
+        await world.tracker.look()
+    with pytest.raises(TrackerUnavailable):
+        await world.tracker.issue(issue)
+    with pytest.raises(TrackerUnavailable):
+        await world.tracker.check()
+
+
+@pytest.mark.real
+async def test_where_there_is_no_database(world: BeadsWorld, tmp_path: Path) -> None:
+    (world.project / ".beads/embeddeddolt").rename(tmp_path / "gone")
+    for read in (world.tracker.check(), world.tracker.look()):
+        with pytest.raises(TrackerMissing):
+            await read
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(TrackerMissing):
+        await BeadsTracker(empty, (str(world.beads.program),), ACTOR, 60).check()
+
+
+@pytest.mark.real
+async def test_a_database_outside_of_git_can_be_used(world: BeadsWorld, tmp_path: Path) -> None:
+    (world.project / ".git").rename(tmp_path / "git")
+    assert (await world.tracker.check()).prefix == "t"
+    assert (await world.tracker.look()).issues == ()
+
+
+@pytest.mark.real
+async def test_of_many_actors_exactly_one_claims(world: BeadsWorld) -> None:
+    issue = world.add("Work")
+    winners: list[str] = []
+
+    async def claim(actor: str) -> None:
+        try:
+            await world.another(actor).claim(ClaimRequest(issue, STAMP))
+            winners.append(actor)
+        except ClaimLost:
+            pass
+
+    async with anyio.create_task_group() as group:
+        for number in range(4):
+            group.start_soon(claim, f"actor-{number}")
+    seen = await world.tracker.issue(issue)
+    assert seen is not None
+    assert winners == [seen.issue.assignee]
+
+
+@pytest.mark.real
+async def test_a_stopped_bd_of_others_costs_a_timeout_and_no_more(world: BeadsWorld) -> None:
+    issue = world.add("Work")
+    hasty = world.another(ACTOR, timeout=1)
+    stopped = await _stopped_holder(world, issue)
+    try:
+        with pytest.raises(TrackerUnavailable):  # facts/beads.md 7: it blocks every other bd
+            await hasty.look()
+    finally:
+        stopped.kill()
+        stopped.wait()
+    assert [one.issue.id for one in (await world.tracker.look()).issues] == [issue]
+
+
+async def _stopped_holder(world: BeadsWorld, issue: str) -> subprocess.Popen[bytes]:
+    """Start a bd and stop it while it holds the store."""
+    hasty = world.another("probe", timeout=1)
+    for wait in (0.08, 0.11, 0.14, 0.06, 0.17) * 4:
+        holder = world.starts("comment", issue, "hi")
+        await anyio.sleep(wait)
+        holder.send_signal(signal.SIGSTOP)
+        try:
+            await hasty.issue(issue)
+        except TrackerUnavailable:
+            return holder
+        holder.kill()
+        holder.wait()
+    raise AssertionError("no bd could be stopped while it held the store")
+
+
+@pytest.mark.real
+async def test_an_answer_that_is_lost_is_read_back(world: BeadsWorld, tmp_path: Path) -> None:
+    issue = world.add("Work")
+    mute = tmp_path / "bd"
+    mute.write_text(
+        f'#!/bin/sh\ncase "$2" in show|list|ready) exec {world.beads.program} "$@";; esac\n'
+        f'{world.beads.program} "$@" >/dev/null\necho panic >&2\nexit 2\n'
+    )
+    mute.chmod(0o755)
+    tracker = BeadsTracker(world.project, (str(mute),), ACTOR, 60)
+    seen = await tracker.claim(ClaimRequest(issue, STAMP, ("a",)))
+    assert (seen.issue.assignee, seen.issue.stamp, seen.issue.labels) == (ACTOR, STAMP, ("a",))
+    await tracker.relabel(issue, ("b",), ("a",))
+    await tracker.comment(issue, "text", "<!-- ashep:1 -->")
+    await tracker.create(Creation("t-abcd2345", NewIssue("x"), issue, STAMP))
+    look = await world.tracker.look()
+    shown = {one.issue.id: one.issue for one in look.issues}
+    assert (shown[issue].labels, shown[issue].comments, shown["t-abcd2345"].stamp) == (("b",), 1, STAMP)
+
+
+@pytest.mark.real
+async def test_a_creation_that_is_killed_can_be_repeated(world: BeadsWorld) -> None:
+    origin = world.add("Origin")
+    await world.tracker.look()
+    for number, timeout in enumerate((0.1, 0.15, 0.2)):
+        creation = Creation(f"t-abcd234{number}", NewIssue("x"), origin, STAMP, parked=True, labels=("ashep:parked",))
+        hasty = world.another(ACTOR, timeout)
+        hasty._read.update(world.tracker._read)  # so that the first call is the creation
+        with suppress(TrackerUnavailable):  # it may have been quick enough
+            await hasty.create(creation)
+        await world.tracker.create(creation)
+        seen = await world.tracker.issue(creation.id)
+        assert seen is not None
+        assert (seen.issue.status, seen.issue.labels) == ("blocked", ("ashep:parked",))
+        assert [one.type for one in seen.text.dependencies] == ["discovered-from"]
+
+
+@pytest.mark.real
+async def test_the_events_journal_gives_hints_where_it_is_on(world: BeadsWorld) -> None:
+    world.bd("person", "config", "set", "events-journal", "true")
+    issue = world.add("Before")
+    assert (await world.tracker.check()).journal
+    hints = 0
+    arrived = anyio.Event()
+
+    async def listen() -> None:
+        nonlocal hints
+        async for _ in world.tracker.hints():
+            hints += 1
+            arrived.set()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(listen)
+        await anyio.sleep(2)
+        await world.tracker.claim(ClaimRequest(issue, STAMP))
+        await anyio.sleep(2)
+        assert hints == 0
+        world.person_comments(issue, "person", "hello")
+        with anyio.fail_after(20):
+            await arrived.wait()
+        assert world.tracker.calls["events --follow"] == 1
+        group.cancel_scope.cancel()
+    await world.tracker.aclose()
+    followers = [path for path in Path("/proc").glob("[0-9]*/cwd") if _is_in(path, world.project)]
+    assert followers == []
+
+
+def _is_in(link: Path, folder: Path) -> bool:
+    try:
+        return link.readlink() == folder
+    except OSError:
+        return False
