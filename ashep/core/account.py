@@ -1,7 +1,7 @@
-"""The account of an issue: exactly one of six states, with a reason (promise 3). Pure; every picture is drawn from it."""
+"""The account of an issue: exactly one of six states, with a reason (promise 3). Every picture is drawn from it."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
 from ashep.core.flow import Flow
@@ -10,10 +10,13 @@ from ashep.core.world import World
 State = Literal["running", "person", "time", "parked", "not_eligible", "closed"]
 
 TIMED = (
-    "slot", "work_tree", "settling", "cooldown", "looking", "runner_away", "runner_unauthorized", "tracker_away", "retry",
+    "slot", "work_tree", "settling", "cooldown", "runner_away", "runner_unauthorized", "tracker_away", "retry",
     "tree_dirty", "no_agent",
 )  # fmt: skip
 """Holds that end by themselves or once the machine is put right; the others are about the issue."""
+
+WAITS_FOR_PEOPLE = ("no_agent", "paused", "tree_dirty", "runner_away", "runner_unauthorized", "tracker_away")
+"""Holds of a wanted phase that only somebody outside can end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +69,30 @@ def _state(flow: Flow) -> tuple[State, str, str]:
             return "not_eligible", flow.code or "unseen", flow.why or "not looked into yet"
 
 
-def is_idle(world: World) -> bool:
-    """Nothing runs, nothing could start, and no timer is due soon: for `--until-idle`. People and parked issues are."""
-    return not any(_busy(flow) for flow in world.flows.values())
+def is_idle(world: World, soon: timedelta = timedelta()) -> bool:
+    """Nothing runs, nothing could start, and no timer is due within `soon`: people and parked issues are no work."""
+    return not any(_busy(flow, world.now + soon) for flow in world.flows.values())
 
 
-def _busy(flow: Flow) -> bool:
+def _busy(flow: Flow, soon: datetime) -> bool:
     if flow.run is not None and not flow.run.settled:
         return True
-    if flow.stage in ("finishing", "giving_back"):
-        return True
-    if flow.stage in ("work", "person", "parked") and (
-        flow.comments or flow.creations or flow.take_off or _unwritten(flow)
-    ):
+    if flow.active and (flow.comments or flow.creations or flow.take_off or _unwritten(flow)):
         return True
     if flow.stage == "work":
-        return flow.code not in ("no_agent", "paused", "tree_dirty")
-    return flow.stage in ("idle", "left") and flow.code in ("slot", "work_tree", "settling", "looking", "cooldown")
+        if flow.not_before is not None:
+            return flow.not_before <= soon
+        return flow.code not in WAITS_FOR_PEOPLE
+    if flow.stage in ("idle", "left"):
+        coming = flow.not_before is not None and flow.not_before <= soon
+        return coming or flow.code in ("slot", "work_tree", "settling")
+    return flow.stage in ("finishing", "giving_back")
+
+
+def is_held_up(world: World) -> bool:
+    """Whether something could start if only the agent server or the tracker answered."""
+    away = ("runner_away", "runner_unauthorized", "tracker_away")
+    return any(flow.code in away and flow.stage in ("idle", "left", "work") for flow in world.flows.values())
 
 
 def _unwritten(flow: Flow) -> bool:

@@ -1,5 +1,6 @@
 """The rules of one issue: what follows from a fact. A rule never starts a run; it makes a phase wanted."""
 
+from ashep.core.commands import ClaimIssue, ReadAnswer, ReadIssue, WriteIssue
 from ashep.core.events import (
     AnswerRead,
     ClaimRefused,
@@ -76,7 +77,7 @@ def _issue(
         case WriteRefused():
             return _write_refused(flow, fact)
         case EffectFailed():
-            return _effect_failed(world, flow, fact)
+            return _effect_failed(world, earlier, flow, fact)
         case GuardRefused():
             return []
 
@@ -130,16 +131,20 @@ def _abort(flow: Flow, why: str) -> list[Fact]:
     return [RunEnded(flow.issue.id, flow.run.id, "aborted", why, abort=True)]
 
 
-def _write_refused(flow: Flow, fact: WriteRefused) -> list[Fact]:
+def _write_refused(flow: Flow, fact: WriteRefused | EffectFailed) -> list[Fact]:
     if flow.stage == "finishing":
         return park(flow, "close_refused", f"the tracker refuses to close it: {fact.error[:300]}")
     why = f"the tracker refuses our write: {fact.error[:300]}"
     return [*_abort(flow, why), IssueLeft(fact.issue, "write_refused", why)]
 
 
-def _effect_failed(world: World, flow: Flow, fact: EffectFailed) -> list[Fact]:
-    run = flow.run
-    if not fact.infra:
+def _effect_failed(world: World, earlier: Flow, flow: Flow, fact: EffectFailed) -> list[Fact]:
+    run, asked = flow.run, next((command for command in earlier.open if command.key == fact.key), None)
+    if asked is None:
+        return []
+    if not fact.infra and not isinstance(asked, (ReadIssue, ReadAnswer)):
+        if isinstance(asked, (ClaimIssue, WriteIssue)):
+            return _write_refused(flow, fact)
         if run is not None and not run.ended and fact.key.startswith(run.id + "/"):
             return [RunEnded(fact.issue, run.id, "failed", f"the agent server refuses: {fact.error[:300]}", abort=True)]
         return []

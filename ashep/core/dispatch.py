@@ -38,6 +38,9 @@ class Room:
         )
 
 
+STANDING = ("phase_taken_off", "unknown_phase", "no_policy", "write_refused", "status_changed")
+"""Reasons for which an issue was left that say more than its status does."""
+
 Hold = tuple[str, str]
 """A stable code and a sentence."""
 
@@ -183,11 +186,13 @@ def _session(flow: Flow, phase: Phase, agent: Agent) -> str | None:
 
 
 def _candidate(world: World, flow: Flow, room: Room) -> tuple[list[Fact], Room]:
+    if flow.look_again or (flow.code in STANDING and flow.stage == "left" and flow.issue.status != "open"):
+        return [], room  # its own reason stands until a person acts
     hold, name, policy = eligible(world, flow)
     if hold is not None or policy is None or name is None:
         return _held(flow, hold or ("no_policy", "no policy claims it")), room
     if not world.ready_fresh:
-        return _held(flow, ("looking", "the tracker changed since the last look")), room
+        return [], room  # a look is due at once; nothing about this issue has changed
     if room.takes is not None and room.takes <= 0:
         return _held(flow, ("max_issues", "this daemon took as many issues as it was asked to")), room
     names = phase_labels(world, flow.issue)

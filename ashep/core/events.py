@@ -21,6 +21,8 @@ class JournalBegun:
     instance: str
     secret: str
     """Makes the fences of foreign text in prompts unguessable; never leaves the state folder but in prompts."""
+    actor: str = ""
+    """The name under which this state folder claims, where the settings give none: kept when the folder moves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,8 +447,8 @@ class IssueWritten:
 
     issue: str
     key: str
-    seq: int
-    """The sequence number of the posture that was written."""
+    posture: int
+    """The sequence number of the decision whose posture was written."""
     view: Issue
     text: str | None = None
 

@@ -4,7 +4,19 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from ashep.core.commands import WRITES, ClaimIssue, Command, WriteIssue
+from ashep.core.commands import (
+    WRITES,
+    ClaimIssue,
+    Command,
+    CreateIssue,
+    PostComment,
+    ReadAnswer,
+    ReadIssue,
+    ReadTree,
+    StopTurn,
+    TakeOffLabels,
+    WriteIssue,
+)
 from ashep.core.events import (
     AnswerRead,
     AnswerRefused,
@@ -92,7 +104,8 @@ def _decision(flow: Flow, fact: Decision, seq: int, at: datetime) -> Flow:
         case IssueHeld():
             return replace(flow, code=fact.code, why=fact.why, since=at)
         case IssueTaken():
-            return _stage(replace(flow, policy=fact.policy, not_before=None), "work", at, "", fact.why)
+            flow = replace(flow, policy=fact.policy, not_before=None, written=None, writing=None)
+            return _stage(flow, "work", at, "", fact.why)
         case CycleBegan():
             return replace(
                 flow, cycle=fact.cycle, cycle_began=at, thought=timedelta(), cycle_runs=0, cycle_visits=(), created=0,
@@ -135,7 +148,8 @@ def _outcome_of_flow(
         case IssueFinished():
             return _stage(replace(quiet, target=Posture(seq, "close", None)), "finishing", at, "", fact.why)
         case IssueClosed():
-            quiet = replace(quiet, target=None, written=None, look_again=False, take_off=())
+            quiet = replace(quiet, target=None, written=None, look_again=False)
+            quiet = replace(quiet, comments=(), creations=(), take_off=())
             return _stage(quiet, "closed", at, fact.by, fact.why)
         case _:
             assert_never(fact)
@@ -167,7 +181,8 @@ def _visit(flow: Flow, phase: str, visit: int) -> Flow:
 
 
 def _asked_person(flow: Flow, fact: PersonAsked, seq: int, at: datetime) -> Flow:
-    if fact.human_phase:
+    entered = flow.stage == "work" and flow.wanted and flow.phase == fact.phase
+    if fact.human_phase and not entered:  # an agent phase for which a person was chosen was entered before
         flow = _visit(flow, fact.phase, flow.times(fact.phase) + 1)
     question = Question(fact.phase, fact.question, fact.human_phase, at, fact.due)
     posture = Posture(seq, "ask", fact.phase)
@@ -184,12 +199,10 @@ def _answer(flow: Flow, fact: Answer, seq: int, at: datetime) -> Flow:
             return _failed(flow, fact, seq, at)
         case IssueClaimed() | IssueWritten():
             flow = done(flow, fact.key, seq)
-            flow = replace(flow, written=flow.writing, writing=None, issue=fact.view, view_seq=seq)
-            flow = replace(flow, text=fact.text or flow.text)
-            if flow.stage == "giving_back" and flow.written and flow.written.kind == "give_back":
-                flow = replace(flow, stage="idle", written=None, target=None)
-            return flow
-        case ClaimRefused() | WriteRefused():
+            return replace(landed(flow), issue=fact.view, view_seq=seq, text=fact.text or flow.text)
+        case ClaimRefused():
+            return replace(done(flow, fact.key, seq), writing=None, look_again=True)
+        case WriteRefused():
             return replace(done(flow, fact.key, seq), writing=None)
         case GuardRefused():
             return replace(done(flow, fact.key, seq), writing=None, look_again=True)
@@ -207,22 +220,27 @@ def _answer(flow: Flow, fact: Answer, seq: int, at: datetime) -> Flow:
             return replace(flow, issue=fact.view, view_seq=seq, answer_seq=seq, answers=fact.comments)
         case IssueGone():
             flow = done(flow, fact.key, seq)
-            return flow if stale(flow, fact.as_of) else replace(flow, look_again=fact.key is None)
+            if fact.key is None and (stale(flow, fact.as_of) or not flow.active):
+                return flow
+            return replace(flow, look_again=fact.key is None)
         case _:
             assert_never(fact)
 
 
+def landed(flow: Flow) -> Flow:
+    """The open write stands in the tracker."""
+    flow = replace(flow, written=flow.writing, writing=None)
+    if flow.stage == "giving_back" and flow.written and flow.written.kind == "give_back":
+        return replace(flow, stage="idle", written=None, target=None)
+    return flow if flow.active else replace(flow, written=None)
+
+
 def _failed(flow: Flow, fact: EffectFailed, seq: int, at: datetime) -> Flow:
     command = next((command for command in flow.open if command.key == fact.key), None)
-    if not fact.infra:
-        flow = done(flow, fact.key, seq)
-        name = getattr(command, "name", None)
-        target = getattr(command, "id", None)
-        return replace(
-            flow,
-            comments=tuple(comment for comment in flow.comments if comment[0] != name),
-            creations=tuple(creation for creation in flow.creations if creation.id != target),
-        )
+    if command is None:
+        return flow
+    if not fact.infra and not isinstance(command, (ReadIssue, ReadAnswer)):
+        return _given_up(done(flow, fact.key, seq), command)
     tries = dict(flow.tries)
     tries[fact.key] = tries.get(fact.key, 0) + 1
     wait = min(2.0 ** min(flow.infra, 6), 60.0)
@@ -230,6 +248,26 @@ def _failed(flow: Flow, fact: EffectFailed, seq: int, at: datetime) -> Flow:
         flow, open=tuple(other for other in flow.open if other.key != fact.key), tries=tuple(tries.items()),
         infra=flow.infra + 1, infra_began=flow.infra_began or at, effect_after=at + timedelta(seconds=wait),
     )  # fmt: skip
+
+
+def _given_up(flow: Flow, command: Command) -> Flow:
+    """An effect is refused for good: it is not wanted any more, or it would be asked for again at once."""
+    run = flow.run
+    match command:
+        case PostComment():
+            return replace(flow, comments=tuple(one for one in flow.comments if one[0] != command.name))
+        case CreateIssue():
+            return replace(flow, creations=tuple(one for one in flow.creations if one.id != command.id))
+        case TakeOffLabels():
+            return replace(flow, take_off=())
+        case ClaimIssue() | WriteIssue():
+            return replace(flow, writing=None)
+        case StopTurn() if run is not None:
+            return replace(flow, run=replace(run, stop=False))
+        case ReadTree() if run is not None and command.moment == "after":
+            return replace(flow, run=replace(run, tree_wanted="no"))
+        case _:
+            return flow
 
 
 def stale(flow: Flow, as_of: int) -> bool:
@@ -244,16 +282,17 @@ def seen(flow: Flow, fact: IssueSeen, seq: int, at: datetime) -> Flow:
         return flow
     flow = replace(flow, issue=fact.view, view_seq=seq, look_again=False)
     if flow.stage == "closed" and fact.view.status != "closed":
-        return _stage(replace(flow, phase=None, policy=None, run=None), "idle", at, "", "re-opened")
+        run = flow.run if flow.run is not None and not flow.run.settled else None
+        return _stage(replace(flow, phase=None, policy=None, run=run), "idle", at, "", "re-opened")
     return flow
 
 
 def tree(flow: Flow, fact: TreeSeen) -> Flow:
     """The work tree was read before or after this flow's run."""
     run = flow.run
-    if run is None:
+    flow = replace(flow, open=tuple(c for c in flow.open if c.key != f"{fact.run}/tree/{fact.moment}"))
+    if run is None or run.id != fact.run:
         return flow
-    flow = replace(flow, open=tuple(c for c in flow.open if c.key != f"{run.id}/tree/{fact.moment}"))
     if fact.moment == "before":
         return replace(flow, run=replace(run, before=fact.tree, tree_wanted="no"), base=flow.base or fact.tree.head)
     fresh = tuple(commit for commit in fact.commits if commit not in flow.commits)

@@ -84,19 +84,29 @@ def _planned(flow: Flow, fact: RunPlanned, seq: int, at: datetime) -> Flow:
 
 def _sent(run: Run, fact: PromptSent, seq: int, at: datetime) -> Run:
     prompt = replace(run.prompt, sent=True, instance=fact.instance, again=False)
+    if run.ended:  # it was aborted while the prompt was on its way
+        return replace(run, prompt=prompt, effect_seq=seq)
     run = replace(run, prompt=prompt, state="running", turn="", probation="no", sign_due=at + NO_SIGN, effect_seq=seq)
     return run if run.started else replace(run, started=at, deadline=at + run.timeout)
 
 
+def unfounded(flow: Flow, run: Run, fact: TurnSeen) -> bool:
+    """Whether a read says nothing about the present prompt, or began before our last write to the session was done."""
+    if run.ended or fact.run != run.id or fact.n != run.prompt.n or not run.prompt.sent:
+        return True
+    return fact.as_of < run.effect_seq or any(isinstance(command, (SendPrompt, StopTurn)) for command in flow.open)
+
+
 def _turn(flow: Flow, run: Run, fact: TurnSeen, at: datetime) -> Flow:
-    if fact.n != run.prompt.n or not run.prompt.sent or fact.as_of < run.effect_seq or run.ended:
+    if unfounded(flow, run, fact):
         return flow
     fresh = 0 if fact.as_of >= run.fresh_after else run.fresh_after
+    began = fact.state == "incomplete" and run.turn != "incomplete"
     run = replace(run, turn=fact.state, turn_instance=fact.instance, people=fact.people, fresh_after=fresh)
     if fact.state in ("running", "finished"):
-        run = replace(run, sign_due=None, probation="no")
-    elif fact.state == "incomplete" and run.sign_due is None and run.probation == "no":
-        run = replace(run, sign_due=at + NO_SIGN)
+        run = replace(run, sign_due=None, probation="no", stop=False)
+    elif began:  # it must look so in every read over 30 s, whatever was thought of it before
+        run = replace(run, sign_due=at + NO_SIGN, probation="no", stop=False)
     elif run.probation == "suspect" and fresh == 0 and fact.state in ("missing", "stored"):
         run = replace(run, probation="stop", stop=True)
     return replace(flow, run=run)
@@ -106,10 +116,10 @@ def _again(run: Run, fact: OutcomeRejected | TurnDied | PromptAbandoned, at: dat
     run = replace(run, turn="", probation="no", sign_due=None, fresh_after=0)
     match fact:
         case OutcomeRejected() if fact.then == "extract":
-            prompt = Sent(fact.n + 1, "extract", slug=fact.slug, model=fact.model)
+            prompt = Sent(fact.n + 1, "extract", slug=fact.slug, model=fact.model, wrong=fact.why)
             return replace(run, prompt=prompt, extract="wanted")
         case OutcomeRejected():
-            return replace(run, prompt=Sent(fact.n + 1, "recover", slug=run.slug, model=run.model))
+            return replace(run, prompt=Sent(fact.n + 1, "recover", slug=run.slug, model=run.model, wrong=fact.why))
         case TurnDied():
             return replace(run, prompt=replace(run.prompt, sent=False, again=True), restarts=run.restarts + 1)
         case PromptAbandoned():

@@ -58,6 +58,8 @@ class Sent:
     """The turn died: the same ids are to be sent once more."""
     slug: str | None = None
     model: Model | None = None
+    wrong: str = ""
+    """What was wrong with the outcome before."""
 
 
 @dataclass(frozen=True, slots=True)

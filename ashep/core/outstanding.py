@@ -60,11 +60,13 @@ def _tracker_effect(world: World, flow: Flow) -> Command | None:
     issue = flow.issue.id
     if flow.look_again:
         return ReadIssue(f"{issue}/read/{flow.view_seq}.{flow.write_seq}", issue)
-    if flow.run is not None and flow.run.tree_wanted == "after":
+    given_up = flow.stage in ("parked", "giving_back")  # said at once, although the run may not be settled
+    if flow.run is not None and flow.run.tree_wanted == "after" and not given_up:
         return None
     if flow.creations:
         return _creation(world, flow)
-    if flow.target is not None and (flow.written is None or flow.written.seq != flow.target.seq):
+    unwritten = flow.target is not None and (flow.written is None or flow.written.seq != flow.target.seq)
+    if flow.target is not None and unwritten and not (flow.comments and flow.target.kind == "close"):
         return _posture(world, flow, flow.target)
     if flow.take_off:
         return TakeOffLabels(f"{issue}/labels/{flow.answer_seq}", issue, flow.take_off)
@@ -153,7 +155,10 @@ def _run_effects(world: World, flow: Flow) -> Iterator[Command]:
     if run.stop and run.session is not None:
         if up:
             yield StopTurn(
-                f"{run.id}/stop/{run.prompt.n}.{run.prompt.tries}.{run.ended:d}", flow.issue.id, run.id, run.session
+                f"{run.id}/stop/{run.prompt.n}.{run.prompt.tries}.{run.restarts}.{run.ended:d}",
+                flow.issue.id,
+                run.id,
+                run.session,
             )
         return
     if run.tree_wanted == "after":

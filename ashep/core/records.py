@@ -51,7 +51,8 @@ def from_json(data: dict[str, Any]) -> Entry:
     seq, at, name = body.pop("seq"), body.pop("at"), body.pop("type")
     if name not in TYPES:
         raise ValueError(f"unknown record type {name!r}")
-    return Entry(seq, parse_time(at), _adapter(name).validate_python(body))
+    # JSON has no tuples: outcomes, which are strict about what an agent says, must take its lists here
+    return Entry(seq, parse_time(at), _adapter(name).validate_python(body, strict=False))
 
 
 def format_time(at: datetime) -> str:

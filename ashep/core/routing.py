@@ -87,8 +87,10 @@ def after_run(world: World, flow: Flow, fact: RunEnded) -> list[Fact]:
     """Say what follows the end of a run; an aborted one was somebody's decision and leads nowhere by itself."""
     policy = world.policy(flow)
     phase = policy.phase(flow.phase) if policy and flow.phase else None
-    if fact.state in ("aborted", "lost") or flow.stage != "work":
+    if fact.state == "aborted" or flow.stage != "work":
         return []
+    if fact.state == "lost":
+        return park(flow, "lost", f"nobody can tell what became of {fact.run}: {fact.why}")
     if policy is None or phase is None:
         return park(flow, "unknown_phase", f"the policy {flow.policy} has no phase {flow.phase} any more")
     created = _creations(world, flow, policy, fact)
@@ -147,7 +149,8 @@ def backoff(phase: Phase, failures: int, run: str) -> timedelta:
     retry = phase.retry
     factor = {"constant": 1, "linear": failures, "exponential": 2 ** min(failures - 1, 20)}[retry.backoff]
     jitter = 0.8 + 0.4 * int.from_bytes(hashlib.sha256(run.encode()).digest()[:4]) / 2**32
-    return min(retry.initial_delay * factor * jitter, retry.max_delay)
+    seconds = retry.initial_delay.total_seconds() * factor * jitter  # as numbers: a duration could overflow
+    return timedelta(seconds=min(seconds, retry.max_delay.total_seconds()))
 
 
 # --- issues that agents ask for -----------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ from ashep.core.events import (
     TurnDied,
     TurnSeen,
 )
-from ashep.core.flow import Flow, Run
+from ashep.core.evolve_run import unfounded
+from ashep.core.flow import Flow, Probation, Run
 from ashep.core.model import Phase
 from ashep.core.outcome import Outcome, read_outcome
 from ashep.core.routing import park
@@ -31,12 +32,10 @@ EXTRACT = Phase(name="extract")
 def turn_seen(world: World, before: Flow, flow: Flow, fact: TurnSeen) -> list[Fact]:
     """Judge a read; `before` is the flow before it was folded."""
     run = flow.run
-    if run is None or run.ended or fact.run != run.id or fact.n != run.prompt.n or not run.prompt.sent:
-        return []
-    if fact.as_of < run.effect_seq:
+    if run is None or before.run is None or unfounded(flow, run, fact):
         return []
     if fact.state == "finished":
-        return _finished(world, flow, run, fact)
+        return _finished(world, flow, run, fact, before.run.probation)
     if fact.people:
         return _taken_over(flow, run, f"a person wrote in the session ({fact.people[0]})")
     if run.overdue and run.fresh_after == 0:
@@ -45,13 +44,15 @@ def turn_seen(world: World, before: Flow, flow: Flow, fact: TurnSeen) -> list[Fa
         return [DeadlineReached(issue, run.id), RunEnded(issue, run.id, "timed_out", why, abort=True)]
     if fact.state == "running":
         return []
-    suspicion = before.run.probation if before.run and run.fresh_after == 0 else "no"
+    same = fact.state != "incomplete" or before.run.turn == "incomplete"
+    suspicion = before.run.probation if same and run.fresh_after == 0 else "no"
     return _quiet(world, flow, run, fact, suspicion)
 
 
 def _quiet(world: World, flow: Flow, run: Run, fact: TurnSeen, suspicion: str) -> list[Fact]:
     issue = flow.issue.id
-    died = world.managed and bool(fact.instance) and fact.instance != run.prompt.instance
+    given = run.prompt.instance  # unknown where a prompt was found delivered after a crash
+    died = world.managed and bool(fact.instance) and bool(given) and fact.instance != given
     if died or (fact.state == "incomplete" and suspicion == "suspect"):
         if run.restarts >= MAX_RESTARTS:
             return [RunEnded(issue, run.id, "failed", f"the agent server died {run.restarts} times during the run")]
@@ -65,10 +66,11 @@ def _quiet(world: World, flow: Flow, run: Run, fact: TurnSeen, suspicion: str) -
     return []
 
 
-def _finished(world: World, flow: Flow, run: Run, fact: TurnSeen) -> list[Fact]:
+def _finished(world: World, flow: Flow, run: Run, fact: TurnSeen, probation: Probation) -> list[Fact]:
     issue = flow.issue.id
     if fact.error is not None:
-        if fact.error.startswith(ABORTED) and fact.instance == run.prompt.instance:
+        ours = probation in ("stop", "second_look")  # we stopped it, because it seemed not to begin
+        if fact.error.startswith(ABORTED) and run.prompt.instance in ("", fact.instance) and not ours:
             return _taken_over(flow, run, "somebody stopped the turn in OpenCode")
         return [RunEnded(issue, run.id, "failed", f"the turn ended with {fact.error[:500]}", error=fact.error[:2000])]
     policy = world.policy(flow)

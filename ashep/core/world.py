@@ -19,10 +19,13 @@ from ashep.core.commands import Command
 from ashep.core.events import (
     Adopted,
     ChangeHinted,
+    ClaimRefused,
     ClockJumped,
+    CycleBegan,
     DaemonStarted,
     DaemonStopped,
     IssueClosed,
+    IssueCreated,
     IssueGivenBack,
     IssueGone,
     IssueLeft,
@@ -45,6 +48,9 @@ from ashep.core.records import Entry
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DEFAULTS = Settings()
+UNSEEN = "not seen since the start"
+"""The tracker's error until the first look of a daemon: its actor and prefix are known from the time before."""
+
 NO_FILES: HashTrieMap[str, tuple[str, str]] = HashTrieMap()
 NO_FLOWS: HashTrieMap[str, Flow] = HashTrieMap()
 NO_ISSUES: HashTrieSet[str] = HashTrieSet()
@@ -59,6 +65,8 @@ class World:
     now: datetime = EPOCH
     instance: str = ""
     secret: str = ""
+    name: str = ""
+    """The name under which this state folder claims, where the settings give none."""
     daemon: DaemonStarted | None = None
     taken: int = 0
     """Issues taken since the daemon started."""
@@ -71,6 +79,8 @@ class World:
     ready: tuple[str, ...] = ()
     ready_fresh: bool = False
     """Whether the ready view was read after the last change hint."""
+    hint_seq: int = 0
+    """The last change hint: a ready view whose read began before it is not fresh."""
     tree: Tree | None = None
     left_over: HashTrieMap[str, tuple[str, str]] = NO_FILES
     """Paths that our runs left dirty: hash of the content, and the issue."""
@@ -121,11 +131,9 @@ def _evolve_daemon(
 ) -> World:
     match fact:
         case JournalBegun():
-            return replace(world, instance=fact.instance, secret=fact.secret)
+            return replace(world, instance=fact.instance, secret=fact.secret, name=fact.actor)
         case DaemonStarted():
-            return replace(
-                world, daemon=fact, taken=0, tracker=None, tracker_error="", runner=None, ready_fresh=False, tree=None
-            )
+            return replace(world, daemon=fact, taken=0, tracker_error=UNSEEN, runner=None, ready_fresh=False, tree=None)
         case DaemonStopped():
             return world
         case Adopted():
@@ -170,9 +178,9 @@ def _evolve_seen(world: World, fact: TrackerSeen | TrackerLost | RunnerSeen | Ch
         case RunnerSeen():
             return replace(world, runner=fact)
         case ChangeHinted():
-            return replace(world, ready_fresh=False)
+            return replace(world, ready_fresh=False, hint_seq=world.seq)
         case ReadySeen():
-            return replace(world, ready=fact.ids, ready_fresh=True)
+            return replace(world, ready=fact.ids, ready_fresh=fact.as_of >= world.hint_seq)
         case _:
             assert_never(fact)
 
@@ -180,11 +188,14 @@ def _evolve_seen(world: World, fact: TrackerSeen | TrackerLost | RunnerSeen | Ch
 def _evolve_tree(world: World, fact: TreeSeen) -> World:
     dirty = dict(fact.tree.dirty)
     left = world.left_over
-    for path in [path for path, (content, _) in left.items() if dirty.get(path) != content]:
-        left = left.remove(path)
+    if fact.moment != "look" or not any(is_writing(world.flows[issue]) for issue in world.live):
+        # while a run writes, a look shows its work half-done: what it left is known when it is over
+        for path in [path for path, (content, _) in left.items() if dirty.get(path) != content]:
+            left = left.remove(path)
     flow = world.flows.get(fact.issue) if fact.issue else None
     if flow is None or flow.run is None or flow.run.id != fact.run:
-        return replace(world, tree=fact.tree, left_over=left)
+        world = replace(world, tree=fact.tree, left_over=left)
+        return world if flow is None else _put(world, flow.issue.id, evolve_flow.tree(flow, fact))
     if fact.moment == "after" and flow.run.before is not None:
         before = dict(flow.run.before.dirty)
         for path, content in dirty.items():
@@ -192,6 +203,11 @@ def _evolve_tree(world: World, fact: TreeSeen) -> World:
                 left = left.insert(path, (content, flow.issue.id))
     world = replace(world, tree=fact.tree, left_over=left)
     return _put(world, flow.issue.id, evolve_flow.tree(flow, fact))
+
+
+def is_writing(flow: Flow) -> bool:
+    """Whether a write run of this flow is not settled."""
+    return flow.run is not None and flow.run.access == "write" and not flow.run.settled
 
 
 def _evolve_issue_seen(world: World, fact: IssueSeen) -> World:
@@ -203,7 +219,7 @@ def _evolve_issue_seen(world: World, fact: IssueSeen) -> World:
     landed = writing is not None and stamp is not None and (stamp.instance, stamp.seq) == (world.instance, writing.seq)
     if landed and not evolve_flow.stale(flow, fact.as_of):
         # the write whose answer was lost has landed: what stands there is ours, not a person's
-        flow = replace(flow, written=writing, writing=None)
+        flow = evolve_flow.landed(flow)
     return _put(world, fact.issue, evolve_flow.seen(flow, fact, world.seq, world.now))
 
 
@@ -214,9 +230,21 @@ def _evolve_issue(world: World, fact: evolve_flow.FlowFact) -> World:
     match fact:
         case IssueTaken():
             world = replace(world, taken=world.taken + 1)
+        case IssueCreated():
+            world = replace(world, ready_fresh=False)
+        case IssueClosed(by="shepherd"):
+            # what waited for it may be ready now: a new look is due before anything else is taken
+            waited_for = any(fact.issue in other.issue.blocked_by for other in world.flows.values())
+            lock = None if world.lock == fact.issue else world.lock
+            world = replace(world, lock=lock, ready_fresh=world.ready_fresh and not waited_for)
         case RunPlanned():
             world = replace(world, lock=fact.issue) if fact.lock else world
-        case PersonAsked() | IssueParked() | IssueGivenBack() | IssueLeft() | IssueClosed() if world.lock == fact.issue:
+        case ClaimRefused():
+            # the view that made it look claimable is not believed again
+            world = replace(world, ready_fresh=False, hint_seq=world.seq)
+        case CycleBegan() | PersonAsked() | IssueParked() | IssueGivenBack() | IssueLeft() | IssueClosed() if (
+            world.lock == fact.issue
+        ):
             world = replace(world, lock=None)
         case IssueGone() if fact.issue in world.ready:
             world = replace(world, ready=tuple(issue for issue in world.ready if issue != fact.issue))
@@ -227,10 +255,9 @@ def _evolve_issue(world: World, fact: evolve_flow.FlowFact) -> World:
 
 def _put(world: World, issue: str, flow: Flow) -> World:
     live = world.live
-    if flow.run is not None:
-        under_way = not flow.run.settled
-        if under_way != (issue in live):
-            live = live.insert(issue) if under_way else live.remove(issue)
+    under_way = flow.run is not None and not flow.run.settled
+    if under_way != (issue in live):
+        live = live.insert(issue) if under_way else live.remove(issue)
     due = min((due for _, due in flow_dues(flow)), default=None)
     dues = world.dues
     if due != dues.get(issue):
