@@ -141,6 +141,7 @@ def _outcome_of_flow(
             return _stage(quiet, "parked", at, fact.code, fact.why)
         case IssueGivenBack():
             quiet = replace(quiet, target=Posture(seq, "give_back", None), not_before=fact.not_before)
+            quiet = replace(quiet, comments=(), take_off=())  # what was to be said is over
             return _stage(quiet, "giving_back", at, fact.code, fact.why)
         case IssueLeft():
             quiet = replace(quiet, target=None, written=None, comments=(), creations=(), take_off=())

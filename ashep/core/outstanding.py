@@ -136,7 +136,8 @@ def _stamp(world: World, flow: Flow, target: Posture) -> Stamp:
 
 def _changes(world: World, flow: Flow) -> str:
     lines = [f"- commit {sha}" for sha in flow.commits[-50:]]
-    lines += [f"- left uncommitted: {path}" for path, (_, issue) in world.left_over.items() if issue == flow.issue.id]
+    left = sorted(path for path, (_, issue) in world.left_over.items() if issue == flow.issue.id)
+    lines += [f"- left uncommitted: {path}" for path in left]
     if not lines:
         return "\n\nThis issue's runs left no commits and no files."
     return "\n\nThis issue's changes:\n" + "\n".join(lines)

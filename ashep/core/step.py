@@ -68,8 +68,8 @@ def step(
         for fact in dispatch(batch.world):
             batch.follow(fact)
     runner_changed = world.runner is not batch.world.runner
-    issues = list(batch.world.flows) if everything or runner_changed else sorted(batch.touched | _timers(batch))
-    for issue in issues:
+    issues = set(batch.world.flows) if everything or runner_changed else batch.touched | _timers(batch)
+    for issue in sorted(issues):  # maps of the World are in no order that another process would repeat
         for command in outstanding(batch.world, issue):
             batch.add(command)
     return batch.world, batch.entries

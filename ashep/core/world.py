@@ -294,7 +294,7 @@ def split_timer(key: str) -> tuple[str, str]:
 
 def due_timers(world: World, now: datetime) -> Iterator[TimerDue]:
     """The timers whose time has passed."""
-    for issue, earliest in world.dues.items():
+    for issue, earliest in sorted(world.dues.items()):
         if earliest <= now:
             for name, due in flow_dues(world.flows[issue]):
                 if due <= now:

@@ -1,0 +1,63 @@
+"""Reads become facts by difference: what a read shows is compared with the World, and only what differs is a fact.
+
+An unchanged read leaves nothing (design section 3). `as_of` is the sequence number at which the read began.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from ashep.core.events import ChangeHinted, Fact, IssueGone, IssueSeen, ReadySeen, RunnerSeen, TreeSeen, TurnSeen
+from ashep.core.evolve_flow import stale
+from ashep.core.model import Issue, Tree
+from ashep.core.world import World
+
+
+def looked(world: World, ready: tuple[str, ...], issues: Iterable[Issue], tree: Tree | None, as_of: int) -> list[Fact]:
+    """Compare a complete view of the tracker, and the work tree, with the World."""
+    facts: list[Fact] = []
+    if tree is not None and tree != world.tree:
+        facts.append(TreeSeen(tree))
+    seen = list(issues)
+    for issue in seen:
+        facts += issue_read(world, issue, as_of)
+    facts += _gone(world, {issue.id for issue in seen}, as_of)
+    if ready != world.ready or not world.ready_fresh:
+        facts.append(ReadySeen(ready, as_of))
+    return facts
+
+
+def issue_read(world: World, view: Issue, as_of: int) -> list[Fact]:
+    """Compare one issue with what is known of it."""
+    flow = world.flows.get(view.id)
+    if flow is None:
+        return [IssueSeen(view.id, view, as_of)]
+    if stale(flow, as_of) or (view == flow.issue and not flow.look_again and flow.stage != "closed"):
+        return []
+    return [IssueSeen(view.id, view, as_of)]
+
+
+def _gone(world: World, listed: set[str], as_of: int) -> Iterator[Fact]:
+    for issue, flow in world.flows.items():
+        if issue not in listed and flow.stage != "closed" and not flow.look_again and not stale(flow, as_of):
+            yield IssueGone(issue, as_of)
+
+
+def hinted(world: World) -> list[Fact]:
+    """Something may have changed: worth a fact only where a start could come from the present view."""
+    return [ChangeHinted()] if world.ready_fresh else []
+
+
+def runner_read(world: World, seen: RunnerSeen) -> list[Fact]:
+    """Compare the agent server's state with what is known of it."""
+    return [] if seen == world.runner else [seen]
+
+
+def turn_read(world: World, seen: TurnSeen) -> list[Fact]:
+    """Compare a read of a session with what is known of the turn; a verdict that waits for a fresh read gets it."""
+    flow = world.flows.get(seen.issue)
+    run = flow.run if flow else None
+    if run is None or run.id != seen.run or run.ended or seen.n != run.prompt.n or not run.prompt.sent:
+        return []
+    if seen.as_of < run.effect_seq or seen.as_of < run.fresh_after:
+        return []
+    same = seen.state == run.turn and seen.people == run.people and seen.instance == run.turn_instance
+    return [] if same and run.fresh_after == 0 else [seen]

@@ -1,0 +1,328 @@
+"""The one place from which the world is changed: a command in, the facts that are its answer out.
+
+Each effect has its probe. A command that was tried before, or was found open after a crash, is probed and never blindly
+repeated (design section 6). No effect decides anything; what an answer means is the core's business.
+"""
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from ashep.core.commands import (
+    ClaimIssue,
+    Command,
+    CreateIssue,
+    OpenSession,
+    PostComment,
+    PreparePrompt,
+    ReadAnswer,
+    ReadIssue,
+    ReadTree,
+    SendPrompt,
+    StopTurn,
+    TakeOffLabels,
+    WriteIssue,
+)
+from ashep.core.events import (
+    AnswerRead,
+    ClaimRefused,
+    CommentPosted,
+    EffectFailed,
+    Fact,
+    GuardRefused,
+    IssueClaimed,
+    IssueCreated,
+    IssueGone,
+    IssueSeen,
+    IssueWritten,
+    LabelsTakenOff,
+    PromptPrepared,
+    PromptSent,
+    RunnerSeen,
+    SessionOpened,
+    TrackerLost,
+    TreeSeen,
+    TurnStopped,
+    WriteRefused,
+)
+from ashep.core.flow import Flow
+from ashep.core.model import Comment, Stamp
+from ashep.core.people import AGENT_ACTORS
+from ashep.core.text import clean
+from ashep.core.world import World
+from ashep.errors import (
+    AshepError,
+    ClaimLost,
+    GuardTripped,
+    RunnerRefused,
+    RunnerUnauthorized,
+    RunnerUnavailable,
+    TrackerRefused,
+    TrackerUnavailable,
+)
+from ashep.journal.blobs import Blobs
+from ashep.ports import (
+    ClaimRequest,
+    Creation,
+    IssueText,
+    Prompt,
+    Runner,
+    Seen,
+    SessionRequest,
+    Tracker,
+    Update,
+    WorkTree,
+)
+from ashep.prompt import Brief, render
+
+TRANSCRIPT = 20_000
+"""Characters of a transcript that an extraction is shown."""
+
+_TEXT: TypeAdapter[IssueText] = TypeAdapter(IssueText)
+
+
+class Effects:
+    """Carries commands out."""
+
+    def __init__(
+        self, *, tracker: Tracker, runner: Runner, tree: WorkTree, blobs: Blobs, prompts: Path | None = None
+    ) -> None:
+        """`prompts`: the folder of the user's templates."""
+        self.tracker, self.runner, self.tree, self.blobs, self.prompts = tracker, runner, tree, blobs, prompts
+
+    async def carry_out(self, command: Command, world: Callable[[], World], *, probe: bool) -> list[Fact]:
+        """Do what a command says and give its answer; `probe`: it may have been done before."""
+        issue, key = command.issue, command.key
+        try:
+            return await self._do(command, world, probe or command.tries > 0)
+        except (TrackerUnavailable, RunnerUnavailable, RunnerUnauthorized) as error:
+            return [*_lost(error), EffectFailed(issue, key, _short(error), infra=True)]
+        except GuardTripped:
+            return [GuardRefused(issue, key)]
+        except (TrackerRefused, ClaimLost) as error:
+            if isinstance(command, ClaimIssue):
+                return [ClaimRefused(issue, key, _short(error))]
+            if isinstance(command, WriteIssue):
+                return [WriteRefused(issue, key, _short(error))]
+            return [EffectFailed(issue, key, _short(error), infra=isinstance(command, (ReadIssue, ReadAnswer)))]
+        except RunnerRefused as error:
+            return [EffectFailed(issue, key, _short(error), infra=False)]
+
+    def _do(self, command: Command, world: Callable[[], World], probe: bool) -> Awaitable[list[Fact]]:
+        match command:
+            case ClaimIssue():
+                return self._claim(command, probe)
+            case WriteIssue():
+                return self._write(command, probe)
+            case PostComment():
+                return self._comment(command, world().instance, probe)
+            case CreateIssue():
+                return self._create(command)
+            case TakeOffLabels():
+                return self._take_off(command)
+            case ReadIssue():
+                return self._read_issue(command, world().seq)
+            case ReadAnswer():
+                return self._read_answer(command)
+            case ReadTree():
+                return self._read_tree(command)
+            case OpenSession():
+                return self._open_session(command, probe)
+            case PreparePrompt():
+                return self._prepare(command, world())
+            case SendPrompt():
+                return self._send(command, world(), probe)
+            case StopTurn():
+                return self._stop(command)
+
+    # --- the tracker ----------------------------------------------------------------------------------------------
+
+    async def _claim(self, command: ClaimIssue, probe: bool) -> list[Fact]:
+        seen = await self._landed(command.issue, command.stamp) if probe else None
+        if seen is None:
+            request = ClaimRequest(command.issue, command.stamp, command.add_labels, command.remove_labels)
+            seen = await self.tracker.claim(request)
+        return [IssueClaimed(command.issue, command.key, seen.issue, await self._keep_text(seen))]
+
+    async def _write(self, command: WriteIssue, probe: bool) -> list[Fact]:
+        seen = await self._landed(command.issue, command.stamp) if probe else None
+        if seen is None:
+            seen = await self.tracker.update(
+                Update(
+                    issue=command.issue,
+                    if_status=command.if_status,
+                    if_assignee=command.if_assignee,
+                    stamp=command.stamp,
+                    status=command.status,
+                    assignee=command.assignee,
+                    add_labels=command.add_labels,
+                    remove_labels=command.remove_labels,
+                )
+            )
+        text = await self._keep_text(seen)
+        return [IssueWritten(command.issue, command.key, command.stamp.seq, seen.issue, text)]
+
+    async def _landed(self, issue: str, stamp: Stamp) -> Seen | None:
+        """The probe of a write: our metadata with this or a later number means that it was done (design section 6)."""
+        seen = await self.tracker.issue(issue)
+        if seen is None:
+            raise TrackerRefused(f"the tracker has no issue {issue}")
+        there = seen.issue.stamp
+        return seen if there and there.instance == stamp.instance and there.seq >= stamp.seq else None
+
+    async def _keep_text(self, seen: Seen) -> str:
+        return await self.blobs.keep(_TEXT.dump_json(seen.text).decode())
+
+    async def _comment(self, command: PostComment, instance: str, probe: bool) -> list[Fact]:
+        marker = f"<!-- ashep {instance[:8]} {command.key} -->"
+        if not (probe and await self.tracker.commented(command.issue, marker)):
+            await self.tracker.comment(command.issue, clean(command.text), marker)
+        return [CommentPosted(command.issue, command.key, command.name)]
+
+    async def _create(self, command: CreateIssue) -> list[Fact]:
+        creation = Creation(
+            command.id, command.new, command.issue, command.stamp, parked=command.parked, labels=command.labels
+        )
+        await self.tracker.create(creation)
+        return [IssueCreated(command.issue, command.key, command.id)]
+
+    async def _take_off(self, command: TakeOffLabels) -> list[Fact]:
+        await self.tracker.relabel(command.issue, (), command.labels)
+        return [LabelsTakenOff(command.issue, command.key)]
+
+    async def _read_issue(self, command: ReadIssue, as_of: int) -> list[Fact]:
+        seen = await self.tracker.issue(command.issue)
+        if seen is None:
+            return [IssueGone(command.issue, as_of, command.key)]
+        return [IssueSeen(command.issue, seen.issue, as_of, command.key)]
+
+    async def _read_answer(self, command: ReadAnswer) -> list[Fact]:
+        seen = await self.tracker.issue(command.issue)
+        if seen is None:
+            raise TrackerRefused(f"the tracker has no issue {command.issue}")
+        events = await self.tracker.label_events(command.issue)
+        comments = self._peoples(seen.text.comments)
+        return [AnswerRead(command.issue, command.key, seen.issue, events, comments)]
+
+    def _peoples(self, comments: tuple[Comment, ...]) -> tuple[Comment, ...]:
+        ours = self.tracker.actor
+        return tuple(one for one in comments if one.author != ours and not one.author.startswith(AGENT_ACTORS))
+
+    # --- the work tree ----------------------------------------------------------------------------------------------
+
+    async def _read_tree(self, command: ReadTree) -> list[Fact]:
+        tree = await self.tree.read()
+        commits = () if command.moment == "before" else await self.tree.between(command.since, tree.head)
+        return [TreeSeen(tree, command.moment, command.issue, command.run, commits)]
+
+    # --- sessions ---------------------------------------------------------------------------------------------------
+
+    async def _open_session(self, command: OpenSession, probe: bool) -> list[Fact]:
+        await self.runner.start()
+        if command.reuse is not None and await self.runner.has_session(command.reuse):
+            return [SessionOpened(command.issue, command.run, command.key, command.reuse, reused=True)]
+        session = await self.runner.find_session(command.session_key) if probe else None
+        if session is None:
+            session = await self.runner.open_session(
+                SessionRequest(
+                    key=command.session_key,
+                    title=f"ashep {command.run}",
+                    access=command.access,
+                    agent=command.slug,
+                    model=command.model,
+                )
+            )
+        return [SessionOpened(command.issue, command.run, command.key, session)]
+
+    async def _prepare(self, command: PreparePrompt, world: World) -> list[Fact]:
+        flow = world.flows[command.issue]
+        try:
+            brief = await self._brief(command, world, flow)
+            text = render(brief, self.prompts)
+        except (TrackerUnavailable, RunnerUnavailable, RunnerUnauthorized):
+            raise
+        except AshepError as error:
+            return [EffectFailed(command.issue, command.key, f"the prompt: {_short(error)}", infra=False)]
+        blob = await self.blobs.keep(text)
+        shown = tuple(comment.id for comment in brief.comments)
+        return [PromptPrepared(command.issue, command.run, command.key, command.n, blob, shown)]
+
+    async def _brief(self, command: PreparePrompt, world: World, flow: Flow) -> Brief:
+        run, policy = flow.run, world.policy(flow)
+        phase = policy.phase(run.phase) if policy and run else None
+        if run is None or policy is None or phase is None:
+            raise AshepError(f"the policy {flow.policy} has no phase {flow.phase} any more")
+        text = await self._text(flow) if command.kind == "task" else IssueText(title=flow.issue.title)
+        left_over = sorted(path for path, (_, issue) in world.left_over.items() if issue == command.issue)
+        changes = await self.tree.changes(flow.base, command.issue, flow.commits)
+        source = dict(flow.sessions).get(run.phase)
+        transcript = None
+        if command.kind == "extract" and source is not None:
+            transcript = await self.runner.transcript(source, TRANSCRIPT)
+        fresh = tuple(one for one in self._peoples(text.comments) if one.id not in flow.shown)
+        return Brief(
+            run=run.id,
+            kind=command.kind,
+            issue=command.issue,
+            phase=phase,
+            policy=flow.policy or "",
+            visit=run.visit,
+            attempt=run.attempt,
+            agent=run.agent,
+            text=text,
+            reports=flow.reports,
+            comments=fresh,
+            changes=replace(changes, left_over=tuple(left_over)),
+            wrong=run.prompt.wrong or None,
+            transcript=transcript,
+            secret=world.secret,
+        )
+
+    async def _text(self, flow: Flow) -> IssueText:
+        """The issue's words: those of our last write's answer, or a read where there are comments to be shown."""
+        if flow.text is not None and not flow.issue.comments:
+            return _TEXT.validate_json(self.blobs.text(flow.text))
+        seen = await self.tracker.issue(flow.issue.id)
+        if seen is None:
+            raise AshepError(f"the tracker has no issue {flow.issue.id}")
+        return seen.text
+
+    async def _send(self, command: SendPrompt, world: World, probe: bool) -> list[Fact]:
+        instance = world.runner.instance if world.runner else ""
+        if probe and not command.again:
+            turn = await self.runner.turn(command.session, command.message_id)
+            if turn.state != "missing":
+                # which life of the server was given it is not known: nothing but the present one counts as its own
+                return [PromptSent(command.issue, command.run, command.key, command.n, "")]
+        await self.runner.send(
+            Prompt(
+                session=command.session,
+                message_id=command.message_id,
+                part_id=command.part_id,
+                text=self.blobs.text(command.blob),
+                agent=command.slug,
+                model=command.model,
+            )
+        )
+        return [PromptSent(command.issue, command.run, command.key, command.n, instance)]
+
+    async def _stop(self, command: StopTurn) -> list[Fact]:
+        with suppress(RunnerRefused):  # the server does not know the session: nothing there could go on
+            await self.runner.abort(command.session)
+        return [TurnStopped(command.issue, command.run, command.key)]
+
+
+def _lost(error: AshepError) -> list[Fact]:
+    """What a failure says about the whole tracker or server: nothing more is started there until it was seen again."""
+    if isinstance(error, RunnerUnauthorized):
+        return [RunnerSeen("unauthorized", _short(error))]
+    if isinstance(error, RunnerUnavailable):
+        return [RunnerSeen("away", _short(error))]
+    return [TrackerLost(_short(error))]
+
+
+def _short(error: Exception) -> str:
+    return clean(str(error))[:500]

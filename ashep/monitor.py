@@ -1,0 +1,194 @@
+"""The monitor looks at the agent server and at live sessions, and tells the shepherd. It decides nothing.
+
+Events wake it; only a read is believed (facts/opencode.md 4, 10). While no run is under way it reads nothing but, now
+and then, the server's catalogue.
+"""
+
+from collections.abc import Callable
+
+import anyio
+
+from ashep.core.events import Fact, RunnerSeen, TurnSeen
+from ashep.core.flow import Flow, Run
+from ashep.core.model import Settings
+from ashep.core.observe import runner_read, turn_read
+from ashep.core.outcome import last_block
+from ashep.core.outstanding import message_id
+from ashep.core.world import World
+from ashep.errors import RunnerError, RunnerUnauthorized
+from ashep.journal.blobs import Blobs
+from ashep.ports import Clock, Runner, Turn
+from ashep.shepherd import Shepherd
+
+CATALOGUE = 60.0
+"""Seconds between reads of the catalogue while all is well."""
+
+BACKOFF = (0.5, 15.0)
+"""Seconds between tries to reach a server that is away, from the first to the longest."""
+
+QUESTION = 5.0
+"""Seconds that a permission or a question may stay open before it is rejected."""
+
+PEOPLE_EVERY = 10.0
+"""Seconds between full reads of a session that is busy: a person may have written in it."""
+
+
+class Monitor:
+    """A source of facts about the agent server and its sessions."""
+
+    def __init__(self, shepherd: Shepherd, runner: Runner, blobs: Blobs, clock: Clock, settings: Settings) -> None:
+        self._shepherd, self._runner, self._blobs, self._clock = shepherd, runner, blobs, clock
+        self._every = settings.monitor.check_every.total_seconds()
+        self._idle_stop = settings.runners.opencode.idle_stop.total_seconds()
+        self._signed: set[str] = set()
+        self._woken = anyio.Event()
+        self._read_at: dict[str, float] = {}
+        self._last_live = clock.monotonic()
+        self._asleep = False
+
+    async def run(self) -> None:
+        """Watch for ever."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._watch_server)
+            group.start_soon(self._watch_turns)
+
+    # --- the server -------------------------------------------------------------------------------------------------
+
+    async def _watch_server(self) -> None:
+        failures = 0
+        while True:
+            up = await self._look_at_server()
+            failures = 0 if up else failures + 1
+            if up and failures == 0:
+                async with anyio.create_task_group() as group:
+                    group.start_soon(self._follow_signs)
+                    await self._until_trouble()
+                    group.cancel_scope.cancel()
+            else:
+                await anyio.sleep(min(BACKOFF[0] * 2 ** (failures - 1), BACKOFF[1]))
+
+    async def _look_at_server(self) -> bool:
+        try:
+            await self._runner.start()
+            catalog = await self._runner.catalog()
+        except RunnerUnauthorized as error:
+            seen = RunnerSeen("unauthorized", str(error)[:300])
+        except RunnerError as error:
+            seen = RunnerSeen("away", str(error)[:300])
+        else:
+            self._asleep = False
+            seen = RunnerSeen("up", catalog.version, catalog.instance, catalog.agents, catalog.models, catalog.default)
+        self._shepherd.tell(lambda world: runner_read(world, seen))
+        return seen.state == "up"
+
+    async def _until_trouble(self) -> None:
+        """Return when the catalogue is due, or at once when the server was seen to be away."""
+        with anyio.move_on_after(CATALOGUE):
+            while not self._away():
+                await self._shepherd.changed()
+        while self._asleep and not self._away() and not self._shepherd.world.live:
+            await self._shepherd.changed()
+
+    def _away(self) -> bool:
+        runner = self._shepherd.world.runner
+        return runner is not None and runner.state != "up"
+
+    async def _follow_signs(self) -> None:
+        async for sign in self._runner.signs():
+            if sign.session is None:
+                self._signed |= {run.session for _, run in self._live() if run.session}
+            else:
+                self._signed.add(sign.session)
+            self._woken.set()
+
+    # --- turns ------------------------------------------------------------------------------------------------------
+
+    async def _watch_turns(self) -> None:
+        while True:
+            if not self._live():
+                await self._rest()
+                continue
+            await self._check()
+            self._last_live = self._clock.monotonic()
+            with anyio.move_on_after(self._every):
+                await self._woken.wait()
+            self._woken = anyio.Event()
+
+    async def _rest(self) -> None:
+        """Wait until a prompt is out; end a managed server that had nothing to do for long."""
+        left = self._idle_stop - (self._clock.monotonic() - self._last_live)
+        with anyio.move_on_after(max(left, 0.0) if not self._asleep else None) as waited:
+            await self._shepherd.changed()
+        if waited.cancelled_caught and not self._shepherd.world.live:
+            self._asleep = True
+            await self._runner.stop_server()
+
+    def _live(self) -> list[tuple[Flow, Run]]:
+        world = self._shepherd.world
+        flows = [world.flows[issue] for issue in world.live]
+        return [(flow, flow.run) for flow in flows if flow.run and flow.run.prompt.sent and not flow.run.ended]
+
+    async def _check(self) -> None:
+        if self._away():
+            await self._shepherd.changed()
+            return
+        signed, self._signed = self._signed, set()
+        try:
+            as_of = self._shepherd.world.seq
+            live = self._live()
+            unsigned = [run for _, run in live if run.session not in signed]
+            busy = await self._runner.busy() if unsigned else frozenset[str]()
+            for flow, run in live:
+                if self._to_be_read(run, signed, busy):
+                    await self._read(flow, run, as_of)
+            if busy:
+                await self._runner.reject_open_questions(QUESTION)
+        except RunnerUnauthorized as error:
+            self._lost(RunnerSeen("unauthorized", str(error)[:300]))
+        except RunnerError as error:
+            self._lost(RunnerSeen("away", str(error)[:300]))
+
+    def _lost(self, seen: RunnerSeen) -> None:
+        self._shepherd.tell(lambda world: runner_read(world, seen))
+
+    def _to_be_read(self, run: Run, signed: set[str], busy: frozenset[str]) -> bool:
+        if run.session in signed or run.session not in busy or run.turn != "running" or run.fresh_after:
+            return True
+        return self._clock.monotonic() - self._read_at.get(run.id, 0.0) > PEOPLE_EVERY
+
+    async def _read(self, flow: Flow, run: Run, as_of: int) -> None:
+        message = message_id(self._shepherd.world, run)
+        if message is None or run.session is None:
+            return
+        ours = frozenset[str]()
+        turn = await self._runner.turn(run.session, message, ours)
+        self._read_at[run.id] = self._clock.monotonic()
+        text = await self._blobs.keep(turn.text) if turn.state == "finished" and turn.text else None
+        seen = _seen(flow.issue.id, run, message, as_of, turn, text)
+        self._shepherd.tell(_compared(seen))
+        if turn.state == "finished":
+            self._read_at.pop(run.id, None)
+
+
+def _compared(seen: TurnSeen) -> Callable[[World], list[Fact]]:
+    return lambda world: turn_read(world, seen)
+
+
+def _seen(issue: str, run: Run, message: str, as_of: int, turn: Turn, text: str | None) -> TurnSeen:
+    return TurnSeen(
+        issue=issue,
+        run=run.id,
+        n=run.prompt.n,
+        message=message,
+        as_of=as_of,
+        state=turn.state,
+        instance=turn.instance,
+        block=last_block(turn.text) if turn.state == "finished" else None,
+        text=text,
+        error=turn.error,
+        provider=turn.provider,
+        model=turn.model,
+        tokens=turn.tokens,
+        cost=turn.cost,
+        people=turn.people,
+    )

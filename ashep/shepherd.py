@@ -1,0 +1,167 @@
+"""The shepherd: the only writer. Facts in, one durable batch out, and only then the batch's commands.
+
+Sources of facts (worker, monitor, people's commands) `tell` it what they saw; a source that compares a read with the
+World hands over a function, which is called with the World as it is when its turn comes.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import anyio
+from anyio.abc import TaskGroup
+
+from ashep.core.commands import Command
+from ashep.core.events import ClockJumped, DaemonStopped, Fact
+from ashep.core.records import Entry
+from ashep.core.step import step
+from ashep.core.world import World, due_timers, evolve, next_due
+from ashep.effects import Effects
+from ashep.journal.log import Journal
+from ashep.ports import Clock
+
+GRACE = 3.0
+"""Seconds that effects under way get to answer when the daemon stops; the rest is probed at the next start."""
+
+JUMP = timedelta(seconds=60)
+"""Wall and monotonic time that part by more are a suspend or a set clock (design section 3)."""
+
+Observation = Callable[[World], Iterable[Fact]]
+"""What a read shows, once it is compared with the World."""
+
+
+Picture = Callable[[Sequence[Entry], World], None]
+"""Something that is redrawn from the journal: it takes a durable batch, at once and without failing."""
+
+
+class Shepherd:
+    """Folds, decides, writes, and carries out."""
+
+    def __init__(self, journal: Journal, effects: Effects, clock: Clock, pictures: Sequence[Picture] = ()) -> None:
+        self.world = World()
+        self._journal, self._effects, self._clock, self._pictures = journal, effects, clock, pictures
+        self._queue: list[Fact | Observation] = []
+        self._told = anyio.Event()
+        self._changed = anyio.Event()
+        self._group: TaskGroup | None = None
+        self._under_way = 0
+        self._stopping = False
+        self._offset = timedelta()
+
+    def recover(self) -> World:
+        """Fold the whole journal. Blocks; call it once, before `running`."""
+        for entry in self._journal.read():
+            self.world = evolve(self.world, entry)
+        return self.world
+
+    def tell(self, *told: Fact | Observation) -> None:
+        """Queue facts for the next turn; returns at once."""
+        self._queue.extend(told)
+        self._told.set()
+
+    async def changed(self) -> None:
+        """Return after the next batch."""
+        await self._changed.wait()
+
+    @asynccontextmanager
+    async def running(self, *first: Fact) -> AsyncGenerator[None]:
+        """Take turns for as long as the block runs. `first` opens the batch of this start.
+
+        Intents that were found open are probed; then what is lacking is asked for. Raises `DiskFailed`.
+        """
+        self._offset = self._clock_offset()
+        async with anyio.create_task_group() as group:
+            self._group = group
+            unanswered = [command for flow in self.world.flows.values() for command in flow.open]
+            await self._turn(first, everything=True)
+            for command in unanswered:
+                self._start(command, probe=True)
+            async with anyio.create_task_group() as turns:
+                turns.start_soon(self._take_turns)
+                turns.start_soon(self._keep_time)
+                yield
+                turns.cancel_scope.cancel()
+            group.cancel_scope.cancel()
+
+    async def stop(self, why: str) -> None:
+        """Start nothing more, give effects under way a moment to answer, and record the end."""
+        self._stopping = True
+        self.tell(DaemonStopped(why))
+        with anyio.move_on_after(GRACE):
+            while self._under_way or self._queue:
+                await self.changed() if self._queue else await anyio.sleep(0.02)
+
+    # --- turns ------------------------------------------------------------------------------------------------------
+
+    async def _take_turns(self) -> None:
+        while True:
+            await self._told.wait()
+            self._told = anyio.Event()
+            told, self._queue = self._queue, []
+            # one turn takes all that has queued: this is the group commit (design section 6)
+            with anyio.CancelScope(shield=True):
+                await self._turn(told)
+
+    async def _turn(self, told: Iterable[Fact | Observation], *, everything: bool = False) -> None:
+        facts: list[Fact] = []
+        for one in told:
+            facts += one(self.world) if callable(one) else [one]
+        if facts or everything:
+            at = self._clock.now()
+            world, entries = step(self.world, facts, at, self._journal.next_seq, everything=everything)
+            await self._journal.append(entries)
+            self.world = world
+            for picture in self._pictures:
+                picture(entries, world)
+            for entry in entries:
+                if isinstance(entry.body, Command):
+                    self._start(entry.body, probe=False)
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    def _start(self, command: Command, *, probe: bool) -> None:
+        if self._group is None or self._stopping:
+            return
+        self._under_way += 1
+        self._group.start_soon(self._carry_out, command, probe)
+
+    async def _carry_out(self, command: Command, probe: bool) -> None:
+        try:
+            answer = await self._effects.carry_out(command, lambda: self.world, probe=probe)
+            self.tell(*answer)
+        finally:
+            self._under_way -= 1
+
+    # --- time -------------------------------------------------------------------------------------------------------
+
+    async def _keep_time(self) -> None:
+        while True:
+            due = next_due(self.world)
+            if due is None:
+                await self.changed()
+                continue
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._wake, group.cancel_scope)
+                await self._clock.sleep_until(due)
+                group.cancel_scope.cancel()
+            self._jumped()
+            if any(True for _ in due_timers(self.world, self._clock.now())):
+                waits = self.changed
+                self.tell(lambda world: due_timers(world, self._clock.now()))
+                await waits()
+
+    async def _wake(self, scope: anyio.CancelScope) -> None:
+        due = next_due(self.world)
+        while next_due(self.world) == due:
+            await self.changed()
+        scope.cancel()
+
+    def _clock_offset(self) -> timedelta:
+        return timedelta(seconds=self._clock.now().timestamp() - self._clock.monotonic())
+
+    def _jumped(self) -> None:
+        offset = self._clock_offset()
+        gap = offset - self._offset
+        if abs(gap) > JUMP:
+            self._offset = offset
+            self.tell(ClockJumped(gap))
