@@ -6,7 +6,6 @@ repeated (design section 6). No effect decides anything; what an answer means is
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -257,7 +256,7 @@ class Effects:
             raise AshepError(f"the policy {flow.policy} has no phase {flow.phase} any more")
         text = await self._text(flow) if command.kind == "task" else IssueText(title=flow.issue.title)
         left_over = sorted(path for path, (_, issue) in world.left_over.items() if issue == command.issue)
-        changes = await self.tree.changes(flow.base, command.issue, flow.commits)
+        changes = await self.tree.changes(flow.base, command.issue, flow.commits, tuple(left_over))
         source = dict(flow.sessions).get(run.phase)
         transcript = None
         if command.kind == "extract" and source is not None:
@@ -275,10 +274,11 @@ class Effects:
             text=text,
             reports=flow.reports,
             comments=fresh,
-            changes=replace(changes, left_over=tuple(left_over)),
+            changes=changes,
             wrong=run.prompt.wrong or None,
             transcript=transcript,
             secret=world.secret,
+            writes=phase.writes,
         )
 
     async def _text(self, flow: Flow) -> IssueText:

@@ -354,6 +354,8 @@ class Changes:
     """`git diff --stat` of them, capped."""
     left_over: tuple[str, ...] = field(default=())
     """Paths that its runs left changed and uncommitted."""
+    diff: str = ""
+    """The patches of its commits and of what was left over, capped: a reader of the tree has no shell to ask git."""
 
 
 class WorkTree(Protocol):
@@ -363,8 +365,11 @@ class WorkTree(Protocol):
         """HEAD and the dirty paths now; `present=False` outside a repository."""
         ...
 
-    async def changes(self, base: str | None, issue: str, commits: tuple[str, ...]) -> Changes:
-        """The commits after `base` whose trailer `Ashep-Run` names this issue, and `commits` themselves."""
+    async def changes(
+        self, base: str | None, issue: str, commits: tuple[str, ...], left_over: tuple[str, ...]
+    ) -> Changes:
+        """The commits after `base` whose trailer `Ashep-Run` names this issue, and `commits` themselves, with their
+        patches; of the paths `left_over` those that are still changed and uncommitted, with theirs."""
         ...
 
     async def between(self, before: str | None, after: str | None) -> tuple[str, ...]:

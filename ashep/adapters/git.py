@@ -22,6 +22,7 @@ _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _ABSENT = re.compile(r"fatal: (?:not a git repository|this operation must be run in a work tree)")
 _MOST_COMMITS = 1000
 _MOST_STAT = 4000  # characters
+_MOST_DIFF = 60_000
 _FIELDS = {"1": 8, "2": 9, "u": 10}
 """How many fields stand before the path in a line of porcelain v2, by its kind."""
 _FORMAT = f"--format=%H%x1f%(trailers:key={TRAILER},valueonly,separator=%x1e)%x1f%s"
@@ -61,8 +62,10 @@ class GitTree:
             untracked=tuple(sorted(_shown(path) for kind, path in kept if kind == "untracked")),
         )
 
-    async def changes(self, base: str | None, issue: str, commits: tuple[str, ...]) -> Changes:
-        """Collect the issue's commits, what they changed, and what is changed and uncommitted now."""
+    async def changes(
+        self, base: str | None, issue: str, commits: tuple[str, ...], left_over: tuple[str, ...]
+    ) -> Changes:
+        """Collect the issue's commits and left-over files, and what they changed."""
         tree = await self.read()
         if not tree.present:
             return Changes()
@@ -70,11 +73,14 @@ class GitTree:
         named = [commit for commit, runs in after if any(run.split("/")[0] == issue for run in runs)]
         given = [commit for commit, _ in await self._log("--no-walk=unsorted", *filter(_SHA.fullmatch, commits))]
         all_of_them = {commit.sha: commit for commit in [*given, *reversed(named)]}
-        return Changes(
-            commits=tuple(all_of_them.values()),
-            stat=await self._stat(tuple(all_of_them)),
-            left_over=tuple(path for path, _ in tree.dirty),
-        )
+        left = tuple(path for path, _ in tree.dirty if path in left_over)
+        stat = await self._patch(tuple(all_of_them), "--stat=100", _MOST_STAT)
+        patches = await self._patch(tuple(all_of_them), "--patch", _MOST_DIFF)
+        if left and tree.head:
+            paths = [f":(top,literal){path}" for path in left]
+            uncommitted = await self._git("diff", "HEAD", "--no-ext-diff", "--no-textconv", "--", *paths)
+            patches = _capped(f"{patches}\n{_text(uncommitted)}".strip("\n"), _MOST_DIFF)
+        return Changes(commits=tuple(all_of_them.values()), stat=stat, left_over=left, diff=patches)
 
     async def between(self, before: str | None, after: str | None) -> tuple[str, ...]:
         """List the commits after `before` up to `after`, the newest thousand of them."""
@@ -99,12 +105,11 @@ class GitTree:
         parts = [line.split("\x1f", 2) for line in lines if line]
         return [(Commit(sha, clean(subject)), tuple(runs.split("\x1e"))) for sha, runs, subject in parts]
 
-    async def _stat(self, commits: tuple[str, ...]) -> str:
+    async def _patch(self, commits: tuple[str, ...], form: str, most: int) -> str:
         if not commits:
             return ""
-        flags = ("--no-walk=unsorted", "--format=", "--stat=100", "--no-ext-diff", "--no-textconv")
-        text = clean((await self._git("log", *flags, *commits, "--") or b"").decode(errors="replace")).strip("\n")
-        return text if len(text) <= _MOST_STAT else text[:_MOST_STAT].rpartition("\n")[0] + "\n…"
+        flags = ("--no-walk=unsorted", "--format=", form, "--no-ext-diff", "--no-textconv")
+        return _capped(_text(await self._git("log", *flags, *commits, "--")), most)
 
     async def _git(self, *arguments: str, absent: re.Pattern[str] | None = None) -> bytes | None:
         """Run git and give what it printed; None where it said what `absent` expects."""
@@ -119,6 +124,14 @@ class GitTree:
         if absent is not None and absent.search(said):
             return None
         raise AshepError(f"git {arguments[0]} ended with exit code {done.returncode}: {clean(said)[:300]}")
+
+
+def _text(printed: bytes | None) -> str:
+    return clean((printed or b"").decode(errors="replace")).strip("\n")
+
+
+def _capped(text: str, most: int) -> str:
+    return text if len(text) <= most else text[:most].rpartition("\n")[0] + "\n…"
 
 
 def _entries(status: str) -> Iterator[tuple[str, str]]:

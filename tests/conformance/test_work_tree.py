@@ -30,7 +30,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> TreeWorld:
 async def test_outside_a_repository_there_is_no_tree(kind: str, tmp_path: Path) -> None:
     outside = MemoryTreeWorld(present=False) if kind == "memory" else GitTreeWorld(tmp_path / "top", present=False)
     assert await outside.tree.read() == Tree(present=False)
-    assert await outside.tree.changes(None, "t-1", ()) == Changes()
+    assert await outside.tree.changes(None, "t-1", (), ("a",)) == Changes()
     assert await outside.tree.between("a" * 40, "b" * 40) == ()
 
 
@@ -83,14 +83,22 @@ async def test_changes_are_the_commits_that_name_the_issue(world: TreeWorld) -> 
     world.write("loose", "new")
     loose = world.commit("Commit without a trailer")
     world.write("a", "left")
-    changes = await world.tree.changes(old, "t-1", (loose, "e" * 40, "--all"))
+    world.write("file1", "another issue's")
+    changes = await world.tree.changes(old, "t-1", (loose, "e" * 40, "--all"), ("a", "gone"))
     assert {commit.subject for commit in changes.commits} == {"Commit 0", "Commit 3", "Commit without a trailer"}
     assert Commit(loose, "Commit without a trailer") in changes.commits
     assert all(name in changes.stat for name in ("file0", "file3", "loose"))
     assert not any(name in changes.stat for name in ("file1", "file2"))
     assert changes.left_over == ("a",)
-    assert await world.tree.changes(None, "t-1", ()) == Changes(left_over=("a",))
-    assert (await world.tree.changes("f" * 40, "t-1", ())).commits == ()
+    assert all(f"+++ {place}{name}" in changes.diff for name in ("file0", "loose", "a") for place in _places(changes))
+    assert "file1" not in changes.diff, "what is another issue's is not shown"
+    assert await world.tree.changes(None, "t-1", (), ()) == Changes()
+    assert (await world.tree.changes("f" * 40, "t-1", (), ())).commits == ()
+
+
+def _places(changes: Changes) -> tuple[str, ...]:
+    """Before a path in a patch: git's `b/`, or nothing in memory's."""
+    return ("b/",) if "diff --git" in changes.diff else ("",)
 
 
 # --- the real git only ---

@@ -58,7 +58,9 @@ class MemoryTree:
             untracked=tuple(sorted(set(self._files) - known)),
         )
 
-    async def changes(self, base: str | None, issue: str, commits: tuple[str, ...]) -> Changes:
+    async def changes(
+        self, base: str | None, issue: str, commits: tuple[str, ...], left_over: tuple[str, ...]
+    ) -> Changes:
         """Give the commits that name the issue, or are named, with the paths that they changed."""
         if not self._present:
             return Changes()
@@ -71,7 +73,8 @@ class MemoryTree:
         return Changes(
             commits=tuple(commit for commit, _ in mine.values()),
             stat="\n".join(f" {path} | changed" for _, paths in mine.values() for path in paths),
-            left_over=tuple(path for path, _ in self._differences(self._tracked)),
+            left_over=(left := tuple(path for path, _ in self._differences(self._tracked) if path in left_over)),
+            diff="\n".join(f"+++ {path}" for path in [*(path for _, paths in mine.values() for path in paths), *left]),
         )
 
     async def between(self, before: str | None, after: str | None) -> tuple[str, ...]:
