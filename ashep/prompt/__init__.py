@@ -1,0 +1,11 @@
+"""Prompts: what an agent is told, made of templates that a user can override in `.agent-shepherd/prompts/`.
+
+Whatever a template says, the prompt names its run and holds the contract of the outcome, and what others wrote stands
+in fences. docs/prompts.md is the user's guide.
+"""
+
+from ashep.prompt.brief import Brief, Kind
+from ashep.prompt.templates import render
+from ashep.prompt.trials import check_overrides
+
+__all__ = ["Brief", "Kind", "check_overrides", "render"]

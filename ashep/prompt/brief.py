@@ -1,0 +1,200 @@
+"""What goes into a prompt, and the variables that templates see of it (docs/prompts.md lists them)."""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeVar
+
+from ashep.core.flow import Report
+from ashep.core.model import Comment, Phase
+from ashep.ports import Changes, Dependency, IssueText
+from ashep.prompt.fences import Foreign, tidy
+
+Kind = Literal["task", "recover", "extract"]
+
+_T = TypeVar("_T")
+
+ROLES = ("plan", "implement", "review", "arbitrate", "test", "debug", "doc", "analyze", "extract")
+"""The roles for which there are words of their own."""
+
+TRAILER = "Ashep-Run"
+"""The trailer by which a commit names its run."""
+
+_SAME_ROLE = {"code": "implement", "browsertest": "test"}
+_PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_RELATIONS = {
+    "blocks": "is blocked by",
+    "parent-child": "is a child of",
+    "related": "is related to",
+    "discovered-from": "was discovered while working on",
+}
+_MOST_REPORTS = 12
+_MOST_LINES = 200
+_MOST_COMMENT_TEXT = 64_000
+_MOST_REPORT_TEXT = 48_000
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """Everything that goes into one prompt."""
+
+    run: str
+    kind: Kind
+    issue: str
+    phase: Phase
+    policy: str
+    visit: int
+    attempt: int
+    agent: str
+    text: IssueText
+    secret: str
+    """Of the state folder; the fences' tokens derive from it and the run id."""
+    reports: tuple[Report, ...] = ()
+    """What earlier runs left, oldest first."""
+    comments: tuple[Comment, ...] = ()
+    """The ones that no prompt has shown, oldest first."""
+    changes: Changes = field(default_factory=Changes)
+    writes: bool = False
+    """Whether the run may change the work tree; it is then asked for commits with the trailer."""
+    wrong: str | None = None
+    """What was wrong with the outcome (for recover and extract)."""
+    transcript: str | None = None
+    """The end of the session's text (for extract)."""
+
+    @property
+    def judges(self) -> bool:
+        """Whether this phase judges other agents' work, and so is not told what those said about it."""
+        return not {"review", "arbitrate"}.isdisjoint(self.phase.needs) or (
+            bool(self.phase.verdicts) and not self.writes
+        )
+
+    @property
+    def role(self) -> str:
+        """The first of the phase's capabilities that has words of its own, else `other`."""
+        known = (_SAME_ROLE.get(capability, capability) for capability in self.phase.needs)
+        return next((role for role in known if role in ROLES), "other")
+
+
+def view(brief: Brief) -> dict[str, object]:
+    """Give the variables of templates."""
+    text, verdicts = brief.text, brief.phase.verdicts
+    command = f"`bd show {brief.issue}`" if _PLAIN_ID.fullmatch(brief.issue) else "`bd show`"
+    rest = f"where you have a shell, {command} prints all of it"
+    reports, left_out = _reports(brief)
+    comments, older = _comments(brief, rest)
+    return {
+        "run": _word(brief.run),
+        "kind": brief.kind,
+        "issue": _word(brief.issue),
+        "phase": _word(brief.phase.name),
+        "policy": _word(brief.policy),
+        "visit": brief.visit,
+        "attempt": brief.attempt,
+        "agent": _word(brief.agent),
+        "role": brief.role,
+        "judges": brief.judges,
+        "writes": brief.writes,
+        "capabilities": [_word(capability) for capability in brief.phase.needs],
+        "verdicts": [_word(verdict) for verdict in verdicts],
+        "suggestions": [_word(phase) for phase in brief.phase.allow_suggested],
+        "title": Foreign(_line(text.title, 1_000), 1_000),
+        "description": Foreign(text.description, 48_000, rest=rest),
+        "design": Foreign(text.design, 16_000, rest=rest),
+        "acceptance": Foreign(text.acceptance, 16_000, rest=rest),
+        "notes": Foreign(text.notes, 16_000, tail=True, rest=rest),
+        "dependencies": _lines(text.dependencies, _dependency, rest),
+        "reports": reports,
+        "reports_left_out": left_out,
+        "commits": _lines(brief.changes.commits, lambda commit: f"{commit.sha} {commit.subject}"),
+        "stat": Foreign(brief.changes.stat, 16_000),
+        "left_over": _lines(brief.changes.left_over, str),
+        "comments": comments,
+        "comments_left_out": older,
+        "wrong": Foreign(brief.wrong or "", 2_000),
+        "transcript": Foreign(brief.transcript or "", 48_000, tail=True),
+        "trailer": f"{TRAILER}: {_word(brief.run)}",
+        "example": _example(brief.phase),
+    }
+
+
+def _word(text: str) -> str:
+    """Keep a name to one line and a bounded length."""
+    return _line(text, 200)
+
+
+def _line(text: str, limit: int) -> str:
+    """Keep a text to one line; of a very long one only the beginning is looked at."""
+    return " ".join(tidy(text[: 4 * limit]).split())[:limit]
+
+
+def _lines(items: Sequence[_T], write: Callable[[_T], str], rest: str = "") -> Foreign:
+    """Make a list of one-liners: the first ones, and how many more there are."""
+    shown = [_line(write(item), 500) for item in items[:_MOST_LINES]]
+    more = [f"… and {len(items) - _MOST_LINES} more"] if len(items) > _MOST_LINES else []
+    return Foreign("\n".join(shown + more), 32_000, rest=rest)
+
+
+def _dependency(dependency: Dependency) -> str:
+    relation = _RELATIONS.get(dependency.type, "depends on")
+    status = f" [{dependency.status}]" if dependency.status else ""
+    title = f": {dependency.title}" if dependency.title else ""
+    return f"{relation} ({dependency.type}) {dependency.on}{status}{title}"
+
+
+def _reports(brief: Brief) -> tuple[list[dict[str, object]], int]:
+    """Show the newest reports, oldest first, and how many were left out.
+
+    Whoever judges work learns of it: that there were runs, their verdicts and pointers. What was said stays with those
+    who gave a verdict, so that nobody is talked into an approval by the one who wants it.
+    """
+    shown: list[dict[str, object]] = []
+    left = _MOST_REPORT_TEXT
+    for report in reversed(brief.reports[-_MOST_REPORTS:]):
+        outcome = report.outcome
+        verdict = outcome.verdict if outcome else None
+        told = not brief.judges or verdict is not None or report.phase == brief.phase.name
+        said = outcome.summary if outcome else "\n".join(filter(None, (report.why, report.error)))
+        summary = Foreign(said if told else "", 8_000)
+        pointers = _lines(outcome.pointers[:50] if outcome else (), lambda line: line[:300])
+        left -= min(len(summary.text), summary.limit) + min(len(pointers.text), pointers.limit)
+        if left < 0:
+            break
+        shown.append(
+            {
+                "run": _word(report.run),
+                "phase": _word(report.phase),
+                "agent": _word(report.agent),
+                "state": _word(report.state),
+                "result": outcome.result if outcome else "",
+                "verdict": _word(verdict or ""),
+                "summary": summary,
+                "pointers": pointers,
+            }
+        )
+    return shown[::-1], len(brief.reports) - len(shown)
+
+
+def _comments(brief: Brief, rest: str) -> tuple[list[Foreign], int]:
+    """Show the newest comments, oldest first, and how many were left out."""
+    shown: list[Foreign] = []
+    left = _MOST_COMMENT_TEXT
+    for comment in reversed(brief.comments):
+        # The author stands inside of the fence: a name is foreign, too.
+        head = f"{_word(comment.author)}, {comment.at.isoformat(' ', 'minutes')}:"
+        made = Foreign(f"{head}\n{comment.text}", 8_000, rest=rest)
+        left -= min(len(made.text), made.limit)
+        if left < 0 or len(shown) == _MOST_LINES:
+            break
+        shown.append(made)
+    return shown[::-1], len(brief.comments) - len(shown)
+
+
+def _example(phase: Phase) -> str:
+    """A valid outcome of this phase."""
+    example: dict[str, object] = {"result": "success"}
+    if phase.verdicts:
+        example["verdict"] = phase.verdicts[0]
+    example["summary"] = "What was done or found, for the next agent and for people."
+    example["pointers"] = ["src/parser.py:42"]
+    return json.dumps(example, indent=2, ensure_ascii=False)
