@@ -51,6 +51,19 @@ def holders_of(token: str) -> list[tuple[int, int]]:
     return sorted(found, key=lambda holder: (holder[1], holder[0]))
 
 
+def lives(pid: int | None, started: int | None) -> bool:
+    """Whether the process that began then has not ended with all its threads; one of ours that has is reaped."""
+    _reap()
+    state, began = stat(pid or 0)
+    if began != started or state == "X":
+        return False
+    if state == "Z":  # a zombie whose parent is somebody else; its other threads may still hold files
+        with suppress(OSError):
+            return pid in children or len(os.listdir(f"/proc/{pid}/task")) > 1
+        return False
+    return True
+
+
 def _reap() -> None:
     for pid, process in list(children.items()):
         if process.poll() is not None:
@@ -62,33 +75,36 @@ async def end(token: str) -> bool:
 
     Raises RunnerUnavailable where one does not even end by SIGKILL: no other server may start then.
     """
-    holders = await anyio.to_thread.run_sync(holders_of, token)
-    if not holders:
+    known = set(await anyio.to_thread.run_sync(holders_of, token))
+    if not known:
         return False
-    _signal(holders, signal.SIGTERM)
-    left = await _left(token, _TERM)
+    _signal(known, signal.SIGTERM)
+    left = await _left(token, known, _TERM)
     deadline = anyio.current_time() + _KILL
     while left:
         if anyio.current_time() > deadline:
-            raise RunnerUnavailable(f"process {left[0][0]} of the old OpenCode server does not end")
+            raise RunnerUnavailable(f"process {min(left)[0]} of the old OpenCode server does not end")
         _signal(left, signal.SIGKILL)
-        left = await _left(token, 0.5)
+        known |= left
+        left = await _left(token, known, 0.5)
     return True
 
 
-def _signal(holders: list[tuple[int, int]], number: int) -> None:
+def _signal(holders: set[tuple[int, int]], number: int) -> None:
     for pid, started in holders:
         if stat(pid)[1] == started:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, number) if os.getpgid(pid) == pid else os.kill(pid, number)
 
 
-async def _left(token: str, bound: float) -> list[tuple[int, int]]:
-    """Who still holds the token: at once where nobody does, else after the bound."""
+async def _left(token: str, known: set[tuple[int, int]], bound: float) -> set[tuple[int, int]]:
+    """Who still lives of the known processes and of those that hold the token: none at once, or these after the bound.
+
+    A process that is about to end has lost its environment already, while it still holds its files.
+    """
     deadline = anyio.current_time() + bound
     while True:
-        _reap()
-        left = await anyio.to_thread.run_sync(holders_of, token)
+        left = {holder for holder in known if lives(*holder)} | set(await anyio.to_thread.run_sync(holders_of, token))
         if not left or anyio.current_time() > deadline:
             return left
         await anyio.sleep(0.05)

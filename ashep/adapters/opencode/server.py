@@ -146,9 +146,8 @@ class ManagedServer:
         async with self._locked():
             record = await _in_thread(self._recall)
             if record is not None:
-                address = _address(record)
-                if record.pid is not None and await self._answers(address, _REATTACH):
-                    return address
+                if record.pid is not None and await self._answers(record, _REATTACH):
+                    return _address(record)
                 await processes.end(record.token)
             return await self._start()
 
@@ -181,16 +180,15 @@ class ManagedServer:
         return record
 
     async def _start(self) -> Address:
-        record, process = await _in_thread(self._launch)
-        address = _address(record)
-        if await self._answers(address, _START, process):
-            return address
+        record = await _in_thread(self._launch)
+        if await self._answers(record, _START):
+            return _address(record)
         await processes.end(record.token)
         tail = await _in_thread(self._log_tail)
         await _in_thread(self._forget)
         raise RunnerUnavailable(f"the OpenCode server did not start; {self._log_file} ends: {tail}")
 
-    def _launch(self) -> tuple[Record, subprocess.Popen[bytes]]:
+    def _launch(self) -> Record:
         """Record, start, record: in this order, so that no server is ever unknown."""
         program = programs.find(self._command[0])
         if program is None:
@@ -201,16 +199,17 @@ class ManagedServer:
         process = self._spawn(program, record)
         record = record.model_copy(update={"pid": process.pid, "started": processes.stat(process.pid)[1]})
         self._write(record)
-        return record, process
+        return record
 
-    async def _answers(self, address: Address, bound: float, process: subprocess.Popen[bytes] | None = None) -> bool:
+    async def _answers(self, record: Record, bound: float) -> bool:
         """Probe until it answers, the bound is over or the process has ended."""
+        address = _address(record)
         deadline = anyio.current_time() + bound
         while anyio.current_time() < deadline:
             with suppress(RunnerUnavailable, RunnerUnauthorized):
                 await probe(address.url, address.password)
                 return True
-            if process is not None and process.poll() is not None:
+            if not await _in_thread(processes.lives, record.pid, record.started):
                 return False
             await anyio.sleep(0.1)
         return False

@@ -105,8 +105,13 @@ class Message(_Read):
 
     @property
     def text(self) -> str:
-        """What was written in it, without what OpenCode added."""
-        return "\n".join(part.text for part in self.parts if part.type == "text" and not part.synthetic)
+        """What was written in it, without what OpenCode added.
+
+        Where the provider broke off and OpenCode asked again, one message holds both tries, each after a part of type
+        `step-start`: only the last one counts.
+        """
+        begins = max((i for i, part in enumerate(self.parts) if part.type == "step-start"), default=0)
+        return "\n".join(part.text for part in self.parts[begins:] if part.type == "text" and not part.synthetic)
 
     @property
     def is_ended(self) -> bool:

@@ -1,0 +1,435 @@
+"""The OpenCode adapter beyond the port's contract: what facts/opencode.md says that a client must survive, on the real
+server with a scripted model, and the reading of messages without a server.
+"""
+
+import json
+import os
+import secrets
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from ashep.adapters.opencode import OpencodeRunner, turns
+from ashep.adapters.opencode.attached import AttachedServer
+from ashep.adapters.opencode.rules import ruleset
+from ashep.core.model import Model, OpencodeSettings
+from ashep.demo.model import Call, Reply, verdict_asked
+from ashep.errors import ConfigError, RunnerUnauthorized, RunnerUnavailable
+from ashep.ports import Prompt, SessionRequest
+from tests.conformance.runners import Act, RealWorld, real_place, real_world, settled
+
+__all__ = ["real_place", "real_world"]
+
+_RUN = secrets.token_hex(4)
+_number = count()
+
+
+def name() -> str:
+    return f"{_RUN}y{next(_number):04d}y"
+
+
+async def sent(world: RealWorld, access: str, *calls: Call, model: Model | None = None, text: str = "") -> Prompt:
+    """Send a prompt whose agent makes these calls; the session is new."""
+    word = name()
+    world.steps[word] = list(calls)
+    request = SessionRequest(key=word, title="a test", access="read" if access == "read" else "write")
+    session = await world.runner.open_session(request)
+    prompt = Prompt(session, f"msg_{word}", f"prt_{word}", f"{word} {text}", "build", model)
+    await world.runner.send(prompt)
+    return prompt
+
+
+async def tried(world: RealWorld, access: str, *calls: Call) -> list[str]:
+    """What the tools answered to an agent that makes these calls."""
+    prompt = await sent(world, access, *calls)
+    await settled(world, prompt.session, prompt.message_id)
+    return list([ask for ask in world.model.asks if prompt.message_id[4:] in ask.prompt][-1].results)
+
+
+def bash(command: str) -> Call:
+    return Call("bash", {"command": command, "description": "a test"})
+
+
+# --- rulesets ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.real
+async def test_a_reader_cannot_write_edit_or_run_bash(real_world: RealWorld) -> None:
+    there = real_world.directory
+    (there / "kept.txt").write_text("kept\n")
+    before = sorted(os.listdir(there))
+    answers = await tried(
+        real_world,
+        "read",
+        bash("git log; touch new"),
+        bash("cat kept.txt | grep k > new"),
+        bash("> new"),
+        Call("write", {"filePath": str(there / "new"), "content": "x"}),
+        Call("edit", {"filePath": str(there / "kept.txt"), "oldString": "kept", "newString": "lost"}),
+        Call("apply_patch", {"patchText": "*** Begin Patch\n*** Add File: new\n+x\n*** End Patch"}),
+        Call("task", {"description": "d", "prompt": "touch new", "subagent_type": "general"}),
+        Call("read", {"filePath": str(there / "kept.txt")}),
+    )
+    assert all("unavailable tool" in answer for answer in answers[:-1])
+    assert "kept" in answers[-1]
+    assert sorted(os.listdir(there)) == before
+    assert (there / "kept.txt").read_text() == "kept\n"
+
+
+@pytest.mark.real
+async def test_nobody_reads_or_writes_outside_of_the_directory(real_world: RealWorld) -> None:
+    outside = real_world.folder / "outside"
+    outside.write_text("a secret")
+    read = Call("read", {"filePath": str(outside)})
+    write = Call("write", {"filePath": f"{outside}2", "content": "x"})
+    answers = [
+        *await tried(real_world, "read", read),
+        *await tried(real_world, "write", read, write, bash(f"cat {outside}")),
+    ]
+    assert all("specified a rule" in answer for answer in answers)
+    assert not Path(f"{outside}2").exists()
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("access", ["read", "write"])
+async def test_the_question_tool_answers_at_once_with_an_error(real_world: RealWorld, access: str) -> None:
+    """facts/opencode.md 2, 19."""
+    question = {"question": "why?", "header": "h", "options": [{"label": "a", "description": "b"}]}
+    (answer,) = await tried(real_world, access, Call("question", {"questions": [question]}))
+    assert "unavailable tool" in answer
+
+
+@pytest.mark.real
+async def test_a_writer_may_work_and_look_at_issues(real_world: RealWorld) -> None:
+    answers = await tried(
+        real_world, "write", bash("echo hi > made"), bash("bd show x-1"), bash("bd list"), bash("bd ready")
+    )
+    assert (real_world.directory / "made").read_text() == "hi\n"
+    assert not any("rule" in answer for answer in answers)
+    assert real_world.ran.splitlines()[-3:] == ["bd show x-1", "bd list", "bd ready"]
+
+
+@pytest.mark.real
+async def test_nobody_writes_issues_or_calls_ashep(real_world: RealWorld) -> None:
+    before = real_world.ran
+    spies = real_world.folder / "bin"
+    commands = [
+        "bd close x-1",
+        "bd",
+        "bd ready --claim",
+        "bd update x-1 --status closed",
+        "echo hi && bd comment x-1 text",
+        "cat $(bd label add x-1 y)",
+        f"{spies}/bd close x-1",
+        "env A=1 bd close x-1",
+        "BEADS_ACTOR=me bd close x-1",
+        "bash -c 'bd close x-1'",
+        "command bd close x-1",
+        "echo x-1 | xargs bd close",
+        "ashep retry x-1",
+        f"{spies}/ashep stop",
+    ]
+    answers = await tried(real_world, "write", *map(bash, commands))
+    assert all("specified a rule" in answer for answer in answers)
+    assert real_world.ran == before
+
+
+@pytest.mark.real
+async def test_a_subagent_is_held_to_the_same_rules(real_world: RealWorld) -> None:
+    before, word = real_world.ran, name()
+    real_world.steps[word] = [bash("bd close x-1"), bash("echo sub > sub")]
+    await tried(real_world, "write", Call("task", {"description": "d", "prompt": word, "subagent_type": "general"}))
+    assert real_world.ran == before
+    assert (real_world.directory / "sub").exists()
+
+
+# --- turns on the real server --------------------------------------------------------------------------------------
+
+
+@pytest.mark.real
+async def test_a_tools_step_is_not_the_end(real_world: RealWorld) -> None:
+    """facts/opencode.md 24."""
+    prompt = await sent(real_world, "write", bash("sleep 0.4"), bash("sleep 0.4"))
+    states = set[tuple[str, str]]()
+    with anyio.fail_after(20):
+        while True:
+            turn = await real_world.runner.turn(prompt.session, prompt.message_id)
+            states.add((turn.state, turn.text))
+            if turn.state == "finished":
+                break
+    assert turn.text == "END"
+    assert not any(state == "finished" and text != "END" for state, text in states)
+    assert {state for state, _ in states} <= {"missing", "stored", "running", "finished"}
+    assert real_world.seen(prompt.message_id[4:]) == 1
+
+
+@pytest.mark.real
+async def test_a_compaction_is_no_person_and_its_summary_no_outcome(real_world: RealWorld) -> None:
+    """facts/opencode.md 25: the model's context is nearly full after the first step."""
+    word = name()
+    full = Reply(calls=(bash("echo one"),), tokens=(13_500, 100))
+
+    def script(ask: Any) -> Reply:
+        if word in ask.prompt and not ask.results:
+            return full
+        return Reply("THE ANSWER", tokens=(1_000, 10))
+
+    usual, real_world.model.script = real_world.model.script, script
+    try:
+        session = await real_world.runner.open_session(SessionRequest(key=word, title="a test", access="write"))
+        prompt = Prompt(session, f"msg_{word}", f"prt_{word}", f"{word} hello", "build", Model("scripted", "small"))
+        await real_world.runner.send(prompt)
+        turn = await settled(real_world, session, prompt.message_id)
+    finally:
+        real_world.model.script = usual
+    async with real_world.http() as http:
+        infos = [entry["info"] for entry in (await http.get(f"/session/{session}/message")).json()]
+    assert any(info.get("summary") is True for info in infos if info["role"] == "assistant"), "no compaction was forced"
+    assert len([info for info in infos if info["role"] == "user"]) > 1
+    assert (turn.text, turn.people) == ("THE ANSWER", ())
+    assert real_world.seen(word) == 1
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("before", [True, False])
+async def test_a_message_with_a_format_does_not_hide_the_session(real_world: RealWorld, before: bool) -> None:
+    """facts/opencode.md 1: such a message, a person's, makes the server refuse the list."""
+    word = name()
+    session = await real_world.runner.open_session(SessionRequest(key=word, title="a test", access="write"))
+    prompt = Prompt(session, f"msg_{word}", f"prt_{word}", f"{word} hello", "build")
+    if not before:
+        await real_world.runner.send(prompt)
+        await settled(real_world, session, prompt.message_id)
+    async with real_world.http() as http:
+        schema = {"type": "json_schema", "schema": {"type": "object", "properties": {}}}
+        body = {"parts": [{"type": "text", "text": "formatted"}], "format": schema}
+        assert (await http.post(f"/session/{session}/prompt_async", json=body)).status_code == 204
+        with anyio.fail_after(10):
+            while (await http.get(f"/session/{session}/message")).status_code != 400:
+                await anyio.sleep(0.05)
+    await real_world.runner.abort(session)
+    if before:
+        await real_world.runner.send(prompt)
+    turn = await settled(real_world, session, prompt.message_id)
+    assert (turn.text, len(turn.people)) == ("END", 0 if before else 1)
+    assert "hello" in await real_world.runner.transcript(session, 10_000)
+
+
+@pytest.mark.real
+async def test_a_long_session_is_read_page_by_page(real_world: RealWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ashep.adapters.opencode.runner._PAGE", 2)
+    prompt = await sent(real_world, "write", *[bash("true")] * 5)
+    turn = await settled(real_world, prompt.session, prompt.message_id)
+    assert (turn.text, turn.people, turn.state) == ("END", (), "finished")
+    assert turn.tokens > 5 * 1_000
+
+
+@pytest.mark.real
+async def test_a_stream_that_breaks_off_is_asked_again_by_the_server(real_world: RealWorld) -> None:
+    """facts/opencode.md 20."""
+    word = name()
+
+    def script(ask: Any) -> Reply:
+        return Reply("half of", drop=True, drip=0.3) if not ask.repeated and word in ask.prompt else Reply("END")
+
+    usual, real_world.model.script = real_world.model.script, script
+    try:
+        session = await real_world.runner.open_session(SessionRequest(key=word, title="a test", access="write"))
+        await real_world.runner.send(Prompt(session, f"msg_{word}", f"prt_{word}", word, "build"))
+        turn = await settled(real_world, session, f"msg_{word}", bound=30)
+    finally:
+        real_world.model.script = usual
+    assert (turn.text, turn.error) == ("END", None)
+
+
+@pytest.mark.real
+async def test_a_left_over_question_of_an_aborted_turn_waits_for_nobody(real_world: RealWorld) -> None:
+    """facts/opencode.md 19."""
+    word = name()
+    real_world.acts[word] = Act(does="asks")
+    session = await real_world.runner.open_session(SessionRequest(key=word, title="a test", access="write"))
+    await real_world.runner.send(Prompt(session, f"msg_{word}", f"prt_{word}", word, "build"))
+    async with real_world.http() as http:
+        with anyio.fail_after(10):
+            while not (await http.get("/permission")).json():
+                await anyio.sleep(0.05)
+    await real_world.runner.abort(session)
+    assert await real_world.runner.reject_open_questions(0) == 0
+
+
+@pytest.mark.real
+async def test_what_a_stranger_is_asked_is_not_ours_to_reject(real_world: RealWorld) -> None:
+    word = name()
+    real_world.acts[word] = Act(does="asks")
+    async with real_world.http() as http:
+        session = (await http.post("/session", json={"title": "theirs"})).json()["id"]
+        await http.post(f"/session/{session}/prompt_async", json={"parts": [{"type": "text", "text": word}]})
+        with anyio.fail_after(10):
+            while not (asked := [p for p in (await http.get("/permission")).json() if p["sessionID"] == session]):
+                await anyio.sleep(0.05)
+        assert await real_world.runner.reject_open_questions(0) == 0
+        assert [p for p in (await http.get("/permission")).json() if p["sessionID"] == session] == asked
+        await http.post(f"/session/{session}/abort")
+
+
+# --- attaching -----------------------------------------------------------------------------------------------------
+
+
+def attached(world: RealWorld, password: str | None, port: int | None = None) -> OpencodeRunner:
+    url = f"http://127.0.0.1:{port or world.record['port']}"
+    endpoint = AttachedServer(url=url, password=password, state=world.state, environ=world.environ)
+    return OpencodeRunner(endpoint, directory=world.directory)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("password", ["wrong", None])
+async def test_a_wrong_password_is_unauthorized(real_world: RealWorld, password: str | None) -> None:
+    runner = attached(real_world, password)
+    with pytest.raises(RunnerUnauthorized):
+        await runner.start()
+    await runner.aclose()
+
+
+@pytest.mark.real
+async def test_an_attached_servers_name_changes_when_it_refused_a_connection(real_world: RealWorld) -> None:
+    port, password = real_world.record["port"], real_world.record["password"]
+    names: list[str] = []
+    for _ in range(2):  # another runner, as after a restart of ashep
+        runner = attached(real_world, password)
+        await runner.start()
+        await runner.start()
+        names.append((await runner.catalog()).instance)
+        assert not await runner.stop_server()
+    assert names[0] == names[1]
+    endpoint = AttachedServer(
+        url=f"http://127.0.0.1:{port}", password=password, state=real_world.state, environ=real_world.environ
+    )
+    endpoint.refused()
+    assert (await endpoint.reach()).instance != names[0]
+    assert await real_world.runner.busy() is not None, "it was not ours to stop"
+
+
+async def test_nothing_listens_there(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path)}
+    endpoint = AttachedServer(url="http://127.0.0.1:1", password="x", state=tmp_path, environ=environ)
+    runner = OpencodeRunner(endpoint, directory=tmp_path)
+    with pytest.raises(RunnerUnavailable):
+        await runner.start()
+    with pytest.raises(RunnerUnavailable):
+        await runner.busy()
+
+
+def test_the_settings_choose_between_managed_and_attached(tmp_path: Path) -> None:
+    def made(**keys: Any) -> OpencodeRunner:
+        return OpencodeRunner.from_settings(
+            OpencodeSettings(**keys), directory=tmp_path, state=tmp_path, environ={"HOME": str(tmp_path)}
+        )
+
+    assert made() is not None
+    assert made(url="http://localhost:1") is not None
+    with pytest.raises(ConfigError):
+        made(managed=False)
+
+
+# --- reading, without a server -------------------------------------------------------------------------------------
+
+
+def entry(role: str, ident: str, at: int, *parts: dict[str, Any], **info: Any) -> dict[str, Any]:
+    return {"info": {"id": ident, "role": role, "time": {"created": at}, **info}, "parts": list(parts)}
+
+
+def text(words: str, **more: Any) -> dict[str, Any]:
+    return {"type": "text", "text": words, **more}
+
+
+PROMPT = entry("user", "msg_1", 10, text("do it"))
+DONE = entry("assistant", "msg_2", 20, text("done"), parentID="msg_1", finish="stop")
+
+
+def read(*entries: dict[str, Any], busy: bool = False, ours: frozenset[str] = frozenset()) -> tuple[str, str, int]:
+    messages = turns.order(turns.MESSAGES.validate_json(json.dumps(entries)))
+    turn = turns.read_turn(messages, "msg_1", ours, turns.Status(busy), "i")
+    return turn.state, turn.text, len(turn.people)
+
+
+def test_reading_a_turn() -> None:
+    step = entry("assistant", "msg_2", 20, parentID="msg_1", finish="tool-calls")
+    unknown = entry("assistant", "msg_2", 20, parentID="msg_1", finish="unknown")
+    open_ = entry("assistant", "msg_2", 20, parentID="msg_1")
+    failed = entry("assistant", "msg_2", 20, parentID="msg_1", error={"name": "APIError", "data": {"message": "no"}})
+    summary = entry("assistant", "msg_3", 30, text("so far"), parentID="msg_c", summary=True, finish="stop")
+    assert read() == ("missing", "", 0)
+    assert read(PROMPT) == ("stored", "", 0)
+    assert read(PROMPT, busy=True) == ("running", "", 0)
+    assert read(PROMPT, DONE) == ("finished", "done", 0)
+    assert read(PROMPT, DONE, busy=True) == ("running", "done", 0)
+    assert read(PROMPT, failed) == ("finished", "", 0)
+    assert read(PROMPT, PROMPT, DONE, DONE) == ("finished", "done", 0)
+    for unfinished in (step, unknown, open_, summary):
+        assert read(PROMPT, unfinished)[0] == "incomplete"
+
+
+def test_what_a_broken_stream_left_is_not_read() -> None:
+    """facts/opencode.md 20."""
+    start = {"type": "step-start"}
+    tries = entry("assistant", "msg_2", 20, start, text("ha"), start, text("half"), parentID="msg_1", finish="stop")
+    assert read(PROMPT, tries) == ("finished", "half", 0)
+
+
+def test_a_message_of_ours_without_parts_is_missing() -> None:
+    """facts/opencode.md 11."""
+    assert read(entry("user", "msg_1", 10))[0] == "missing"
+    assert read(entry("user", "msg_1", 10), DONE)[0] == "finished"
+
+
+def test_who_wrote_a_message() -> None:
+    """facts/opencode.md 3, 11, 25."""
+    assert read(PROMPT, DONE, entry("user", "msg_5", 50, text("hello")))[2] == 1
+    assert read(PROMPT, DONE, entry("user", "msg_5", 50, text("hello")), ours=frozenset({"msg_5"}))[2] == 0
+    assert read(PROMPT, entry("user", "msg_5", 50, {"type": "compaction", "auto": True}))[2] == 0
+    assert read(PROMPT, entry("user", "msg_5", 50, text("Continue", synthetic=True)))[2] == 0
+    assert read(PROMPT, entry("user", "msg_5", 50, text("do it")))[2] == 0
+    assert read(PROMPT, entry("user", "msg_5", 50))[2] == 0
+    assert read(PROMPT, entry("user", "msg_5", 50, {"type": "file", "url": "x"}))[2] == 1
+    assert read(PROMPT, entry("user", "msg_5", 50, text("look"), text("the file", synthetic=True)))[2] == 1
+
+
+def test_the_answer_to_a_person_is_not_ours() -> None:
+    person = entry("user", "msg_5", 50, text("hello"))
+    answer = entry("assistant", "msg_6", 60, text("hi"), parentID="msg_5", finish="stop")
+    late = entry("assistant", "msg_7", 55, text("ours, late"), parentID="msg_1", finish="stop")
+    assert read(PROMPT, DONE, person, answer) == ("finished", "done", 1)
+    assert read(PROMPT, person, late, answer) == ("finished", "ours, late", 1)
+
+
+def test_the_answer_follows_a_compaction() -> None:
+    """facts/opencode.md 25."""
+    step = entry("assistant", "msg_2", 20, parentID="msg_1", finish="tool-calls")
+    compaction = entry("user", "msg_3", 30, {"type": "compaction", "auto": True})
+    summary = entry("assistant", "msg_4", 40, text("so far"), parentID="msg_3", summary=True, finish="stop")
+    go_on = entry("user", "msg_5", 50, text("Continue", synthetic=True, metadata={"compaction_continue": True}))
+    answer = entry("assistant", "msg_6", 60, text("done"), parentID="msg_5", finish="stop")
+    assert read(PROMPT, step, compaction, summary, go_on)[0] == "incomplete"
+    assert read(PROMPT, step, compaction, summary, go_on, answer) == ("finished", "done", 0)
+
+
+def test_a_reader_is_denied_whatever_is_not_listed() -> None:
+    def action(access: Any, permission: str, pattern: str = "*") -> str | None:
+        found = [r for r in ruleset(access) if r["permission"] in {"*", permission} and r["pattern"] in {"*", pattern}]
+        return found[-1]["action"] if found else None
+
+    for tool in ("bash", "edit", "write", "task", "question", "external_directory", "mcp_anything"):
+        assert action("read", tool) == "deny"
+    assert action("read", "read") == "allow"
+    assert action("read", "read", "*.env") == "deny"
+    assert action("write", "edit") is None
+    assert action("write", "question") == "deny"
+
+
+def test_the_scripted_agent_gives_the_verdict_that_is_asked_for() -> None:
+    assert verdict_asked("no such word") is None
+    assert verdict_asked('say\n"verdict": "approve | needs_changes"\n') == "approve"
+    assert verdict_asked("`verdict`: one of `needs_work`, `pass`") == "pass"
