@@ -1,0 +1,215 @@
+"""The daemon, put together from parts of any kind: the real ones (`ashep.app`), or simulated ones.
+
+It folds the journal, adopts the configuration, lets the sources of facts run, and says when to stop.
+"""
+
+import os
+import secrets
+import signal
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+
+from ashep import __version__
+from ashep.config import Configuration
+from ashep.core.account import account, is_held_up, is_idle
+from ashep.core.commands import Command
+from ashep.core.events import (
+    Adopted,
+    AnswerRefused,
+    DaemonStarted,
+    Fact,
+    IssueClosed,
+    IssueGivenBack,
+    IssueLeft,
+    IssueParked,
+    IssueTaken,
+    JournalBegun,
+    PersonAnswered,
+    PersonAsked,
+    PhaseEntered,
+    RetryScheduled,
+    RunEnded,
+    RunnerSeen,
+    RunPlanned,
+    TrackerLost,
+)
+from ashep.core.records import Entry
+from ashep.core.step import RULES
+from ashep.core.text import clean
+from ashep.core.world import World
+from ashep.effects import Effects
+from ashep.journal.log import Journal
+from ashep.monitor import Monitor
+from ashep.ports import Clock, Runner, Tracker, TrackerInfo, WorkTree
+from ashep.shepherd import Picture, Shepherd
+from ashep.worker import Worker
+
+
+@dataclass(frozen=True, slots=True)
+class WorkOptions:
+    """What `ashep work` was asked for."""
+
+    issues: tuple[str, ...] = ()
+    until_idle: bool = False
+    idle_grace: timedelta = timedelta(minutes=5)
+    max_issues: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What touches the world."""
+
+    tracker: Tracker
+    runner: Runner
+    tree: WorkTree
+    clock: Clock
+
+
+Say = Callable[[str], None]
+
+
+def narrator(say: Say) -> Picture:
+    """Tell a person who watches the turns of the story."""
+
+    def tell(entries: Sequence[Entry], _: World) -> None:
+        for entry in entries:
+            if line := _told(entry.body):
+                say(clean(line))
+
+    return tell
+
+
+def _told(body: Fact | Command) -> str | None:
+    """What a person who watches is told of: the turns of the story, not every effect."""
+    match body:
+        case IssueTaken() | PhaseEntered():
+            phase = f" {body.phase}" if isinstance(body, PhaseEntered) else ""
+            return f"{body.issue}{phase}: {body.why}"
+        case RunPlanned():
+            return f"{body.run} goes to {body.agent}: {body.why}"
+        case RunEnded():
+            return f"{body.run} {body.state}: {body.why}"
+        case PersonAsked():
+            return f"{body.issue} waits for a person: {body.question}"
+        case IssueParked() | IssueGivenBack() | IssueLeft() | PersonAnswered() | AnswerRefused() | RetryScheduled():
+            return f"{body.issue}: {body.why}"
+        case IssueClosed():
+            return f"{body.issue} closed by {body.by}: {body.why}"
+        case RunnerSeen() if body.state != "up":
+            return f"the agent server is {body.state}: {body.detail}"
+        case TrackerLost():
+            return f"the tracker does not answer: {body.error}"
+        case _:
+            return None
+
+
+# --- the parts, put together --------------------------------------------------------------------------------------
+
+
+class Running:
+    """A daemon that runs."""
+
+    def __init__(self, shepherd: Shepherd, worker: Worker, monitor: Monitor) -> None:
+        self.shepherd, self.worker, self.monitor = shepherd, worker, monitor
+
+    async def until(self, info: TrackerInfo, options: WorkOptions, say: Say) -> int:
+        """Work until a signal, or until idle where that was asked for; give the exit code."""
+        code = 0
+        async with anyio.create_task_group() as group:
+            group.start_soon(self.worker.run, info)
+            group.start_soon(self.monitor.run)
+            with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+                async with anyio.create_task_group() as waiting:
+                    waiting.start_soon(self._until_signal, signals, waiting.cancel_scope, say)
+                    if options.until_idle:
+                        code = await self.until_idle(options.idle_grace)
+                        waiting.cancel_scope.cancel()
+            await self.shepherd.stop("idle" if options.until_idle else "asked to")
+            group.cancel_scope.cancel()
+        if options.until_idle:
+            say(summary(self.shepherd.world))
+        return code
+
+    async def _until_signal(self, signals: AsyncIterator[signal.Signals], scope: anyio.CancelScope, say: Say) -> None:
+        async for received in signals:
+            say(f"{received.name}: stopping; turns that run go on at the server, the next start picks them up")
+            scope.cancel()
+            return
+
+    async def until_idle(self, grace: timedelta) -> int:
+        """Return 0 once nothing is left to do, or 1 where something waits for a server that stays away."""
+        while True:
+            while not is_idle(self.shepherd.world, grace):
+                await self.shepherd.changed()
+            if is_held_up(self.shepherd.world):
+                with anyio.move_on_after(grace.total_seconds()) as waited:
+                    while is_held_up(self.shepherd.world):
+                        await self.shepherd.changed()
+                if waited.cancelled_caught:
+                    return 1
+                continue
+            await self.worker.fresh_look()
+            world = self.shepherd.world
+            if is_idle(world, grace) and not is_held_up(world):
+                return 0
+
+
+def summary(world: World) -> str:
+    """One line: how many issues stand where."""
+    states = [account(world, issue).state for issue in world.flows]
+    words = {
+        "closed": "closed",
+        "person": "waiting for a person",
+        "parked": "parked",
+        "time": "waiting for a time or a slot",
+        "running": "running",
+        "not_eligible": "not eligible",
+    }
+    return "idle: " + ", ".join(f"{states.count(state)} {word}" for state, word in words.items() if state in states)
+
+
+@asynccontextmanager
+async def daemon(
+    parts: Parts,
+    configuration: Configuration,
+    journal: Journal,
+    options: WorkOptions,
+    pictures: Sequence[Picture] = (),
+    prompts: Path | None = None,
+) -> AsyncGenerator[Running]:
+    """Fold the journal, adopt the configuration, and take turns for as long as the block runs."""
+    effects = Effects(tracker=parts.tracker, runner=parts.runner, tree=parts.tree, blobs=journal.blobs, prompts=prompts)
+    shepherd = Shepherd(journal, effects, parts.clock, pictures)
+    await to_thread.run_sync(shepherd.recover)
+    worker = Worker(shepherd, parts.tracker, parts.tree, configuration.settings)
+    monitor = Monitor(shepherd, parts.runner, journal.blobs, parts.clock, configuration.settings)
+    first = await _first(shepherd.world, configuration, journal, options, parts.tracker.actor)
+    async with shepherd.running(*first):
+        yield Running(shepherd, worker, monitor)
+
+
+async def _first(
+    world: World, configuration: Configuration, journal: Journal, options: WorkOptions, actor: str
+) -> list[Fact]:
+    first: list[Fact] = []
+    if not world.instance:
+        first.append(JournalBegun(secrets.token_hex(8), secrets.token_hex(16), actor))
+    first.append(DaemonStarted(os.getpid(), __version__, options.issues, options.max_issues))
+    first += [
+        await _adopted(configuration, journal, "settings", configuration.settings.model_dump_json(), "config"),
+        await _adopted(configuration, journal, "agents", configuration.agents.model_dump_json(), "agents"),
+        await _adopted(configuration, journal, "policies", configuration.policies.model_dump_json(), "policies"),
+    ]
+    return first
+
+
+async def _adopted(configuration: Configuration, journal: Journal, kind: str, content: str, name: str) -> Adopted:
+    sources = {str(key): source.text for key, source in configuration.sources.items()}
+    text = await journal.blobs.keep(sources.get(name, ""))
+    return Adopted(kind, content, text, RULES)  # pyright: ignore[reportArgumentType] - one of the three names above
