@@ -20,6 +20,7 @@ from ashep.errors import AshepError, TrackerUnavailable
 from ashep.journal.lock import Lock
 from ashep.journal.log import Journal
 from ashep.ports import Tracker, TrackerInfo
+from ashep.preview import DryRun, preview
 from ashep.shepherd import Picture
 from ashep.store.follow import Follower
 
@@ -122,6 +123,13 @@ async def _reach_tracker(tracker: Tracker, say: Say) -> TrackerInfo:
 
 
 # --- without a daemon -------------------------------------------------------------------------------------------------
+
+
+def dry_run(project: Path, options: WorkOptions) -> DryRun:
+    """Look once and say who would start and who would not; nothing is written anywhere."""
+    folder = project / FOLDER
+    actor = load(folder).settings.tracker.actor or actor_name(folder / "state")
+    return anyio.run(preview, project, folder, options.issues, options.max_issues, actor)
 
 
 def stop_server(project: Path) -> bool:

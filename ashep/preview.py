@@ -1,0 +1,119 @@
+"""`ashep work --dry-run`: one look at the world, one step of the core, and nothing written anywhere."""
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ashep import __version__
+from ashep.adapters.beads import BeadsTracker
+from ashep.adapters.clock import RealClock
+from ashep.adapters.git import GitTree
+from ashep.config import Configuration, load
+from ashep.core.agents import model_of
+from ashep.core.events import Adopted, DaemonStarted, Fact, JournalBegun, RunnerSeen, RunPlanned, TrackerSeen
+from ashep.core.model import Agents
+from ashep.core.observe import looked
+from ashep.core.records import Entry
+from ashep.core.step import RULES, step
+from ashep.core.world import World, evolve
+from ashep.journal.files import batches
+from ashep.ports import IssueText, Look
+from ashep.prompt import Brief, render
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A run that would start now."""
+
+    issue: str
+    agent: str
+    phase: str
+    prompt: str
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """What a daemon would do now: every start, and every issue that would not start with its code and reason."""
+
+    starting: tuple[Start, ...]
+    held: tuple[tuple[str, str, str], ...]
+
+
+async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues: int | None, actor: str) -> DryRun:
+    """Look once and say who would start and who would not. The agent server is taken to be up and not asked.
+
+    Raises what `load` and the tracker raise.
+    """
+    configuration = load(folder)
+    settings = configuration.settings
+    tracker = BeadsTracker(project, settings.tracker.command, actor, settings.tracker.timeout.total_seconds())
+    try:
+        info = await tracker.check()
+        look, tree = await tracker.look(), await GitTree(project).read()
+    finally:
+        await tracker.aclose()
+    world = _recorded(folder / "state")
+    facts: list[Fact] = [] if world.instance else [JournalBegun("dry-run", "dry-run", actor)]
+    facts += [
+        DaemonStarted(os.getpid(), __version__, only, max_issues),
+        Adopted("settings", settings.model_dump_json(), "", RULES),
+        Adopted("agents", configuration.agents.model_dump_json(), "", RULES),
+        Adopted("policies", configuration.policies.model_dump_json(), "", RULES),
+        TrackerSeen(actor, info.prefix, info.version),
+        _everything_listed(configuration.agents),
+    ]
+    for fact in facts:
+        world = evolve(world, Entry(world.seq + 1, world.now, fact))
+    seen = looked(world, look.ready, [one.issue for one in look.issues], tree, world.seq)
+    world, entries = step(world, seen, RealClock().now(), world.seq + 1, everything=True)
+    starts = [entry.body for entry in entries if isinstance(entry.body, RunPlanned)]
+    return DryRun(
+        tuple(
+            Start(one.issue, one.agent, one.phase, _prompt(one, world, configuration, look, folder)) for one in starts
+        ),
+        tuple(
+            (issue, flow.code, flow.why)
+            for issue, flow in sorted(world.flows.items())
+            if flow.stage != "closed" and issue not in {one.issue for one in starts}
+        ),
+    )
+
+
+def _recorded(state: Path) -> World:
+    """What the journal says so far; read only, also beside a daemon that writes."""
+    world = World()
+    if (state / "journal").is_dir():
+        for batch in batches(state / "journal"):
+            for entry in batch.entries:
+                world = evolve(world, entry)
+    return world
+
+
+def _everything_listed(agents: Agents) -> RunnerSeen:
+    slugs = {agent.runner.agent_slug for agent in agents.agents if agent.runner.agent_slug}
+    models = {model for agent in agents.agents if (model := model_of(agent, None))}
+    ordered = tuple(sorted(models, key=lambda model: (model.provider, model.model)))
+    return RunnerSeen("up", "not asked", agents=tuple(sorted(slugs)), models=ordered)
+
+
+def _prompt(planned: RunPlanned, world: World, configuration: Configuration, look: Look, folder: Path) -> str:
+    flow = world.flows[planned.issue]
+    policy = configuration.policies.policies[flow.policy or ""]
+    phase = policy.phase(planned.phase)
+    text = next((one.text for one in look.issues if one.issue.id == planned.issue), IssueText(flow.issue.title))
+    assert phase is not None, "the run was planned for it"
+    brief = Brief(
+        run=planned.run,
+        kind="task",
+        issue=planned.issue,
+        phase=phase,
+        policy=flow.policy or "",
+        visit=planned.visit,
+        attempt=planned.attempt,
+        agent=planned.agent,
+        text=replace(text, comments=()),
+        reports=flow.reports,
+        secret=world.secret,
+        writes=phase.writes,
+    )
+    return render(brief, folder / "prompts")
