@@ -20,7 +20,7 @@ from ashep.core.records import TYPES, Entry
 from ashep.core.world import World, evolve
 from ashep.errors import AlreadyRunning, AshepError, DiskFailed, JournalDamaged
 from ashep.journal.blobs import Blobs
-from ashep.journal.files import START, Position, batches, holds
+from ashep.journal.files import START, Position, Scan, batches, holds
 from ashep.journal.lines import encode, encode_batch, header, parse
 from ashep.journal.lock import Holder, Lock, holder
 from ashep.journal.log import Journal
@@ -249,6 +249,16 @@ def test_a_batch_taken_out_by_hand_is_noticed(small: tuple[Path, bytes, list[lis
         Journal.open(state, T0)
 
 
+def test_a_commit_taken_out_by_hand_is_noticed(small: tuple[Path, bytes, list[list[Entry]]]) -> None:
+    state, whole, _ = small
+    lines = whole.splitlines(keepends=True)
+    commits = [number for number, line in enumerate(lines) if b'"Commit"' in line]
+    for number in commits[:-1]:
+        (state / "journal" / FILE).write_bytes(b"".join(lines[:number] + lines[number + 1 :]))
+        with pytest.raises(JournalDamaged, match="later batches follow it"):
+            Journal.open(state, T0)
+
+
 @pytest.mark.parametrize("change", [{"type": "Surprise"}, {"v": 2}])
 def test_a_journal_of_a_later_version_is_never_cut(tmp_path: Path, change: dict[str, Any]) -> None:
     whole = written(tmp_path, [[held(2)]])
@@ -304,6 +314,21 @@ def test_several_files_are_read_in_order_and_a_missing_one_is_noticed(tmp_path: 
     with opened(tmp_path) as journal:
         assert (journal.next_seq, list(journal.read())) == (5, [held(2)])
     assert parse(third.read_bytes())["previous"] == FILE
+
+
+def test_a_reader_takes_the_journal_as_it_was_when_it_came(tmp_path: Path) -> None:
+    """A batch that is completed while it reads may be followed by more, and would look like damage."""
+    made = [[held(2, "x" * 100_000)], [held(4, "y" * 100_000)], [held(6)]]
+    whole = written(tmp_path, made)
+    ends = [batch.end.offset for batch in batches(tmp_path / "journal")]
+    for length in range(ends[1] - 3, ends[1]):
+        (tmp_path / "journal" / FILE).write_bytes(whole[:length])
+        scan = Scan(tmp_path / "journal")
+        reading = scan.batches()
+        assert list(next(reading).entries) == made[0]
+        (tmp_path / "journal" / FILE).write_bytes(whole)
+        assert list(reading) == []
+        assert scan.torn == length - ends[0]
 
 
 def test_a_reader_beside_a_writer_sees_complete_batches_only(tmp_path: Path) -> None:

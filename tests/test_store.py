@@ -221,6 +221,28 @@ def test_a_database_that_lags_catches_up(state: Path, behind: int, with_world: b
     assert (state.parent / "runs.jsonl").read_bytes() == lines
 
 
+def test_it_is_drawn_up_to_the_world_that_was_offered(state: Path) -> None:
+    """The journal may be ahead of the offer; accounts and facts must still be of one moment."""
+    journal = Journal.open(state, T0)
+    store = Store.open(state, journal)
+    places = []
+    for batch in story():
+        journal.append_now(batch)
+        places.append(journal.position)
+    store.catch_up(journal, places[9], fold(story()[:10]))
+    early = dump(state)
+    assert early["facts"][-1][0] == story()[9][-1].seq
+    store.catch_up(journal, places[4], fold(story()[:10]))
+    assert dump(state) == early, "never backwards"
+    store.catch_up(journal, places[-1], fold(story()))
+    store.close()
+    late = dump(state)
+    (state / "ashep.db").unlink()
+    draw(state, journal)
+    assert dump(state) == late
+    journal.close()
+
+
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 @given(stops=st.sets(st.integers(1, len(story()) - 1), max_size=5))
 def test_drawing_step_by_step_is_drawing_at_once(tmp_path_factory: pytest.TempPathFactory, stops: set[int]) -> None:
