@@ -120,7 +120,7 @@ class Running:
 
     async def until(self, info: TrackerInfo, options: WorkOptions, say: Say) -> int:
         """Work until a signal, or until idle where that was asked for; give the exit code."""
-        code = 0
+        code, why = 0, "a signal"
         async with anyio.create_task_group() as group:
             group.start_soon(self.worker.run, info)
             group.start_soon(self.monitor.run)
@@ -128,10 +128,11 @@ class Running:
                 async with anyio.create_task_group() as waiting:
                     waiting.start_soon(self._until_signal, signals, waiting.cancel_scope, say)
                     if options.until_idle:
-                        code = await self.until_idle(options.idle_grace)
+                        code, why = await self.until_idle(options.idle_grace), "idle"
                         waiting.cancel_scope.cancel()
-            await self.shepherd.stop("idle" if options.until_idle else "asked to")
+            await self.shepherd.stop(why)
             group.cancel_scope.cancel()
+        await self.monitor.let_go()
         if options.until_idle:
             say(summary(self.shepherd.world))
         return code

@@ -29,6 +29,9 @@ BACKOFF = (0.5, 15.0)
 QUESTION = 5.0
 """Seconds that a permission or a question may stay open before it is rejected."""
 
+SERVER_STOP = 1.5
+"""Seconds that a stopping daemon waits for its server to end; SIGTERM promises five in all."""
+
 PEOPLE_EVERY = 10.0
 """Seconds between full reads of a session that is busy: a person may have written in it."""
 
@@ -51,6 +54,12 @@ class Monitor:
         async with anyio.create_task_group() as group:
             group.start_soon(self._watch_server)
             group.start_soon(self._watch_turns)
+
+    async def let_go(self) -> None:
+        """End a managed server on which nothing runs: without a daemon nobody would. One that is busy is left."""
+        if not self._shepherd.world.live:
+            with anyio.move_on_after(SERVER_STOP):
+                await self._runner.stop_server()
 
     # --- the server -------------------------------------------------------------------------------------------------
 

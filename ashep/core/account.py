@@ -10,7 +10,7 @@ from ashep.core.world import World
 State = Literal["running", "person", "time", "parked", "not_eligible", "closed"]
 
 TIMED = (
-    "slot", "work_tree", "settling", "cooldown", "runner_away", "runner_unauthorized", "tracker_away", "retry",
+    "slot", "work_tree", "cooldown", "runner_away", "runner_unauthorized", "tracker_away", "retry",
     "tree_dirty", "no_agent",
 )  # fmt: skip
 """Holds that end by themselves or once the machine is put right; the others are about the issue."""
@@ -85,7 +85,7 @@ def _busy(flow: Flow, soon: datetime) -> bool:
         return flow.code not in WAITS_FOR_PEOPLE
     if flow.stage in ("idle", "left"):
         coming = flow.not_before is not None and flow.not_before <= soon
-        return coming or flow.code in ("slot", "work_tree", "settling")
+        return coming or flow.code in ("slot", "work_tree")
     return flow.stage in ("finishing", "giving_back")
 
 

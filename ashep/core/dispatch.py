@@ -38,7 +38,7 @@ class Room:
         )
 
 
-STANDING = ("phase_taken_off", "unknown_phase", "no_policy", "write_refused", "status_changed")
+STANDING = ("phase_taken_off", "unknown_phase", "no_policy", "write_refused", "status_changed", "assigned")
 """Reasons for which an issue was left that say more than its status does."""
 
 Hold = tuple[str, str]
@@ -106,6 +106,8 @@ def _wanted(world: World, flow: Flow, room: Room) -> tuple[list[Fact], Room]:
         return park(flow, "max_runs", f"{flow.cycle_runs} runs in this cycle, the limit of the policy"), room
     if wall_time(flow, world.now) >= policy.limits.max_wall_time:
         return park(flow, "max_wall_time", f"the cycle took longer than {policy.limits.max_wall_time}"), room
+    if flow.run is not None and not flow.run.settled:
+        return [], room  # it is still being stopped, or its tree read: a moment, not a reason
     hold, choice = _start(world, flow, phase, room)
     if hold is not None:
         return _held(flow, hold), room
@@ -120,8 +122,6 @@ def _wanted(world: World, flow: Flow, room: Room) -> tuple[list[Fact], Room]:
 def _start(world: World, flow: Flow, phase: Phase, room: Room) -> tuple[Hold | None, Choice | None]:
     """Find what stands in the way of a run of this phase, or the agent for it."""
     assert world.agents is not None
-    if flow.run is not None and not flow.run.settled:
-        return ("settling", "its last run is still being stopped or read"), None
     choice = choose(world.agents, phase, world.runner, dict(flow.models))
     if choice.agent is None:
         against = "; ".join(f"{agent}: {why}" for agent, why in choice.others[:8])
@@ -188,6 +188,8 @@ def _session(flow: Flow, phase: Phase, agent: Agent) -> str | None:
 def _candidate(world: World, flow: Flow, room: Room) -> tuple[list[Fact], Room]:
     if flow.look_again or (flow.code in STANDING and flow.stage == "left" and flow.issue.status != "open"):
         return [], room  # its own reason stands until a person acts
+    if flow.run is not None and not flow.run.settled:
+        return [], room
     hold, name, policy = eligible(world, flow)
     if hold is not None or policy is None or name is None:
         return _held(flow, hold or ("no_policy", "no policy claims it")), room
