@@ -432,4 +432,5 @@ def test_a_reader_is_denied_whatever_is_not_listed() -> None:
 def test_the_scripted_agent_gives_the_verdict_that_is_asked_for() -> None:
     assert verdict_asked("no such word") is None
     assert verdict_asked('say\n"verdict": "approve | needs_changes"\n') == "approve"
-    assert verdict_asked("`verdict`: one of `needs_work`, `pass`") == "pass"
+    contract = '{"verdict": "needs_work"}\n- `verdict`, required with "success": one of "needs_work", "pass".\n'
+    assert verdict_asked(contract) == "pass"

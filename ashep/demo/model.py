@@ -100,9 +100,10 @@ _GOOD = ("approve", "approved", "pass", "passed", "accept", "ok", "success")
 
 def verdict_asked(prompt: str) -> str | None:
     """The verdict that a willing agent gives: the contract's first good one, else its first; None where it has none."""
-    line = next((line for line in prompt.splitlines() if re.search(r"\bverdict\b", line)), None)
-    if line is None:
+    lines = [line for line in prompt.splitlines() if re.search(r"\bverdict\b", line)]
+    if not lines:
         return None
+    line = ([line for line in lines if "one of" in line] or lines)[-1]
     after = line[line.index("verdict") + len("verdict") :].lstrip("\"`':")
     quoted = [word for group in re.findall(r'["`]([^"`]+)["`]', after) for word in re.findall(r"[A-Za-z][\w-]*", group)]
     words = [word for word in quoted if word not in {"verdict", "success", "result", "null"}]
