@@ -57,7 +57,7 @@ TEXT = IssueText(
         Dependency("ag-5", "discovered-from", "fifth", "open"),
     ),
 )
-CHANGES = Changes((Commit("0123abcd", "the subject"),), " made.py | 3 +++", ("left/over.py",))
+CHANGES = Changes((Commit("0123abcd", "the subject"),), " made.py | 3 +++", ("left/over.py",), "+the patch")
 
 
 def brief(phase: Phase = IMPLEMENT, kind: Kind = "task", run: str = "", **more: object) -> Brief:
@@ -217,6 +217,8 @@ def test_a_judge_sees_verdicts_commits_and_pointers_but_not_the_talk(phase: Phas
     assert dict(fenced)["commits"] == "0123abcd the subject"
     assert dict(fenced)["diff stat"] == " made.py | 3 +++"
     assert dict(fenced)["left-over files"] == "left/over.py"
+    assert dict(fenced)["patches"] == "+the patch"
+    assert "+the patch" not in render(brief(changes=CHANGES))
 
 
 def test_a_judge_learns_how_its_own_phase_failed_before() -> None:
@@ -294,7 +296,7 @@ def test_a_flood_of_everything_stays_bounded() -> None:
     )
     comments = tuple(Comment(str(n), flood, f"{n}\n{flood[:20_000]}", AT) for n in range(100))
     text = IssueText(flood, flood, flood, flood, flood, (dependency,) * 1000, ())
-    changes = Changes((Commit(flood[:2000], flood[:2000]),) * 1000, flood, (flood[:2000],) * 1000)
+    changes = Changes((Commit(flood[:2000], flood[:2000]),) * 1000, flood, (flood[:2000],) * 1000, flood)
     prompt = render(brief(text=text, reports=(report,) * 40, comments=comments, changes=changes))
     assert len(prompt) < 400_000
     shown = [text for label, text in split(prompt)[1] if label == "comment"]
@@ -379,13 +381,13 @@ def test_no_text_leaves_its_fence(text: str, kind: Kind, writes: bool) -> None:
         text=IssueText(text, text, text, text, text, (Dependency(text, text, text, text),)),
         reports=(replace(FINDINGS, outcome=outcome), replace(FINDINGS, phase="implement", outcome=None, why=text)),
         comments=(Comment("1", text, text, AT),),
-        changes=Changes((Commit(text, text),), text, (text,)),
+        changes=Changes((Commit(text, text),), text, (text,), text),
         wrong=text,
         transcript=text,
     )
     own, fenced = split(render(made))
     assert MARK not in "\n".join(own)
-    assert len(fenced) == {"task": 12 if not writes else 13, "recover": 1, "extract": 2}[kind]
+    assert len(fenced) == {"task": 13, "recover": 1, "extract": 2}[kind]
     shown = dict(fenced)
     whole = "transcript" if kind == "extract" else "what was wrong" if kind == "recover" else "description"
     assert shown[whole] == tidy(text)

@@ -109,6 +109,7 @@ def view(brief: Brief) -> dict[str, object]:
         "commits": _lines(brief.changes.commits, lambda commit: f"{commit.sha} {commit.subject}"),
         "stat": Foreign(brief.changes.stat, 16_000),
         "left_over": _lines(brief.changes.left_over, str),
+        "diff": Foreign(brief.changes.diff if brief.judges else "", 64_000, rest="read the files that are named"),
         "comments": comments,
         "comments_left_out": older,
         "wrong": Foreign(brief.wrong or "", 2_000),
