@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ashep.core.account import account
-from ashep.core.events import IssueHeld, RunEnded, RunPlanned, RunWithdrawn, TurnSeen
+from ashep.core.events import IssueHeld, OutcomeRejected, RunEnded, RunPlanned, RunWithdrawn, SessionOpened, TurnSeen
 from ashep.core.records import Entry
 from ashep.core.runs import RunRecord, tell
 from ashep.core.world import World, evolve
@@ -148,6 +148,19 @@ def test_nothing_is_added_to_a_run_that_is_over() -> None:
     assert tell(tally, Entry(999, T0, late)) is tally
     assert tell(tally, Entry(999, T0, RunEnded("demo-1", RUN, "lost", "late"))) is tally
     assert tell(None, Entry(999, T0, late)) is None
+
+
+def test_an_extraction_costs_but_is_not_who_answered() -> None:
+    tally = None
+    for entry in (entry for batch in story() for entry in batch if getattr(entry.body, "run", "") == RUN):
+        tally = tell(tally, entry)
+        if isinstance(entry.body, OutcomeRejected):
+            break
+    seen = TurnSeen("demo-1", RUN, 2, "m", 1, "finished", "i", provider="other", model="small", tokens=7, cost=0.5)
+    tally = tell(tell(tally, Entry(998, T0, SessionOpened("demo-1", RUN, "k", "ses_x"))), Entry(999, T0, seen))
+    assert tally is not None
+    record = tally.record
+    assert (record.provider, record.model, record.session, record.tokens) == ("acme", "large", "ses_1", 907)
 
 
 # --- drawn again --------------------------------------------------------------------------------------------------
@@ -392,12 +405,14 @@ async def test_an_error_is_reported_and_drawn_over(state: Path) -> None:
     follower = Follower(state, journal, reports.append, store=store, every=0.01)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(follower.run)
-        world = await tell_all(journal, follower, story()[:3], World())
+        await tell_all(journal, follower, story()[:3], World())
         with anyio.fail_after(20):
             while await to_thread.run_sync(stale, state):
                 await anyio.sleep(0.02)
         await to_thread.run_sync(change, state, "DROP TABLE facts")
-        await tell_all(journal, follower, story()[3:], world)
+        for batch in story()[3:]:
+            await journal.append(batch)
+        follower.offer(journal.position, fold(story()))  # once: it is tried again without being told to
         with anyio.fail_after(20):
             while len(reports) < 2 or await to_thread.run_sync(stale, state):
                 await anyio.sleep(0.02)
