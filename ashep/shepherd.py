@@ -107,6 +107,7 @@ class Shepherd:
         for one in told:
             facts += one(self.world) if callable(one) else [one]
         if facts or everything:
+            facts = [*self._jumped(), *facts]
             at = self._clock.now()
             world, entries = step(self.world, facts, at, self._journal.next_seq, everything=everything)
             await self._journal.append(entries)
@@ -144,7 +145,6 @@ class Shepherd:
                 group.start_soon(self._wake, group.cancel_scope)
                 await self._clock.sleep_until(due)
                 group.cancel_scope.cancel()
-            self._jumped()
             if any(True for _ in due_timers(self.world, self._clock.now())):
                 waits = self.changed
                 self.tell(lambda world: due_timers(world, self._clock.now()))
@@ -159,9 +159,11 @@ class Shepherd:
     def _clock_offset(self) -> timedelta:
         return timedelta(seconds=self._clock.now().timestamp() - self._clock.monotonic())
 
-    def _jumped(self) -> None:
+    def _jumped(self) -> list[Fact]:
+        """Look before every turn: nothing may be judged by a time that the machine slept through."""
         offset = self._clock_offset()
         gap = offset - self._offset
-        if abs(gap) > JUMP:
-            self._offset = offset
-            self.tell(ClockJumped(gap))
+        if abs(gap) <= JUMP:
+            return []
+        self._offset = offset
+        return [ClockJumped(gap)]

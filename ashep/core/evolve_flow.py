@@ -317,8 +317,10 @@ def timer(flow: Flow, name: str, seq: int) -> Flow:
 
 
 def shifted(flow: Flow, gap: timedelta) -> Flow:
-    """The clock jumped: a running deadline moves with it."""
+    """The clock jumped: a running deadline moves with it, and the gap is no working time of the cycle."""
     run = flow.run
+    if flow.stage == "work":
+        flow = replace(flow, thought=flow.thought + gap)
     if run is None:
         return flow
     return replace(

@@ -145,7 +145,7 @@ class Flow:
     cycle: int = 0
     cycle_began: datetime | None = None
     thought: timedelta = timedelta()
-    """How long people thought in this cycle."""
+    """How long people thought, or the machine slept, in this cycle: no working time."""
     cycle_runs: int = 0
     cycle_visits: tuple[tuple[str, int], ...] = ()
     created: int = 0

@@ -145,8 +145,9 @@ def _evolve_daemon(
                 return world
             return _put(world, issue, evolve_flow.timer(flow, name, world.seq))
         case ClockJumped():
-            for issue in world.live:
-                world = _put(world, issue, evolve_flow.shifted(world.flows[issue], fact.gap))
+            for issue, flow in world.flows.items():
+                if flow.stage == "work" or issue in world.live:
+                    world = _put(world, issue, evolve_flow.shifted(flow, fact.gap))
             return world
         case _:
             assert_never(fact)
