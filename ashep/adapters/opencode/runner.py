@@ -9,7 +9,7 @@ import anyio
 import anyio.to_thread
 import httpx
 
-from ashep.adapters.opencode import events, rules, shapes, turns
+from ashep.adapters.opencode import agents, events, rules, shapes, turns
 from ashep.adapters.opencode.attached import AttachedServer
 from ashep.adapters.opencode.client import Client, Refused
 from ashep.adapters.opencode.server import Address, ManagedServer, probe, was_refused
@@ -101,17 +101,21 @@ class OpencodeRunner:
         """Say what the server offers (see the port)."""
         client = self._connected()
         version = await probe(client.address.url, client.address.password)
-        agents = shapes.parse(shapes.AGENTS, await self._get("/agent"))
+        listed = shapes.parse(shapes.AGENTS, await self._get("/agent"))
         providers = shapes.parse(shapes.PROVIDERS, await self._get("/config/providers")).providers
         configured = shapes.parse(shapes.CONFIG, await self._get("/config")).model
         provider, _, model = (configured or "").partition("/")
         return Catalog(
             version=version,
             instance=client.address.instance,
-            agents=tuple(agent.name for agent in agents if not agent.hidden),
+            agents=tuple(agent.name for agent in listed if not agent.hidden),
             models=tuple(Model(entry.id, name) for entry in providers for name in entry.models),
             default=Model(provider, model) if model else None,
         )
+
+    async def agents(self) -> tuple[agents.ListedAgent, ...]:
+        """List the server's agents in full, hidden ones too: not of the port, but for `ashep sync-agents`."""
+        return shapes.parse(agents.AGENTS, await self._get("/agent"))
 
     # --- sessions -------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,47 @@
+"""The server's agents in full, for the registry: their kind, their model, and whether they may change files."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from ashep.core.model import Model
+
+
+class _Shape(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class _Rule(_Shape):
+    permission: str
+    pattern: str
+    action: str
+
+
+class _Tied(_Shape):
+    provider: str = Field(alias="providerID")
+    model: str = Field(alias="modelID")
+
+
+class ListedAgent(_Shape):
+    """An agent of `GET /agent`."""
+
+    name: str
+    mode: Literal["primary", "subagent", "all"]
+    native: bool = False
+    hidden: bool = False
+    tied: _Tied | None = Field(default=None, alias="model")
+    permission: tuple[_Rule, ...] = ()
+
+    @property
+    def model(self) -> Model | None:
+        """The model that it is tied to."""
+        return Model(self.tied.provider, self.tied.model) if self.tied else None
+
+    @property
+    def writes(self) -> bool:
+        """Whether it may edit files: the last rule that is about all of them wins."""
+        about = [rule for rule in self.permission if rule.permission in ("*", "edit") and rule.pattern == "*"]
+        return not about or about[-1].action != "deny"
+
+
+AGENTS = TypeAdapter(tuple[ListedAgent, ...])

@@ -1,0 +1,56 @@
+"""The command line: parse, call, print a view, end with an exit code.
+
+`main` is the program. A command that only reads imports neither sqlmodel, pydantic, httpx nor an adapter, so that it
+answers at once. typer reads every command line with pydantic's help, so `quick` takes the plain forms of the reading
+commands before it; everything else heavy is imported inside of the command that needs it.
+
+Modules: `quick` and `look` (the commands that read), `commands` (all, as typer knows them: `root`, `setting_up`,
+`working`, `looking`, `answering`), `place` (the project, and the picture of its journal), `reading` (the journal for a
+reader), `agents` (what `sync-agents` asks the server), `screen` (what is printed), `reference` (docs/cli.md, help.txt).
+"""
+
+import sys
+
+from ashep.cli import quick
+from ashep.cli.screen import broken_pipe, flush, note
+from ashep.errors import AshepError
+
+INTERRUPTED = 130
+"""The exit code of a program that Ctrl-C ended, as a shell tells it."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command and give its exit code."""
+    sys.stdout.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] # it is a TextIOWrapper
+    sys.stderr.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] # so is it
+    try:
+        code = _run(arguments)
+        return flush() or code
+    except BrokenPipeError:
+        return broken_pipe()
+
+
+def _run(arguments: list[str] | None) -> int:
+    given = sys.argv[1:] if arguments is None else arguments
+    try:
+        code = quick.run(given)
+        if code is not None:
+            return code
+        from ashep.cli.commands import app
+
+        app(given, prog_name="ashep")
+    except SystemExit as ended:  # it is how typer ends
+        return ended.code if isinstance(ended.code, int) else int(bool(ended.code))
+    except AshepError as error:
+        for line in _lines(error):
+            note(line)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 0
+
+
+def _lines(error: AshepError) -> list[str]:
+    """Give the message on one line; a configuration with several mistakes gets a line for each."""
+    many: tuple[AshepError, ...] = getattr(error, "errors", ())
+    return [" ".join(str(one).split()) for one in many or (error,)]

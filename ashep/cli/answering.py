@@ -1,0 +1,119 @@
+"""Commands by which a person answers: approve, reject, retry."""
+
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ashep.cli import screen
+from ashep.cli.look import now
+from ashep.cli.place import configured, picture
+from ashep.cli.root import Issue, Message, app, example, project_of, settings_of
+from ashep.errors import DiskFailed, JournalDamaged
+from ashep.journal.lock import holder
+from ashep.views import standing
+
+if TYPE_CHECKING:
+    from ashep.core.model import Labels
+    from ashep.ports import Tracker
+
+    Write = Callable[[Tracker, Labels], Awaitable[None]]
+
+
+@app.command(short_help="Answer an issue's question with yes.", epilog=example('ashep approve t-1 -m "well done"'))
+def approve(context: typer.Context, issue: Issue, message: Message = None) -> None:
+    """Answer an issue's question with yes, as yourself."""
+    _answer(context, issue, message, approved=True)
+
+
+@app.command(short_help="Ask for changes.", epilog=example('ashep reject t-1 -m "the tests are missing"'))
+def reject(context: typer.Context, issue: Issue, message: Message = None) -> None:
+    """Ask for changes, as yourself; say which with -m."""
+    _answer(context, issue, message, approved=False)
+    if not message:
+        screen.note("without a comment (-m) the agent is not told what to change")
+
+
+def _answer(context: typer.Context, issue: str, message: str | None, *, approved: bool) -> None:
+    from ashep.answers import answer
+
+    project = project_of(context)
+
+    async def write(tracker: "Tracker", labels: "Labels") -> None:
+        await answer(tracker, labels, issue, approved=approved, comment=message, at=now())
+
+    name = _as_person(project, write)
+    screen.say(f"{issue}: {'approved' if approved else 'changes requested'} as {name}. {_what_next(project)}")
+
+
+@app.command(
+    short_help="Start a parked issue afresh.",
+    epilog=example("ashep retry t-1", 'ashep retry t-1 --phase review -m "the server was down"'),
+)
+def retry(
+    context: typer.Context,
+    issue: Issue,
+    phase: Annotated[str | None, typer.Option("--phase", metavar="P", help="The phase to go on with.")] = None,
+    message: Message = None,
+) -> None:
+    """Start a parked issue afresh. Taking off its label ashep:parked does the same."""
+    from ashep.answers import check_phase
+    from ashep.answers import retry as start_afresh
+
+    project = project_of(context)
+    stands = _account(project, issue)
+    if phase is not None:
+        check_phase(phase, _phases(project, stands.get("policy")))
+    held = stands.get("state") == "not_eligible"
+
+    async def write(tracker: "Tracker", labels: "Labels") -> None:
+        await start_afresh(tracker, labels, issue, phase=phase, held=held, comment=message, at=now())
+
+    name = _as_person(project, write)
+    screen.say(f"{issue}: starts afresh{f' with {phase}' if phase else ''}, as {name} asked. {_what_next(project)}")
+
+
+def _account(project: Path, issue: str) -> dict[str, Any]:
+    """Say what the journal knows of the issue; nothing where it cannot be read, for the tracker decides."""
+    try:
+        with picture(configured(project) / "state") as seen:
+            return standing.account(seen.database, issue)
+    except (JournalDamaged, DiskFailed) as error:
+        screen.note(str(error))
+        return {}
+
+
+def _phases(project: Path, policy: str | None) -> set[str]:
+    from ashep.config import load
+
+    policies = load(configured(project)).policies.policies
+    chosen = [policies[policy]] if policy in policies else list(policies.values())
+    return {phase.name for one in chosen for phase in one.phases}
+
+
+def _as_person(project: Path, write: "Write") -> str:
+    """Let a person write to the tracker; give the name under which that happened."""
+    import anyio
+
+    from ashep.adapters.beads import BeadsTracker
+    from ashep.answers import person
+
+    settings = settings_of(project)
+
+    async def run() -> str:
+        name = await person(project, settings, os.environ)
+        tracker = BeadsTracker(project, settings.tracker.command, name, settings.tracker.timeout.total_seconds())
+        try:
+            await write(tracker, settings.labels)
+        finally:
+            await tracker.aclose()
+        return name
+
+    return anyio.run(run)
+
+
+def _what_next(project: Path) -> str:
+    running = holder(configured(project) / "state") is not None
+    return "ashep sees it at its next look" if running else "ashep is not running: `ashep work` goes on with it"

@@ -1,0 +1,114 @@
+"""What the reading commands do: status, runs, show, why. Nothing heavy is imported, not even typer."""
+
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ashep.cli import screen
+from ashep.cli.place import Picture, configured, find_project, picture
+from ashep.errors import AshepError
+from ashep.views import attempts, standing, story
+from ashep.views.times import local
+
+
+def now() -> datetime:
+    """Give the time."""
+    return datetime.now(UTC)  # noqa: TID251 - a command for people, outside of everything that is replayed
+
+
+def _state(project: Path | None) -> Path:
+    return configured(find_project(project)) / "state"
+
+
+def _hint(seen: Picture) -> None:
+    if seen.database is None:
+        screen.note("the daemon has only begun" if seen.daemon else "there is no journal yet: `ashep work` begins one")
+
+
+def status(project: Path | None, *, everything: bool = False, as_json: bool = False) -> int:
+    """Say where every issue stands."""
+    with picture(_state(project)) as seen:
+        told = standing.status(seen.database, _daemon(seen))
+        _hint(seen)
+    if as_json:
+        screen.data(told)
+        return 0
+    screen.say_painted((standing.headline(told, local), "bold"))
+    screen.say(standing.counts(told))
+    screen.table(standing.COLUMNS, standing.table(told, now(), everything=everything))
+    return 0
+
+
+def _daemon(seen: Picture) -> dict[str, Any]:
+    if seen.daemon is None:
+        return {"running": False}
+    since, version = seen.daemon.started or None, seen.daemon.version
+    return {"running": True, "pid": seen.daemon.pid, "since": since, "version": version, "behind": seen.behind}
+
+
+def runs(project: Path | None, *, issue: str | None = None, limit: int = 50, as_json: bool = False) -> int:
+    """List runs."""
+    with picture(_state(project)) as seen:
+        told = attempts.runs(seen.database, issue, limit)
+        if issue is not None and not told["runs"] and not attempts.knows(seen.database, issue):
+            raise AshepError(f"nothing is known of an issue {issue}")
+        _hint(seen)
+    if as_json:
+        screen.data(told)
+    else:
+        screen.table(attempts.COLUMNS, attempts.table(told, now()))
+    return 0
+
+
+def show(project: Path | None, *, run: str, prompt: bool = False, as_json: bool = False) -> int:
+    """Show a run."""
+    state = _state(project)
+    with picture(state) as seen:
+        text = partial(_blob, state) if prompt else None
+        told = attempts.show(seen.database, run, lambda name: str(_blob_file(state, name)), text)
+    if told is None:
+        raise AshepError(f"there is no run {run}")
+    if as_json:
+        screen.data(told)
+        return 0
+    for name, value in attempts.lines(told):
+        screen.say_painted((f"{name:>14}", "dim"), (value, None))
+    for one in told["prompts"] if prompt else ():
+        screen.say()
+        screen.say_painted((f"--- prompt {one['n']} ---", "bold"))
+        screen.say(one["text"] or "(the text is gone)")
+    return 0
+
+
+def _blob_file(state: Path, name: str) -> Path:
+    """Say where a text lies, as ashep.journal.blobs has it (which imports too much for a reader)."""
+    return state / "blobs" / name[:2] / name
+
+
+def _blob(state: Path, name: str) -> str | None:
+    try:
+        return _blob_file(state, name).read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return None
+
+
+def why(project: Path | None, *, issue: str, as_json: bool = False) -> int:
+    """Tell the story of an issue."""
+    state = _state(project)
+    with picture(state) as seen:
+        told = story.why(seen.database, issue, partial(_blob, state))
+        _hint(seen)
+    if told is None:
+        raise AshepError(f"nothing is known of an issue {issue}")
+    if as_json:
+        screen.data(told)
+        return 0
+    screen.say_painted((f"{told['issue']}: {told['title']}", "bold"))
+    for line in told["story"]:
+        reason = f" - {line['reason']}" if line["reason"] else ""
+        at = (local(line["at"]), "dim")
+        screen.say_painted(at, (line["fact"] + reason, None), (f"[#{line['trace']}]", "dim"))
+    for last in story.closing(told):
+        screen.say_painted((last, "bold" if last.startswith("now:") else None))
+    return 0

@@ -1,0 +1,52 @@
+"""Commands that only look: status, runs, show, why, as typer knows them. `quick` takes their plain forms before."""
+
+from typing import Annotated
+
+import typer
+
+from ashep.cli import look
+from ashep.cli.root import Issue, Json, app, example
+
+
+@app.command(
+    short_help="Say where every issue stands, and why.",
+    epilog=example("ashep status", "ashep status --all", "ashep status --json"),
+)
+def status(
+    context: typer.Context,
+    everything: Annotated[bool, typer.Option("--all", help="Closed issues, too.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Say where every issue stands and why; those that wait for a person come first."""
+    raise typer.Exit(look.status(context.obj, everything=everything, as_json=as_json))
+
+
+@app.command(short_help="List runs.", epilog=example("ashep runs", "ashep runs t-1", "ashep runs --limit 0 --json"))
+def runs(
+    context: typer.Context,
+    issue: Annotated[str | None, typer.Argument(metavar="ISSUE", help="Only this issue's.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=0, metavar="N", help="The newest so many; 0: all.")] = 50,
+    as_json: Json = False,
+) -> None:
+    """List runs, the newest first."""
+    raise typer.Exit(look.runs(context.obj, issue=issue, limit=limit, as_json=as_json))
+
+
+@app.command(
+    short_help="Show everything about a run.",
+    epilog=example("ashep show t-1/implement.1.1", "ashep show t-1/implement.1.1 --prompt"),
+)
+def show(
+    context: typer.Context,
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The run's id: <issue>/<phase>.<visit>.<attempt>.")],
+    prompt: Annotated[bool, typer.Option("--prompt", help="The text of its prompts, too.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show everything that is known of a run."""
+    raise typer.Exit(look.show(context.obj, run=run, prompt=prompt, as_json=as_json))
+
+
+@app.command(short_help="Tell the story of an issue.", epilog=example("ashep why t-1", "ashep why t-1 --json"))
+def why(context: typer.Context, issue: Issue, as_json: Json = False) -> None:
+    """Tell the story of an issue: what happened, why, and what it is waiting for now."""
+    raise typer.Exit(look.why(context.obj, issue=issue, as_json=as_json))

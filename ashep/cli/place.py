@@ -1,0 +1,198 @@
+"""Where the project is, and the picture of its journal that the reading commands look at.
+
+A picture that is behind is caught up with before it is read. Beside a running daemon that only means to wait a moment:
+the daemon draws. Where none runs the picture is drawn by the reader, *beside* the state folder's own, and put into its
+place only if still nobody runs: so that a reader never stands in the way of a daemon that starts.
+"""
+
+import fcntl
+import os
+import sqlite3
+import time
+from collections.abc import Generator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ashep import __version__
+from ashep.cli.screen import note
+from ashep.errors import AshepError, DiskFailed, UsageError
+from ashep.journal.lock import Holder, holder
+from ashep.store.reader import NAME, open_read_only, stale
+
+FOLDER = ".agent-shepherd"
+_LAG = 2.0
+"""Seconds that a reader waits for a daemon's picture."""
+_SILENCE = 2.0
+"""Seconds of drawing after which a person is told."""
+
+
+def find_project(given: Path | None) -> Path:
+    """Give the project's folder: the given one, else the nearest upwards with `.agent-shepherd`, else this."""
+    here = Path.cwd()
+    if given is not None:
+        project = (here / given).resolve()
+        if not project.is_dir():
+            raise UsageError(f"{given}: there is no such folder")
+        return project
+    return next((folder for folder in (here, *here.parents) if (folder / FOLDER).is_dir()), here)
+
+
+def configured(project: Path) -> Path:
+    """Give the folder `.agent-shepherd`; `UsageError` where there is none."""
+    folder = project / FOLDER
+    if not folder.is_dir():
+        raise UsageError(f"{project} has no folder {FOLDER}: run `ashep init` in the project first")
+    return folder
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What a reading command looks at."""
+
+    database: sqlite3.Connection | None
+    """None: there is nothing to look at yet."""
+    daemon: Holder | None
+    behind: bool
+    """The running daemon has not drawn everything yet."""
+
+
+@contextmanager
+def picture(state: Path) -> Generator[Picture]:
+    """Open the picture of the journal, caught up with."""
+    daemon = holder(state)
+    if daemon is not None:
+        behind = not _drawn_soon(state)
+        yield from _opened(state, daemon, behind)
+    elif not _has_journal(state):
+        yield Picture(None, None, False)
+    elif not _is_behind(state):
+        yield from _opened(state, None, False)
+    else:
+        import tempfile  # it brings a lot along, and is seldom needed
+
+        with tempfile.TemporaryDirectory(prefix="redraw-", dir=_scratch(state), ignore_cleanup_errors=True) as scratch:
+            drawn = _draw(state, Path(scratch))
+            yield from _opened(state if _put_in_place(drawn, state) else drawn, None, False)
+
+
+def _opened(folder: Path, daemon: Holder | None, behind: bool) -> Generator[Picture]:
+    try:
+        database = open_read_only(folder)
+    except sqlite3.Error:
+        yield Picture(None, daemon, behind)
+        return
+    with closing(database):
+        try:
+            yield Picture(database, daemon, behind)
+        except sqlite3.Error as error:
+            remedy = f"stop ashep and delete {folder / NAME}; it is drawn again"
+            raise AshepError(f"{folder / NAME} cannot be read: {error}; if it stays so, {remedy}") from error
+
+
+def _has_journal(state: Path) -> bool:
+    return any((state / "journal").glob("*.jsonl"))
+
+
+def _is_behind(state: Path) -> bool:
+    return stale(state) or not _of_this_version(state)
+
+
+def _of_this_version(state: Path) -> bool:
+    try:
+        with closing(open_read_only(state)) as database:
+            row = database.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
+    except sqlite3.Error:
+        return False
+    return row is not None and str(row["value"]).endswith(f"/{__version__}")
+
+
+def _drawn_soon(state: Path) -> bool:
+    """Wait until the daemon has drawn up to where its journal ends now; False: it takes longer."""
+    files = sorted(path for path in (state / "journal").glob("*.jsonl") if path.stem.isdecimal())
+    end = (files[-1].name, files[-1].stat().st_size) if files else ("", 0)
+    until = time.monotonic() + _LAG  # noqa: TID251 - a command for people, outside of everything that is replayed
+    while _position(state) < end:
+        if time.monotonic() > until:  # noqa: TID251 - as above
+            return False
+        time.sleep(0.02)  # noqa: TID251 - as above
+    return True
+
+
+def _position(state: Path) -> tuple[str, int]:
+    """Say up to where the picture is drawn: names of the journal's files sort as their numbers do."""
+    try:
+        with closing(open_read_only(state)) as database:
+            rows = database.execute("SELECT key, value FROM meta WHERE key IN ('file', 'offset')").fetchall()
+    except sqlite3.Error:
+        return ("", -1)
+    known = {row["key"]: row["value"] for row in rows}
+    return str(known.get("file", "")), int(known.get("offset", -1))
+
+
+# --- drawing ------------------------------------------------------------------------------------------------------
+
+
+def _scratch(state: Path) -> Path | None:
+    """Give the folder to draw in: the state folder, or the system's for somebody who may only read."""
+    return state if os.access(state, os.W_OK) else None
+
+
+def _draw(state: Path, scratch: Path) -> Path:
+    """Draw a picture of the journal in a folder of its own; give that folder."""
+    import threading
+
+    told = threading.Timer(_SILENCE, note, ["drawing the picture of the journal anew; this can take a while"])
+    told.daemon = True
+    told.start()
+    try:
+        folder = scratch / "state"
+        folder.mkdir(mode=0o700)
+        with suppress(sqlite3.Error):
+            _copy(state, folder)
+        _catch_up(state, folder)
+    except OSError as error:
+        raise DiskFailed(f"the picture of the journal cannot be drawn in {scratch}: {error}") from error
+    finally:
+        told.cancel()
+    return folder
+
+
+def _copy(state: Path, folder: Path) -> None:
+    """Begin with what was drawn before; a copy of something broken is found out by the store."""
+    if not (state / NAME).exists():
+        return
+    with closing(open_read_only(state)) as before, closing(sqlite3.connect(folder / NAME)) as after:
+        before.backup(after)
+
+
+def _catch_up(state: Path, folder: Path) -> None:
+    from ashep.cli.reading import Reading
+    from ashep.store.database import Store
+
+    try:
+        Store.open(folder, Reading(state / "journal")).close()
+    except (AshepError, OSError):
+        raise
+    except Exception as error:  # the store's own library has errors of its own; only the picture is concerned
+        raise AshepError(f"the picture of the journal in {state} cannot be drawn: {error}") from error
+
+
+def _put_in_place(drawn: Path, state: Path) -> bool:
+    """Let the new picture be the state folder's, if nobody runs; a daemon that starts waits the moment it takes."""
+    if drawn.stat().st_dev != state.stat().st_dev:
+        return False
+    try:
+        lock = os.open(state / "lock", os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared, as readers ask for the holder: none mistakes us
+        for suffix in ("-wal", "-shm"):  # of the picture before; beside the new one they would spoil it
+            (state / (NAME + suffix)).unlink(missing_ok=True)
+        (drawn / NAME).replace(state / NAME)
+    except OSError:
+        return False
+    finally:
+        os.close(lock)
+    return True

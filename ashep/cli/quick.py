@@ -1,0 +1,85 @@
+"""The plain forms of the commands that only look, without typer, whose import takes longer than the look.
+
+This knows no more than these forms. Whatever it does not understand (another command, `--help`, an option in another
+spelling, a mistake) it leaves to typer, so that there is one place that explains and complains. tests/test_cli.py
+compares what is taken here with what typer declares.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ashep import __version__
+
+HELP = Path(__file__).with_name("help.txt")
+"""What `ashep --help` prints, made by `ashep.cli.reference`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a command takes, by the parameters of its function in `ashep.cli.look`."""
+
+    flags: dict[str, str] = field(default_factory=dict[str, str])
+    numbers: dict[str, str] = field(default_factory=dict[str, str])
+    place: str | None = None
+    """The parameter of its argument."""
+    needed: bool = False
+    """Whether the argument must be given."""
+
+
+FORMS = {
+    "status": Form({"--all": "everything", "--json": "as_json"}),
+    "runs": Form({"--json": "as_json"}, {"--limit": "limit", "-n": "limit"}, "issue"),
+    "show": Form({"--json": "as_json", "--prompt": "prompt"}, place="run", needed=True),
+    "why": Form({"--json": "as_json"}, place="issue", needed=True),
+}
+
+
+def run(arguments: list[str]) -> int | None:
+    """Carry out a command in its plain form and give the exit code; None: this is for typer."""
+    if arguments in (["--help"], ["-h"]):
+        return _print(HELP.read_text(encoding="utf-8"))
+    if arguments == ["--version"]:
+        return _print(f"ashep {__version__}\n")
+    project, rest = _project(arguments)
+    if not rest or rest[0] not in FORMS:
+        return None
+    values = _values(FORMS[rest[0]], rest[1:])
+    if values is None:
+        return None
+    from ashep.cli import look
+
+    command: Callable[..., int] = getattr(look, rest[0])
+    return command(project, **values)
+
+
+def _print(text: str) -> int:
+    from ashep.cli.screen import say
+
+    say(text.rstrip("\n"))
+    return 0
+
+
+def _project(arguments: list[str]) -> tuple[Path | None, list[str]]:
+    if len(arguments) > 2 and arguments[0] in ("-C", "--project"):
+        return Path(arguments[1]), arguments[2:]
+    return None, arguments
+
+
+def _values(form: Form, words: list[str]) -> dict[str, Any] | None:
+    values: dict[str, Any] = {}
+    left = iter(words)
+    for word in left:
+        if word in form.flags:
+            values[form.flags[word]] = True
+        elif word in form.numbers:
+            number = next(left, "")
+            if not (number.isascii() and number.isdecimal()):
+                return None
+            values[form.numbers[word]] = int(number)
+        elif word and not word.startswith("-") and form.place and form.place not in values:
+            values[form.place] = word
+        else:
+            return None
+    return None if form.needed and form.place not in values else values

@@ -1,0 +1,29 @@
+"""The journal for a reader: only read, whoever writes to it. It satisfies `ashep.store.database.Source`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ashep.journal.files import Batch, Position, Scan, batches, holds
+
+Place = tuple[str, int, int, str]
+
+
+class Reading:
+    """A journal as it ended when this was made; a torn tail is not looked at. Raises `JournalDamaged`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        scan = Scan(folder)
+        self.instance: str | None = None
+        for _, _, records in scan.records():
+            if self.instance is None and records[0]["type"] == "JournalBegun":
+                self.instance = str(records[0]["instance"])
+        self.position: Position = scan.position
+
+    def holds(self, position: Place, /) -> bool:
+        """Say whether the journal goes on from this position."""
+        return holds(self._folder, Position(*position))
+
+    def batches(self, after: Place, /) -> Iterator[Batch]:
+        """Give the durable batches behind a position."""
+        return batches(self._folder, Position(*after))

@@ -1,0 +1,106 @@
+"""What is printed: text for people, JSON for programs. Colours and rich tables only on a terminal."""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from ashep.core.text import clean
+
+BROKEN_PIPE = 141
+"""The exit code of a program whose reader went away, as a shell tells it (128 + SIGPIPE)."""
+
+_COLOURS = {
+    "person": "yellow", "running": "green", "time": "cyan", "parked": "red", "not_eligible": "dim", "closed": "dim",
+    "succeeded": "green", "failed": "red", "timed_out": "red", "stalled": "red", "lost": "red", "aborted": "dim",
+    "ok": "green", "info": "cyan", "warning": "yellow", "error": "red",
+}  # fmt: skip
+_CODES = {"green": "32", "yellow": "33", "red": "31", "cyan": "36", "dim": "2", "bold": "1"}
+
+
+def _terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def _colours() -> bool:
+    return _terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def say(text: str = "") -> None:
+    """Print a line of text, whatever is in it."""
+    sys.stdout.write(clean(text) + "\n")
+
+
+def note(text: str) -> None:
+    """Print a line to standard error: hints, progress and errors."""
+    sys.stdout.flush()
+    sys.stderr.write(f"ashep: {clean(text)}\n")
+    sys.stderr.flush()
+
+
+def paint(text: str, style: str | None = None) -> str:
+    """Give a cleaned text in the colour of a style, or of the word that it is; as it is where no colours are wanted."""
+    name = style or _COLOURS.get(text)
+    return f"\x1b[{_CODES[name]}m{clean(text)}\x1b[0m" if name and _colours() else clean(text)
+
+
+def say_painted(*parts: tuple[str, str | None]) -> None:
+    """Print a line of parts, each with its style."""
+    sys.stdout.write(" ".join(paint(text, style) if style else clean(text) for text, style in parts) + "\n")
+
+
+def data(value: Any) -> None:
+    """Print JSON."""
+    sys.stdout.write(clean(json.dumps(value, indent=2, ensure_ascii=False)) + "\n")
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table: rich's on a terminal, aligned text elsewhere."""
+    lines = [[" ".join(clean(cell).split()) for cell in row] for row in rows]
+    if not lines:
+        return
+    if _terminal():
+        _rich(columns, lines)
+        return
+    widths = [max(map(len, cells)) for cells in zip(columns, *lines, strict=True)]
+    for line in [list(columns), *lines]:
+        padded = [cell.ljust(width) for cell, width in zip(line[:-1], widths, strict=False)]
+        sys.stdout.write("  ".join([*padded, line[-1]]).rstrip() + "\n")
+
+
+def _rich(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for place, column in enumerate(columns):
+        wide = place >= len(columns) - 2
+        made.add_column(column, no_wrap=not wide, overflow="fold" if wide else "ellipsis")
+    for line in lines:
+        made.add_row(*(Text(cell, style=_COLOURS.get(cell, "")) for cell in line))
+    Console(no_color=not _colours(), highlight=False).print(made)
+
+
+def flush() -> int:
+    """Hand everything out; give the exit code for a reader that went away, else 0."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return broken_pipe()
+    return 0
+
+
+def broken_pipe() -> int:
+    """Let nothing more be written to a reader that went away, and give the exit code."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+    return BROKEN_PIPE
+
+
+def flush_quietly() -> None:
+    """Hand out what was said so far; a reader that went away must not stop the work."""
+    if flush():
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for the rest of this process

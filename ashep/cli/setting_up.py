@@ -1,0 +1,128 @@
+"""Commands that set a project up: init, install, sync-agents, policy check."""
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ashep.cli import screen
+from ashep.cli.place import FOLDER, configured, find_project
+from ashep.cli.root import Json, app, example, policies, project_of, settings_of
+from ashep.errors import UsageError
+
+if TYPE_CHECKING:
+    from ashep.install import Line
+
+
+@app.command(
+    short_help="Write the files of a new project.", epilog=example("ashep init", "ashep -C ~/project init --force")
+)
+def init(
+    context: typer.Context,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")] = False,
+) -> None:
+    """Write the files of a new project, with comments, into .agent-shepherd."""
+    from ashep.config import write_starter
+
+    project = find_project(context.obj or Path())
+    for file in write_starter(project / FOLDER, force=force):
+        screen.say(f"wrote {file}")
+    lines = [line for line in _checked(project) if line.check in ("bd", "database", "git") and line.level != "ok"]
+    for line in lines:
+        screen.note(f"{line.what}; {line.remedy}" if line.remedy else line.what)
+    screen.say("next: `ashep install` checks what is needed, `ashep work --dry-run` says what would start")
+
+
+def _checked(project: Path) -> "list[Line]":
+    import anyio
+
+    from ashep.install import checks
+
+    return anyio.run(checks, project, os.environ)
+
+
+@app.command(
+    short_help="Check that everything needed is there.", epilog=example("ashep install", "ashep install --json")
+)
+def install(context: typer.Context, as_json: Json = False) -> None:
+    """Check that everything needed is there: bd, OpenCode, git, disk. Nothing is changed."""
+    lines = _checked(project_of(context))
+    failed = any(line.level == "error" for line in lines)
+    if as_json:
+        screen.data({"ok": not failed, "checks": [asdict(line) for line in lines]})
+    else:
+        for line in lines:
+            screen.say_painted((line.level, None), (f"{line.check}: {line.what}", None))
+            if line.remedy:
+                screen.say(f"        {line.remedy}")
+    raise typer.Exit(int(failed))
+
+
+@app.command(
+    short_help="Add the server's agents to agents.yaml.",
+    name="sync-agents",
+    epilog=example("ashep sync-agents --dry-run", "ashep sync-agents"),
+)
+def sync_agents(
+    context: typer.Context,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
+) -> None:
+    """Add the server's agents to agents.yaml, and list its providers and models there in a comment.
+
+    Comments and entries that are there stay as they are. What a new agent can do is guessed
+    from its kind, and marked so.
+    """
+    import anyio
+
+    from ashep.cli.agents import offer
+    from ashep.config.sync import sync
+
+    project = project_of(context)
+    file = configured(project) / "agents.yaml"
+    settings = settings_of(project)
+    try:
+        before = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file}: cannot be read: {error}") from error
+    found = anyio.run(offer, project, file.parent / "state", settings)
+    result = sync(before, found.agents, found.models, found.default, file=file)
+    screen.say(result.diff.rstrip("\n") or "agents.yaml names everything that the server has")
+    for gone in result.vanished:
+        screen.note(f"{gone.agent}: the server has no {gone.key.replace('_', ' ')} {gone.value} any more; it was kept")
+    if result.diff and not dry_run:
+        from ashep.journal.paths import replace
+
+        replace(file, result.text.encode())
+        screen.say(f"wrote {file}")
+
+
+@policies.command(
+    short_help="Check the policies.",
+    name="check",
+    epilog=example("ashep policy check", "ashep policy check draft.yaml"),
+)
+def policy_check(
+    context: typer.Context,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="A draft; by default the project's policies.yaml.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check the policies: their form, where they lead, and whether an agent fits each phase."""
+    from ashep.config import check_files
+
+    folder = configured(project_of(context))
+    if file is not None and not file.is_file():
+        raise UsageError(f"{file}: there is no such file")
+    findings = check_files(folder, file)
+    failed = any(finding.severity == "error" for finding in findings)
+    if as_json:
+        screen.data({"ok": not failed, "findings": [asdict(finding) for finding in findings]})
+    else:
+        for finding in findings:
+            screen.say_painted((finding.severity, None), (str(finding), None))
+        if not findings:
+            screen.say(f"{file or folder / 'policies.yaml'}: no mistake found")
+    raise typer.Exit(int(failed))

@@ -1,0 +1,260 @@
+"""The checks of `ashep install`: what is there, what is missing, and what to do about it. Nothing is changed."""
+
+import os
+import platform
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+import anyio
+from anyio import to_thread
+
+from ashep import __version__
+from ashep.adapters import programs
+from ashep.adapters.beads import BeadsTracker
+from ashep.adapters.git import GitTree
+from ashep.adapters.opencode.server import probe
+from ashep.config import ConfigErrors, check_files, read
+from ashep.core.model import OpencodeSettings, Settings
+from ashep.core.text import clean
+from ashep.errors import AshepError, RunnerUnauthorized, TrackerMissing
+
+FOLDER = ".agent-shepherd"
+_MB = 1024 * 1024
+_STORE_IS_LARGE = 100 * _MB
+_DISK_IS_FULL = 100 * _MB
+_DISK_IS_LOW = 1024 * _MB
+_TRACKER = 30.0  # seconds for each call of bd
+_ALL_OF_BD = 60.0
+_OPENCODE = 30.0
+_PROBE = 5.0
+_VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
+_FILES = 200_000
+"""The most files that are counted for the store's size."""
+
+Level = Literal["ok", "info", "warning", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What a check found."""
+
+    level: Level
+    check: str
+    what: str
+    remedy: str = ""
+
+
+async def checks(project: Path, environ: Mapping[str, str]) -> list[Line]:
+    """Check everything, in the order in which it is shown; no check takes longer than a minute."""
+    settings = await to_thread.run_sync(_settings, project)
+    lines = [Line("ok", "ashep", f"ashep {__version__}, Python {platform.python_version()}")]
+    lines += await to_thread.run_sync(configuration, project)
+    found = dict[str, list[Line]]()
+    async with anyio.create_task_group() as group:
+
+        async def keep(name: str, lines: list[Line]) -> None:
+            found[name] = lines
+
+        async def look_at(name: str) -> None:
+            match name:
+                case "bd":
+                    await keep(name, await tracker(project, settings))
+                case "opencode":
+                    await keep(name, await agent_server(settings.runners.opencode, environ))
+                case "git":
+                    await keep(name, await git(project))
+                case _:
+                    await keep(name, await to_thread.run_sync(disk, project))
+
+        for name in ("bd", "opencode", "git", "disk"):
+            group.start_soon(look_at, name)
+    bun = Line("ok", "bun", "bun is not needed: OpenCode brings its own")
+    return [*lines, *found["bd"], *found["opencode"], bun, *found["git"], *found["disk"]]
+
+
+def _settings(project: Path) -> Settings:
+    """Read config.yaml by itself; the defaults where it cannot be used, which `configuration` says."""
+    file = project / FOLDER / "config.yaml"
+    try:
+        return read(Settings, file.read_text(encoding="utf-8"), file)
+    except (ConfigErrors, OSError, UnicodeDecodeError):
+        return Settings()
+
+
+# --- the checks ---------------------------------------------------------------------------------------------------
+
+
+def configuration(project: Path) -> list[Line]:
+    """Look at the user's files."""
+    folder = project / FOLDER
+    if not folder.is_dir():
+        return [Line("error", "configuration", f"{project} has no folder {FOLDER}", "run `ashep init`")]
+    findings = check_files(folder)
+    lines = [Line(finding.severity, "configuration", str(finding), "edit the file") for finding in findings]
+    return lines or [Line("ok", "configuration", f"{folder} holds no mistake")]
+
+
+async def tracker(project: Path, settings: Settings) -> list[Line]:
+    """Look at bd: whether it is there and new enough, its database and the size of that."""
+    name = settings.tracker.command[0]
+    program = await to_thread.run_sync(programs.find, name)
+    if program is None:
+        why = f"{name} is neither on PATH nor in the tools cache {programs.tools_cache()}"
+        return [Line("error", "bd", why, f"install Beads {programs.BD_VERSION} or later, or run `make setup`")]
+    bd = BeadsTracker(project, settings.tracker.command, "ashep-install", _TRACKER)
+    try:
+        with anyio.fail_after(_ALL_OF_BD):
+            info = await bd.check()
+    except TrackerMissing as error:
+        return [_unusable(project, program, str(error))]
+    except (AshepError, TimeoutError) as error:
+        why = str(error) or f"no answer in {_ALL_OF_BD:g} s"
+        return [Line("error", "bd", f"{program}: {why}", "run `bd doctor`, and see what `bd where` says")]
+    lines = [
+        Line("ok", "bd", f"bd {info.version}: {program}"),
+        Line("ok", "database", f"{info.location}, prefix {info.prefix}"),
+        await to_thread.run_sync(_store, Path(info.location)),
+    ]
+    if info.journal:
+        return lines
+    hint = "`bd config set events-journal true` tells ashep of changes sooner; it is your setting"
+    return [*lines, Line("info", "events journal", "bd's events journal is off: ashep looks every few seconds", hint)]
+
+
+def _unusable(project: Path, program: Path, why: str) -> Line:
+    if "too old" in why:
+        return Line("error", "bd", f"{program}: {why}", f"install bd {programs.BD_VERSION} or later")
+    if "beads" in why:
+        return Line("error", "database", f"{project} has no Beads database", "run `bd init`; ashep never does that")
+    return Line("error", "bd", f"{program}: {why}", "see what `bd where` says")
+
+
+def _store(folder: Path) -> Line:
+    size, complete = _size(folder)
+    said = f"{'' if complete else 'more than '}{size / _MB:.0f} MB in {folder}"
+    if size > _STORE_IS_LARGE:
+        return Line("warning", "store", f"{said}: every call of bd gets slower", "run `bd gc` when it suits you")
+    return Line("ok", "store", said)
+
+
+def _size(folder: Path) -> tuple[int, bool]:
+    """Add up a folder's files; False: there are too many of them."""
+    size = count = 0
+    for place, _, files in os.walk(folder):
+        for name in files:
+            count += 1
+            if count > _FILES:
+                return size, False
+            try:
+                size += os.lstat(os.path.join(place, name)).st_size
+            except OSError:
+                continue
+    return size, True
+
+
+async def agent_server(settings: OpencodeSettings, environ: Mapping[str, str]) -> list[Line]:
+    """Look at OpenCode: the program of a managed server, or the address and password of an attached one."""
+    return await _attached(settings, environ) if settings.url is not None else await _managed(settings)
+
+
+async def _managed(settings: OpencodeSettings) -> list[Line]:
+    name = settings.command[0]
+    program = await to_thread.run_sync(programs.find, name)
+    if program is None:
+        why = f"{name} is neither on PATH nor in the tools cache {programs.tools_cache()}"
+        remedy = f"install OpenCode {programs.OPENCODE_VERSION} (npm install -g opencode-ai), or run `make setup`"
+        return [Line("error", "opencode", why, remedy)]
+    try:
+        done = await programs.run([program, *settings.command[1:], "--version"], cwd=None, env=None, timeout=_OPENCODE)
+    except AshepError as error:
+        return [Line("error", "opencode", f"{program}: {error}", f"run `{name} --version` by hand")]
+    found = _VERSION.search(done.stdout.decode(errors="replace"))
+    if done.returncode != 0 or found is None:
+        said = clean(done.stderr.decode(errors="replace")).strip()[:200] or "it does not say its version"
+        return [Line("error", "opencode", f"{program}: {said}", f"run `{name} --version` by hand")]
+    password = Line("ok", "password", "a managed server gets a random password and listens on loopback only")
+    return [_version(found[0], str(program)), password]
+
+
+def _version(version: str, where: str) -> Line:
+    if version == programs.OPENCODE_VERSION:
+        return Line("ok", "opencode", f"OpenCode {version}: {where}")
+    why = f"OpenCode {version}: {where}; ashep is tried with {programs.OPENCODE_VERSION}"
+    return Line("warning", "opencode", why, f"install {programs.OPENCODE_VERSION} if anything is odd")
+
+
+async def _attached(settings: OpencodeSettings, environ: Mapping[str, str]) -> list[Line]:
+    assert settings.url is not None
+    password = environ.get(settings.password_env) or None
+    local = _is_loopback(settings.url)
+    lines = [_password(settings, password, local=local)]
+    try:
+        version = await probe(settings.url.rstrip("/"), password, _PROBE)
+        lines.insert(0, _version(version, settings.url))
+    except RunnerUnauthorized as error:
+        remedy = f"put the server's password into the environment variable {settings.password_env}"
+        lines.insert(0, Line("error", "opencode", str(error), remedy))
+    except AshepError as error:
+        lines.insert(0, Line("error", "opencode", str(error), "start the server, or correct runners.opencode.url"))
+    why = "on an attached server an agent's bd calls carry git's user: only the session's rules protect your issues"
+    return [
+        *lines,
+        Line("warning", "actor", why, "start that server with BEADS_ACTOR=ashep-agent, or use a managed one"),
+    ]
+
+
+def _password(settings: OpencodeSettings, password: str | None, *, local: bool) -> Line:
+    name = settings.password_env
+    if password is None:
+        level: Level = "warning" if local else "error"
+        why = f"the environment variable {name} is empty: whoever reaches {settings.url} can run commands there"
+        return Line(level, "password", why, f"start the server with a password, and set {name}")
+    if not local and urlsplit(settings.url or "").scheme != "https":
+        return Line("warning", "password", f"{settings.url} sends the password unencrypted", "use https, or a tunnel")
+    return Line("ok", "password", f"the environment variable {name} holds a password")
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+async def git(project: Path) -> list[Line]:
+    """Look for git and a repository, by which ashep sees what agents changed."""
+    remedy = "without git ashep does not see what agents change, and starts runs on a tree that is not clean"
+    if await to_thread.run_sync(programs.find, "git") is None:
+        return [Line("warning", "git", "git is not on PATH", remedy)]
+    try:
+        tree = await GitTree(project, 10.0).read()
+    except AshepError as error:
+        return [Line("warning", "git", str(error), remedy)]
+    if not tree.present:
+        return [Line("warning", "git", f"{project} is in no git repository", remedy)]
+    if tree.dirty:
+        some = ", ".join(path for path, _ in tree.dirty[:3])
+        why = f"{len(tree.dirty)} tracked files are changed ({some}…): phases with write access do not start"
+        return [Line("warning", "git", why, "commit or stash them, or set worker.allow_dirty")]
+    return [Line("ok", "git", f"a clean work tree at {(tree.head or 'no commit yet')[:12]}")]
+
+
+def disk(project: Path) -> list[Line]:
+    """Look at the space where the journal will be, and whether it may be written."""
+    folder = project / FOLDER if (project / FOLDER).is_dir() else project
+    if not os.access(folder, os.W_OK):
+        return [Line("error", "disk", f"{folder} may not be written", "give yourself the right to")]
+    free = shutil.disk_usage(folder).free
+    said = f"{free / _MB:.0f} MB are free for {folder}"
+    if free < _DISK_IS_FULL:
+        return [Line("error", "disk", said, "make room: a full disk ends ashep (exit code 74)")]
+    if free < _DISK_IS_LOW:
+        return [Line("warning", "disk", said, "make room: a full disk ends ashep (exit code 74)")]
+    return [Line("ok", "disk", said)]

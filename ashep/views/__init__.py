@@ -1,0 +1,17 @@
+"""Flows and facts -> what people look at: one source for tables, JSON and, later, the web page.
+
+Everything here is a function of the database's rows (`ashep.store` says what they hold) and of what the caller knows
+about the daemon. Nothing heavy is imported: a command that only reads must be quick.
+
+Modules: `standing` (where every issue stands), `attempts` (runs), `story` (why an issue is where it is), `names` (ids
+of other issues taken out of a text), `times`.
+"""
+
+import sqlite3
+from typing import Any
+
+Data = dict[str, Any]
+"""What becomes JSON."""
+
+Database = sqlite3.Connection
+"""Opened read-only, rows by name."""

@@ -1,0 +1,144 @@
+"""Runs: `ashep runs` and `ashep show`."""
+
+import json
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from ashep.views import Data, Database
+from ashep.views.times import duration, local
+
+COLUMNS = ("RUN", "STATE", "AGENT", "PLANNED", "TOOK", "TOKENS", "RESULT", "SUMMARY")
+
+Text = Callable[[str], str | None]
+"""Reads a blob; None where it is gone."""
+
+
+def runs(database: Database | None, issue: str | None, limit: int) -> Data:
+    """Give the newest runs, newest first, each as runs.jsonl has it; `limit` 0: all."""
+    if database is None:
+        return {"runs": []}
+    where, values = ("WHERE issue = ?", [issue]) if issue is not None else ("", [])
+    query = f"SELECT body FROM runs {where} ORDER BY trace DESC LIMIT ?"
+    rows = database.execute(query, [*values, limit or -1])
+    return {"runs": [json.loads(row["body"]) for row in rows]}
+
+
+def knows(database: Database | None, issue: str) -> bool:
+    """Say whether anything is known of an issue."""
+    if database is None:
+        return False
+    return database.execute("SELECT 1 FROM facts WHERE issue = ? LIMIT 1", [issue]).fetchone() is not None
+
+
+def table(seen: Data, now: datetime) -> list[tuple[str, ...]]:
+    """Give the rows of the table."""
+    return [_row(run, run["outcome"] or {}, now) for run in seen["runs"]]
+
+
+def _row(run: Data, outcome: Data, now: datetime) -> tuple[str, ...]:
+    return (
+        run["run"],
+        run["state"],
+        run["agent"],
+        local(run["planned_at"]),
+        duration(run["started_at"], run["ended_at"], now),
+        str(run["tokens"]) if run["tokens"] else "",
+        " ".join(filter(None, (outcome.get("result"), outcome.get("verdict")))),
+        _short(outcome.get("summary") or run["error"] or run["why"]),
+    )
+
+
+def _short(text: str, length: int = 100) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= length else line[: length - 1] + "…"
+
+
+# --- one run ------------------------------------------------------------------------------------------------------
+
+
+def show(database: Database | None, run: str, place: Callable[[str], str], text: Text | None = None) -> Data | None:
+    """Give everything that is known of a run; None: there is no such run.
+
+    `place` says where a blob lies; with `text` the prompts are given in full.
+    """
+    row = database.execute("SELECT body FROM runs WHERE run = ?", [run]).fetchone() if database else None
+    if database is None or row is None:
+        return None
+    told: Data = {
+        "run": json.loads(row["body"]),
+        "choice": {},
+        "prompts": [],
+        "turns": [],
+        "rejected": [],
+        "commits": [],
+    }
+    for fact in database.execute("SELECT at, type, body FROM facts WHERE run = ? ORDER BY seq", [run]):
+        _add(told, fact["type"], fact["at"], json.loads(fact["body"]), place)
+    if text is not None:
+        for prompt in told["prompts"]:
+            prompt["text"] = text(prompt["blob"])
+    return told
+
+
+def _add(told: Data, kind: str, at: str, body: Data, place: Callable[[str], str]) -> None:
+    match kind:
+        case "RunPlanned":
+            others = [{"agent": agent, "why": why} for agent, why in body.get("others", ())]
+            told["choice"] = {
+                "agent": body["agent"], "why": body["why"], "others": others, "slug": body["slug"],
+                "model": body["model"], "capabilities": body["capabilities"], "timeout": body["timeout"],
+            }  # fmt: skip
+        case "PromptPrepared":
+            told["prompts"].append({"n": body["n"], "blob": body["blob"], "file": place(body["blob"]), "sent": None})
+        case "PromptSent":
+            for prompt in told["prompts"]:
+                if prompt["n"] == body["n"]:
+                    prompt["sent"] = prompt["sent"] or at
+        case "TurnSeen" if body["state"] == "finished":
+            turn = {key: body.get(key) for key in ("n", "error", "provider", "model", "tokens", "cost")}
+            answer = body.get("text")
+            told["turns"].append(turn | {"at": at, "answer": place(answer) if answer else None})
+        case "OutcomeRejected":
+            told["rejected"].append({"at": at, "n": body["n"], "why": body["why"], "then": body["then"]})
+        case "TreeSeen":
+            told["commits"] += body.get("commits", ())
+        case _:
+            pass
+
+
+def lines(told: Data) -> list[tuple[str, str]]:
+    """Give the run as pairs of a name and a text; a name that is empty belongs to the one before."""
+    run, choice = told["run"], told["choice"]
+    outcome: Data = run["outcome"] or {}
+    pairs: list[tuple[str, Any]] = [
+        ("run", run["run"]),
+        ("state", run["state"]),
+        ("why", run["why"]),
+        ("agent", run["agent"]),
+        ("chosen", choice.get("why")),
+        *(("not chosen", f"{other['agent']}: {other['why']}") for other in choice.get("others", ())),
+        ("server's agent", choice.get("slug")),
+        ("model", "/".join(filter(None, (run["provider"], run["model"])))),
+        ("needs", run["capability"]),
+        ("access", run["access"]),
+        ("time limit", choice.get("timeout")),
+        ("planned", local(run["planned_at"])),
+        ("started", run["started_at"] and local(run["started_at"])),
+        ("ended", run["ended_at"] and local(run["ended_at"])),
+        ("session", run["session"]),
+        *((f"prompt {prompt['n']}", prompt["file"]) for prompt in told["prompts"]),
+        *((f"answer {turn['n']}", turn["answer"]) for turn in told["turns"]),
+        *(("rejected", f"{rejected['why']} (then: {rejected['then']})") for rejected in told["rejected"]),
+        ("result", outcome.get("result")),
+        ("verdict", outcome.get("verdict")),
+        ("summary", outcome.get("summary")),
+        *(("pointer", pointer) for pointer in outcome.get("pointers", ())),
+        *(("commit", commit) for commit in told["commits"]),
+        ("error", run["error"]),
+        ("tokens", run["tokens"]),
+        ("cost", run["cost"]),
+        ("turns again", run["restarts"]),
+        ("trace", f"#{run['trace']}"),
+    ]
+    return [(name, str(value)) for name, value in pairs if value not in (None, "", 0)]

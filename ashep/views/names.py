@@ -1,0 +1,47 @@
+"""Ids of other issues, taken out of a text.
+
+A list of issues says each id once, in the issue's own entry, so that a program (or a person with `grep`) that looks for
+an id finds that entry and no other. Reasons and titles name other issues, so they are told without their ids.
+"""
+
+import re
+from collections.abc import Collection
+
+ANOTHER = "another issue"
+
+_WORD = re.compile(r"[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*")
+_SEPARATOR = re.compile(r"([-_.])")
+
+
+class Names:
+    """The ids that are known."""
+
+    def __init__(self, ids: Collection[str]) -> None:
+        self._ids = frozenset(ids)
+        self._longest = max((len(_SEPARATOR.split(name)) for name in self._ids), default=0)
+
+    def hide(self, text: str, own: str | None = None) -> str:
+        """Give the text with `another issue` in the place of every known id but one's own."""
+        return _WORD.sub(lambda found: self._judge(found[0], own), text)
+
+    def _judge(self, word: str, own: str | None) -> str:
+        if word in self._ids:
+            return word if word == own else ANOTHER
+        parts = _SEPARATOR.split(word)
+        if len(parts) == 1:
+            return word
+        told: list[str] = []
+        at = 0
+        while at < len(parts):
+            length = self._id_at(parts, at)
+            name = "".join(parts[at : at + length])
+            told.append(name if name == own or name not in self._ids else ANOTHER)
+            at += length
+        return "".join(told)
+
+    def _id_at(self, parts: list[str], at: int) -> int:
+        """Say how many parts from here on are the longest known id; 1 where there is none."""
+        for length in range(min(self._longest, len(parts) - at), 0, -1):
+            if "".join(parts[at : at + length]) in self._ids:
+                return length
+        return 1

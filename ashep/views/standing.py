@@ -1,0 +1,136 @@
+"""Where every issue stands: `ashep status`."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from ashep.views import Data, Database
+from ashep.views.names import Names
+from ashep.views.times import distance
+
+STATES = {
+    "person": "waits for a person",
+    "running": "running",
+    "time": "waits for a time or a slot",
+    "parked": "parked",
+    "not_eligible": "not eligible",
+    "closed": "closed",
+}
+"""The six states, in the order in which they are shown, and how they are said."""
+
+_ELSEWHERE = {"dependencies": "it depends on other issues", "work_tree": "another issue holds the work tree"}
+"""Reasons that are about other issues, by their code, as they are told without an id."""
+
+_LATEST = 50
+"""How many of the last records are looked at for the daemon's end."""
+
+
+def status(database: Database | None, daemon: Data) -> Data:
+    """Say where every known issue stands, each once; no issue's id stands outside of its own entry."""
+    rows = issue_rows(database)
+    bodies: list[Data] = [json.loads(row["body"]) for row in rows]
+    blockers = {other for body in bodies for other in body["blocked_by"]}
+    names = Names({row["issue"] for row in rows} | blockers)
+    issues = [_entry(row, body, names) for row, body in zip(rows, bodies, strict=True)]
+    order = {state: place for place, state in enumerate(STATES)}
+    issues.sort(key=lambda entry: (order[entry["state"]], entry["priority"], entry["since"] or "", entry["issue"]))
+    ended = {key: names.hide(value) for key, value in last_end(database).items()} if not daemon["running"] else {}
+    return {"daemon": daemon | ended, "issues": issues}
+
+
+def issue_rows(database: Database | None) -> list[sqlite3.Row]:
+    """Give the row of every known issue."""
+    return database.execute("SELECT * FROM issues").fetchall() if database else []
+
+
+def account(database: Database | None, issue: str) -> Data:
+    """Give what is known of where an issue stands; nothing where it is not known."""
+    row = database.execute("SELECT * FROM issues WHERE issue = ?", [issue]).fetchone() if database else None
+    return dict(row) if row else {}
+
+
+def last_end(database: Database | None) -> dict[str, str]:
+    """Say when and why the last daemon ended; empty: it did not end in order, or that is not known."""
+    if database is None:
+        return {}
+    query = f"SELECT at, type, body FROM (SELECT * FROM facts ORDER BY seq DESC LIMIT {_LATEST}) ORDER BY seq DESC"
+    for row in database.execute(query):
+        if row["type"] == "DaemonStopped":
+            return {"ended": row["at"], "why": json.loads(row["body"])["why"]}
+        if row["type"] == "DaemonStarted":
+            break
+    return {}
+
+
+def _entry(row: sqlite3.Row, body: Data, names: Names) -> Data:
+    own = row["issue"]
+    question = body["question"]
+    return {
+        "issue": own,
+        "state": row["state"],
+        "reason": _ELSEWHERE.get(row["code"]) or names.hide(row["reason"], own),
+        "since": row["since"],
+        "code": row["code"],
+        "due": row["due"],
+        "title": names.hide(row["title"], own),
+        "phase": row["phase"],
+        "policy": row["policy"],
+        "run": row["run"],
+        "type": body["type"],
+        "priority": body["priority"],
+        "tracker_status": body["status"],
+        "question": question and question | {"text": names.hide(question["text"], own)},
+        "waits_for": len(body["blocked_by"]),
+        "cycle": body["cycle"],
+        "runs": body["runs"],
+    }
+
+
+# --- for a terminal -----------------------------------------------------------------------------------------------
+
+COLUMNS = ("STATE", "ISSUE", "PHASE", "SINCE", "TITLE", "REASON")
+
+
+def headline(seen: Data, when: Callable[[str], str]) -> str:
+    """Say in a line what the daemon does."""
+    daemon = seen["daemon"]
+    if daemon["running"]:
+        since = f" since {when(daemon['since'])}" if daemon["since"] else ""
+        behind = "; what follows may be some seconds old" if daemon["behind"] else ""
+        return f"ashep {daemon['version']} is running: process {daemon['pid']}{since}{behind}"
+    ended = f" since {when(daemon['ended'])} ({daemon['why']})" if "ended" in daemon else ""
+    return f"ashep is not running{ended}"
+
+
+def counts(seen: Data) -> str:
+    """Say in a line how many issues stand where."""
+    states = [entry["state"] for entry in seen["issues"]]
+    said = [f"{states.count(state)} {words}" for state, words in STATES.items() if state in states]
+    return f"{len(states)} issues: {', '.join(said)}" if said else "no issues are known"
+
+
+def table(seen: Data, now: datetime, *, everything: bool) -> list[tuple[str, ...]]:
+    """Give the rows of the table; closed issues only with `everything`."""
+    shown = [entry for entry in seen["issues"] if everything or entry["state"] != "closed"]
+    return [
+        (
+            entry["state"],
+            entry["issue"],
+            entry["phase"] or "",
+            distance(entry["since"], now) if entry["since"] else "",
+            entry["title"],
+            _reason(entry, now),
+        )
+        for entry in shown
+    ]
+
+
+def _reason(entry: Data, now: datetime) -> str:
+    due: Any = entry["due"]
+    return f"{entry['reason']} (due in {distance(due, now)})" if due and _ahead(due, now) else entry["reason"]
+
+
+def _ahead(due: str, now: datetime) -> bool:
+    return datetime.fromisoformat(due) > now

@@ -1,0 +1,277 @@
+"""Why an issue is where it is: `ashep why`, one sentence for each kind of record, in the order in which they came.
+
+`SENTENCES` and `SILENT` together name every kind of record; a test sees to that. A sentence is what happened and why.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+
+from ashep.views import Data, Database
+from ashep.views.standing import STATES
+from ashep.views.times import local
+
+Said = tuple[str, str] | None
+"""What happened, and the reason; None: not worth a line."""
+
+Text = Callable[[str], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the story."""
+
+    seq: int
+    at: str
+    type: str
+    fact: str
+    reason: str
+    trace: int
+    """The decision that led to the run that this is about; the record itself, where it is about none."""
+
+
+@dataclass(slots=True)
+class Telling:
+    """What is kept in mind while a story is told."""
+
+    view: Data | None = None
+    """The issue as the tracker showed it last."""
+    writes: dict[str, str] = field(default_factory=dict[str, str])
+    """What each write was for, by its key."""
+    open: dict[str, str] = field(default_factory=dict[str, str])
+    """Commands without an answer so far."""
+    traces: dict[str, int] = field(default_factory=dict[str, int])
+
+
+# --- sentences ----------------------------------------------------------------------------------------------------
+
+
+def _seen(telling: Telling, body: Data) -> Said:
+    before, view = telling.view, body["view"]
+    if before is None:
+        return f"first seen: {view['type']}, priority {view['priority']}, {view['status']}", _holder(view)
+    changes = _changes(before, view)
+    return ("the tracker shows " + ", ".join(changes), "") if changes else None
+
+
+def _holder(view: Data) -> str:
+    return f"assigned to {view['assignee']}" if view.get("assignee") else ""
+
+
+def _changes(before: Data, after: Data) -> list[str]:
+    """Say what differs between two views of the issue."""
+    said: list[str] = []
+    for key, word in (("status", "status"), ("assignee", "assigned to"), ("priority", "priority"), ("title", "title")):
+        if before.get(key) != after.get(key):
+            said.append(f"{word} {before.get(key) or 'nobody'} → {after.get(key) or 'nobody'}")
+    old, new = set(before.get("labels", ())), set(after.get("labels", ()))
+    said += [f"+{label}" for label in sorted(new - old)] + [f"-{label}" for label in sorted(old - new)]
+    if before.get("blocked_by") != after.get("blocked_by"):
+        said.append(f"it depends on {', '.join(after.get('blocked_by', ())) or 'nothing'}")
+    more = after.get("comments", 0) - before.get("comments", 0)
+    return [*said, f"{more} new comment{'s' if more > 1 else ''}"] if more > 0 else said
+
+
+def _tree(_: Telling, body: Data) -> Said:
+    commits, dirty = body.get("commits", ()), body["tree"].get("dirty", ())
+    if body.get("moment") != "after":
+        return None
+    left = f"; left uncommitted: {', '.join(path for path, _ in dirty[:5])}" if dirty else ""
+    return f"the run made {len(commits)} commit{'' if len(commits) == 1 else 's'}{left}", ", ".join(commits)[:200]
+
+
+def _turn(_: Telling, body: Data) -> Said:
+    if body.get("people"):
+        return "a person wrote in the session", ""
+    if body["state"] != "finished":
+        return None
+    return f"the agent's turn ended ({body.get('tokens', 0)} tokens)", body.get("error") or ""
+
+
+def _planned(_: Telling, body: Data) -> Said:
+    others = "; ".join(f"not {agent}: {why}" for agent, why in body.get("others", ()))
+    return f"run {body['run']} goes to {body['agent']}", "; ".join(filter(None, (body["why"], others)))
+
+
+def _rejected(_: Telling, body: Data) -> Said:
+    then = "asked once more in the same session" if body["then"] == "recover" else f"{body['extractor']} is to read it"
+    return f"the answer held no valid outcome: {then}", body["why"]
+
+
+def _ended(_: Telling, body: Data) -> Said:
+    outcome: Data = body.get("outcome") or {}
+    said = " ".join(filter(None, (outcome.get("result"), outcome.get("verdict"))))
+    summary = f"“{outcome['summary']}”" if outcome.get("summary") else ""
+    return f"run {body['run']} {body['state']}" + (f": {said}" if said else ""), " ".join(
+        filter(None, (body["why"], summary))
+    )
+
+
+def _claimed(_: Telling, body: Data) -> Said:
+    return f"claimed in the tracker as {body['view'].get('assignee')}", ""
+
+
+def _written(telling: Telling, body: Data) -> Said:
+    what = telling.writes.get(body["key"], "written to the tracker")
+    return what, ", ".join(_changes(telling.view, body["view"])) if telling.view else ""
+
+
+def _answer(_: Telling, body: Data) -> Said:
+    said = "; ".join(f"{comment['author']}: {comment['text']}" for comment in body.get("comments", ()))
+    return ("comments were read", said) if said else None
+
+
+_WRITES = {
+    "work": "the tracker shows its phase",
+    "ask": "the question stands in the tracker",
+    "park": "parked in the tracker",
+    "give_back": "given back in the tracker",
+    "close": "closed in the tracker",
+}
+_COMMANDS = {
+    "ClaimIssue": "claim it",
+    "WriteIssue": "write to it",
+    "TakeOffLabels": "take labels off",
+    "PostComment": "post a comment",
+    "CreateIssue": "create an issue",
+    "ReadIssue": "read it again",
+    "ReadAnswer": "read the answer",
+    "OpenSession": "open a session",
+    "PreparePrompt": "write a prompt",
+    "SendPrompt": "deliver a prompt",
+    "StopTurn": "stop the session",
+    "ReadTree": "read the work tree",
+}
+
+
+def _is(fact: str, reason: str = "{why}") -> Callable[[Telling, Data], Said]:
+    """Make a sentence of two patterns."""
+    return lambda _, body: (fact.format_map(body), reason.format_map(body))
+
+
+SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
+    "IssueSeen": _seen,
+    "IssueGone": _is("the tracker does not list it any more", ""),
+    "TreeSeen": _tree,
+    "TurnSeen": _turn,
+    "IssueHeld": _is("held ({code})"),
+    "IssueTaken": _is("taken under the policy {policy}"),
+    "CycleBegan": _is("cycle {cycle} begins"),
+    "PhaseEntered": _is("enters {phase}, visit {visit}"),
+    "RunPlanned": _planned,
+    "RunWithdrawn": _is("run {run} does not start ({code})"),
+    "OutcomeRejected": _rejected,
+    "TurnDied": _is("the turn died and is started again with the same ids"),
+    "PromptAbandoned": _is("the prompt was never begun; a new one is sent"),
+    "DeadlineReached": _is("the time of run {run} is up", ""),
+    "RunEnded": _ended,
+    "RetryScheduled": lambda _, body: (f"{body['phase']} is tried again at {local(body['due'])}", body["why"]),
+    "PersonAsked": lambda _, body: (f"asks a person, until {local(body['due'])}: {body['question']}", body["why"]),
+    "PersonAnswered": _is("{actor} answered: {answer}"),
+    "AnswerRefused": lambda _, body: (f"an answer counts for nothing: {', '.join(body['labels'])}", body["why"]),
+    "IssueParked": _is("parked ({code})"),
+    "IssueGivenBack": _is("given back ({code})"),
+    "IssueLeft": _is("left to people ({code})"),
+    "IssueFinished": _is("finished"),
+    "IssueClosed": _is("closed by {by}"),
+    "EffectFailed": _is("failed: {key}", "{error}"),
+    "IssueClaimed": _claimed,
+    "ClaimRefused": _is("the claim was refused", "{error}"),
+    "IssueWritten": _written,
+    "GuardRefused": _is("a person was faster: nothing was written", ""),
+    "WriteRefused": _is("the tracker refused the write", "{error}"),
+    "CommentPosted": _is("a comment was posted ({name})", ""),
+    "IssueCreated": _is("created {id}, which was discovered on the way", ""),
+    "LabelsTakenOff": _is("answer labels were taken off", ""),
+    "AnswerRead": _answer,
+    "SessionOpened": lambda _, body: (f"session {body['session']} {'goes on' if body.get('reused') else 'opened'}", ""),
+    "PromptSent": _is("prompt {n} was delivered", ""),
+    "TurnStopped": _is("the session was stopped", ""),
+}
+"""What is said of each kind of record."""
+
+SILENT = frozenset(
+    {
+        # about no issue in particular
+        "JournalBegun", "DaemonStarted", "DaemonStopped", "Adopted", "TimerDue", "ClockJumped", "TrackerSeen",
+        "TrackerLost", "RunnerSeen", "ChangeHinted", "ReadySeen",
+        # what comes of them is told
+        "CommentWanted", "CreationWanted", "PromptPrepared",
+        # commands: their answers tell; those without one stand in the last line
+        *_COMMANDS,
+    }
+)  # fmt: skip
+"""What is deliberately not told."""
+
+
+# --- the story ----------------------------------------------------------------------------------------------------
+
+
+def why(database: Database | None, issue: str, text: Text) -> Data | None:
+    """Tell the story of an issue; None: nothing is known of it. `text` reads a blob."""
+    if database is None:
+        return None
+    rows = database.execute("SELECT * FROM facts WHERE issue = ? ORDER BY seq", [issue]).fetchall()
+    stands = database.execute("SELECT * FROM issues WHERE issue = ?", [issue]).fetchone()
+    if not rows and stands is None:
+        return None
+    telling, lines, words = Telling(), list[Line](), None
+    for row in rows:
+        body = json.loads(row["body"])
+        words = body.get("text") if row["type"] in ("IssueClaimed", "IssueWritten") and body.get("text") else words
+        line = _line(telling, row["seq"], row["at"], row["type"], body)
+        if line is not None:
+            lines.append(line)
+    now = {key: stands[key] for key in ("state", "code", "reason", "since", "phase", "policy", "run", "due")}
+    return {
+        "issue": issue,
+        "title": stands["title"],
+        "depends_on": _dependencies(database, json.loads(stands["body"]), text(words) if words else None),
+        "story": [asdict(line) for line in lines],
+        "now": now | {"under_way": sorted(set(telling.open.values()))},
+    }
+
+
+def _line(telling: Telling, seq: int, at: str, kind: str, body: Data) -> Line | None:
+    run, key = body.get("run"), body.get("key")
+    if kind == "RunPlanned":
+        telling.traces[body["run"]] = seq
+    if kind in _COMMANDS:
+        telling.open[body["key"]] = _COMMANDS[kind]
+        if kind == "WriteIssue":
+            telling.writes[body["key"]] = _WRITES[body["kind"]]
+        return None
+    if key is not None:
+        telling.open.pop(key, None)
+    elif kind == "TreeSeen":
+        telling.open.pop(f"{run}/tree/{body.get('moment')}", None)
+    said = SENTENCES[kind](telling, body) if kind in SENTENCES else None
+    if "view" in body:
+        telling.view = body["view"]
+    if said is None:
+        return None
+    return Line(seq, at, kind, said[0], said[1], telling.traces.get(run or "", seq))
+
+
+def _dependencies(database: Database, body: Data, words: str | None) -> list[Data]:
+    """Give the issues that it depends on, of every kind, as its own words had them when it was last written to."""
+    found: list[Data] = [{"issue": other, "type": "blocks"} for other in body["blocked_by"]]
+    edges = json.loads(words).get("dependencies", ()) if words else ()
+    found += [{"issue": edge["on"], "type": edge["type"]} for edge in edges if edge["type"] != "blocks"]
+    for entry in found:
+        row = database.execute("SELECT state FROM issues WHERE issue = ?", [entry["issue"]]).fetchone()
+        entry["state"] = row["state"] if row else None
+    return found
+
+
+def closing(told: Data) -> list[str]:
+    """Give the last lines: what it depends on, and how it stands now."""
+    said = [
+        f"{edge['type']}: {edge['issue']}" + (f" ({STATES[edge['state']]})" if edge["state"] else "")
+        for edge in told["depends_on"]
+    ]
+    now = told["now"]
+    due = f", until {local(now['due'])}" if now["due"] else ""
+    under_way = f" (under way: {', '.join(now['under_way'])})" if now["under_way"] else ""
+    last = f"now: {STATES[now['state']]}{due}: {now['reason']}{under_way}"
+    return [f"depends on {', '.join(said)}", last] if said else [last]
