@@ -6,9 +6,8 @@ compares what is taken here with what typer declares.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ashep import __version__
 
@@ -16,12 +15,11 @@ HELP = Path(__file__).with_name("help.txt")
 """What `ashep --help` prints, made by `ashep.cli.reference`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(NamedTuple):
     """What a command takes, by the parameters of its function in `ashep.cli.look`."""
 
-    flags: dict[str, str] = field(default_factory=dict[str, str])
-    numbers: dict[str, str] = field(default_factory=dict[str, str])
+    flags: dict[str, str]
+    numbers: dict[str, str]
     place: str | None = None
     """The parameter of its argument."""
     needed: bool = False
@@ -29,10 +27,10 @@ class Form:
 
 
 FORMS = {
-    "status": Form({"--all": "everything", "--json": "as_json"}),
+    "status": Form({"--all": "everything", "--json": "as_json"}, {}),
     "runs": Form({"--json": "as_json"}, {"--limit": "limit", "-n": "limit"}, "issue"),
-    "show": Form({"--json": "as_json", "--prompt": "prompt"}, place="run", needed=True),
-    "why": Form({"--json": "as_json"}, place="issue", needed=True),
+    "show": Form({"--json": "as_json", "--prompt": "prompt"}, {}, "run", needed=True),
+    "why": Form({"--json": "as_json"}, {}, "issue", needed=True),
 }
 
 

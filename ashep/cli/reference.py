@@ -18,28 +18,32 @@ This page is made from `ashep --help` (`python -m ashep.cli.reference`); edit th
 
 def reference() -> str:
     """Make the page."""
-    return "\n".join([_HEAD, *_sections(_root(), "ashep")])
+    return "\n".join([_HEAD, *_sections(_context(_root(), "ashep", 100))])
 
 
 def overview() -> str:
     """Give what `ashep --help` prints."""
-    return _help(_root(), "ashep", 80)
+    return _help(_context(_root(), "ashep", 80))
 
 
 def _root() -> Any:
     return typer.main.get_command(app)
 
 
-def _help(command: Any, name: str, width: int) -> str:
-    context = command.make_context(name, [], resilient_parsing=True)
+def _context(command: Any, name: str, width: int, parent: Any = None) -> Any:
+    context = command.make_context(name, [], parent=parent, resilient_parsing=True)
     context.terminal_width = context.max_content_width = width
-    return "\n".join(line.rstrip() for line in command.get_help(context).splitlines()) + "\n"
+    return context
 
 
-def _sections(command: Any, name: str) -> Iterator[str]:
-    yield f"## {name}\n\n```text\n{_help(command, name, 100)}```\n"
-    for sub in getattr(command, "commands", {}).values():
-        yield from _sections(sub, f"{name} {sub.name}")
+def _help(context: Any) -> str:
+    return "\n".join(line.rstrip() for line in context.get_help().splitlines()) + "\n"
+
+
+def _sections(context: Any) -> Iterator[str]:
+    yield f"## {context.command_path}\n\n```text\n{_help(context)}```\n"
+    for name, command in getattr(context.command, "commands", {}).items():
+        yield from _sections(_context(command, name, 100, context))
 
 
 def main(arguments: list[str]) -> int:

@@ -51,8 +51,8 @@ def say_painted(*parts: tuple[str, str | None]) -> None:
 
 
 def data(value: Any) -> None:
-    """Print JSON."""
-    sys.stdout.write(clean(json.dumps(value, indent=2, ensure_ascii=False)) + "\n")
+    """Print JSON: laid out for eyes on a terminal, else on one line, which is many times faster."""
+    sys.stdout.write(clean(json.dumps(value, indent=2 if _terminal() else None, ensure_ascii=False)) + "\n")
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Collection
 ANOTHER = "another issue"
 
 _WORD = re.compile(r"[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*")
+_COMPOUND = re.compile(r"[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)+")
 _SEPARATOR = re.compile(r"([-_.])")
 
 
@@ -18,11 +19,13 @@ class Names:
 
     def __init__(self, ids: Collection[str]) -> None:
         self._ids = frozenset(ids)
+        simple = any(_COMPOUND.fullmatch(name) is None for name in self._ids)
+        self._word = _WORD if simple else _COMPOUND  # most words of a text are simple: they need not be looked at
         self._longest = max((len(_SEPARATOR.split(name)) for name in self._ids), default=0)
 
     def hide(self, text: str, own: str | None = None) -> str:
         """Give the text with `another issue` in the place of every known id but one's own."""
-        return _WORD.sub(lambda found: self._judge(found[0], own), text)
+        return self._word.sub(lambda found: self._judge(found[0], own), text)
 
     def _judge(self, word: str, own: str | None) -> str:
         if word in self._ids:
