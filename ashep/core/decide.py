@@ -23,7 +23,7 @@ from ashep.core.events import (
 )
 from ashep.core.evolve_flow import stale
 from ashep.core.flow import Flow
-from ashep.core.people import answered, obey
+from ashep.core.people import answered, obey, unparked
 from ashep.core.routing import after_deadline, after_run, park
 from ashep.core.turns import turn_seen
 from ashep.core.world import World, flow_dues, split_timer
@@ -61,7 +61,9 @@ def _issue(
     earlier = before.flows.get(fact.issue, flow)
     match fact:
         case IssueSeen():
-            return [] if stale(earlier, fact.as_of) and fact.key is None else obey(world, flow)
+            if stale(earlier, fact.as_of) and fact.key is None:
+                return []
+            return unparked(world, earlier, flow) or obey(world, flow)
         case IssueClaimed() | IssueWritten():
             return obey(world, flow)
         case IssueGone():

@@ -122,6 +122,17 @@ def _phase_by_hand(world: World, flow: Flow, names: tuple[str, ...]) -> list[Fac
     return [*_aborted(flow, why), *begin_cycle(world, flow, target, why)]
 
 
+def unparked(world: World, earlier: Flow, flow: Flow) -> list[Fact]:
+    """An issue that was created parked, beyond the allowed depth, is set free: it goes to the queue."""
+    view, label = flow.issue, world.settings.labels.parked
+    ours = view.stamp is not None and view.stamp.instance == world.instance
+    if flow.stage != "idle" or not ours or label not in earlier.issue.labels or label in view.labels:
+        return []
+    if view.status != "blocked" or view.assignee is not None or world.settings.labels.excluded in view.labels:
+        return []
+    return [IssueGivenBack(view.id, "unparked", f"the label {label} was taken off")]
+
+
 def _back_from_left(world: World, flow: Flow) -> list[Fact]:
     view = flow.issue
     names = phase_labels(world, view)

@@ -1,0 +1,61 @@
+"""How often things happen in the made-up world, and what agents say in it."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Chances:
+    """How often things happen in a step of the made-up world."""
+
+    infra: float = 0.0
+    """An effect fails; half of the time it has happened all the same."""
+    refused: float = 0.0
+    person: float = 0.0
+    crash: float = 0.0
+    server_death: float = 0.0
+    away: float = 0.0
+    """The server goes away for a while."""
+    never_begun: float = 0.0
+    """A prompt that is stored and never answered."""
+    slow: float = 0.0
+    """A turn that outlives its deadline."""
+    hint: float = 0.0
+    stale: float = 0.0
+    """A look that took long: its facts arrive after other facts."""
+
+
+CALM = Chances()
+WILD = Chances(0.08, 0.01, 0.05, 0.01, 0.01, 0.01, 0.05, 0.03, 0.02, 0.15)
+
+
+@dataclass
+class Turn:
+    """What follows one prompt."""
+
+    n: int
+    left: int
+    state: str = "stored"
+    never: bool = False
+    block: str | None = None
+    error: str | None = None
+    people: tuple[str, ...] = ()
+
+
+def said(chance: random.Random, verdicts: Sequence[str]) -> str | None:
+    """What an agent mostly says: that it went well; sometimes not, and sometimes nonsense."""
+    verdict = f', "verdict": "{chance.choice(verdicts)}"' if verdicts else ""
+    roll = chance.random()
+    if roll < 0.04:
+        return None
+    if roll < 0.08:
+        return '{"result": "success", "summary": "x", "verdict": "undeclared"}'
+    if roll < 0.14:
+        return '{"result": "failed", "summary": "could not"}'
+    if roll < 0.17:
+        return '{"result": "partial", "summary": "half", "created_issues": [{"title": "the rest"}]}'
+    if roll < 0.20:
+        return '{"result": "success", "summary": "which one?", "needs_human": true' + verdict + "}"
+    more = ', "created_issues": [{"title": "more"}]' if roll < 0.23 else ""
+    return '{"result": "success", "summary": "done"' + more + verdict + "}"

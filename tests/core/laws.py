@@ -1,0 +1,204 @@
+"""What holds after every turn of every life, whatever happens. Each law raises AssertionError and says what broke."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import get_args
+
+from ashep.core import commands as c
+from ashep.core import events as e
+from ashep.core.account import State, account
+from ashep.core.commands import WRITES, Command
+from ashep.core.flow import Flow
+from ashep.core.records import Entry
+from ashep.core.routing import following
+from ashep.core.world import World, evolve, flow_dues, split_timer
+from tests.core import given
+from tests.core.world_of import MadeUp
+
+SESSION = (c.OpenSession, c.PreparePrompt, c.SendPrompt, c.StopTurn, c.ReadTree)
+SETTLING = (c.StopTurn, c.ReadTree)
+"""What may still be asked for once an issue is somebody else's: our own run is ended in order."""
+
+
+@dataclass
+class Laws:
+    """Checks each turn of a life; remembers what the counting laws need."""
+
+    open: dict[str, set[str]] = field(default_factory=dict)
+    runs: set[str] = field(default_factory=set)
+    cycle_runs: Counter[str] = field(default_factory=Counter)
+    cycle_visits: Counter[tuple[str, str]] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+    succeeded: dict[str, str] = field(default_factory=dict)
+    """The phase whose run has just succeeded, by issue."""
+
+    def __call__(self, made: MadeUp, entries: Sequence[Entry]) -> None:
+        """Check a turn."""
+        world = made.world
+        for entry in entries:
+            if isinstance(entry.body, Command):
+                self._asked_once(entry.body)
+                _allowed(world, entry.body)
+            else:
+                self._counted(world, entry.body)
+        for entry in entries:
+            if isinstance(entry.body, e.TimerDue):
+                the_wait_is_over(world, entry.body)
+        named = {str(getattr(entry.body, "issue", "")) for entry in entries}
+        touched = [name for name in sorted(named) if name in world.flows]
+        for name in touched:
+            flow = world.flows[name]
+            self.open[name] = {command.key for command in flow.open}
+            at_most_one_write(flow)
+            accounted(world, flow)
+            somebody_is_at_work(world, flow)
+        the_tree_is_shared(world)
+
+    def _asked_once(self, command: Command) -> None:
+        keys = self.open.setdefault(command.issue, set())
+        assert command.key not in keys, f"{command.key} is asked again while its answer is due"
+        keys.add(command.key)
+
+    def _counted(self, world: World, fact: object) -> None:
+        if key := getattr(fact, "key", None):
+            self.open.get(getattr(fact, "issue", ""), set()).discard(key)
+        match fact:
+            case e.CycleBegan(issue=issue):
+                self.succeeded.pop(issue, None)
+                self.cycle_runs[issue] = 0
+                self.cycle_visits = Counter({k: n for k, n in self.cycle_visits.items() if k[0] != issue})
+            case e.PhaseEntered(issue=issue, phase=phase):
+                self._along_an_edge(world, issue, phase)
+                self.cycle_visits[issue, phase] += 1
+                self.failures[issue] = 0
+                bound = self._phase(world, issue, phase)
+                assert bound is None or self.cycle_visits[issue, phase] <= bound.max_visits, f"{phase} has no bound"
+            case e.RunPlanned(issue=issue, run=run):
+                assert run not in self.runs, f"{run} is planned twice"
+                self.runs.add(run)
+                self.cycle_runs[issue] += 1
+                self._bounded(world, issue)
+                _may_run(world, world.flows[issue])
+            case e.RunWithdrawn(issue=issue):
+                self.cycle_runs[issue] -= 1
+            case e.RunEnded(issue=issue, run=run, state="succeeded"):
+                self.succeeded[issue] = run.rpartition("/")[2].partition(".")[0]
+            case e.RunEnded(issue=issue, state="failed" | "timed_out" | "stalled"):
+                self.failures[issue] += 1
+            case e.RetryScheduled(issue=issue, phase=phase):
+                bound = self._phase(world, issue, phase)
+                assert bound is None or self.failures[issue] < bound.retry.max_attempts, "attempts have no bound"
+            case e.PersonAnswered(actor=actor):
+                assert not actor.startswith("ashep-"), f"{actor} is no person"
+            case _:
+                pass
+
+    def _along_an_edge(self, world: World, issue: str, target: str) -> None:
+        source = self._phase(world, issue, self.succeeded.pop(issue, ""))
+        policy = world.policy(world.flows[issue])
+        if source is not None and policy is not None:
+            ways = {*source.next.values(), *source.allow_suggested, following(policy, source)}
+            assert target in ways, f"a success of {source.name} leads to {target}"
+
+    def _phase(self, world: World, issue: str, name: str) -> given.Phase | None:
+        policy = world.policy(world.flows[issue])
+        return policy.phase(name) if policy else None
+
+    def _bounded(self, world: World, issue: str) -> None:
+        policy = world.policy(world.flows[issue])
+        assert policy is not None
+        assert self.cycle_runs[issue] <= policy.limits.max_runs, f"{issue} has more runs than its limit"
+
+
+def _may_run(world: World, flow: Flow) -> None:
+    labels = world.settings.labels
+    assert flow.issue.status != "closed", "a run of a closed issue"
+    assert not {labels.excluded, labels.paused} & set(flow.issue.labels), "a run of an issue that people keep"
+    assert flow.issue.assignee in (None, world.actor), "a run of somebody else's issue"
+
+
+def _allowed(world: World, command: Command) -> None:
+    flow = world.flows[command.issue]
+    if flow.stage == "closed":
+        assert isinstance(command, SETTLING), f"a closed issue asks for {command}"
+    if flow.stage in ("left", "idle"):
+        assert isinstance(command, (*SETTLING, c.ReadIssue)), f"{flow.stage} issue asks for {command}"
+
+
+def the_wait_is_over(world: World, fact: e.TimerDue) -> None:
+    """A timer that was due is not due again: the machine would turn on the spot."""
+    name, issue = split_timer(fact.key)
+    flow = world.flows.get(issue)
+    assert flow is None or (name, fact.due) not in flow_dues(flow), f"{fact} is due for ever"
+
+
+def at_most_one_write(flow: Flow) -> None:
+    """At most one write to the issue and one to the session is open."""
+    assert sum(isinstance(command, WRITES) for command in flow.open) <= 1, f"two writes are open: {flow.open}"
+    assert sum(isinstance(command, SESSION) for command in flow.open) <= 1, f"two effects on a run: {flow.open}"
+
+
+def accounted(world: World, flow: Flow) -> None:
+    """Exactly one state, with a reason."""
+    told = account(world, flow.issue.id)
+    assert told.state in get_args(State)
+    assert told.reason, f"no reason: {told}"
+    if flow.stage == "closed":
+        assert told.state == "closed"
+    if flow.stage == "parked":
+        assert told.state == "parked"
+        assert told.code
+
+
+def somebody_is_at_work(world: World, flow: Flow) -> None:
+    """No issue of ours without somebody working on it or something it waits for."""
+    if not flow.active or flow.open or flow.effect_after is not None:
+        return
+    run = flow.run
+    if run is not None and not run.settled:
+        away = world.runner is None or world.runner.state != "up"
+        assert run.prompt.sent or away, f"nobody works on {run}"
+        return
+    if flow.stage == "person":
+        assert flow.question is not None, "nobody knows the question"
+        assert posted(flow), "the question is not asked"
+    elif flow.stage == "parked":
+        assert flow.code, "parked without a reason"
+        assert posted(flow), "nobody is told of the parking"
+    else:
+        assert flow.stage == "work", f"{flow.stage} and nothing under way: {flow}"
+        assert flow.wanted, f"no run, none wanted: {flow}"
+        assert flow.code or flow.not_before, f"wanted, not started, and no reason: {flow}"
+
+
+def posted(flow: Flow) -> bool:
+    """Whether the tracker shows what it should."""
+    return flow.target is not None and flow.written is not None and flow.target.seq == flow.written.seq
+
+
+def the_tree_is_shared(world: World) -> None:
+    """Slots are not exceeded, and a write run excludes every other run."""
+    runs = [run for name in world.live if (run := world.flows[name].run) is not None]
+    assert len(runs) == len(list(world.live)), "a run that is not there takes a slot"
+    assert len(runs) <= world.settings.worker.max_concurrent_runs, "more runs than slots"
+    if world.settings.worker.lock_work_tree and any(run.access == "write" for run in runs):
+        assert len(runs) == 1, f"a write run shares the tree: {[run.id for run in runs]}"
+
+
+def at_rest(made: MadeUp) -> None:
+    """After a calm while nothing hangs: all is closed, not ours, waits for people, or is held with a reason."""
+    for name, flow in made.world.flows.items():
+        told = account(made.world, name)
+        assert told.state != "running", f"{name} hangs: {told} {flow.run}"
+        if flow.stage == "work":
+            assert flow.code in ("paused", "no_agent", "work_tree"), f"{name} hangs: {told} {flow}"
+        assert not flow.open, f"{name} has open intents: {flow.open}"
+
+
+def folded(entries: Iterable[Entry]) -> World:
+    """Fold entries from nothing."""
+    world = World()
+    for entry in entries:
+        world = evolve(world, entry)
+    return world

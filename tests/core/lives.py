@@ -1,0 +1,60 @@
+"""Lives: seeds made into whole stories of a policy, a team, a machine and its troubles."""
+
+import hashlib
+import json
+import random
+from dataclasses import fields
+from datetime import timedelta
+
+from ashep.core.model import Agent, Agents, Phase, Retry, ReuseFrom
+from ashep.core.records import to_json
+from tests.core import given
+from tests.core.chances import WILD, Chances
+from tests.core.laws import Laws
+from tests.core.world_of import MadeUp
+
+ANN = Agent(id="ann", capabilities=("sign",), is_human=True)
+READER = Agent(id="reader", capabilities=("extract",))
+ROUND = given.policy_of(
+    Phase(name="review", access="read"),
+    Phase(
+        name="implement", max_visits=2, next={"failed": "sign"},
+        retry=Retry(max_attempts=2, initial_delay=timedelta(0)),
+    ),
+    Phase(name="sign", next={"success": "close"}),
+    Phase(name="arbitrate", session=ReuseFrom(reuse_from="implement")),
+    max_runs=5,
+    max_created_issues=1,
+)  # fmt: skip
+"""Reads first, asks a chosen person, and has small bounds."""
+
+FIRST = given.STANDARD.phases[0].model_copy(update={"max_visits": 1})
+SHORT = given.STANDARD.model_copy(update={"phases": (FIRST, *given.STANDARD.phases[1:])})
+"""The standard policy, which may not be gone through twice."""
+
+
+def live(seed: int, steps: int = 250) -> MadeUp:
+    """Live a life; its laws are checked after every turn."""
+    chance = random.Random(seed)
+    chances = Chances(*(chance.choice([0, 0.5, 1, 1, 2, 4]) * getattr(WILD, field.name) for field in fields(WILD)))
+    extra = (ANN, READER) if chance.random() < 0.5 else (ANN,)
+    team = Agents(version=1, agents=(*given.TEAM.agents, *extra))
+    config = given.settings(
+        managed=chance.random() < 0.7,
+        lock_work_tree=chance.random() < 0.7,
+        max_concurrent_runs=chance.choice([1, 2, 3]),
+    )
+    rules = given.policies(chance.choice([given.STANDARD, ROUND, SHORT]))
+    made = MadeUp(seed, chances, check=Laws())
+    made.begin(*given.start(rules, team, config))
+    for number in range(4):
+        made.open(f"t-{number}", priority=number % 3)
+    made.open("t-9", blocked_by=("t-0",))
+    made.live(steps)
+    return made
+
+
+def digest(seed: int) -> str:
+    """Sum a life up."""
+    text = "\n".join(json.dumps(to_json(entry)) for entry in live(seed).entries)
+    return hashlib.sha256(text.encode()).hexdigest()

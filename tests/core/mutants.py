@@ -1,0 +1,174 @@
+"""Deliberate mistakes in the core: what they break, and how they are made.
+
+A mutant changes the text of one function and puts the new code object into it, so that every importer has it at once.
+"""
+
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+from typing import Any
+
+from ashep.core import decide, dispatch, evolve_flow, evolve_run, outstanding, people, routing, turns, world
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """In this function, this text is replaced."""
+
+    name: str
+    function: Callable[..., Any]
+    old: str
+    new: str
+
+
+def _code(mutant: Mutant, function: FunctionType) -> CodeType:
+    source = textwrap.dedent(inspect.getsource(function))
+    assert mutant.old in source, f"{mutant.name}: the text to be changed is gone"
+    made: dict[str, Any] = {}
+    changed = "from __future__ import annotations\n" + source.replace(mutant.old, mutant.new)
+    exec(changed, function.__globals__ | {"__name__": function.__module__}, made)
+    return made[function.__name__].__code__
+
+
+@contextmanager
+def planted(mutant: Mutant) -> Iterator[None]:
+    """The core with the mistake in it."""
+    function = mutant.function
+    assert isinstance(function, FunctionType)
+    right = function.__code__
+    function.__code__ = _code(mutant, function)
+    try:
+        yield
+    finally:
+        function.__code__ = right
+
+
+def private(module: Any, name: str) -> Callable[..., Any]:
+    """A function that the module keeps to itself."""
+    return getattr(module, name)
+
+
+BROKEN_LAWS = [
+    Mutant(
+        "always the first phase",
+        routing.enter,
+        "[PhaseEntered(issue, target,",
+        "[PhaseEntered(issue, policy.phases[0].name,",
+    ),
+    Mutant("visits without a bound", routing.enter, ">= phase.max_visits", ">= 10**9"),
+    Mutant("runs without a bound", private(dispatch, "_wanted"), ">= policy.limits.max_runs", ">= 10**9"),
+    Mutant("attempts without a bound", private(routing, "_try_again"), "failures < phase", "0 < phase"),
+    Mutant("a slot too many", private(dispatch, "_in_the_way"), "room.slots <= 0", "room.slots < 0"),
+    Mutant("the lock holds nobody", private(dispatch, "_in_the_way"), "if others:", "if False:"),
+    Mutant("a late answer revives a run", private(evolve_run, "_sent"), "if run.ended:", "if False:"),
+    Mutant("giving back never ends", evolve_flow.landed, 'flow.stage == "giving_back"', "False"),
+    Mutant(
+        "comments on closed issues",
+        private(evolve_flow, "_outcome_of_flow"),
+        "comments=(), creations=(), take_off=()",
+        "",
+    ),
+    Mutant("agents may answer", private(people, "_set_by"), "actor.startswith(AGENT_ACTORS)", "False"),
+    Mutant("a retry never comes", evolve_flow.timer, "return replace(flow, not_before=None)", "return flow"),
+    Mutant(
+        "a question has no end",
+        routing.after_deadline,
+        'if human is None or human.on_deadline == "park":',
+        "return []\n    if True:",
+    ),
+    Mutant("no reason for waiting", private(dispatch, "_held"), "if flow.code == hold[0]", "if True"),
+    Mutant("an answer closes no intent", evolve_run.done, "other.key != key", "True"),
+    Mutant("excluded issues are taken", dispatch.eligible, "if labels.excluded in issue.labels", "if False"),
+    Mutant("excluding is not obeyed", people.obey, "if world.settings.labels.excluded in view.labels:", "if False:"),
+    Mutant("a lost claim is taken again at once", evolve_flow.seen, "flow = done(flow, fact.key, seq)", "pass"),
+    Mutant("the deadline is forgotten", evolve_flow.timer, "overdue=True, ", ""),
+    Mutant("ended runs lead nowhere", routing.after_run, 'if fact.state == "aborted"', "if True"),
+    Mutant("run ids are used twice", private(dispatch, "_plan"), "attempt = flow.attempt + 1", "attempt = 1"),
+]
+"""Each breaks a law in some life."""
+
+BROKEN_PLAYBOOKS = [
+    Mutant("two writes at once", private(outstanding, "_tracker_effects"), "if any(", "if False and any("),
+    Mutant(
+        "a run is forgotten at a re-opening", evolve_flow.seen, "flow.run is not None and not flow.run.settled", "False"
+    ),
+    Mutant("approval of a phase's question closes", routing.after_answer, "if not question.human_phase:", "if False:"),
+    Mutant(
+        "approved wins over changes_requested",
+        people.answer_labels,
+        "(labels.changes_requested, labels.approved)",
+        "(labels.approved, labels.changes_requested)",
+    ),
+    Mutant("stale reads are people", evolve_flow.stale, "return as_of < flow.write_seq or", "return False and"),
+    Mutant("our lost write is a person's", private(world, "_evolve_issue_seen"), "if landed and", "if False and"),
+    Mutant(
+        "a guard is not looked into",
+        private(evolve_flow, "_answer"),
+        "writing=None, look_again=True)\n        case CommentPosted",
+        "writing=None)\n        case CommentPosted",
+    ),
+    Mutant("no cool-down", private(people, "_reopened"), "wait = None if by_hand else", "wait = None and"),
+    Mutant("timed out without a fresh read", turns.turn_seen, "run.overdue and run.fresh_after == 0", "run.overdue"),
+    Mutant("a stale deadline read", private(evolve_run, "_turn"), "fresh = 0 if", "fresh = 0 if True or"),
+    Mutant("an unknown instance counts as dead", private(turns, "_quiet"), "bool(given) and", ""),
+    Mutant("incomplete is dead at once", private(turns, "_quiet"), 'suspicion == "suspect"', "True"),
+    Mutant("our own abort is a person's", private(turns, "_finished"), "and not ours", ""),
+    Mutant("a prompt is never abandoned", private(turns, "_quiet"), 'suspicion == "second_look"', "False"),
+    Mutant("no recovery", private(turns, "_rejected"), 'run.prompt.kind == "task"', "False"),
+    Mutant("recovery for ever", private(turns, "_rejected"), 'run.prompt.kind == "task"', "True"),
+    Mutant(
+        "machine failures burn attempts",
+        private(decide, "_effect_failed"),
+        "return [*_abort(flow, why), *parked]",
+        'return [RunEnded(fact.issue, run.id, "failed", why), *parked]',
+    ),
+    Mutant(
+        "machine failures park at once", private(decide, "_effect_failed"), "flow.infra < INFRA_LIMIT", "flow.infra < 1"
+    ),
+    Mutant("two minutes do not matter", private(decide, "_effect_failed"), "< INFRA_SECONDS", "< 0"),
+    Mutant(
+        "the session is not stopped",
+        private(evolve_run, "_ended"),
+        "stop=fact.abort and run.session is not None",
+        "stop=False",
+    ),
+    Mutant("the lock outlives the question", private(world, "_evolve_issue"), "| PersonAsked()", ""),
+    Mutant("a left issue forgets why", private(dispatch, "_candidate"), "flow.code in STANDING", "False"),
+    Mutant(
+        "created issues come late",
+        private(outstanding, "_tracker_effect"),
+        "if flow.creations:",
+        "if flow.creations and flow.target == flow.written:",
+    ),
+    Mutant("created issues are free", private(routing, "_creations"), "depth > policy.limits.max_depth", "False"),
+    Mutant(
+        "the default policy takes any type",
+        dispatch.policy_for,
+        "if default is not None and typed",
+        "if default is not None",
+    ),
+    Mutant(
+        "hints do not matter",
+        private(world, "_evolve_seen"),
+        "ready_fresh=fact.as_of >= world.hint_seq",
+        "ready_fresh=True",
+    ),
+    Mutant(
+        "an answer from before the question counts",
+        private(outstanding, "_posture"),
+        "drop = {labels.approved, labels.changes_requested,",
+        "drop = {",
+    ),
+    Mutant("foreign changes are not seen", decide.foreign_changes, "!= content", "== 0"),
+    Mutant(
+        "the multiplier is forgotten",
+        private(dispatch, "_plan"),
+        "phase.timeout * agent.performance.timeout_multiplier",
+        "phase.timeout",
+    ),
+    Mutant("a jump of the clock is lost", evolve_flow.shifted, "run.deadline + gap", "run.deadline"),
+]
+"""Each spoils a playbook."""

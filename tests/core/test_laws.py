@@ -1,0 +1,99 @@
+"""Laws over whole lives in a made-up world that mostly answers what it is asked (design section 8).
+
+`tests/core/laws.py` holds the laws, `tests/core/lives.py` the lives; `test_mutants.py` shows that they can fail.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ashep.core import commands as c
+from ashep.core import events as e
+from ashep.core.commands import Command
+from ashep.core.records import Entry, from_json, to_json
+from ashep.core.step import step
+from ashep.core.world import World
+from tests.core.given import QUICK, adopted, policies
+from tests.core.laws import at_rest, folded
+from tests.core.lives import digest, live
+
+SEEDS = st.integers(0, 2**32)
+LIVES = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(LIVES, max_examples=12)
+
+
+@LIVES
+@given(SEEDS)
+def test_every_life_keeps_the_laws_and_comes_to_rest(seed: int) -> None:
+    made = live(seed)
+    made.settle()
+    at_rest(made)
+
+
+@FEW
+@given(SEEDS)
+def test_a_journals_text_folds_to_the_same_world(seed: int) -> None:
+    made = live(seed)
+    told = [from_json(json.loads(json.dumps(to_json(entry)))) for entry in made.entries]
+    assert told == made.entries
+    assert folded(told) == made.world
+
+
+@FEW
+@given(SEEDS)
+def test_folding_knows_no_policy(seed: int) -> None:
+    """Whatever the policies say by now, the flows are the same: decisions are facts."""
+    made = live(seed)
+    other = adopted(policies(QUICK))
+    world = folded(Entry(entry.seq, entry.at, other) if is_policy(entry) else entry for entry in made.entries)
+    assert world.policies != made.world.policies
+    assert world.flows == made.world.flows
+    assert (world.lock, world.live, world.dues) == (made.world.lock, made.world.live, made.world.dues)
+
+
+@FEW
+@given(SEEDS)
+def test_a_step_is_the_same_twice_and_a_restart_in_quiet_asks_for_nothing(seed: int) -> None:
+    made = live(seed)
+    facts = [e.ChangeHinted(), made.seen_server()]
+    assert step(made.world, facts, made.now, 10**6) == step(made.world, facts, made.now, 10**6)
+    made.settle()
+    _, entries = step(made.world, made.begun[1:], made.now, made.world.seq + 1, everything=True)
+    assert not [entry.body for entry in entries if isinstance(entry.body, Command)]
+
+
+def test_a_life_is_the_same_in_another_process() -> None:
+    """Maps and sets of strings are in another order there."""
+    program = "from tests.core.lives import digest; print(digest(7))"
+    for seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True, timeout=60
+        )
+        assert done.stdout.strip() == digest(7)
+
+
+def test_the_lives_see_almost_everything() -> None:
+    """Laws over lives in which nothing happens would hold for nothing."""
+    seen: Counter[str] = Counter()
+    for seed in range(40):
+        bodies = [entry.body for entry in live(seed).entries]
+        seen.update(type(body).__name__ for body in bodies)
+        seen.update(body.code for body in bodies if isinstance(body, (e.IssueHeld, e.IssueParked, e.IssueLeft)))
+    kinds = {kind.__name__ for kind in (*e.DECISIONS, *c.WRITES, c.ReadIssue, c.ReadAnswer, c.StopTurn)}
+    rare = {"RunWithdrawn"}  # the made-up tree is never changed by people
+    codes = {"attempts", "question_deadline", "taken_over", "cooldown", "slot", "work_tree", "dependencies", "paused"}
+    assert codes | kinds - rare <= set(seen), codes | kinds - rare - set(seen)
+
+
+def is_policy(entry: Entry) -> bool:
+    return isinstance(entry.body, e.Adopted) and entry.body.kind == "policies"
+
+
+def test_a_world_is_a_value() -> None:
+    assert World() == World()

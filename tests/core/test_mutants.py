@@ -1,0 +1,73 @@
+"""A test that cannot fail is a defect: each deliberate mistake in the core breaks a law, or spoils a playbook."""
+
+import inspect
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.core import (
+    test_playbook_answers,
+    test_playbook_dispatch,
+    test_playbook_effects,
+    test_playbook_people,
+    test_playbook_routing,
+    test_playbook_turns,
+)
+from tests.core.laws import at_rest
+from tests.core.lives import live
+from tests.core.mutants import BROKEN_LAWS, BROKEN_PLAYBOOKS, Mutant, planted
+
+LIVES = 200
+"""Lives until which a broken law must have shown."""
+
+MODULES = (
+    test_playbook_routing,
+    test_playbook_people,
+    test_playbook_answers,
+    test_playbook_turns,
+    test_playbook_dispatch,
+    test_playbook_effects,
+)
+
+
+def playbooks() -> Iterator[Callable[[], None]]:
+    for module in MODULES:
+        for name, function in vars(module).items():
+            if name.startswith("test_") and not inspect.signature(function).parameters:
+                yield function
+
+
+def breaks_a_law() -> bool:
+    for seed in range(LIVES):
+        try:
+            made = live(seed, 150)
+            made.settle(400)
+            at_rest(made)
+        except Exception:
+            return True
+    return False
+
+
+def spoils_a_playbook() -> bool:
+    for playbook in playbooks():
+        try:
+            playbook()
+        except Exception:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("mutant", BROKEN_LAWS, ids=lambda mutant: mutant.name)
+def test_the_laws_catch(mutant: Mutant) -> None:
+    with planted(mutant):
+        assert breaks_a_law()
+
+
+@pytest.mark.parametrize("mutant", BROKEN_PLAYBOOKS, ids=lambda mutant: mutant.name)
+def test_a_playbook_catches(mutant: Mutant) -> None:
+    with planted(mutant):
+        assert spoils_a_playbook()
+
+
+def test_without_a_mistake_nothing_is_caught() -> None:
+    assert not spoils_a_playbook()

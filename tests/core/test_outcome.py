@@ -1,0 +1,114 @@
+"""The outcome: the last fenced json block, read strictly (design section 5)."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ashep.core.outcome import MAX_BLOCK, Outcome, last_block, read_outcome
+
+GOOD: dict[str, Any] = {"result": "success", "summary": "done"}
+
+
+def fenced(block: str, fence: str = "```", word: str = "json") -> str:
+    return f"{fence}{word}\n{block}\n{fence}"
+
+
+def test_the_last_fenced_json_block_counts() -> None:
+    text = f"I think\n{fenced('{}')}\nno:\n{fenced('[1]')}\nbye"
+    assert (last_block(text) or "").strip() == "[1]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "no block", '{"result": "success"}', fenced("{}", word="python"), fenced("{}", word=""), "```json\n{}",
+     "    ```json\n{}\n    ```", "text ```json\n{}\n```x"],
+)  # fmt: skip
+def test_what_is_no_fenced_json_block(text: str) -> None:
+    assert last_block(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [fenced("{}"), fenced("{}", "~~~"), fenced("{}", "````"), fenced("{}", word=" JSON "), "```json\r\n{}\r\n```\r\n",
+     "  ```json\n{}\n  ```"],
+)  # fmt: skip
+def test_what_is_one(text: str) -> None:
+    assert (last_block(text) or "").strip() == "{}"
+
+
+def test_a_fence_inside_a_longer_fence_does_not_end_it() -> None:
+    block = json.dumps(GOOD | {"summary": "x"})
+    assert (last_block(fenced(block, "````")) or "").strip() == block
+
+
+def test_a_block_beyond_the_bound_is_none() -> None:
+    assert last_block(fenced("x" * MAX_BLOCK)) is None
+
+
+def test_what_is_required_and_what_is_not() -> None:
+    outcome = read_outcome(json.dumps(GOOD), ())
+    assert outcome == Outcome(result="success", summary="done")
+    assert isinstance(outcome, Outcome)
+    assert (outcome.next_action, outcome.needs_human, outcome.created_issues) == ("none", False, ())
+
+
+def test_everything_it_may_hold() -> None:
+    full = GOOD | {
+        "next_action": "advance_phase", "verdict": "pass", "suggested_next_phase": "x", "needs_human": True,
+        "created_issues": [{"title": "t"}, {"title": "u", "type": "bug", "priority": 0, "description": "d"}],
+        "pointers": ["a.py:1"],
+    }  # fmt: skip
+    outcome = read_outcome(json.dumps(full), ("pass",))
+    assert isinstance(outcome, Outcome)
+    assert (outcome.created_issues[0].type, outcome.created_issues[0].priority) == ("task", 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"extra": 1}, "extra"),
+        ({"result": "ok"}, "result"),
+        ({"result": None}, "result"),
+        ({"summary": 5}, "summary"),
+        ({"needs_human": "yes"}, "needs_human"),
+        ({"needs_human": 1}, "needs_human"),
+        ({"pointers": "a.py:1"}, "pointers"),
+        ({"created_issues": [{}]}, "created_issues.0.title"),
+        ({"created_issues": [{"title": ""}]}, "created_issues.0.title"),
+        ({"created_issues": [{"title": "t", "priority": 9}]}, "created_issues.0.priority"),
+        ({"created_issues": [{"title": "t", "labels": ["human:approved"]}]}, "created_issues.0.labels"),
+        ({"verdict": "undeclared"}, "verdict"),
+    ],
+)
+def test_what_is_wrong_is_named(change: dict[str, Any], place: str) -> None:
+    found = read_outcome(json.dumps(GOOD | change), ("pass",))
+    assert isinstance(found, str)
+    assert found.startswith(place)
+
+
+@pytest.mark.parametrize("missing", ["result", "summary"])
+def test_what_is_missing_is_named(missing: str) -> None:
+    found = read_outcome(json.dumps({key: value for key, value in GOOD.items() if key != missing}), ())
+    assert isinstance(found, str)
+    assert found.startswith(missing)
+
+
+def test_a_success_needs_a_verdict_where_the_phase_declares_any_and_a_failure_does_not() -> None:
+    assert isinstance(read_outcome(json.dumps(GOOD), ("pass",)), str)
+    assert isinstance(read_outcome(json.dumps(GOOD | {"verdict": "pass"}), ("pass",)), Outcome)
+    assert isinstance(read_outcome(json.dumps(GOOD | {"result": "failed"}), ("pass",)), Outcome)
+    assert isinstance(read_outcome(json.dumps(GOOD | {"verdict": "pass"}), ()), str)
+
+
+@pytest.mark.parametrize("block", [None, "", "null", "[]", "{", "1", '"x"', "\x00", '{"result": NaN}'])
+def test_what_is_no_object_is_said_to_be_wrong(block: str | None) -> None:
+    assert isinstance(read_outcome(block, ()), str)
+
+
+@given(st.text())
+def test_any_text_is_read_without_failing(text: str) -> None:
+    block = last_block(fenced(text))
+    assert isinstance(read_outcome(block, ("pass",)), (str, Outcome))

@@ -1,0 +1,119 @@
+"""Playbooks of answers: what counts as one, where it leads, and what happens when none comes (design 5 and 7)."""
+
+# pyright: reportUnusedExpression=false
+# A playbook's lines are expressions: `book >> fact << what << follows`.
+
+from datetime import timedelta
+
+import pytest
+
+from ashep.core import commands as c
+from ashep.core import events as e
+from ashep.core.model import Comment, Human, LabelEvent, Phase
+from tests.core.given import ME, policy_of
+from tests.core.playbook import Playbook, like
+
+
+def test_the_question_takes_both_answer_labels_off_in_the_write_that_asks() -> None:
+    book = Playbook().until("arbitrate")
+    book.made.change("t-1", "ashep-agent", ["human:approved"])
+    book.looked() >> book.reports(verdict="pass") << e.RunEnded << e.PersonAsked << e.CommentWanted
+    assert book << like(
+        c.WriteIssue, kind="ask", remove_labels=("human:approved", "human:changes_requested", "phase:arbitrate")
+    )
+    book.answered().looked()
+    assert book.flow().stage == "person"
+    assert book.made.tracker["t-1"].labels == ("needs:human_approval", "phase:human_review")
+
+
+@pytest.mark.parametrize("who", [ME, "ashep-agent", ""])
+def test_an_answer_set_by_ashep_or_an_agent_is_taken_off_with_a_comment(who: str) -> None:
+    book = Playbook().until("human_review")
+    assert book >> book.seen(who=who, add=["human:approved"]) << c.ReadAnswer
+    book >> book.next() << like(e.AnswerRefused, labels=("human:approved",)) << e.CommentWanted
+    assert book << like(c.TakeOffLabels, labels=("human:approved",))
+    assert book >> book.next() << c.PostComment
+    assert book >> book.next()
+    assert book.flow().stage == "person"
+    book.made.now += timedelta(seconds=1)
+    assert book >> book.seen(add=["human:approved"]) << c.ReadAnswer
+    assert book >> book.next() << like(e.PersonAnswered, actor="ann") << e.IssueFinished << c.WriteIssue
+
+
+def test_an_answer_that_nobody_is_on_record_for_counts_for_nothing() -> None:
+    book = Playbook().until("human_review")
+    book >> book.seen(add=["human:approved"])
+    book.left = []
+    book.made.events["t-1"] = []
+    assert book >> book.next() << e.AnswerRefused << e.CommentWanted << c.TakeOffLabels
+
+
+def test_a_persons_and_an_agents_label_of_one_second_count_as_the_agents() -> None:
+    book = Playbook().until("human_review")
+    book >> book.seen(add=["human:approved"])
+    book.left = []
+    book.made.events["t-1"].append(LabelEvent("9", "human:approved", "ashep-agent", book.now))
+    assert book >> book.next() << e.AnswerRefused << e.CommentWanted << c.TakeOffLabels
+
+
+def test_where_both_answers_stand_changes_requested_wins() -> None:
+    book = Playbook().until("human_review")
+    assert book >> book.seen(add=["human:approved", "human:changes_requested"]) << c.ReadAnswer
+    book >> book.next() << like(e.PersonAnswered, answer="changes_requested") << e.CycleBegan
+    assert book << like(e.PhaseEntered, phase="implement") << e.RunPlanned << c.WriteIssue
+
+
+def test_an_agent_cannot_overrule_a_persons_approval() -> None:
+    book = Playbook().until("human_review")
+    book.made.change("t-1", "ashep-agent", ["human:changes_requested"])
+    assert book >> book.seen(add=["human:approved"]) << c.ReadAnswer
+    assert book >> book.next() << like(e.PersonAnswered, answer="approved") << e.IssueFinished << c.WriteIssue
+
+
+def test_a_persons_words_are_kept_and_new_ones_go_by_id() -> None:
+    book = Playbook().until("human_review")
+    assert not book.flow().shown
+    book.made.say("t-1", "ann", "rename it")
+    book >> book.seen(add=["human:changes_requested"])
+    book.left = []
+    book >> book.next()
+    assert [comment.text for comment in book.flow().answers] == ["rename it"]
+    assert all(isinstance(comment, Comment) for comment in book.flow().answers)
+    book.answered()
+    assert {comment.id for comment in book.flow().answers} <= book.flow().shown
+
+
+def test_a_question_that_nobody_answers_parks_at_its_deadline() -> None:
+    book = Playbook().until("human_review")
+    book >> book.later(7 * 86400) << like(e.IssueParked, code="question_deadline") << e.CommentWanted
+    assert book << like(c.WriteIssue, kind="park", remove_labels=("needs:human_approval",))
+
+
+@pytest.mark.parametrize(("target", "follows"), [("close", e.IssueFinished), ("implement", e.CycleBegan)])
+def test_a_question_that_nobody_answers_follows_its_edge(target: str, follows: type) -> None:
+    gate = Phase(name="gate", human=Human(on_deadline=target, changes_requested="implement"))
+    book = Playbook(policy_of(gate, Phase(name="implement"))).looked()
+    book >> book.later(7 * 86400) << follows
+    assert book.left
+
+
+def test_a_question_of_an_agent_phase_has_a_deadline_too() -> None:
+    book = Playbook().until("review")
+    book >> book.reports(needs_human=True, verdict="approve")
+    book.answered()
+    assert (
+        book
+        >> book.later(7 * 86400)
+        << like(e.IssueParked, code="question_deadline")
+        << e.CommentWanted
+        << (c.WriteIssue)
+    )
+
+
+def test_the_person_answers_and_the_deadline_that_passed_no_longer_stands() -> None:
+    book = Playbook().until("human_review")
+    due = book.later(7 * 86400)
+    book >> book.seen(add=["human:changes_requested"])
+    book.answered()
+    assert book >> due
+    assert book.flow().stage == "work"

@@ -1,0 +1,280 @@
+"""Playbooks of dispatch: what starts, what does not, and why (design sections 3 and 4)."""
+
+# pyright: reportUnusedExpression=false
+# A playbook's lines are expressions: `book >> fact << what << follows`.
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from ashep.core import commands as c
+from ashep.core import events as e
+from ashep.core.account import account
+from ashep.core.dispatch import dispatch
+from ashep.core.model import Match, Phase, Policy, Tree
+from tests.core.given import POLICY_FREE, T0, TEAM, adopted, policies, policy_of, settings, start, up
+from tests.core.playbook import Playbook, like
+from tests.core.world_of import MadeUp
+
+READ = policy_of(Phase(name="review"))
+WRITE = policy_of(Phase(name="implement"), Phase(name="review"))
+
+
+def hold(book: Playbook, name: str = "t-1") -> str:
+    """Why the issue does not start, once the tracker was looked at."""
+    book.looked()
+    assert book.flow(name).stage in ("idle", "left", "work")
+    return book.flow(name).code
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"add": ["ashep:excluded"]}, "excluded"),
+        ({"add": ["ashep:parked"]}, "parked_label"),
+        ({"add": ["ashep:paused"]}, "paused"),
+        ({"status": "deferred"}, "status"),
+        ({"assignee": "bob"}, "assigned"),
+        ({"add": ["policy:nonsense"]}, "unknown_policy"),
+        ({"add": ["policy:quick", "policy:standard"]}, "unknown_policy"),
+        ({"type": "epic"}, "no_policy"),
+        ({"blocked_by": ("t-2",)}, "dependencies"),
+        ({"add": ["phase:nonsense"]}, "unknown_phase"),
+        ({"add": ["phase:review", "phase:implement"]}, "unknown_phase"),
+    ],
+)
+def test_an_issue_that_is_not_eligible_is_held_with_its_reason_once(change: dict[str, Any], code: str) -> None:
+    book = Playbook(issues=("t-1",))
+    if "blocked_by" in change:
+        book.made.open("t-2", assignee="bob")
+    book.seen(**change)
+    assert hold(book) == code
+    told = account(book.world, "t-1")
+    assert (told.state, told.code) == ("not_eligible", code)
+    assert told.reason
+    size = len(book.made.entries)
+    book.looked()
+    assert len(book.made.entries) == size  # an unchanged read leaves no fact
+    taken = [entry.body.issue for entry in book.made.entries if isinstance(entry.body, e.IssueTaken)]
+    assert "t-1" not in taken
+
+
+def test_an_issue_that_the_tracker_does_not_call_ready_is_held() -> None:
+    book = Playbook()
+    assert book >> e.IssueSeen("t-1", book.made.tracker["t-1"], 1) << like(e.IssueHeld, code="not_ready")
+
+
+def test_a_type_that_no_policy_names_is_held_even_with_a_default_policy() -> None:
+    quick = Policy(match=Match(types=("task",), labels=("fast",)), phases=(Phase(name="implement"),))
+    rules = policies(policy_of(Phase(name="review")).model_copy(update={"match": None}), fast=quick)
+    book = Playbook(rules, issues=("t-1", "t-2"))
+    book.seen("t-2", type="epic")
+    assert hold(book, "t-2") == "no_policy"
+    assert book.flow("t-1").policy == "standard"  # of a type that some match names
+
+
+def test_nothing_starts_before_a_look_that_began_after_the_last_hint() -> None:
+    book = Playbook(issues=("t-1",))
+    book.made.turn(e.ChangeHinted())
+    as_of = book.world.seq
+    book.made.turn(e.ChangeHinted())
+    book >> [e.IssueSeen("t-1", book.made.tracker["t-1"], as_of), e.ReadySeen(("t-1",), as_of)]
+    assert book.flow().stage == "idle"
+    book.left = []
+    book >> e.ReadySeen(("t-1",), book.world.seq) << e.IssueTaken
+    assert book.left
+
+
+def test_priority_then_age_then_id_go_first() -> None:
+    made = MadeUp().begin(*start(policies(READ), config=settings(max_concurrent_runs=1)))
+    for name, priority, age in (("t-a", 2, 1), ("t-b", 1, 1), ("t-c", 1, 2), ("t-d", 1, 2)):
+        made.open(name, priority=priority, created_at=T0 - timedelta(days=age))
+    made.look()
+    taken = [entry.body.issue for entry in made.entries if isinstance(entry.body, e.IssueTaken)]
+    assert taken == ["t-c"]
+    assert {name: made.world.flows[name].code for name in ("t-a", "t-b", "t-d")} == dict.fromkeys(
+        ("t-a", "t-b", "t-d"), "slot"
+    )
+
+
+def test_a_wanted_phase_goes_before_a_ready_issue() -> None:
+    book = Playbook(WRITE, config=settings(max_concurrent_runs=1, lock_work_tree=False)).looked()
+    book.made.open("t-0", priority=0)
+    book.looked()
+    assert book.flow("t-0").code == "slot"
+    book >> book.reports()
+    book.answered()
+    assert book.run().id == "t-1/review.1.1"
+    assert book.flow("t-0").code == "slot"
+
+
+def test_a_write_run_excludes_every_other_and_the_lock_stays_until_the_question() -> None:
+    book = Playbook(issues=("t-1", "t-2")).looked()
+    assert (book.world.lock, book.flow("t-2").code) == ("t-1", "work_tree")
+    book.until("arbitrate")
+    assert (book.world.lock, book.flow("t-2").code) == ("t-1", "work_tree")
+    book >> book.reports(verdict="pass") << e.RunEnded << e.PersonAsked << e.CommentWanted
+    assert (
+        book
+        << like(e.IssueTaken, issue="t-2")
+        << e.CycleBegan
+        << e.PhaseEntered
+        << e.RunPlanned
+        << (c.WriteIssue)
+        << c.ClaimIssue
+    )
+    assert book.world.lock == "t-2"
+
+
+def test_readers_share_the_tree_and_a_writer_waits_for_them() -> None:
+    rules = policies(READ, writing=policy_of(Phase(name="implement")))
+    book = Playbook(rules, issues=("t-1", "t-2")).looked()
+    assert len(list(book.world.live)) == 2
+    book.made.open("t-3", "policy:writing")
+    assert hold(book, "t-3") == "work_tree"
+    for name in ("t-1", "t-2"):
+        book.left = []
+        book >> book.reports(name=name)
+        book.answered()
+    assert book.looked().world.lock == "t-3"
+
+
+def test_without_the_lock_writers_work_side_by_side() -> None:
+    book = Playbook(issues=("t-1", "t-2"), config=settings(lock_work_tree=False)).looked()
+    assert len(list(book.world.live)) == 2
+    assert book.world.lock is None
+
+
+def test_slots_are_not_exceeded() -> None:
+    book = Playbook(READ, issues=("t-1", "t-2", "t-3"), config=settings(max_concurrent_runs=2)).looked()
+    assert len(list(book.world.live)) == 2
+    assert book.flow("t-3").code == "slot"
+
+
+def test_a_tree_with_foreign_changes_holds_write_runs_but_not_reads() -> None:
+    dirty = e.TreeSeen(Tree(True, "c0ffee", (("a.py", "11"),), ("new.txt",)))
+    book = Playbook()
+    book.made.turn(dirty)
+    assert hold(book) == "tree_dirty"
+    assert "a.py" in book.flow().why
+    reading = Playbook(READ)
+    reading.made.turn(dirty)
+    assert hold(reading) == ""
+    careless = Playbook(config=settings(allow_dirty=True))
+    careless.made.turn(dirty)
+    assert hold(careless) == ""
+    book >> e.TreeSeen(Tree(True, "c0ffee", (), ("new.txt",)))  # untracked files hold nothing
+    book << e.IssueTaken
+    assert book.left
+
+
+def test_changes_found_just_before_a_write_run_withdraw_it_without_cost() -> None:
+    book = Playbook()
+    book.made.look()
+    book >> book.next()
+    book.left = []
+    read = book.dropped()
+    foreign = Tree(True, "c0ffee", (("a.py", "11"),))
+    book >> e.TreeSeen(foreign, "before", "t-1", read.run) << like(e.RunWithdrawn, code="tree_dirty")  # type: ignore[union-attr]
+    assert book
+    assert (book.flow().cycle_runs, book.flow().failures) == (0, 0)
+    book >> e.TreeSeen(Tree(True, "c0ffee")) << like(e.RunPlanned, run="t-1/implement.1.2")
+    assert book << c.ReadTree
+
+
+def test_what_our_own_runs_left_is_not_foreign() -> None:
+    book = Playbook().looked()
+    run = book.run().id
+    book >> book.reports()
+    book.left = []
+    book.dropped()
+    book >> e.TreeSeen(Tree(True, "c0ffee", (("a.py", "11"),)), "after", "t-1", run)
+    book.answered()
+    assert dict(book.world.left_over.items()) == {"a.py": ("11", "t-1")}
+    book.made.turn(e.TreeSeen(Tree(True, "c0ffee", (("a.py", "12"),))))  # and then somebody edits it
+    assert not list(book.world.left_over)
+
+
+def test_a_look_while_a_run_writes_forgets_nothing_that_runs_left() -> None:
+    book = Playbook().looked()
+    run = book.run().id
+    book >> book.reports()
+    book.left = []
+    book.dropped()
+    left = Tree(True, "c0ffee", (("a.py", "11"),))
+    book >> e.TreeSeen(left, "after", "t-1", run)
+    book.answered()
+    book.made.turn(book.seen(add=["phase:implement"], drop=["phase:review"]))
+    while book.made.jobs and not isinstance(book.made.jobs[0], c.ReadTree):
+        book.left = []
+        book >> book.next()
+    book.left = []
+    book.dropped()
+    assert book >> e.TreeSeen(left, "before", "t-1", book.run().id) << c.OpenSession
+    assert book >> e.TreeSeen(Tree(True, "c0ffee", (("a.py", "12"),)))
+    assert list(book.world.left_over) == ["a.py"]
+
+
+@pytest.mark.parametrize("state", ["away", "unauthorized"])
+def test_nothing_is_taken_while_the_agent_server_is_away(state: str) -> None:
+    book = Playbook()
+    book.made.turn(e.RunnerSeen(state, "no"))  # type: ignore[arg-type]
+    assert hold(book) == f"runner_{state}"
+    assert account(book.world, "t-1").state == "time"
+    book >> up() << e.IssueTaken
+    assert book.left
+
+
+def test_nothing_is_taken_while_the_tracker_is_away() -> None:
+    book = Playbook()
+    view = book.made.tracker["t-1"]
+    book.made.turn(e.IssueSeen("t-1", view, 7), e.ReadySeen((), 7), e.TrackerLost("no bd"))
+    book >> e.ReadySeen(("t-1",), book.world.seq) << like(e.IssueHeld, code="tracker_away")
+    assert book
+    book >> e.TrackerSeen("ashep-host-1a2b", "t", "1.3.0") << e.IssueTaken
+    assert book.left
+
+
+def test_after_a_start_the_actor_is_known_before_the_tracker_was_seen() -> None:
+    book = Playbook().until("review")
+    view = book.made.tracker["t-1"]
+    book >> [e.DaemonStarted(1, "0.1.0"), e.IssueSeen("t-1", view, book.world.seq)]
+    assert book.flow().stage == "work"
+    assert book.world.tracker_error
+
+
+def test_only_the_issues_that_were_asked_for_and_no_more_than_was_asked() -> None:
+    book = Playbook(READ, issues=("t-1", "t-2"), only=("t-2",))
+    assert hold(book) == "not_asked"
+    assert book.flow("t-2").stage == "work"
+    book = Playbook(READ, issues=("t-1", "t-2", "t-3"), max_issues=2)
+    assert hold(book, "t-3") == "max_issues"
+    assert [book.flow(name).stage for name in ("t-1", "t-2")] == ["work", "work"]
+
+
+def test_a_server_that_lists_no_such_agent_holds_with_the_reason_against_each() -> None:
+    book = Playbook(READ)
+    book.made.turn(up(agents=("build",)))
+    assert hold(book) == "no_agent"
+    assert "critic: the server lists no agent plan" in book.flow().why
+
+
+def test_no_agent_that_fits_holds_until_the_files_change() -> None:
+    book = Playbook(policy_of(Phase(name="browsertest")))
+    assert hold(book) == "no_agent"
+    more = TEAM.agents[1].model_copy(update={"id": "clicker", "capabilities": ("browsertest",)})
+    team = TEAM.model_copy(update={"agents": (*TEAM.agents, more)})
+    book >> adopted(team) << e.IssueTaken << e.CycleBegan << e.PhaseEntered << like(e.RunPlanned, agent="clicker")
+    assert book << c.ClaimIssue
+
+
+def test_nothing_is_dispatched_before_the_files_are_adopted() -> None:
+    assert POLICY_FREE.policies is None
+    assert dispatch(POLICY_FREE) == []
+
+
+def test_a_hold_is_a_fact_only_when_its_code_changes() -> None:
+    book = Playbook(READ, issues=("t-1", "t-2"), config=settings(max_concurrent_runs=1)).looked()
+    assert book.flow("t-2").code == "slot"
+    assert dispatch(book.world) == []

@@ -1,0 +1,224 @@
+"""Playbooks of effects: order, failure, refusal, restart (design sections 3 and 6)."""
+
+# pyright: reportUnusedExpression=false
+# A playbook's lines are expressions: `book >> fact << what << follows`.
+
+from dataclasses import replace
+from datetime import timedelta
+
+from ashep.core import commands as c
+from ashep.core import events as e
+from ashep.core.account import account
+from ashep.core.model import Phase
+from ashep.core.outstanding import outstanding, prompt_ids
+from ashep.core.step import step
+from tests.core.given import INSTANCE, T0, policy_of, up
+from tests.core.playbook import Playbook, like
+
+READ = policy_of(Phase(name="review"), Phase(name="arbitrate"))
+
+
+def test_a_failed_effect_is_tried_again_with_the_same_key_after_a_growing_while() -> None:
+    book = Playbook(READ)
+    book.made.look()
+    claim = book.made.jobs[0]
+    for tries, wait in enumerate((1, 2, 4, 8, 16, 32, 60, 60), 1):
+        assert book >> book.failed()
+        assert account(book.world, "t-1").code == "effect"
+        assert book.later(wait - 0.5) == []
+        assert book >> book.later(0.5) << like(c.ClaimIssue, key=claim.key, tries=tries)
+    assert book.run().attempt == 1
+    book >> book.next() << like(c.OpenSession, tries=0)
+    assert (book.flow().infra, book.flow().infra_began) == (0, None)
+
+
+def test_ten_failures_in_a_row_park_but_not_within_two_minutes_and_burn_no_attempt() -> None:
+    book = Playbook(READ).looked()
+    book >> book.reports()
+    book.left = []
+    for _ in range(9):
+        assert book >> book.failed()
+        assert book >> book.later(60) << c.WriteIssue
+    book >> book.failed() << like(e.RunEnded, state="aborted") << like(e.IssueParked, code="infrastructure")
+    assert book
+    assert book.flow().failures == 0
+    assert book >> book.later(60) << like(c.WriteIssue, kind="park")
+    assert book >> book.failed()  # it is parked already
+
+
+def test_ten_failures_in_a_row_within_two_minutes_do_not_park_yet() -> None:
+    for began, follows in ((119, []), (120, [e.RunEnded, e.IssueParked])):
+        book = Playbook(READ)
+        book.made.look()
+        flow = replace(book.flow(), infra=9, infra_began=book.now - timedelta(seconds=began))
+        book.made.world = replace(book.world, flows=book.world.flows.insert("t-1", flow))
+        book >> book.failed()
+        assert [type(body) for body in book.left] == follows
+
+
+def test_an_answer_that_nobody_waits_for_says_nothing() -> None:
+    book = Playbook(READ).looked()
+    assert book >> e.EffectFailed("t-1", "t-1/review.1.1/nothing", "no", infra=False)
+    assert book >> e.EffectFailed("t-1", "t-1/nothing", "no", infra=True)
+    assert book.flow().infra == 0
+
+
+def test_a_refusal_of_the_agent_server_fails_the_attempt() -> None:
+    book = Playbook(READ)
+    book.made.look()
+    book >> book.next()
+    book.left = []
+    assert book >> book.failed(infra=False) << like(e.RunEnded, state="failed") << e.RetryScheduled
+
+
+def test_a_refused_write_leaves_the_issue() -> None:
+    book = Playbook(READ).looked()
+    book >> book.reports()
+    book.left = []
+    write = book.dropped()
+    book >> e.WriteRefused("t-1", write.key, "no such status") << like(e.RunEnded, state="aborted")
+    assert book << like(e.IssueLeft, code="write_refused")
+    assert account(book.world, "t-1").code == "write_refused"
+
+
+def test_a_refused_close_parks() -> None:
+    book = Playbook(policy_of(Phase(name="review"))).looked()
+    book >> book.reports() << e.RunEnded << e.IssueFinished << like(c.WriteIssue, kind="close")
+    write = book.dropped()
+    book >> e.WriteRefused("t-1", write.key, "an open blocker") << like(e.IssueParked, code="close_refused")
+    assert book << e.CommentWanted << like(c.WriteIssue, kind="park")
+
+
+def test_refused_comments_labels_creations_and_stops_are_not_asked_for_again() -> None:
+    book = Playbook(policy_of(Phase(name="review"), Phase(name="implement"))).looked()
+    book >> book.reports(created_issues=[{"title": "more"}])
+    book.left = []
+    assert isinstance(book.made.jobs[0], c.CreateIssue)
+    book >> book.failed(infra=False)
+    assert not book.flow().creations
+    book.answered() >> book.seen(add=["ashep:excluded"])
+    book.left = []
+    stop = next(job for job in book.made.jobs if isinstance(job, c.StopTurn))
+    book.made.jobs.remove(stop)
+    book >> e.EffectFailed("t-1", stop.key, "no such session", infra=False) << like(c.ReadTree, moment="after")
+    assert book
+    book.made.jobs.reverse()
+    assert book >> book.failed(infra=False)
+    assert book.run().settled
+    asked = Playbook().until("human_review")
+    asked >> asked.seen(who="ashep-agent", add=["human:approved"])
+    asked.left = []
+    asked >> asked.next()
+    asked.left = []
+    assert asked >> asked.failed(infra=False) << c.PostComment
+    assert asked >> asked.failed(infra=False)
+    assert not asked.flow().take_off
+    assert not asked.flow().comments
+
+
+def test_a_read_that_is_refused_counts_as_a_failure_of_the_machine() -> None:
+    book = Playbook().until("human_review")
+    book >> book.seen(add=["human:approved"])
+    book.left = []
+    assert book >> book.failed(infra=False)
+    assert book >> book.later(1) << like(c.ReadAnswer, tries=1)
+
+
+def test_nothing_goes_to_a_session_while_the_server_is_away() -> None:
+    book = Playbook(READ)
+    book.made.look()
+    book.made.turn(e.RunnerSeen("away", "refused"))
+    assert book >> book.next()
+    assert account(book.world, "t-1").phase == "review"
+    assert book >> up() << c.OpenSession
+
+
+def test_comments_are_posted_after_the_posture_and_before_a_close() -> None:
+    book = Playbook().until("arbitrate")
+    book >> book.reports(verdict="pass")
+    book.left = []
+    assert book >> book.next() << like(c.PostComment, name=book.flow().comments[0][0])
+    limited = Playbook(policy_of(Phase(name="review"), max_created_issues=0)).looked()
+    limited >> limited.reports(created_issues=[{"title": "more"}]) << e.RunEnded << e.CommentWanted << e.IssueFinished
+    assert limited << c.PostComment
+    assert limited >> limited.next() << like(c.WriteIssue, kind="close")
+
+
+def test_at_most_one_write_to_an_issue_is_open() -> None:
+    book = Playbook().until("arbitrate")
+    book >> book.reports(verdict="pass") << e.RunEnded << e.PersonAsked << e.CommentWanted << c.WriteIssue
+    assert book >> book.next() << c.PostComment
+    assert book >> book.later(7 * 86400) << like(e.IssueParked, code="question_deadline") << e.CommentWanted
+    assert book >> book.next() << like(c.WriteIssue, kind="park")
+
+
+def test_the_question_names_the_commits_and_what_was_left() -> None:
+    book = Playbook(policy_of(Phase(name="implement"), Phase(name="review"))).looked()
+    run = book.run().id
+    book >> book.reports(needs_human=True)
+    book.left = []
+    read = book.dropped()
+    assert isinstance(read, c.ReadTree)
+    assert read.since == "c0ffee"
+    from ashep.core.model import Tree
+
+    dirty = Tree(True, "beef", (("b.py", "1"), ("a.py", "1")))
+    book >> e.TreeSeen(dirty, "after", "t-1", run, ("beef",))
+    book.left = []
+    book >> book.next() << c.PostComment
+    (post,) = book.made.jobs
+    assert isinstance(post, c.PostComment)
+    assert post.text.endswith("- commit beef\n- left uncommitted: a.py\n- left uncommitted: b.py")
+    assert book.flow().base == "c0ffee"
+
+
+def test_parking_is_told_although_the_server_cannot_be_stopped() -> None:
+    book = Playbook().looked()
+    book.made.turn(e.RunnerSeen("away", "refused"))
+    book >> book.seen(add=["ashep:excluded"]) << e.RunEnded << e.IssueGivenBack << like(c.WriteIssue, kind="give_back")
+    assert book
+    book.answered() >> up() << c.StopTurn
+    assert book
+
+
+def test_nothing_is_lacking_while_an_intent_is_open_and_all_of_it_after_a_start() -> None:
+    book = Playbook(READ, issues=("t-1", "t-2"))
+    book.made.look()
+    assert outstanding(book.world, "t-1") == []
+    assert outstanding(book.world, "unknown") == []
+    world, entries = step(book.world, [e.DaemonStarted(2, "0.1.0")], T0, book.world.seq + 1, everything=True)
+    assert [type(entry.body) for entry in entries] == [e.DaemonStarted]
+    assert [command.key for command in world.flows["t-1"].open] == [
+        command.key for command in book.world.flows["t-1"].open
+    ]
+
+
+def test_time_never_goes_back() -> None:
+    book = Playbook(READ).looked()
+    world, (entry,) = step(book.world, [e.DaemonStopped("x")], T0 - timedelta(days=1), book.world.seq + 1)
+    assert entry.at == book.world.now == world.now
+
+
+def test_a_prompts_ids_are_derived_and_sort_by_time() -> None:
+    first = prompt_ids(INSTANCE, "ses", "t-1/p.1.1", 1, 0, T0)
+    assert first == prompt_ids(INSTANCE, "ses", "t-1/p.1.1", 1, 0, T0)
+    others = [
+        prompt_ids("ab", "ses", "t-1/p.1.1", 1, 0, T0),
+        prompt_ids(INSTANCE, "other", "t-1/p.1.1", 1, 0, T0),
+        prompt_ids(INSTANCE, "ses", "t-1/p.1.2", 1, 0, T0),
+        prompt_ids(INSTANCE, "ses", "t-1/p.1.1", 2, 0, T0),
+        prompt_ids(INSTANCE, "ses", "t-1/p.1.1", 1, 1, T0),
+    ]
+    assert len({first, *others}) == 6
+    later = prompt_ids(INSTANCE, "ses", "t-1/p.1.1", 2, 0, T0 + timedelta(milliseconds=1))
+    assert first < later
+    assert first[0].startswith("msg_")
+    assert first[1].startswith("prt_")
+
+
+def test_a_timer_whose_wait_no_longer_stands_is_ignored() -> None:
+    book = Playbook(READ).looked()
+    assert book >> e.TimerDue("deadline:t-1", T0)
+    assert book >> e.TimerDue("wait:t-1", T0)
+    assert book >> e.TimerDue("question:nobody", T0)
+    assert not book.run().overdue

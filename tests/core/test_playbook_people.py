@@ -1,0 +1,294 @@
+"""Playbooks of people: whatever somebody changes is obeyed at the next look and never overwritten (section 7)."""
+
+# pyright: reportUnusedExpression=false
+# A playbook's lines are expressions: `book >> fact << what << follows`.
+
+from ashep.core import commands as c
+from ashep.core import events as e
+from ashep.core.model import Phase
+from tests.core.given import ME, policies, policy_of
+from tests.core.playbook import Playbook, like
+
+ABORTED = like(e.RunEnded, state="aborted", abort=True)
+STOP = like(c.StopTurn)
+TREE = like(c.ReadTree, moment="after")
+
+
+def test_closing_aborts_the_run_and_nothing_is_written() -> None:
+    book = Playbook().looked()
+    assert book >> book.seen(status="closed") << ABORTED << like(e.IssueClosed, by="somebody") << STOP
+    assert book >> book.next() << TREE
+    assert book >> book.next()
+    assert book.world.lock is None
+
+
+def test_an_issue_that_left_the_list_is_read_and_then_counts_as_closed() -> None:
+    book = Playbook().looked()
+    book.made.change("t-1", "ann", status="closed")
+    assert book >> e.IssueGone("t-1", book.world.seq) << c.ReadIssue
+    assert book >> book.next() << ABORTED << like(e.IssueClosed, by="somebody") << STOP
+
+
+def test_an_issue_that_is_deleted_counts_as_closed() -> None:
+    book = Playbook().looked()
+    del book.made.tracker["t-1"]
+    assert book >> e.IssueGone("t-1", book.world.seq) << c.ReadIssue
+    assert book >> book.next() << ABORTED << e.IssueClosed << STOP
+
+
+def test_a_phase_label_set_by_hand_begins_a_cycle_there() -> None:
+    book = Playbook().looked()
+    book >> book.seen(add=["phase:review"]) << ABORTED << like(e.CycleBegan, cycle=2)
+    assert book << like(e.PhaseEntered, phase="review") << STOP
+    assert book.world.lock is None
+    assert book >> book.next() << TREE
+    book >> book.next() << e.RunPlanned
+    assert book << like(c.WriteIssue, add_labels=(), remove_labels=("phase:implement",))
+
+
+def test_a_phase_label_that_the_policy_does_not_know_holds_until_a_good_one_is_set() -> None:
+    book = Playbook().looked()
+    assert book >> book.seen(add=["phase:nonsense"]) << ABORTED << like(e.IssueLeft, code="unknown_phase") << STOP
+    book.answered()
+    assert book.flow().code == "unknown_phase"
+    book >> book.seen(add=["phase:review"], drop=["phase:nonsense", "phase:implement"])
+    book << like(e.CycleBegan, cycle=2) << like(e.PhaseEntered, phase="review") << e.RunPlanned
+    assert book << like(c.WriteIssue, kind="work", if_status="in_progress", if_assignee=ME)
+
+
+def test_a_phase_label_taken_off_holds_the_issue_and_nothing_is_written_until_one_is_set() -> None:
+    book = Playbook().looked()
+    assert book >> book.seen(drop=["phase:implement"]) << ABORTED << like(e.IssueLeft, code="phase_taken_off") << STOP
+    book.answered()
+    assert book.world.lock is None
+    book >> book.seen(add=["phase:arbitrate"]) << e.CycleBegan << like(e.PhaseEntered, phase="arbitrate")
+    assert book << e.RunPlanned << c.WriteIssue
+
+
+def test_a_phase_label_taken_off_and_open_set_is_taken_at_once() -> None:
+    book = Playbook().looked()
+    book >> book.seen(drop=["phase:implement"])
+    book.answered() >> [book.seen(status="open", assignee=None), e.ReadySeen(("t-1",), book.world.seq)]
+    book << e.IssueTaken << e.CycleBegan << like(e.PhaseEntered, phase="implement", visit=2) << e.RunPlanned
+    assert book << c.ClaimIssue
+
+
+def test_excluding_gives_the_issue_back_in_one_guarded_write() -> None:
+    book = Playbook().looked()
+    book >> book.seen(add=["ashep:excluded"]) << ABORTED << like(e.IssueGivenBack, code="excluded")
+    book << STOP
+    assert book << like(
+        c.WriteIssue, kind="give_back", if_status="in_progress", if_assignee=ME, status="open", assignee=None,
+        remove_labels=("phase:implement",),
+    )  # fmt: skip
+    book.answered().looked()
+    assert (book.flow().stage, book.flow().code) == ("idle", "excluded")
+    assert book.made.tracker["t-1"].labels == ("ashep:excluded",)
+
+
+def test_assigning_to_somebody_else_aborts_and_nothing_is_written() -> None:
+    book = Playbook().looked()
+    assert book >> book.seen(assignee="bob") << ABORTED << like(e.IssueLeft, code="assigned") << STOP
+
+
+def test_deferring_aborts_and_nothing_is_written() -> None:
+    book = Playbook().looked()
+    assert book >> book.seen(status="deferred") << ABORTED << like(e.IssueLeft, code="status_changed") << STOP
+    book.answered().looked()
+    assert book.flow().code == "status_changed"
+
+
+def test_opening_gives_the_issue_back_and_takes_it_again_only_after_the_cool_down() -> None:
+    book = Playbook().looked()
+    book >> book.seen(status="open") << ABORTED << like(e.IssueGivenBack, code="reopened") << STOP
+    assert book << like(c.WriteIssue, kind="give_back", if_status="open", if_assignee=ME, assignee=None)
+    book.answered().looked()
+    assert (book.flow().stage, book.flow().code) == ("idle", "cooldown")
+    assert book >> book.later(590)
+    book >> book.later(20) << e.IssueTaken << like(e.CycleBegan, cycle=2) << like(e.PhaseEntered, visit=2)
+    assert book << like(e.RunPlanned, run="t-1/implement.2.1") << c.ClaimIssue
+
+
+def test_opening_with_a_phase_label_takes_it_again_at_once_in_that_phase() -> None:
+    book = Playbook().looked()
+    book >> book.seen(status="open", add=["phase:review"]) << ABORTED << like(e.IssueGivenBack, not_before=None)
+    assert book << STOP << like(c.WriteIssue, kind="give_back", remove_labels=("phase:implement",))
+    book.answered().looked()
+    assert (book.flow().stage, book.flow().phase) == ("work", "review")
+
+
+def test_opening_without_an_assignee_needs_no_write_and_no_cool_down() -> None:
+    book = Playbook().looked()
+    book >> [book.seen(status="open", assignee=None), e.ReadySeen(("t-1",), book.world.seq)]
+    assert book << ABORTED << like(e.IssueLeft, code="reopened") << STOP
+    book.answered().looked()
+    assert book.flow().cycle == 2
+
+
+def test_reopening_a_closed_issue_begins_a_cycle() -> None:
+    book = Playbook().looked()
+    book >> book.seen(status="closed")
+    book.answered() >> [book.seen(status="open", assignee=None), e.ReadySeen(("t-1",), book.world.seq)]
+    book << e.IssueTaken << like(e.CycleBegan, cycle=2) << like(e.PhaseEntered, phase="implement", visit=2)
+    assert book << like(e.RunPlanned, run="t-1/implement.2.1") << c.ClaimIssue
+
+
+def test_a_run_that_is_still_being_stopped_is_not_forgotten_when_the_issue_is_reopened() -> None:
+    book = Playbook().looked()
+    book >> book.seen(status="closed")
+    book.left = []
+    book >> [book.seen(status="open", assignee=None), e.ReadySeen(("t-1",), book.world.seq)]
+    assert book >> book.next() << TREE
+    book >> book.next() << e.IssueTaken << e.CycleBegan << e.PhaseEntered << e.RunPlanned
+    assert book << c.ClaimIssue
+
+
+def test_a_paused_issue_keeps_the_tree_and_starts_nothing() -> None:
+    book = Playbook().until("review")
+    book.made.change("t-1", "ann", ["ashep:paused"])
+    book.looked()
+    book >> book.reports("failed") << e.RunEnded << e.RetryScheduled
+    assert book
+    assert book >> book.later(30) << like(e.IssueHeld, code="paused")
+    assert book.world.lock == "t-1"
+    assert book >> book.seen(drop=["ashep:paused"]) << like(e.RunPlanned, attempt=2) << c.OpenSession
+
+
+def test_a_guard_that_trips_is_read_and_obeyed() -> None:
+    book = Playbook().until("arbitrate")
+    book.made.change("t-1", "ann", status="closed")  # between our read and our write
+    book >> book.reports(verdict="pass") << e.RunEnded << e.PersonAsked << e.CommentWanted << c.WriteIssue
+    assert book >> book.next() << c.ReadIssue
+    assert book >> book.next() << like(e.IssueClosed, by="somebody")
+    assert book.made.tracker["t-1"].status == "closed"
+
+
+def test_a_guard_that_trips_on_closing_does_not_overwrite_a_reopening() -> None:
+    book = Playbook().until("human_review")
+    book >> book.seen(add=["human:approved"])
+    book.left = []
+    book.made.change("t-1", "ann", status="open")
+    book >> book.next()  # the answer is read, and with it the status
+    book << like(e.IssueGivenBack, code="reopened")
+    assert book << like(c.WriteIssue, kind="give_back", if_status="open")
+
+
+# --- stale reads, and writes whose answer was lost ----------------------------------------------------------------
+
+
+def test_a_read_that_began_before_our_write_was_answered_is_no_person() -> None:
+    book = Playbook()
+    before = book.made.tracker["t-1"]
+    book.made.look()
+    as_of = book.world.seq
+    assert book >> e.IssueSeen("t-1", before, as_of)  # the claim is open
+    book.answered()
+    assert book >> e.IssueSeen("t-1", before, as_of)  # it was answered, and the read is older
+    assert book.flow().stage == "work"
+
+
+def test_a_write_that_landed_although_its_answer_was_lost_is_no_person() -> None:
+    book = Playbook().until("review")
+    book >> book.reports(verdict="approve")
+    book.left = []
+    assert book >> book.failed(landed=True)
+    assert book >> e.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq)
+    assert book >> book.later(2) << like(c.OpenSession, run="t-1/arbitrate.1.1")
+    assert book.flow().written == book.flow().target
+    assert book.flow().cycle == 1
+
+
+def test_giving_back_that_landed_without_an_answer_is_done() -> None:
+    book = Playbook().until("review")
+    book >> book.seen(add=["ashep:excluded"])
+    book.left = []
+    stop, write = book.made.jobs
+    book.made.jobs = [write, stop]
+    assert book >> book.failed(landed=True)
+    book >> e.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq)
+    assert book.flow().stage == "idle"
+
+
+def test_a_claim_that_is_lost_leaves_the_issue_and_asks_the_tracker_again() -> None:
+    book = Playbook()
+    book.made.look()
+    book.made.change("t-1", "bob", assignee="bob", status="in_progress")
+    assert (
+        book
+        >> book.next()
+        << like(e.RunEnded, state="aborted")
+        << like(e.IssueLeft, code="claim_lost")
+        << (c.ReadIssue)
+    )
+    assert not book.world.ready_fresh
+    assert book >> book.next() << like(e.IssueHeld, code="status")
+    assert book.world.lock is None
+
+
+def test_a_claim_that_is_refused_is_not_tried_again_before_the_next_look() -> None:
+    book = Playbook()
+    book.made.look()
+    claim = book.dropped()
+    book >> e.ClaimRefused("t-1", claim.key, "not claimable") << e.RunEnded << e.IssueLeft << c.ReadIssue
+    assert book >> book.next()
+    assert book.world.taken == 1
+
+
+def test_what_changed_before_the_claim_landed_is_obeyed() -> None:
+    book = Playbook()
+    book.made.look()
+    assert book >> book.failed()
+    assert (
+        book
+        >> book.seen(assignee="bob")
+        << like(e.RunEnded, state="aborted")
+        << like(e.IssueLeft, code="changed")
+        << like(e.IssueHeld, code="assigned")
+    )
+
+
+# --- parking ------------------------------------------------------------------------------------------------------
+
+
+def parked(phase: str = "review") -> Playbook:
+    book = Playbook().until(phase)
+    book >> book.turn("running", people=("msg_of_ann",))
+    return book.answered()
+
+
+def test_taking_the_label_off_begins_a_cycle_in_the_phase_of_the_label() -> None:
+    book = parked()
+    assert book.made.tracker["t-1"].labels == ("ashep:parked", "phase:review")
+    assert book.world.lock is None
+    book >> book.seen(drop=["ashep:parked"]) << like(e.CycleBegan, cycle=2) << like(e.PhaseEntered, phase="review")
+    assert book << e.RunPlanned << like(c.WriteIssue, kind="work", if_status="blocked", status="in_progress")
+
+
+def test_taking_both_labels_off_begins_at_the_first_phase() -> None:
+    book = parked()
+    book >> book.seen(drop=["ashep:parked", "phase:review"]) << e.CycleBegan << like(e.PhaseEntered, phase="implement")
+    assert book << e.RunPlanned << c.WriteIssue
+
+
+def test_another_phase_label_leads_there() -> None:
+    book = parked()
+    book >> book.seen(add=["phase:arbitrate"]) << e.CycleBegan << like(e.PhaseEntered, phase="arbitrate")
+    assert book << e.RunPlanned << like(c.WriteIssue, remove_labels=("ashep:parked", "phase:review"))
+
+
+def test_taking_the_parked_label_off_a_created_issue_gives_it_to_the_queue() -> None:
+    book = Playbook(policy_of(Phase(name="review"), max_depth=0)).looked()
+    book >> book.reports(created_issues=[{"title": "more"}])
+    book.answered().looked()
+    (child,) = set(book.made.tracker) - {"t-1"}
+    book >> book.seen(child, drop=["ashep:parked"]) << like(e.IssueGivenBack, code="unparked")
+    assert book << like(c.WriteIssue, kind="give_back", if_status="blocked", if_assignee=None, status="open")
+    book.answered().looked()
+    assert book.flow(child).stage == "work"
+
+
+def test_a_policy_that_is_forced_by_label_is_used() -> None:
+    book = Playbook(policies(other=policy_of(Phase(name="review"))))
+    book.made.change("t-1", "ann", ["policy:other"])
+    book.looked()
+    assert (book.flow().policy, book.flow().phase) == ("other", "review")

@@ -1,0 +1,295 @@
+"""Playbooks of turns: finished, died, never begun, too late, a person's, or without an outcome (design section 6)."""
+
+# pyright: reportUnusedExpression=false
+# A playbook's lines are expressions: `book >> fact << what << follows`.
+
+from dataclasses import replace
+from datetime import timedelta
+
+from ashep.core import commands as c
+from ashep.core import events as e
+from ashep.core.model import Agent, Agents, Performance, Phase, ReuseFrom
+from tests.core.given import CRITIC, TEAM, policy_of, settings, up
+from tests.core.playbook import Playbook, like
+
+READ = policy_of(Phase(name="review"), Phase(name="arbitrate"))
+TAKEN_OVER = like(e.IssueParked, code="taken_over")
+
+
+def working() -> Playbook:
+    return Playbook(READ).looked()
+
+
+def attached() -> Playbook:
+    return Playbook(READ, config=settings(managed=False)).looked()
+
+
+def test_a_running_turn_is_left_alone() -> None:
+    book = working()
+    assert book >> book.turn("running")
+    assert book >> book.later(60)
+    assert book >> book.turn("stored", as_of=1)  # a stale read
+    assert book.run().turn == "running"
+
+
+def test_a_turn_whose_managed_server_is_replaced_has_died_and_the_same_ids_are_sent_again() -> None:
+    book = working()
+    first = next(command for command in book.made.done if isinstance(command, c.SendPrompt))
+    book >> book.turn("running")
+    assert book >> up("server-2")
+    book.made.instance = 2
+    book >> book.turn("incomplete") << like(e.TurnDied, n=1)
+    assert book << like(c.SendPrompt, message_id=first.message_id, part_id=first.part_id, again=True)
+    assert book.made.jobs[0].key != first.key
+    book.answered() >> book.reports() << like(e.RunEnded, state="succeeded")
+    assert book.run().attempt == 1
+
+
+def test_a_prompt_that_was_found_delivered_after_a_crash_has_no_instance_that_could_be_dead() -> None:
+    book = Playbook(READ)
+    book.made.look()
+    for _ in range(3):
+        book.left = []
+        book >> book.next()
+    book.left = []
+    send = book.dropped()
+    assert isinstance(send, c.SendPrompt)
+    book.made._effect(send)
+    assert book >> e.PromptSent("t-1", send.run, send.key, 1, "")
+    assert book >> book.turn("stored")
+
+
+def test_an_attached_servers_turn_has_died_only_after_thirty_seconds_of_looking_so() -> None:
+    book = attached()
+    assert book >> book.turn("running")
+    assert book >> book.turn("incomplete", instance="server-2")
+    assert book >> book.later(29)
+    assert book >> book.turn("incomplete")
+    as_of = book.world.seq
+    assert book >> book.later(1)
+    assert book >> book.turn("incomplete", as_of=as_of)  # a read that began before the time was up
+    assert book >> book.turn("incomplete") << e.TurnDied << like(c.SendPrompt, again=True)
+
+
+def test_a_turn_that_goes_on_has_not_died() -> None:
+    book = attached()
+    assert book >> book.turn("incomplete")
+    assert book >> book.later(29)
+    assert book >> book.turn("running")
+    assert book >> book.later(2)
+    assert book >> book.turn("incomplete")
+    assert book >> book.later(29)
+
+
+def test_an_incomplete_message_after_long_silence_is_a_sign_of_a_turn() -> None:
+    book = attached()
+    assert book >> book.turn("stored")
+    assert book >> book.later(31)
+    assert book >> book.turn("incomplete")
+    assert book >> book.later(29)
+    assert book >> book.turn("incomplete")
+
+
+def test_a_turn_that_dies_for_ever_fails() -> None:
+    book = working()
+    for life in range(2, 12):
+        book.made.instance = life
+        book >> book.turn("incomplete") << e.TurnDied << c.SendPrompt
+        book.answered()
+    book.made.instance = 12
+    assert book >> book.turn("incomplete") << like(e.RunEnded, state="failed") << e.RetryScheduled
+
+
+def never_begun(book: Playbook) -> None:
+    assert book >> book.turn("stored")
+    assert book >> book.later(30)
+    assert book >> book.turn("stored") << c.StopTurn
+    assert book >> book.turn("stored")  # the abort is not done yet
+    assert book >> book.next()
+
+
+def test_a_prompt_that_is_never_begun_is_stopped_looked_at_and_sent_once_under_a_new_id() -> None:
+    book = working()
+    first = book.made.done[-1]
+    never_begun(book)
+    book >> book.turn("stored") << like(e.PromptAbandoned, n=1)
+    assert book << like(c.SendPrompt, n=1, again=False)
+    second = book.made.jobs[0]
+    assert isinstance(first, c.SendPrompt)
+    assert isinstance(second, c.SendPrompt)
+    assert second.message_id != first.message_id
+    book.answered()
+    never_begun(book)
+    book >> book.turn("missing") << like(e.RunEnded, state="failed", error="no_turn") << e.RetryScheduled
+    assert book
+
+
+def test_a_turn_that_begins_after_all_is_not_abandoned() -> None:
+    book = working()
+    assert book >> book.turn("stored")
+    assert book >> book.later(30)
+    assert book >> book.turn("running")
+    assert book >> book.later(30)
+    never = Playbook(READ).looked()
+    never_begun(never)
+    assert never >> never.turn("running")
+
+
+def test_a_turn_that_our_own_abort_cut_off_is_no_persons_doing() -> None:
+    book = working()
+    never_begun(book)
+    book >> book.turn("finished", error="MessageAbortedError: aborted")
+    assert book << like(e.RunEnded, state="failed") << e.RetryScheduled
+
+
+def test_a_turn_that_somebody_stopped_parks() -> None:
+    book = working()
+    assert book >> book.turn("running")
+    book >> book.turn("finished", error="MessageAbortedError: aborted") << like(e.RunEnded, state="aborted")
+    assert book << TAKEN_OVER << e.CommentWanted << like(c.WriteIssue, kind="park")
+
+
+def test_a_read_while_our_stop_is_on_its_way_says_nothing() -> None:
+    book = working()
+    assert book >> book.turn("stored")
+    assert book >> book.later(30)
+    assert book >> book.turn("stored") << c.StopTurn
+    assert book >> book.turn("finished", error="MessageAbortedError: aborted")
+
+
+def test_a_person_in_the_session_parks_the_issue_and_is_not_stopped() -> None:
+    book = working()
+    book >> book.turn("running", people=("msg_ann",)) << like(e.RunEnded, state="aborted", abort=False)
+    assert book << TAKEN_OVER << e.CommentWanted << like(c.WriteIssue, kind="park")
+
+
+def test_an_outcome_counts_although_a_person_wrote_afterwards() -> None:
+    book = working()
+    book >> book.turn("finished", block='{"result": "success", "summary": "x"}', people=("msg_ann",))
+    assert book << like(e.RunEnded, state="succeeded") << e.PhaseEntered << e.RunPlanned << c.WriteIssue
+
+
+def test_an_error_of_the_provider_fails_the_attempt() -> None:
+    book = working()
+    book >> book.turn("finished", error="APIError: quota") << like(e.RunEnded, state="failed", error="APIError: quota")
+    assert book << e.RetryScheduled
+
+
+# --- deadlines ----------------------------------------------------------------------------------------------------
+
+
+def test_a_deadline_aborts_only_after_a_fresh_read_and_the_phase_is_tried_again() -> None:
+    book = working()
+    assert book >> book.turn("running")
+    as_of = book.world.seq
+    assert book >> book.later(1800)
+    assert book >> book.turn("running", as_of=as_of)
+    book >> book.turn("running") << e.DeadlineReached << like(e.RunEnded, state="timed_out", abort=True)
+    assert book << like(e.RetryScheduled, failures=1) << c.StopTurn
+
+
+def test_a_turn_that_was_finished_in_time_is_not_timed_out_by_a_late_look() -> None:
+    book = working()
+    assert book >> book.later(1800)
+    book >> book.reports() << like(e.RunEnded, state="succeeded")
+    assert book.left
+
+
+def test_the_agents_multiplier_stretches_the_deadline() -> None:
+    slow = CRITIC.model_copy(update={"performance": Performance(timeout_multiplier=2.0)})
+    book = Playbook(READ, Agents(version=1, agents=(slow,))).looked()
+    assert book >> book.turn("running")
+    assert book.run().timeout == timedelta(hours=1)
+    assert book >> book.later(1801)
+    assert book >> book.turn("running")
+
+
+def test_a_clock_that_jumps_moves_the_deadline() -> None:
+    book = working()
+    assert book >> book.turn("running")
+    assert book >> e.ClockJumped(timedelta(hours=8))
+    assert book.later(1801 + 7 * 3600) == []
+    assert [timer.key for timer in book.later(3600)] == ["deadline:t-1"]  # type: ignore[attr-defined]
+
+
+# --- outcomes that are none ---------------------------------------------------------------------------------------
+
+
+def test_an_outcome_that_is_none_gets_one_recovery_and_then_counts_as_a_failure() -> None:
+    book = working()
+    book >> book.turn("finished", block=None) << like(e.OutcomeRejected, n=1, then="recover")
+    assert book << like(c.PreparePrompt, n=2, kind="recover")
+    session = book.run().session
+    assert book >> book.next() << like(c.SendPrompt, n=2, session=session)
+    assert book >> book.next()
+    book >> book.turn("finished", block="{}") << like(e.RunEnded, state="failed", error="no_outcome")
+    assert book << like(e.RetryScheduled, failures=1)
+
+
+def test_where_an_agent_can_extract_it_reads_the_outcome_in_a_session_of_its_own() -> None:
+    team = Agents(version=1, agents=(*TEAM.agents, Agent(id="reader", capabilities=("extract",))))
+    book = Playbook(READ, team).looked()
+    session = book.run().session
+    book >> book.turn("finished", block=None)
+    book.answered() >> book.turn("finished", block="nonsense")
+    book << like(e.OutcomeRejected, n=2, then="extract", extractor="reader")
+    assert book << like(c.OpenSession, access="read", reuse=None)
+    assert book >> book.next() << like(c.PreparePrompt, n=3, kind="extract")
+    assert book >> book.next() << like(c.SendPrompt, n=3)
+    assert book.run().session != session
+    assert dict(book.flow().sessions)["review"] == session
+    book.answered() >> book.reports() << like(e.RunEnded, state="succeeded")
+    assert book.left
+
+
+def test_an_extraction_without_an_outcome_fails_the_attempt() -> None:
+    team = Agents(version=1, agents=(*TEAM.agents, Agent(id="reader", capabilities=("extract",))))
+    book = Playbook(READ, team).looked()
+    for block in (None, "nonsense"):
+        book >> book.turn("finished", block=block)
+        book.answered()
+    assert book >> book.turn("finished") << like(e.RunEnded, state="failed", error="no_outcome") << e.RetryScheduled
+
+
+def test_a_recovered_outcome_counts() -> None:
+    book = working()
+    book >> book.turn("finished", block=None)
+    book.answered() >> book.reports() << like(e.RunEnded, state="succeeded")
+    assert book.left
+
+
+# --- sessions -----------------------------------------------------------------------------------------------------
+
+
+def test_a_session_is_used_again_where_the_policy_says_so() -> None:
+    phases = (Phase(name="review", session="reuse"), Phase(name="arbitrate", session=ReuseFrom(reuse_from="review")))
+    book = Playbook(policy_of(*phases)).looked()
+    session = book.run().session
+    book >> book.reports("failed")
+    book.left = []
+    book >> book.later(30)
+    assert book << like(e.RunPlanned, reuse=session) << like(c.OpenSession, reuse=session)
+    book.answered() >> book.reports() << e.RunEnded << e.PhaseEntered << like(e.RunPlanned, reuse=session)
+    assert book << c.WriteIssue
+
+
+def test_a_prompt_that_is_answered_after_an_abort_does_not_bring_the_run_back() -> None:
+    book = Playbook(READ)
+    book.made.look()
+    for _ in range(3):
+        book.left = []
+        book >> book.next()
+    assert isinstance(book.made.jobs[0], c.SendPrompt)
+    book.left = []
+    assert book >> book.seen(status="closed") << e.RunEnded << e.IssueClosed
+    assert book >> book.next() << c.StopTurn
+    assert book.run().state == "aborted"
+    assert book >> book.next()
+    assert book.run().settled
+
+
+def test_facts_of_another_run_or_prompt_say_nothing() -> None:
+    book = working()
+    seen = book.reports()
+    assert book >> replace(seen, run="t-1/review.9.9")
+    assert book >> replace(seen, n=2)

@@ -1,0 +1,389 @@
+"""A made-up world that mostly answers what it is asked: a tracker, an agent server, people, and a machine that fails.
+
+It plays the shepherd's part, too: it hands facts to `step`, keeps the entries and carries out the commands. Chance
+comes from one seeded generator, so every life can be lived again.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+from ashep.core import commands as c
+from ashep.core import events as e
+from ashep.core.commands import Command
+from ashep.core.events import Fact
+from ashep.core.flow import Run
+from ashep.core.model import Comment, Issue, LabelEvent, Stamp, Tree
+from ashep.core.outstanding import message_id
+from ashep.core.records import Entry
+from ashep.core.step import step
+from ashep.core.world import World, due_timers, next_due
+from tests.core import given
+from tests.core.chances import CALM, Chances, Turn, said
+
+Reply = Callable[["MadeUp", Run], str | None]
+"""What an agent says at the end of a run's turn: the text of its last json block, or None."""
+
+
+@dataclass
+class MadeUp:
+    """One life of a journal."""
+
+    seed: int = 0
+    chances: Chances = CALM
+    reply: Reply | None = None
+    world: World = field(default_factory=World)
+    entries: list[Entry] = field(default_factory=list)
+    tracker: dict[str, Issue] = field(default_factory=dict)
+    comments: dict[str, list[Comment]] = field(default_factory=dict)
+    events: dict[str, list[LabelEvent]] = field(default_factory=dict)
+    sessions: dict[str, dict[str, Turn]] = field(default_factory=dict)
+    keys: dict[str, str] = field(default_factory=dict)
+    jobs: list[Command] = field(default_factory=list)
+    done: list[Command] = field(default_factory=list)
+    """Everything that was carried out and answered."""
+    late: list[Fact] = field(default_factory=list)
+    instance: int = 1
+    up: bool = True
+    check: Callable[["MadeUp", Sequence[Entry]], None] | None = None
+    begun: list[Fact] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.chance = random.Random(self.seed)
+        self.now = given.T0
+
+    # --- the shepherd's part ----------------------------------------------------------------------------------
+
+    def begin(self, *facts: Fact) -> "MadeUp":
+        """Start a daemon."""
+        self.begun = list(facts) or given.start()
+        self.turn(*self.begun, everything=True)
+        return self
+
+    def turn(self, *facts: Fact, everything: bool = False) -> list[Entry]:
+        """Hand facts to the core; its commands are to be carried out."""
+        self.world, entries = step(self.world, facts, self.now, self.world.seq + 1, everything=everything)
+        self.entries += entries
+        self.jobs += [entry.body for entry in entries if isinstance(entry.body, Command)]
+        if self.check is not None:
+            self.check(self, entries)
+        return entries
+
+    def hit(self, chance: float) -> bool:
+        """Whether something of this chance happens now."""
+        return chance > 0 and self.chance.random() < chance
+
+    def crash(self) -> None:
+        """End the daemon in the midst of things, and start another over the same journal."""
+        for command in self.jobs:
+            if self.hit(0.5):
+                self._effect(command)
+        self.jobs, self.late = [], []
+        self.turn(*self.begun[1:-1], self.seen_server(), everything=True)
+        self.jobs = [command for name in sorted(self.world.flows) for command in self.world.flows[name].open]
+
+    def live(self, steps: int) -> None:
+        """Let the world go on for so many steps."""
+        for _ in range(steps):
+            self.tick()
+
+    def tick(self) -> None:
+        """One thing happens."""
+        chances = self.chances
+        if self.hit(chances.crash):
+            return self.crash()
+        if self.hit(chances.hint):
+            self.turn(e.ChangeHinted())
+        if self.hit(chances.server_death):
+            self.kill_server()
+        if self.hit(chances.away if self.up else 0.3):
+            self.up = not self.up
+            self.turn(self.seen_server())
+        if self.hit(chances.person):
+            self.person()
+        if self.late and self.hit(0.5):
+            self.turn(*(fact for fact in self.late if self._news(fact)))
+            self.late = []
+        if self.jobs and self.hit(0.9):
+            return self.carry_out(self.jobs.pop(self.chance.randrange(len(self.jobs))))
+        if self.hit(0.3):
+            return self.look()
+        if self.watch():
+            return None
+        return self.wait()
+
+    def wait(self) -> None:
+        """Let time pass up to the next due time, or a little."""
+        due = next_due(self.world)
+        patient = due is not None and due - self.now > timedelta(hours=12) and not self.hit(0.02)
+        if due is not None and not patient and (self.hit(0.5) or not self.jobs):
+            self.now = max(self.now, due)
+        self.now += timedelta(seconds=self.chance.choice([0, 1, 5]))
+        timers = list(due_timers(self.world, self.now))
+        if timers:
+            self.turn(*timers)
+        else:
+            self.look()
+
+    def settle(self, steps: int = 3000) -> None:
+        """Go on without any trouble until nothing is under way but what waits for people."""
+        self.chances, quiet = CALM, 0
+        if not self.up:
+            self.up = True
+            self.turn(self.seen_server())
+        for _ in range(steps):
+            size = len(self.entries)
+            self.tick()
+            quiet = quiet + 1 if len(self.entries) == size and not self.jobs else 0
+            if quiet > 40:
+                return
+
+    # --- looking ----------------------------------------------------------------------------------------------
+
+    def seen_server(self) -> e.RunnerSeen:
+        """The agent server as it is."""
+        return given.up(f"server-{self.instance}") if self.up else e.RunnerSeen("away", "refused")
+
+    def look(self) -> None:
+        """Read the tracker and journal what differs; a slow read's facts come late."""
+        as_of = self.world.seq
+        facts: list[Fact] = [
+            e.IssueSeen(name, view, as_of) for name, view in self.tracker.items() if view.status != "closed"
+        ]
+        facts += [e.IssueGone(name, as_of) for name, view in self.tracker.items() if view.status == "closed"]
+        ready = tuple(sorted(name for name, view in self.tracker.items() if self._is_ready(view)))
+        facts.append(e.ReadySeen(ready, as_of))
+        if self.hit(self.chances.stale):
+            self.late = facts
+            return
+        if news := [fact for fact in facts if self._news(fact)]:
+            self.turn(*news)
+
+    def _is_ready(self, view: Issue) -> bool:
+        blockers = (self.tracker.get(name) for name in view.blocked_by)
+        return view.status == "open" and all(other is None or other.status == "closed" for other in blockers)
+
+    def _news(self, fact: Fact) -> bool:
+        match fact:
+            case e.IssueSeen():
+                flow = self.world.flows.get(fact.issue)
+                return flow is None or flow.issue != fact.view
+            case e.IssueGone():
+                flow = self.world.flows.get(fact.issue)
+                return flow is not None and flow.stage != "closed" and not flow.look_again
+            case e.ReadySeen():
+                return fact.ids != self.world.ready or not self.world.ready_fresh
+            case _:
+                return True
+
+    def watch(self) -> bool:
+        """Read a running turn; whether there was news."""
+        for name in sorted(self.world.live):
+            run = self.world.flows[name].run
+            if run is None or run.ended or not run.prompt.sent or run.session is None or not self.up:
+                continue
+            fact = self._read_turn(name, run)
+            differs = (run.turn, run.turn_instance, run.people) != (fact.state, fact.instance, fact.people)
+            if differs or run.fresh_after:
+                self.turn(fact)
+                return True
+        return False
+
+    def _read_turn(self, name: str, run: Run) -> e.TurnSeen:
+        message = message_id(self.world, run) or ""
+        turn = self.sessions.get(run.session or "", {}).get(message)
+        instance = f"server-{self.instance}"
+        if turn is None:
+            return e.TurnSeen(name, run.id, run.prompt.n, message, self.world.seq, "missing", instance)
+        self._go_on(turn, run)
+        if self.hit(self.chances.person / 4):
+            turn.people = ("msg_person",)
+        return e.TurnSeen(
+            name, run.id, run.prompt.n, message, self.world.seq, turn.state, instance,  # type: ignore[arg-type]
+            block=turn.block, error=turn.error, people=turn.people,
+        )  # fmt: skip
+
+    def _go_on(self, turn: Turn, run: Run) -> None:
+        if turn.never or turn.state in ("incomplete", "finished"):
+            return
+        turn.left -= 1
+        if turn.left > 0:
+            turn.state = "running"
+            return
+        turn.state = "finished"
+        turn.block = self.reply(self, run) if self.reply else self._says(run)
+
+    def _says(self, run: Run) -> str | None:
+        flow = self.world.flows[run.id.partition("/")[0]]
+        policy = self.world.policy(flow)
+        phase = policy.phase(run.phase) if policy else None
+        return said(self.chance, phase.verdicts if phase else ())
+
+    def kill_server(self) -> None:
+        """End the agent server; another takes its place."""
+        self.instance += 1
+        for turns in self.sessions.values():
+            for turn in turns.values():
+                if turn.state == "running":
+                    turn.state = "incomplete"
+                if turn.state == "stored":
+                    turn.never = True
+        self.up = True
+        self.turn(self.seen_server())
+
+    # --- effects ----------------------------------------------------------------------------------------------
+
+    def carry_out(self, command: Command) -> None:
+        """Carry a command out, and hand its answer to the core."""
+        if self.hit(self.chances.infra):
+            if self.hit(0.5):
+                self._effect(command)
+            self.turn(e.EffectFailed(command.issue, command.key, "no answer", infra=True))
+            return
+        if self.hit(self.chances.refused):
+            refused = e.EffectFailed(command.issue, command.key, "no", infra=False)
+            if isinstance(command, (c.ClaimIssue, c.WriteIssue)):
+                refused = e.WriteRefused(command.issue, command.key, "an open blocker")
+            self.turn(refused)
+            return
+        answer = self._effect(command)
+        self.done.append(command)
+        self.turn(answer)
+
+    def _effect(self, command: Command) -> Fact:
+        match command:
+            case c.ClaimIssue() | c.WriteIssue():
+                return self._write(command)
+            case c.TakeOffLabels():
+                self.change(command.issue, given.ME, drop=command.labels)
+                return e.LabelsTakenOff(command.issue, command.key)
+            case c.PostComment():
+                self.say(command.issue, given.ME, command.text)
+                return e.CommentPosted(command.issue, command.key, command.name)
+            case c.CreateIssue():
+                status = "blocked" if command.parked else "open"
+                made = given.issue(command.id, status, *command.labels, stamp=command.stamp, type=command.new.type)
+                self.tracker.setdefault(command.id, made)
+                return e.IssueCreated(command.issue, command.key, command.id)
+            case c.ReadIssue():
+                return self._read_issue(command)
+            case c.ReadAnswer():
+                told = tuple(comment for comment in self.comments.get(command.issue, []) if comment.author != given.ME)
+                events = tuple(self.events.get(command.issue, []))
+                return e.AnswerRead(command.issue, command.key, self.tracker[command.issue], events, told)
+            case _:
+                return self._run_effect(command)
+
+    def _read_issue(self, command: c.ReadIssue) -> Fact:
+        view = self.tracker.get(command.issue)
+        if view is None:
+            return e.IssueGone(command.issue, self.world.seq, command.key)
+        return e.IssueSeen(command.issue, view, self.world.seq, command.key)
+
+    def _write(self, command: c.ClaimIssue | c.WriteIssue) -> Fact:
+        view = self.tracker.get(command.issue)
+        if view is None:
+            return e.WriteRefused(command.issue, command.key, "no such issue")
+        stamp: Stamp = command.stamp
+        if view.stamp is not None and (view.stamp.instance, view.stamp.seq) >= (stamp.instance, stamp.seq):
+            pass
+        elif isinstance(command, c.ClaimIssue):
+            if not self._is_ready(view) or view.assignee not in (None, given.ME):
+                return e.ClaimRefused(command.issue, command.key, f"{view.assignee} has it")
+            self._store(view, command, "in_progress", given.ME)
+        else:
+            if (view.status, view.assignee) != (command.if_status, command.if_assignee):
+                return e.GuardRefused(command.issue, command.key)
+            self._store(view, command, command.status, command.assignee)
+        view = self.tracker[command.issue]
+        if isinstance(command, c.ClaimIssue):
+            return e.IssueClaimed(command.issue, command.key, view)
+        return e.IssueWritten(command.issue, command.key, command.stamp.seq, view)
+
+    def _store(self, view: Issue, command: c.ClaimIssue | c.WriteIssue, status: str, assignee: str | None) -> None:
+        labels = tuple(sorted(set(view.labels) - set(command.remove_labels) | set(command.add_labels)))
+        self.tracker[view.id] = replace(view, status=status, assignee=assignee, labels=labels, stamp=command.stamp)
+
+    def _run_effect(self, command: Command) -> Fact:
+        match command:
+            case c.OpenSession():
+                reused = command.reuse is not None and command.reuse in self.sessions
+                session = command.reuse if reused and command.reuse else f"ses_{len(self.keys)}"
+                session = self.keys.setdefault(command.session_key, session)
+                self.sessions.setdefault(session, {})
+                return e.SessionOpened(command.issue, command.run, command.key, session, reused)
+            case c.PreparePrompt():
+                shown = tuple(comment.id for comment in self.comments.get(command.issue, []))
+                return e.PromptPrepared(command.issue, command.run, command.key, command.n, "cd" * 32, shown)
+            case c.SendPrompt():
+                self._deliver(command)
+                return e.PromptSent(command.issue, command.run, command.key, command.n, f"server-{self.instance}")
+            case c.StopTurn():
+                for turn in self.sessions[command.session].values():
+                    if turn.state == "running":
+                        turn.state, turn.error = "finished", "MessageAbortedError: aborted"
+                return e.TurnStopped(command.issue, command.run, command.key)
+            case c.ReadTree():
+                return e.TreeSeen(Tree(True, "c0ffee"), command.moment, command.issue, command.run)
+            case _:
+                raise AssertionError(command)
+
+    def _deliver(self, command: c.SendPrompt) -> None:
+        turns = self.sessions[command.session]
+        if command.message_id in turns and not (command.again and turns[command.message_id].state != "finished"):
+            return
+        left = 10**6 if self.hit(self.chances.slow) else self.chance.randint(0, 3)
+        turns[command.message_id] = Turn(command.n, left, never=self.hit(self.chances.never_begun))
+
+    # --- people -----------------------------------------------------------------------------------------------
+
+    def open(self, name: str, *labels: str, **more: Any) -> None:
+        """Somebody writes a new issue."""
+        self.tracker[name] = given.issue(name, "open", *labels, **more)
+
+    def say(self, name: str, who: str, text: str) -> None:
+        """Somebody comments."""
+        told = self.comments.setdefault(name, [])
+        told.append(Comment(f"{name}-c{len(told)}", who, text, self.now))
+        self.tracker[name] = replace(self.tracker[name], comments=len(told))
+
+    def change(
+        self, name: str, who: str, add: Sequence[str] = (), drop: Sequence[str] = (), **fields: str | None
+    ) -> None:
+        """Somebody changes labels, status or assignee."""
+        view = self.tracker[name]
+        for label in set(add) - set(view.labels):
+            told = self.events.setdefault(name, [])
+            told.append(LabelEvent(str(len(told)), label, who, self.now))
+        labels = tuple(sorted(set(view.labels) - set(drop) | set(add)))
+        self.tracker[name] = replace(view, labels=labels, **fields)  # type: ignore[arg-type]
+
+    def person(self) -> None:
+        """A person does something to some issue, mostly what was asked of them."""
+        name = self.chance.choice(sorted(self.tracker))
+        view, flow = self.tracker[name], self.world.flows.get(name)
+        if flow is not None and flow.question is not None and self.hit(0.7):
+            self.say(name, "ann", "here is what I think")
+            label = self.chance.choice(["human:approved", "human:changes_requested"])
+            return self.change(name, self.chance.choice(["ann", "ann", "ashep-agent", given.ME]), [label])
+        if "ashep:parked" in view.labels and self.hit(0.7):
+            return self.change(name, "ann", drop=["ashep:parked"])
+        acts: list[Callable[[], None]] = [
+            lambda: self.change(name, "ann", status="closed"),
+            lambda: self.change(name, "ann", status="open"),
+            lambda: self.change(name, "ann", status="open", assignee=None),
+            lambda: self.change(name, "ann", status="deferred"),
+            lambda: self.change(name, "ann", assignee="bob"),
+            lambda: self.change(name, "ann", assignee=None),
+            lambda: self.change(name, "ann", ["ashep:excluded"]),
+            lambda: self.change(name, "ann", drop=["ashep:excluded", "ashep:paused"]),
+            lambda: self.change(name, "ann", ["ashep:paused"]),
+            lambda: self.change(name, "ann", ["phase:" + self.chance.choice(["implement", "review", "nonsense"])]),
+            lambda: self.change(name, "ann", drop=[label for label in view.labels if label.startswith("phase:")]),
+            lambda: self.change(name, "ashep-agent", ["human:approved"]),
+            lambda: self.say(name, "ann", "a thought"),
+        ]
+        self.chance.choice(acts)()
+        return None
