@@ -1,0 +1,370 @@
+"""The documents tell the truth: every test, link, setting, command, code and number that they name is the real one."""
+
+import ast
+import importlib
+import inspect
+import json
+import re
+import shlex
+import shutil
+import tomllib
+import typing
+from collections.abc import Iterator
+from dataclasses import fields
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+from pydantic import BaseModel
+
+from ashep import cli, errors
+from ashep.cli.commands import app
+from ashep.cli.reading import Reading
+from ashep.cli.screen import BROKEN_PIPE
+from ashep.config import read
+from ashep.core import account, flow
+from ashep.core.events import RunnerSeen
+from ashep.core.model import Agents, Policies, Settings, format_duration
+from ashep.store.database import Store
+from ashep.store.reader import open_read_only
+from ashep.views import standing
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+SPEC = DOCS / "SPEC.md"
+RECORDS = sorted((DOCS / "decisions").glob("[0-9]*.md"))
+PAGES = [ROOT / "README.md", ROOT / "AGENTS.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
+PUBLISHED = [path for path in PAGES if path.is_relative_to(DOCS)]
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def fences(text: str) -> Iterator[tuple[str, str]]:
+    """The fenced blocks of a page: the words after the backticks, and the content."""
+    for found in re.finditer(r"^```([^\n]*)\n(.*?)^```\s*$", text, re.M | re.S):
+        yield found[1].strip(), found[2]
+
+
+def prose(path: Path) -> str:
+    """A page without its fenced blocks."""
+    return re.sub(r"^```[^\n]*\n.*?^```\s*$", "", path.read_text(), flags=re.M | re.S)
+
+
+def spans(path: Path) -> list[str]:
+    return re.findall(r"(?<!`)`([^`\n]+)`(?!`)", prose(path))
+
+
+# --- tests that are named ---------------------------------------------------------------------------------------------
+
+ID = re.compile(r"tests/[\w/]+\.py(?:::\w+)+")
+
+
+def known_tests(path: Path) -> set[str]:
+    """Functions, methods and state machines of a test file, as pytest names them, parameters left out."""
+    known = set[str]()
+    for node in ast.parse(path.read_text()).body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) if name.startswith("test_"):
+                known.add(name)
+            case ast.ClassDef(name=name, body=body) if name.startswith("Test"):
+                methods = (one.name for one in body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef))
+                known |= {name, *(f"{name}::{method}" for method in methods if method.startswith("test_"))}
+            case ast.Assign(targets=[ast.Name(id=name)]) if name.startswith("Test"):
+                known.add(name)
+            case _:
+                pass
+    return known
+
+
+@pytest.mark.parametrize("page", [SPEC, *RECORDS], ids=name_of)
+def test_every_test_that_a_page_names_exists(page: Path) -> None:
+    named = set(ID.findall(page.read_text()))
+    assert named
+    unknown = [one for one in sorted(named) if not (ROOT / one.partition("::")[0]).is_file()]
+    unknown += [
+        one
+        for one in sorted(named - set(unknown))
+        if one.partition("::")[2] not in known_tests(ROOT / one.partition("::")[0])
+    ]
+    assert unknown == []
+
+
+STATEMENT = re.compile(r"^- \*\*([A-Z]\d+)\*\* (.*(?:\n  .*)*)", re.M)
+
+
+def untested() -> set[str]:
+    section = SPEC.read_text().partition("\n## Not yet tested\n")[2]
+    return set(re.findall(r"\b[A-Z]\d+\b", section.partition("\n## ")[0]))
+
+
+def test_each_statement_of_the_specification_names_its_tests_or_says_that_it_has_none() -> None:
+    text = SPEC.read_text()
+    statements = STATEMENT.findall(text)
+    numbers = [number for number, _ in statements]
+    assert len(numbers) > 60
+    assert len(numbers) == len(set(numbers)) == len(re.findall(r"^- \*\*[A-Z]", text, re.M))
+    assert {number for number, said in statements if not ID.search(said)} == untested()
+
+
+def test_the_specification_is_short() -> None:
+    assert len(SPEC.read_text().splitlines()) <= 400
+
+
+# --- tables of the specification --------------------------------------------------------------------------------------
+
+
+def table(heading: str) -> list[list[str]]:
+    """The rows of the first table below a heading of SPEC.md."""
+    _, found, below = SPEC.read_text().partition(f" {heading}\n")
+    assert found, f"SPEC.md has no heading {heading!r}"
+    block = re.search(r"(?:^\|.*\n)+", below, re.M)
+    assert block is not None
+    return [[cell.strip() for cell in line.strip("|\n").split("|")] for line in block[0].splitlines()[2:]]
+
+
+def firsts(heading: str) -> set[str]:
+    """What stands in backticks in the first column."""
+    return {word for row in table(heading) for word in re.findall(r"`([^`]+)`", row[0])}
+
+
+CORE = [(path, ast.parse(path.read_text())) for path in sorted((ROOT / "ashep" / "core").glob("*.py"))]
+
+
+def constants(node: ast.expr) -> set[str]:
+    """The codes that an expression may be: a word, one of two words, or a word with the runner's state in it."""
+    match node:
+        case ast.Constant(value=str(word)):
+            return {word}
+        case ast.IfExp(body=one, orelse=other):
+            return constants(one) | constants(other)
+        case ast.JoinedStr(values=[ast.Constant(value=str(head)), ast.FormattedValue()]):
+            state = next(one for one in fields(RunnerSeen) if one.name == "state")
+            hints = typing.get_type_hints(RunnerSeen)
+            return {f"{head}{word}" for word in typing.get_args(hints[state.name]) if word != "up"}
+        case _:
+            return set()
+
+
+def codes_of(function: str, position: int) -> set[str]:
+    """The codes with which a function or a fact is called in the core."""
+    calls = (node for _, tree in CORE for node in ast.walk(tree) if isinstance(node, ast.Call))
+    named = (call for call in calls if isinstance(call.func, ast.Name) and call.func.id == function)
+    return {word for call in named if len(call.args) > position for word in constants(call.args[position])}
+
+
+def holds() -> set[str]:
+    """Pairs of a code and a sentence in dispatch.py, wherever such a pair is made; comparisons and types are none."""
+    tree = next(tree for path, tree in CORE if path.name == "dispatch.py")
+    none = {
+        id(part)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare | ast.Subscript)
+        for part in ast.walk(node)
+        if isinstance(part, ast.Tuple)
+    }
+    pairs = (node for node in ast.walk(tree) if isinstance(node, ast.Tuple) and id(node) not in none)
+    return {word for pair in pairs if len(pair.elts) == 2 for word in constants(pair.elts[0])}
+
+
+def test_the_codes_of_holds_are_those_of_the_core() -> None:
+    assert holds() >= {"slot", "no_agent", "runner_away"}
+    assert firsts("Codes of holds") == holds() | {"retry"}
+    assert any('code="retry"' in path.read_text() for path, _ in CORE)
+
+
+@pytest.mark.parametrize(
+    ("heading", "function"),
+    [
+        ("Codes of parking", "park"),
+        ("Codes of leaving an issue to people", "IssueLeft"),
+        ("Codes of giving back", "IssueGivenBack"),
+    ],
+)
+def test_the_codes_of_ends_are_those_of_the_core(heading: str, function: str) -> None:
+    assert firsts(heading) == codes_of(function, 1)
+
+
+def test_a_planned_run_is_withdrawn_for_the_reason_that_is_listed() -> None:
+    assert codes_of("RunWithdrawn", 2) == {"tree_dirty"}
+    assert "tree_dirty" in firsts("Codes of holds")
+
+
+def test_stages_and_states_are_those_of_the_core() -> None:
+    assert firsts("Stages of a flow") == set(typing.get_args(flow.Stage))
+    states = {word for row in table("Stages of a flow") for word in re.findall(r"`([^`]+)`", row[2])}
+    assert states == set(typing.get_args(account.State)) == set(standing.STATES)
+
+
+def test_exit_codes_are_those_of_the_errors() -> None:
+    kinds = (kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.AshepError))
+    found = {kind: kind.exit_code for kind in kinds}
+    listed = {int(row[0].strip("`")): re.findall(r"`(\w+)`", row[2]) for row in table("Exit codes")}
+    assert set(listed) == set(found.values()) | {0, cli.INTERRUPTED, BROKEN_PIPE}
+    for code, names in listed.items():
+        for name in names:
+            assert found[getattr(errors, name)] == code, name
+
+
+def test_fixed_times_and_bounds_are_those_of_the_code() -> None:
+    rows = table("Fixed times and bounds")
+    assert len(rows) > 8
+    for value, _, place in rows:
+        module, _, name = place.strip("`").rpartition(".")
+        actual = getattr(importlib.import_module(module), name)
+        unit = 1 if re.fullmatch(r"\d+", value) else None
+        said = (
+            str(actual)
+            if unit
+            else format_duration(actual if isinstance(actual, timedelta) else timedelta(seconds=actual))
+        )
+        assert value == said, place
+
+
+def test_keys_of_status_are_those_that_are_printed(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    (state / "journal").mkdir(parents=True)
+    golden = sorted((ROOT / "tests" / "golden").glob("journal-*.jsonl"))[-1]
+    shutil.copy(golden, state / "journal" / "000000000001.jsonl")
+    Store.open(state, Reading(state / "journal")).close()
+    told = standing.status(open_read_only(state), {"running": True})
+    assert set(told) == {"daemon", "issues"}
+    assert {key for entry in told["issues"] for key in entry} == firsts("Status as JSON")
+
+
+# --- links, blocks, commands ------------------------------------------------------------------------------------------
+
+
+def slug(heading: str) -> str:
+    """A heading's anchor, as GitHub and mkdocs make it for the plain headings that we write."""
+    bare = re.sub(r"\[([^]]*)]\([^)]*\)", r"\1", heading).replace("`", "")
+    return re.sub(r"[\s]+", "-", re.sub(r"[^\w\s-]", "", bare.lower()).strip())
+
+
+def anchors(path: Path) -> set[str]:
+    return {slug(found) for found in re.findall(r"^#+ (.*)$", prose(path), re.M)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_relative_link_leads_somewhere(page: Path) -> None:
+    broken: list[str] = []
+    for target in re.findall(r"(?<!!)\[[^]]*]\(([^)\s]+)\)", prose(page)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        file, _, anchor = target.partition("#")
+        path = (page.parent / file).resolve() if file else page
+        inside = path.is_relative_to(DOCS) or page not in PUBLISHED  # the site holds docs/ and nothing else
+        if not path.exists() or not inside or (anchor and anchor not in anchors(path)):
+            broken.append(target)
+    assert broken == []
+
+
+def model_of(keys: set[str]) -> type[BaseModel] | None:
+    """Which of the users' files has these keys."""
+    if "policies" in keys:
+        return Policies
+    if "agents" in keys:
+        return Agents
+    return Settings if keys & set(Settings.model_fields) else None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_yaml_block_loads(page: Path) -> None:
+    """A block that is no whole file says so after the word yaml: `title="a part of …"`."""
+    for words, content in fences(page.read_text()):
+        if not words.startswith("yaml") or 'title="a part of' in words:
+            continue
+        kind = model_of(set(re.findall(r"^([a-z_]+):", content, re.M)))
+        assert kind is not None, f"neither policies, agents nor config:\n{content}"
+        read(kind, content, page)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_json_block_is_json(page: Path) -> None:
+    for words, content in fences(page.read_text()):
+        if words == "json":
+            json.loads(content)
+
+
+def command_lines(path: Path) -> Iterator[str]:
+    """Command lines of a page: lines of shell blocks, and code in the text that begins with `ashep` or `make`."""
+    for words, content in fences(path.read_text()):
+        if words.split(" ")[0] in {"sh", "bash", "shell", "console"}:
+            yield from (line.removeprefix("$ ") for line in content.splitlines())
+    yield from spans(path)
+
+
+def check_command(line: str) -> str | None:
+    """Say what is wrong with an `ashep` command line; None: every command and option in it exists."""
+    command: Any = typer.main.get_command(app)
+    words = iter(shlex.split(line, comments=True)[1:])
+    for word in words:
+        options = {name: one for one in command.params for name in (*one.opts, *one.secondary_opts)}
+        if word.startswith("-") and word != "-":
+            name = word.partition("=")[0]
+            if name in {"-h", "--help"}:
+                continue
+            if name not in options:
+                return f"{line}: {command.name} has no option {name}"
+            if not options[name].is_flag and "=" not in word:
+                next(words, None)
+        elif hasattr(command, "commands"):
+            if word not in command.commands:
+                return f"{line}: there is no command {word}"
+            command = command.commands[word]
+        elif not any(one.param_type_name == "argument" for one in command.params):
+            return f"{line}: {command.name} takes no argument"
+    return None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_command_that_is_shown_exists(page: Path) -> None:
+    lines = [line for line in command_lines(page) if re.match(r"ashep(\s|$)", line)]
+    assert [wrong for line in lines if (wrong := check_command(line))] == []
+
+
+def test_commands_that_do_not_exist_are_found() -> None:
+    assert check_command("ashep work --until-idle t-1  # a comment") is None
+    assert check_command('ashep -C /tmp approve ISSUE -m "yes"') is None
+    assert check_command("ashep policy check draft.yaml") is None
+    for wrong in ("ashep wrok", "ashep work --until-idel", "ashep policy chekc", "ashep approve --json t-1"):
+        assert check_command(wrong) is not None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_make_target_that_is_shown_exists(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z][\w-]*):(?!=)", (ROOT / "Makefile").read_text(), re.M))
+    shown = {found[1] for line in command_lines(page) if (found := re.match(r"make ([a-z]\w*)", line))}
+    assert shown <= targets
+
+
+# --- the documents themselves -----------------------------------------------------------------------------------------
+
+
+def test_the_package_shows_the_readme() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["readme"] == "README.md"
+
+
+def test_readme_names_both_commands_and_every_document() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert "make demo" in text
+    assert "make test" in text
+    for page in ("SPEC.md", "configuration.md", "cli.md", "prompts.md", "decisions/index.md"):
+        assert f"(docs/{page})" in text, page
+
+
+def test_each_decision_has_a_record_of_one_form() -> None:
+    index = (DOCS / "decisions" / "index.md").read_text()
+    assert [int(path.name[:4]) for path in RECORDS] == list(range(1, len(RECORDS) + 1))
+    for path in RECORDS:
+        text = path.read_text()
+        headings = re.findall(r"^## (.*)$", text, re.M)
+        assert headings == ["Context", "Decision", "Consequences", "How it is tested"], path.name
+        assert len(text.splitlines()) <= 70, path.name
+        title = re.match(r"# \d+\. (.*)\n", text)
+        assert title is not None, path.name
+        assert f"[{title[1]}]({path.name})" in index, path.name
