@@ -27,6 +27,7 @@ class Laws:
 
     open: dict[str, set[str]] = field(default_factory=dict)
     runs: set[str] = field(default_factory=set)
+    ended: set[str] = field(default_factory=set)
     cycle_runs: Counter[str] = field(default_factory=Counter)
     cycle_visits: Counter[tuple[str, str]] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
@@ -63,6 +64,9 @@ class Laws:
     def _counted(self, world: World, fact: object) -> None:
         if key := getattr(fact, "key", None):
             self.open.get(getattr(fact, "issue", ""), set()).discard(key)
+        if isinstance(fact, e.RunEnded):
+            assert fact.run not in self.ended, f"{fact.run} ends twice"
+            self.ended.add(fact.run)
         match fact:
             case e.CycleBegan(issue=issue):
                 self.succeeded.pop(issue, None)

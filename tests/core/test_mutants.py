@@ -17,7 +17,7 @@ from tests.core.laws import at_rest
 from tests.core.lives import live
 from tests.core.mutants import BROKEN_LAWS, BROKEN_PLAYBOOKS, Mutant, planted
 
-LIVES = 200
+LIVES = 100
 """Lives until which a broken law must have shown."""
 
 MODULES = (
