@@ -1,0 +1,133 @@
+"""Virtual time: an asyncio loop whose clock jumps to the next timer as soon as nothing is ready to run.
+
+Hours pass in a moment, in the same order on every machine, and the code that runs is the daemon's own. Worker threads
+live in real time: the loop waits for those of the limiters that it was given before it jumps.
+
+    anyio.run(main, backend_options=VIRTUAL)
+"""
+
+import asyncio
+import selectors
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+from anyio import to_thread
+
+from ashep.core.records import Entry
+from ashep.journal.blobs import Blobs
+from ashep.journal.log import Journal
+
+THREAD = 5.0
+"""Real seconds that a worker thread may keep virtual time from going on, before it is given up."""
+
+START = datetime(2026, 1, 1, 8, tzinfo=UTC)
+
+
+class _Selector(selectors.DefaultSelector):  # pyright: ignore[reportUntypedBaseClass, reportGeneralTypeIssues] - an alias of the platform's best
+    """Waits by letting time jump, unless a worker thread is under way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+        self.limiters: list[anyio.CapacityLimiter] = []
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Give what is ready; else jump."""
+        ready = super().select(0)
+        if ready or timeout == 0:
+            return ready
+        if timeout is None or any(limiter.borrowed_tokens for limiter in self.limiters):
+            ready = super().select(THREAD)
+            if not ready:
+                raise RuntimeError("virtual time stands still: nothing is ready and no timer is set")
+            return ready
+        self.now += max(timeout, 0.0)
+        return ready
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop whose time is virtual."""
+
+    def __init__(self) -> None:
+        self._virtual = _Selector()
+        super().__init__(self._virtual)
+
+    def time(self) -> float:
+        """Virtual seconds since the loop was made."""
+        return self._virtual.now
+
+    def wait_for_threads_of(self, limiter: anyio.CapacityLimiter) -> None:
+        """Let time stand while worker threads of this limiter are under way."""
+        self._virtual.limiters.append(limiter)
+
+
+VIRTUAL: Mapping[str, Any] = {"loop_factory": VirtualLoop}
+"""The `backend_options` with which `anyio.run` runs in virtual time."""
+
+
+def wait_for_threads() -> None:
+    """Let virtual time stand while `to_thread.run_sync` is under way; call it once in a program's main coroutine."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    loop.wait_for_threads_of(to_thread.current_default_thread_limiter())
+
+
+class LoopClock:
+    """The Clock of a virtual loop. `jump` sets the wall clock, as a suspend does."""
+
+    def __init__(self, start: datetime = START) -> None:
+        self._start = start
+
+    def now(self) -> datetime:
+        """The wall clock."""
+        return self._start + timedelta(seconds=self.monotonic())
+
+    def monotonic(self) -> float:
+        """The loop's time."""
+        return asyncio.get_running_loop().time()
+
+    async def sleep_until(self, when: datetime) -> None:
+        """Return at `when`."""
+        await anyio.sleep(max((when - self.now()).total_seconds(), 0.0))
+
+    def jump(self, by: timedelta) -> None:
+        """Part the wall clock from the loop's time."""
+        self._start += by
+
+
+class ImmediateBlobs(Blobs):
+    """Blobs that are written in the calling thread: virtual time knows no others."""
+
+    async def keep(self, text: str) -> str:
+        """Make a text durable and give its hash."""
+        await anyio.lowlevel.checkpoint()
+        data = text.encode(errors="replace")
+        name = sha256(data).hexdigest()
+        if name not in self._kept:
+            self._write(name, data)
+        return name
+
+
+class ImmediateJournal(Journal):
+    """A journal that is written in the calling thread, and takes `latency` virtual seconds for a batch."""
+
+    latency = 0.004
+
+    @classmethod
+    def open_now(cls, state: Path, at: datetime) -> "ImmediateJournal":
+        """Open it as `open` does."""
+        journal = cls.open(state, at)
+        assert isinstance(journal, ImmediateJournal)
+        journal.blobs = ImmediateBlobs(journal.folder.parent / "blobs")
+        return journal
+
+    async def append(self, entries: Sequence[Entry]) -> None:
+        """Make a batch durable."""
+        with anyio.CancelScope(shield=True):
+            await anyio.sleep(self.latency)
+        self.append_now(entries)

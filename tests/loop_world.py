@@ -1,0 +1,329 @@
+"""A whole daemon in a world of memory and virtual time, with a crash or a lost answer at any boundary between the two.
+
+One `World` is a test's world: its tracker, agent server, work tree and state folder outlive the daemon; `live` is one
+life of a daemon in it. Every call that crosses the boundary passes two *points* (asked, answered) and every batch of
+the journal two more; the point with the number `crash_at` ends the daemon there and then, with no cleanup.
+"""
+
+import json
+import random
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import anyio
+import yaml
+
+from ashep.adapters.memory.runner import MemoryRunner, Play, Prompted
+from ashep.adapters.memory.tracker import MemoryTracker
+from ashep.adapters.memory.tree import MemoryTree
+from ashep.config import load, write_starter
+from ashep.core.account import account
+from ashep.core.events import RunEnded, RunPlanned
+from ashep.core.records import Entry
+from ashep.core.world import World as Known
+from ashep.core.world import evolve
+from ashep.daemon import Parts, Running, WorkOptions, daemon
+from ashep.demo.virtual import VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
+from ashep.errors import RunnerUnavailable, TrackerUnavailable
+
+T = TypeVar("T")
+
+ACTOR = "ashep-sim"
+PATIENCE = 6 * 3600.0
+"""Virtual seconds until a scenario counts as stranded."""
+
+
+class Crash(BaseException):
+    """The daemon's process is gone."""
+
+
+class Points:
+    """The boundaries that one life has crossed, and what happens there."""
+
+    def __init__(self, crash_at: int | None = None, lose: dict[int, str] | None = None) -> None:
+        self.crash_at, self.lose = crash_at, lose or {}
+        self.names: list[str] = []
+        self.calls: list[str] = []
+        self.dead = False
+
+    def reach(self, name: str) -> None:
+        if self.dead:
+            raise Crash
+        self.names.append(name)
+        if len(self.names) == self.crash_at:
+            self.dead = True
+            raise Crash(name)
+
+    def call(self, name: str) -> str | None:
+        """Number a call and say whether its question (`before`) or answer (`after`) gets lost."""
+        self.calls.append(name)
+        return self.lose.get(len(self.calls))
+
+
+class Through:
+    """An adapter as seen through the points: a proxy of every method that is awaited."""
+
+    def __init__(self, target: object, points: Points, latency: Callable[[], float], lost: Exception) -> None:
+        self._target, self._points, self._latency, self._lost = target, points, latency, lost
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._target, name)
+        if name in ("hints", "signs", "actor") or not callable(method):
+            return method
+
+        async def call(*arguments: object, **named: object) -> object:
+            self._points.reach(f"{name} asked")
+            lost = self._points.call(name)
+            await anyio.sleep(self._latency())
+            if self._points.dead:
+                raise Crash
+            if lost == "before":
+                raise self._lost
+            answer = await cast("Awaitable[object]", method(*arguments, **named))
+            if lost == "after":
+                raise self._lost
+            self._points.reach(f"{name} done")
+            await anyio.sleep(self._latency())
+            self._points.reach(f"{name} answered")
+            return answer
+
+        return call
+
+
+class Writing(ImmediateJournal):
+    """A journal with points before and after each batch."""
+
+    points: Points
+
+    async def append(self, entries: Sequence[Entry]) -> None:
+        if not entries:
+            return
+        self.points.reach("batch")
+        await super().append(entries)
+        self.points.reach("durable")
+
+
+Answer = Callable[["World", Prompted], Play | None]
+
+
+class World:
+    """Everything outside of the daemon."""
+
+    def __init__(self, folder: Path, *, seed: int = 0, policies: str | None = None, config: str | None = None) -> None:
+        self.folder = folder
+        self.clock = LoopClock()
+        self.random = random.Random(seed)
+        self.tracker = MemoryTracker(self.clock.now, ACTOR)
+        self.people = self.tracker.as_actor("pat")
+        self.tree = MemoryTree()
+        self.tree.write("calc.py", "1")
+        self.tree.commit("first")
+        self.runner = MemoryRunner(self.clock, self.play)
+        self.answer: Answer | None = None
+        self.outcomes: dict[str, list[dict[str, object]]] = {}
+        """What agents report, by phase or `<issue>/<phase>`, in order; the last stands for ever."""
+        self.told: Counter[str] = Counter()
+        self.delay = 20.0
+        self.said: list[str] = []
+        self.world = Known()
+        self.entries: list[Entry] = []
+        if not (folder / "config.yaml").exists():
+            write_starter(folder)
+        if policies:
+            (folder / "policies.yaml").write_text(policies)
+        if config:
+            (folder / "config.yaml").write_text(config)
+        self.configuration = load(folder)
+
+    # --- agents ---
+
+    def play(self, asked: Prompted) -> Play:
+        run = asked.key.split(":", 1)[1]
+        if self.answer is not None and (play := self.answer(self, asked)) is not None:
+            return play
+        phase = run.split("/")[1].split(".")[0]
+        key = run.split(".")[0]
+        script = self.outcomes.get(key, self.outcomes.get(phase, []))
+        outcome = script[min(self.told[key], len(script) - 1)] if script else {}
+        if asked.turn == 0:
+            self.told[key] += 1
+        if phase == "implement" and asked.turn == 0:
+            self.tree.write("calc.py", run)
+            self.tree.commit(f"work of {run}", run)
+        return Play(text=said(phase, **outcome), delay=self.delay)
+
+    # --- a life ---
+
+    @asynccontextmanager
+    async def living(
+        self, points: Points | None = None, options: WorkOptions | None = None, *, sources: bool = True
+    ) -> AsyncGenerator[Running]:
+        """A daemon at work; without its sources, `Running.until` is to start them."""
+        points, options = points or Points(), options or WorkOptions()
+        tracker = Through(self.tracker, points, lambda: self.random.uniform(0.05, 0.3), TrackerUnavailable("lost"))
+        runner = Through(self.runner, points, lambda: self.random.uniform(0.001, 0.03), RunnerUnavailable("lost"))
+        tree = Through(self.tree, points, lambda: 0.005, TrackerUnavailable("lost"))
+        journal = Writing.open_now(self.folder / "state", self.clock.now())
+        assert isinstance(journal, Writing)
+        journal.points = points
+        parts = Parts(cast("Any", tracker), cast("Any", runner), cast("Any", tree), self.clock)
+
+        def picture(entries: Sequence[Entry], world: Known) -> None:
+            self.entries += entries
+            self.world = world
+
+        try:
+            info = await self.tracker.check()
+            async with (
+                daemon(parts, self.configuration, journal, options, [picture]) as running,
+                anyio.create_task_group() as group,
+            ):
+                if sources:
+                    group.start_soon(running.worker.run, info)
+                    group.start_soon(running.monitor.run)
+                yield running
+                group.cancel_scope.cancel()
+        finally:
+            journal.close()
+
+    async def live(
+        self, goal: Callable[[], bool] | None = None, points: Points | None = None, patience: float = PATIENCE
+    ) -> bool:
+        """Live until the goal is reached (default: everything closed) or the crash; False after a crash."""
+        goal = goal or self.all_closed
+        try:
+            async with self.living(points) as running:
+                with anyio.move_on_after(patience) as waited:
+                    while not goal():
+                        await running.shepherd.changed()
+                assert not waited.cancelled_caught, "stranded:\n" + self.state()
+        except BaseExceptionGroup as group:
+            crashes, others = group.split(Crash)
+            if others is not None or crashes is None:
+                raise
+            return False
+        return True
+
+    # --- people ---
+
+    async def person(self, label: str = "human:approved", thinks: float = 40.0) -> None:
+        """Answer every question, for ever."""
+        while True:
+            await anyio.sleep(thinks)
+            for seen in (await self.people.look()).issues:
+                if "needs:human_approval" in seen.issue.labels:
+                    self.tracker.person_sets(seen.issue.id, "pat", add_labels=(label,))
+
+    # --- looking at it ---
+
+    def issues(self) -> dict[str, Any]:
+        database = self.tracker._database  # pyright: ignore[reportPrivateUsage] - closed ones too
+        return {name: record.issue for name, record in database.records.items()}
+
+    def all_closed(self) -> bool:
+        stages = [flow.stage for flow in self.world.flows.values()]
+        return (
+            bool(stages)
+            and all(stage == "closed" for stage in stages)
+            and all(issue.status == "closed" for issue in self.issues().values())
+        )
+
+    def stands(self, issue: str) -> str:
+        return account(self.world, issue).state
+
+    def code(self, issue: str) -> str:
+        return account(self.world, issue).code
+
+    def state(self) -> str:
+        lines = [f"{account(self.world, name)}" for name in self.world.flows]
+        lines += [repr(issue) for issue in self.issues().values()]
+        lines += [f"{entry.seq} {entry.at:%H:%M:%S} {entry.body}"[:260] for entry in self.entries[-40:]]
+        lines += [f"runner {self.world.runner} tracker {self.world.tracker_error!r} ready {self.world.ready} "]
+        return "\n".join(lines)
+
+    def bodies(self, kind: type[T]) -> list[T]:
+        return [entry.body for entry in self.journal() if isinstance(entry.body, kind)]
+
+    def journal(self) -> list[Entry]:
+        opened = ImmediateJournal.open(self.folder / "state", self.clock.now())
+        try:
+            return list(opened.read())
+        finally:
+            opened.close()
+
+    def comments(self, issue: str) -> list[str]:
+        database = self.tracker._database  # pyright: ignore[reportPrivateUsage] - without a turn of the loop
+        return [one.text for one in database.records[issue].comments]
+
+    def check(self, *, restarts: int = 0) -> None:
+        """What must hold in the end, whatever happened."""
+        for session in self.runner.sessions.values():
+            ours = [message for message in session.messages if message.who == "ashep"]
+            for message in ours:
+                assert self.runner.began[message.id] <= 1 + restarts, (session.request.key, message.id)
+        by_run = Counter(
+            session.request.key.split(":", 1)[1] for session in self.runner.sessions.values() if session.messages
+        )
+        assert all(count == 1 for count in by_run.values()), f"a run was prompted in two sessions: {by_run}"
+        for issue in self.issues():
+            markers = [text.split("\n")[-1] for text in self.comments(issue) if "<!-- ashep" in text]
+            assert len(markers) == len(set(markers)), f"a comment was posted twice: {markers}"
+        folded = Known()
+        for entry in self.journal():
+            folded = evolve(folded, entry)
+        planned = [fact.run for fact in self.bodies(RunPlanned)]
+        assert len(planned) == len(set(planned)), "a run id was used twice"
+        ended = Counter(fact.run for fact in self.bodies(RunEnded))
+        assert all(count == 1 for count in ended.values()), f"a run ended twice: {ended}"
+
+    def check_done(self, *, restarts: int = 0) -> None:
+        """Everything closed, and nothing left behind."""
+        self.check(restarts=restarts)
+        assert self.all_closed(), self.state()
+        assert self.world.lock is None
+        assert not list(self.world.live)
+        for name, issue in self.issues().items():
+            assert not [label for label in issue.labels if label.startswith(("phase:", "needs:", "ashep:"))], issue
+            flow = self.world.flows[name]
+            assert not flow.open, flow.open
+            assert not flow.comments
+            assert not flow.creations
+
+
+def said(phase: str, **outcome: object) -> str:
+    """A final message with an outcome; the verdict of the starter policy's phases is the willing one."""
+    verdicts = {"review": "approve", "arbitrate": "pass"}
+    body: dict[str, object] = {"result": "success", "summary": f"{phase} done"}
+    if phase in verdicts and outcome.get("result", "success") == "success":
+        body["verdict"] = verdicts[phase]
+    return f"Done.\n\n```json\n{json.dumps(body | outcome)}\n```\n"
+
+
+REJECTED_ONCE: dict[str, list[dict[str, object]]] = {
+    "review": [{"verdict": "needs_changes"}, {"verdict": "approve"}],
+    "arbitrate": [{"verdict": "needs_work"}, {"verdict": "pass"}],
+}
+
+
+def policy(*phases: dict[str, object], **more: object) -> str:
+    """The text of a policies.yaml with one policy for every task."""
+    one = {"match": {"types": ["task", "bug", "feature", "chore"]}, "phases": list(phases)} | more
+    return yaml.safe_dump({"version": 1, "default_policy": None, "policies": {"standard": one}}, sort_keys=False)
+
+
+def simulate(main: Callable[[], Awaitable[None]]) -> None:
+    """Run a scenario in virtual time."""
+
+    async def run() -> None:
+        wait_for_threads()
+        await main()
+
+    anyio.run(run, backend_options=dict(VIRTUAL))
+
+
+def minutes(count: float) -> float:
+    return timedelta(minutes=count).total_seconds()

@@ -1,0 +1,750 @@
+"""The whole daemon, over memory and virtual time: the standard way, and everything that can come between.
+
+`tests/loop_world.py` is the world that it lives in. Where a scenario is tried at many moments, each moment is a crash
+or a person's act at another boundary between the daemon and the world.
+"""
+
+import shutil
+import signal
+import tempfile
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal
+
+import anyio
+import pytest
+
+from ashep.adapters.memory.runner import Play, Prompted
+from ashep.core.account import account
+from ashep.core.events import (
+    AnswerRefused,
+    ClockJumped,
+    DaemonStopped,
+    IssueParked,
+    OutcomeRejected,
+    PhaseEntered,
+    PromptAbandoned,
+    RunEnded,
+    TurnDied,
+)
+from ashep.daemon import WorkOptions
+from ashep.errors import RunnerUnavailable, TrackerUnavailable
+from tests.loop_world import ACTOR, REJECTED_ONCE, Points, World, minutes, policy, simulate
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A project's folder, in memory where the machine has such a place: a batch costs milliseconds on a disk."""
+    shm = Path("/dev/shm")
+    place = Path(tempfile.mkdtemp(dir=shm)) if shm.is_dir() else tmp_path
+    yield place / ".agent-shepherd"
+    shutil.rmtree(place, ignore_errors=True)
+
+
+async def with_person(world: World, points: Points | None = None) -> bool:
+    """Live until all is closed, with a person who approves."""
+    done = False
+    async with anyio.create_task_group() as group:
+        group.start_soon(world.person)
+        done = await world.live(points=points)
+        group.cancel_scope.cancel()
+    return done
+
+
+# --- the standard way ---------------------------------------------------------------------------------------------
+
+
+def test_two_issues_a_rejection_and_a_person(folder: Path) -> None:
+    async def scenario() -> None:
+        world = World(folder)
+        world.outcomes = REJECTED_ONCE
+        first = world.tracker.add("first")
+        second = world.tracker.add("second", blocked_by=(first,))
+        await with_person(world)
+        world.check_done()
+        runs = [fact.run for fact in world.bodies(RunEnded)]
+        ways = [
+            "implement.1.1", "review.1.1", "arbitrate.1.1", "implement.2.1", "review.2.1", "arbitrate.2.1",
+        ]  # fmt: skip
+        assert runs == [f"{issue}/{way}" for issue in (first, second) for way in ways]
+        assert all(count == 1 for count in world.runner.deliveries.values())
+
+    simulate(scenario)
+
+
+def test_the_work_tree_stays_with_an_issue_until_a_person_is_asked(folder: Path) -> None:
+    async def scenario() -> None:
+        world = World(folder)
+        first, second = world.tracker.add("first"), world.tracker.add("second")
+        await with_person(world)
+        world.check_done()
+        order = [fact.run.split("/")[0] for fact in world.bodies(RunEnded)]
+        assert order == [first] * 3 + [second] * 3
+
+    simulate(scenario)
+
+
+def test_created_issues_exist_before_the_transition(folder: Path) -> None:
+    async def scenario() -> None:
+        world = World(folder)
+        world.tracker.add("first")
+        world.outcomes = {"t-1/implement": [{"created_issues": [{"title": "found", "priority": 1}]}, {}]}
+        await with_person(world)
+        world.check_done()
+        found = next(issue for issue in world.issues().values() if issue.title == "found")
+        entries = world.journal()
+        created = next(e.seq for e in entries if type(e.body).__name__ == "IssueCreated")
+        entered = next(e.seq for e in entries if type(e.body).__name__ == "IssueWritten")
+        assert created < entered
+        assert found.stamp.depth == 1
+
+    simulate(scenario)
+
+
+def test_an_agents_question_leads_back_into_its_phase_with_the_persons_words(folder: Path) -> None:
+    async def scenario() -> None:
+        world = World(folder)
+        world.outcomes = {"implement": [{"needs_human": True, "summary": "Which colour?"}, {}]}
+        issue = world.tracker.add("first")
+
+        async def person() -> None:
+            while "needs:human_approval" not in world.issues()[issue].labels:
+                await anyio.sleep(5)
+            world.tracker.person_comments(issue, "pat", "The colour is blue.")
+            world.tracker.person_sets(issue, "pat", add_labels=("human:approved",))
+            await world.person()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(person)
+            await world.live()
+            group.cancel_scope.cancel()
+        world.check_done()
+        phases = [fact.phase for fact in world.bodies(PhaseEntered)]
+        assert phases == ["implement", "implement", "review", "arbitrate"]
+        assert world.runner.prompts_seen("The colour is blue.") == 1
+
+    simulate(scenario)
+
+
+def test_an_invalid_outcome_gets_one_recovery_in_the_same_session(folder: Path) -> None:
+    async def scenario() -> None:
+        world = World(folder)
+        world.tracker.add("first")
+
+        def answer(_: World, asked: Prompted) -> Play | None:
+            if "/implement.1.1" in asked.key and world.told[asked.key] == 0:
+                world.told[asked.key] += 1
+                return Play(text="I am done.", delay=5)
+            return None
+
+        world.answer = answer
+        await with_person(world)
+        world.check_done()
+        assert [fact.then for fact in world.bodies(OutcomeRejected)] == ["recover"]
+        assert len(world.runner.sessions) == 3
+
+    simulate(scenario)
+
+
+# --- whatever is killed when --------------------------------------------------------------------------------------
+
+
+def full(folder: Path) -> World:
+    """A world with most kinds of effects in it, for one issue and one that it creates."""
+    world = World(folder)
+    world.delay = 4.0
+    world.outcomes = {
+        "t-1/implement": [{"created_issues": [{"title": "found", "type": "chore"}]}, {}],
+        "review": [{"verdict": "needs_changes"}, {"verdict": "approve"}],
+        "arbitrate": [{"verdict": "needs_work"}, {"verdict": "pass"}],
+    }
+    world.tracker.add("first")
+    return world
+
+
+def crossed(folder: Path) -> Points:
+    """The points of an undisturbed life."""
+    points = Points()
+
+    async def scenario() -> None:
+        world = full(folder)
+        await with_person(world, points)
+        world.check_done()
+
+    simulate(scenario)
+    return points
+
+
+def some(names: list[str], each: int) -> list[int]:
+    """Numbers of points: of each kind so many, evenly spread."""
+    chosen = set[int]()
+    for kind in sorted(set(names)):
+        numbers = [number for number, name in enumerate(names, 1) if name == kind]
+        chosen |= {numbers[(2 * place + 1) * len(numbers) // (2 * each)] for place in range(each)}
+    return sorted(chosen)
+
+
+def crash_and_live_on(folder: Path, crash_at: int, again: int | None = None) -> None:
+    async def scenario() -> None:
+        world = full(folder)
+        async with anyio.create_task_group() as group:
+            group.start_soon(world.person)
+            points = Points(crash_at)
+            done = await world.live(points=points)
+            if not done and again is not None:
+                done = await world.live(points=Points(again))
+            if not done:
+                await anyio.sleep(1)
+                await world.live()
+            group.cancel_scope.cancel()
+        world.check_done()
+
+    simulate(scenario)
+
+
+def test_a_crash_at_each_kind_of_boundary(folder: Path) -> None:
+    points = crossed(folder / "0")
+    for number in some(points.names, 1):
+        crash_and_live_on(folder / str(number), number)
+
+
+def test_a_second_crash_soon_after_the_start(folder: Path) -> None:
+    points = crossed(folder / "0")
+    chosen = [number for number, name in enumerate(points.names, 1) if name == "durable"]
+    for number in chosen[5 :: len(chosen) // 5]:
+        for again in (4, 9):
+            crash_and_live_on(folder / f"{number}-{again}", number, again)
+
+
+@pytest.mark.parametrize("which", ["before", "after"])
+def test_a_lost_answer_of_each_kind_of_call(folder: Path, which: str) -> None:
+    points = crossed(folder / "0")
+    for number in some(points.calls, 1):
+
+        async def scenario(number: int = number) -> None:
+            world = full(folder / str(number))
+            await with_person(world, Points(lose={number: which}))
+            world.check_done()
+
+        simulate(scenario)
+
+
+def test_every_answer_is_lost_for_a_while(folder: Path) -> None:
+    async def scenario() -> None:
+        world = full(folder)
+        await with_person(world, Points(lose=dict.fromkeys(range(5, 400, 3), "after")))
+        world.check_done()
+
+    simulate(scenario)
+
+
+# --- the agent server ---------------------------------------------------------------------------------------------
+
+
+def test_a_server_killed_in_mid_turn_begins_the_turn_once_more(folder: Path) -> None:
+    async def scenario() -> None:
+        world = World(folder)
+        world.tracker.add("first")
+
+        async def killer() -> None:
+            await anyio.sleep(12)
+            world.runner.kill()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(killer)
+            await with_person(world)
+        world.check_done(restarts=1)
+        assert len(world.bodies(TurnDied)) == 1
+        assert sorted(world.runner.began.values()) == [1, 1, 2]
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("at", [2.0, 4.0, 12.0, 26.0])
+def test_ashep_and_its_server_are_killed_together(folder: Path, at: float) -> None:
+    async def scenario() -> None:
+        world = World(folder)
+        world.tracker.add("first")
+        points = Points()
+        async with anyio.create_task_group() as group:
+
+            async def killer() -> None:
+                await anyio.sleep(at)
+                points.dead = True
+                world.runner.kill()
+
+            group.start_soon(killer)
+            assert not await world.live(points=points)
+        await anyio.sleep(5)
+        await with_person(world)
+        world.check_done(restarts=1)
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("fate", ["missing", "stored", "dies"])
+def test_a_prompt_that_comes_to_nothing_is_given_up(folder: Path, fate: Literal["missing", "stored", "dies"]) -> None:
+    async def scenario() -> None:
+        world = World(folder)
+        issue = world.tracker.add("first")
+        world.answer = lambda _, asked: Play(fate=fate, delay=1) if "/implement.1.1" in asked.key else None
+        await with_person(world)
+        world.check_done()
+        ended = world.bodies(RunEnded)
+        assert (ended[0].run, ended[0].state) == (f"{issue}/implement.1.1", "failed")
+        assert ended[1].run == f"{issue}/implement.1.2"
+        if fate != "dies":
+            assert len(world.bodies(PromptAbandoned)) == 1
+
+    simulate(scenario)
+
+
+def test_an_agent_that_hangs_times_out_three_times_and_parks(folder: Path) -> None:
+    async def scenario() -> None:
+        world = World(folder)
+        issue = world.tracker.add("first")
+        world.answer = lambda _, asked: Play(fate="hangs")
+        await world.live(lambda: bool(world.world.flows) and world.issues()[issue].status == "blocked")
+        await world.live(lambda: bool(world.comments(issue)))
+        assert [fact.state for fact in world.bodies(RunEnded)] == ["timed_out"] * 3
+        assert account(world.world, issue).code == "attempts"
+        assert "ashep:parked" in world.issues()[issue].labels
+        assert not await world.runner.busy()
+        # a person takes the label off, and it starts afresh
+        world.answer = None
+        world.tracker.person_sets(issue, "pat", remove_labels=("ashep:parked",))
+        await with_person(world)
+        world.check_done()
+
+    simulate(scenario)
+
+
+def test_a_suspended_machine_times_nothing_out(folder: Path) -> None:
+    async def scenario() -> None:
+        world = World(folder)
+        world.delay = minutes(20)
+        world.tracker.add("first")
+
+        async def sleeper() -> None:
+            await anyio.sleep(minutes(5))
+            world.clock.jump(timedelta(hours=9))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(sleeper)
+            await with_person(world)
+        world.check_done()
+        assert [fact.state for fact in world.bodies(RunEnded)] == ["succeeded"] * 3
+        assert len(world.bodies(ClockJumped)) == 1
+
+    simulate(scenario)
+
+
+def test_an_hour_without_tracker_or_server_is_waited_out(folder: Path) -> None:
+    async def scenario() -> None:
+        world = World(folder)
+        world.tracker.add("first")
+        away = False
+        methods = ("look", "issue", "claim", "update", "comment", "commented", "label_events", "relabel")
+
+        def fault(method: str, when: str) -> Exception | None:
+            return RunnerUnavailable("away") if away and when == "before" else None
+
+        world.runner.fault = fault
+
+        async def outage() -> None:
+            nonlocal away
+            await anyio.sleep(15)
+            away = True
+            for method in methods:
+                world.tracker.fail(method, TrackerUnavailable("away"), times=10_000)
+            await anyio.sleep(minutes(60))
+            away = False
+            world.tracker._failures.clear()  # pyright: ignore[reportPrivateUsage]
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(outage)
+            await with_person(world)
+        world.check_done()
+        assert not world.bodies(IssueParked)
+
+    simulate(scenario)
+
+
+# --- people -------------------------------------------------------------------------------------------------------
+
+MOMENTS = [
+    0.2,
+    0.5,
+    0.8,
+    1.1,
+    1.5,
+    2.0,
+    3.0,
+    5.5,
+    6.0,
+    6.3,
+    6.6,
+    7.0,
+    9.0,
+    11.5,
+    12.0,
+    12.5,
+    13.0,
+    16.0,
+    17.5,
+    18.0,
+    19.0,
+    25.0,
+]
+"""Seconds at which a person acts, from before the claim until the question stands."""
+
+
+def interfere(
+    folder: Path, moment: float, act: Callable[[World, str], None], settle: float, after: Callable[[World, str], None]
+) -> None:
+    """Let a person act at a moment, wait, and look."""
+
+    async def scenario() -> None:
+        world = World(folder, seed=int(moment * 10))
+        world.delay = 4.0
+        issue = world.tracker.add("first")
+        end = moment + settle
+
+        async def person() -> None:
+            await anyio.sleep(moment)
+            act(world, issue)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(person)
+            await world.live(lambda: world.clock.monotonic() >= end)
+            group.cancel_scope.cancel()
+        world.check()
+        assert not await world.runner.busy(), world.state()
+        after(world, issue)
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_person_closes_it(folder: Path, moment: float) -> None:
+    def act(world: World, issue: str) -> None:
+        world.tracker.person_sets(issue, "pat", status="closed")
+
+    def after(world: World, issue: str) -> None:
+        assert world.issues()[issue].status == "closed", world.state()
+        if issue in world.world.flows:
+            assert world.stands(issue) == "closed", world.state()
+        assert world.world.lock is None
+
+    interfere(folder, moment, act, 60, after)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_person_excludes_it(folder: Path, moment: float) -> None:
+    def act(world: World, issue: str) -> None:
+        world.tracker.person_sets(issue, "pat", add_labels=("ashep:excluded",))
+
+    def after(world: World, issue: str) -> None:
+        view = world.issues()[issue]
+        assert (view.status, view.assignee) == ("open", None), world.state()
+        assert world.stands(issue) == "not_eligible", world.state()
+        assert world.code(issue) == "excluded"
+
+    interfere(folder, moment, act, 60, after)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_person_takes_it_over(folder: Path, moment: float) -> None:
+    def act(world: World, issue: str) -> None:
+        world.tracker.person_sets(issue, "pat", assignee="pat", status="in_progress")
+
+    def after(world: World, issue: str) -> None:
+        view = world.issues()[issue]
+        assert (view.status, view.assignee) == ("in_progress", "pat"), world.state()
+        assert world.stands(issue) == "not_eligible", world.state()
+
+    interfere(folder, moment, act, 60, after)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_person_sets_it_to_open(folder: Path, moment: float) -> None:
+    def act(world: World, issue: str) -> None:
+        world.tracker.person_sets(issue, "pat", status="open")
+
+    def after(world: World, issue: str) -> None:
+        flow = world.world.flows[issue]
+        if world.stands(issue) == "person":  # it was open still, or not yet ours: nothing was taken away from us
+            assert moment < 1.0
+            return
+        assert (world.issues()[issue].status, world.issues()[issue].assignee) == ("open", None), world.state()
+        assert flow.not_before is not None
+        assert world.code(issue) == "cooldown", world.state()
+
+    interfere(folder, moment, act, 100, after)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_person_sets_it_free(folder: Path, moment: float) -> None:
+    def act(world: World, issue: str) -> None:
+        labels = tuple(label for label in world.issues()[issue].labels if label.startswith(("phase:", "needs:")))
+        world.tracker.person_sets(issue, "pat", status="open", assignee="", remove_labels=labels)
+
+    def after(world: World, issue: str) -> None:
+        assert world.stands(issue) == "person", world.state()
+        assert world.issues()[issue].assignee == ACTOR
+
+    interfere(folder, moment, act, 150, after)
+
+
+@pytest.mark.parametrize("moment", MOMENTS[4:])
+def test_a_person_sets_the_phase(folder: Path, moment: float) -> None:
+    def act(world: World, issue: str) -> None:
+        others = {label for label in world.issues()[issue].labels if label.startswith("phase:")} - {"phase:arbitrate"}
+        world.tracker.person_sets(issue, "pat", add_labels=("phase:arbitrate",), remove_labels=tuple(others))
+
+    def after(world: World, issue: str) -> None:
+        assert world.stands(issue) == "person", world.state()
+        assert "arbitrate" in [fact.phase for fact in world.bodies(PhaseEntered)]
+        labels = [label for label in world.issues()[issue].labels if label.startswith("phase:")]
+        assert labels == ["phase:human_review"]
+
+    interfere(folder, moment, act, 60, after)
+
+
+@pytest.mark.parametrize("moment", MOMENTS[4:])
+def test_a_person_takes_the_phase_off(folder: Path, moment: float) -> None:
+    def act(world: World, issue: str) -> None:
+        labels = tuple(label for label in world.issues()[issue].labels if label.startswith("phase:"))
+        world.tracker.person_sets(issue, "pat", remove_labels=labels)
+
+    def after(world: World, issue: str) -> None:
+        labels = [label for label in world.issues()[issue].labels if label.startswith("phase:")]
+        if labels:  # it fell together with our own next transition
+            assert world.stands(issue) == "person", world.state()
+            return
+        assert world.stands(issue) == "not_eligible", world.state()
+        assert world.code(issue) == "phase_taken_off"
+        assert world.world.lock is None
+
+    interfere(folder, moment, act, 60, after)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_person_deletes_it(folder: Path, moment: float) -> None:
+    def act(world: World, issue: str) -> None:
+        world.tracker.person_deletes(issue, "pat")
+
+    def after(world: World, issue: str) -> None:
+        if issue in world.world.flows:
+            assert world.stands(issue) == "closed", world.state()
+
+    interfere(folder, moment, act, 60, after)
+
+
+@pytest.mark.parametrize("moment", MOMENTS[6:-5])
+def test_a_person_writes_in_the_session(folder: Path, moment: float) -> None:
+    async def scenario() -> None:
+        world = World(folder)
+        world.delay = 4.0
+        issue = world.tracker.add("first")
+
+        async def person() -> None:
+            await anyio.sleep(moment)
+            if busy := await world.runner.busy():
+                world.runner.person_writes(next(iter(busy)), "stop, I do it myself", delay=3)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(person)
+            await world.live(lambda: world.clock.monotonic() >= moment + 60)
+            group.cancel_scope.cancel()
+        world.check()
+        assert world.stands(issue) in ("parked", "person"), world.state()
+
+    simulate(scenario)
+
+
+def test_an_agents_own_approval_passes_nothing(folder: Path) -> None:
+    async def scenario() -> None:
+        world = World(folder)
+        issue = world.tracker.add("first")
+
+        async def agent() -> None:
+            while "needs:human_approval" not in world.issues()[issue].labels:
+                await anyio.sleep(1)
+            world.tracker.person_sets(issue, "ashep-agent", add_labels=("human:approved",))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(agent)
+            await world.live(lambda: world.clock.monotonic() > 300)
+            group.cancel_scope.cancel()
+        world.check()
+        assert world.stands(issue) == "person"
+        assert "human:approved" not in world.issues()[issue].labels
+        assert len(world.bodies(AnswerRefused)) == 1
+        assert any("Only a person's label answers" in text for text in world.comments(issue))
+        await with_person(world)
+        world.check_done()
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("moment", [3.0, 8.0, 14.0])
+def test_a_label_set_early_is_no_answer(folder: Path, moment: float) -> None:
+    """An approval that is older than the question answers nothing: it would close what nobody has seen."""
+
+    def act(world: World, issue: str) -> None:
+        world.tracker.person_sets(issue, "pat", add_labels=("human:approved",))
+
+    def after(world: World, issue: str) -> None:
+        assert world.stands(issue) == "person", world.state()
+        assert world.issues()[issue].status == "blocked"
+
+    interfere(folder, moment, act, 60, after)
+
+
+def test_a_failed_implement_and_an_approval_close_nothing(folder: Path) -> None:
+    async def scenario() -> None:
+        world = World(folder)
+        issue = world.tracker.add("first")
+        world.outcomes = {"implement": [{"result": "failed", "summary": "cannot"}]}
+        await world.live(lambda: bool(world.world.flows) and world.issues()[issue].status == "blocked")
+        world.tracker.person_sets(issue, "pat", add_labels=("human:approved",))
+        await world.live(lambda: world.clock.monotonic() > minutes(20))
+        assert world.stands(issue) == "parked"
+        assert world.issues()[issue].status == "blocked"
+        world.check()
+
+    simulate(scenario)
+
+
+def test_a_question_that_nobody_answers_parks_at_its_deadline(folder: Path) -> None:
+    text = policy(
+        {"name": "implement", "access": "write"},
+        {"name": "sign_off", "human": {"ask": "Fine?", "deadline": "30m"}},
+    )
+
+    async def scenario() -> None:
+        world = World(folder, policies=text)
+        issue = world.tracker.add("first")
+        await world.live(lambda: bool(world.world.flows) and world.stands(issue) == "parked")
+        assert world.code(issue) == "question_deadline"
+        assert minutes(30) < world.clock.monotonic() < minutes(32)
+        world.check()
+
+    simulate(scenario)
+
+
+# --- the end of a daemon ------------------------------------------------------------------------------------------
+
+
+def stop_after(folder: Path, seconds: float) -> None:
+    async def scenario() -> None:
+        world = full(folder)
+
+        async with world.living() as running:
+            await anyio.sleep(seconds)
+            began = world.clock.monotonic()
+            await running.shepherd.stop("asked to")
+            assert world.clock.monotonic() - began < 4
+        assert len(world.bodies(DaemonStopped)) == 1
+        await anyio.sleep(3)
+        await with_person(world)
+        world.check_done()
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.3, 0.7, 1.0, 1.4, 2.0, 4.0, 6.2, 6.5, 8.0, 12.0, 20.0])
+def test_a_stop_at_any_moment_and_a_new_start(folder: Path, seconds: float) -> None:
+    stop_after(folder, seconds)
+
+
+async def until(world: World, options: WorkOptions, said: list[str]) -> int:
+    info = await world.tracker.check()
+    async with world.living(options=options, sources=False) as running:
+        return await running.until(info, options, said.append)
+    raise AssertionError
+
+
+def test_until_idle_ends_where_only_people_can_go_on(folder: Path) -> None:
+    async def scenario() -> None:
+        world = World(folder)
+        issue = world.tracker.add("first")
+        lines = list[str]()
+        code = await until(world, WorkOptions(until_idle=True), lines)
+        assert code == 0
+        assert world.stands(issue) == "person"
+        assert lines[-1] == "idle: 1 waiting for a person"
+        assert world.clock.monotonic() < 80
+
+    simulate(scenario)
+
+
+def test_until_idle_waits_for_a_retry_that_is_due_soon(folder: Path) -> None:
+    async def scenario() -> None:
+        world = World(folder)
+        issue = world.tracker.add("first")
+        world.outcomes = {"implement": [{"result": "failed", "summary": "cannot"}, {}]}
+        assert await until(world, WorkOptions(until_idle=True), []) == 0
+        assert world.stands(issue) == "person", world.state()
+
+    simulate(scenario)
+
+
+def test_until_idle_says_so_where_the_server_stays_away(folder: Path) -> None:
+    async def scenario() -> None:
+        world = World(folder)
+        issue = world.tracker.add("first")
+        world.runner.fault = lambda method, when: RunnerUnavailable("away")
+        options = WorkOptions(until_idle=True, idle_grace=timedelta(minutes=2))
+        assert await until(world, options, []) == 1
+        assert minutes(2) <= world.clock.monotonic() < minutes(4)
+        assert world.stands(issue) == "time"
+
+    simulate(scenario)
+
+
+def test_until_idle_on_an_empty_tracker_ends_at_once(folder: Path) -> None:
+    async def scenario() -> None:
+        world = World(folder)
+        assert await until(world, WorkOptions(until_idle=True), []) == 0
+        assert world.clock.monotonic() < 5
+
+    simulate(scenario)
+
+
+def test_max_issues_and_named_issues(folder: Path) -> None:
+    async def scenario() -> None:
+        world = World(folder)
+        first, second, third = (world.tracker.add(name) for name in ("first", "second", "third"))
+        options = WorkOptions(issues=(second, third), until_idle=True, max_issues=1)
+        assert await until(world, options, []) == 0
+        assert [world.stands(one) for one in (first, second, third)] == ["not_eligible", "person", "not_eligible"]
+        assert [world.code(one) for one in (first, third)] == ["not_asked", "max_issues"]
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_it_within_seconds_and_says_so(folder: Path, number: signal.Signals) -> None:
+    async def scenario() -> None:
+        world = World(folder)
+        world.tracker.add("first")
+        lines, ended = list[str](), list[float]()
+
+        async def send() -> None:
+            await anyio.sleep(10)
+            signal.raise_signal(number)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(send)
+            await until(world, WorkOptions(), lines)
+            ended.append(world.clock.monotonic())
+        assert ended[0] < 14
+        assert any(number.name in line for line in lines)
+        assert len(world.bodies(DaemonStopped)) == 1
+        await with_person(world)
+        world.check_done()
+
+    simulate(scenario)
