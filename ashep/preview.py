@@ -72,7 +72,7 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
             Start(one.issue, one.agent, one.phase, _prompt(one, world, configuration, look, folder)) for one in starts
         ),
         tuple(
-            (issue, flow.code, flow.why)
+            (issue, flow.code or flow.stage, flow.why)
             for issue, flow in sorted(world.flows.items())
             if flow.stage != "closed" and issue not in {one.issue for one in starts}
         ),

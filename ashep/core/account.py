@@ -54,7 +54,7 @@ def _state(flow: Flow) -> tuple[State, str, str]:
             return "parked", flow.code, flow.why
         case "person":
             asked = flow.question.text if flow.question else flow.why
-            return "person", "question", f"waits for an answer: {asked[:200]}"
+            return "person", "question", f"asked: {asked[:200]}"
         case "work" if flow.effect_after is not None:
             return "time", "effect", f"an effect failed {flow.infra} times and is tried again"
         case "work" if flow.run is not None and not flow.run.ended:
@@ -71,22 +71,22 @@ def _state(flow: Flow) -> tuple[State, str, str]:
 
 def is_idle(world: World, soon: timedelta = timedelta()) -> bool:
     """Nothing runs, nothing could start, and no timer is due within `soon`: people and parked issues are no work."""
-    return not any(_busy(flow, world.now + soon) for flow in world.flows.values())
+    due = world.now + soon
+    if any(earliest <= due for earliest in world.dues.values()):
+        return False
+    return not any(_busy(flow) for flow in world.flows.values())
 
 
-def _busy(flow: Flow, soon: datetime) -> bool:
-    if flow.run is not None and not flow.run.settled:
+def _busy(flow: Flow) -> bool:
+    if flow.open or flow.look_again or (flow.run is not None and not flow.run.settled):
         return True
     if flow.active and (flow.comments or flow.creations or flow.take_off or _unwritten(flow)):
         return True
     if flow.stage == "work":
-        if flow.not_before is not None:
-            return flow.not_before <= soon
-        return flow.code not in WAITS_FOR_PEOPLE
-    if flow.stage in ("idle", "left"):
-        coming = flow.not_before is not None and flow.not_before <= soon
-        return coming or flow.code in ("slot", "work_tree")
-    return flow.stage in ("finishing", "giving_back")
+        return flow.not_before is None and flow.code not in WAITS_FOR_PEOPLE
+    return flow.stage in ("finishing", "giving_back") or (
+        flow.stage in ("idle", "left") and flow.code in ("slot", "work_tree")
+    )
 
 
 def is_held_up(world: World) -> bool:
