@@ -10,6 +10,8 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from pathlib import Path
 
+from anyio import to_thread
+
 from ashep.adapters import programs
 from ashep.core.model import Labels, Settings
 from ashep.core.people import AGENT_ACTORS
@@ -41,7 +43,7 @@ async def person(project: Path, settings: Settings, environ: Mapping[str, str]) 
 
 
 async def _git_name(project: Path) -> str:
-    git = programs.find("git")
+    git = await to_thread.run_sync(programs.find, "git")
     if git is None:
         return ""
     done = await programs.run([git, "config", "user.name"], cwd=project, env=None, timeout=_GIT)

@@ -1,0 +1,184 @@
+"""What a person writes by way of ashep: the comment first, the label last, as the person, and only where asked."""
+
+import os
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ashep.adapters.memory.tracker import MemoryTracker
+from ashep.answers import NotAsked, answer, check_phase, person, retry
+from ashep.core.model import Labels, Settings, Stamp, TrackerSettings
+from ashep.errors import UsageError
+from ashep.ports import ClaimRequest, Update
+
+AT = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+LABELS = Labels()
+OURS, PERSON = "ashep-host-1", "Ann"
+STAMP = Stamp("0f" * 8, 7, "t-1/implement.1.1", 1, 1, 1)
+
+
+class Asked:
+    """A tracker that ashep works with, the same one for a person, and an issue that is asked about."""
+
+    def __init__(self) -> None:
+        self.ours = MemoryTracker(lambda: AT, OURS)
+        self.person = self.ours.as_actor(PERSON)
+        self.issue = self.ours.add("An issue")
+
+    async def stands(self, status: str, *labels: str) -> None:
+        """Let ashep hold the issue in this posture."""
+        await self.ours.claim(ClaimRequest(self.issue, STAMP))
+        await self.ours.update(Update(self.issue, "in_progress", OURS, STAMP, status, OURS, add_labels=labels))
+
+    async def labels(self) -> set[str]:
+        """The issue's labels now."""
+        seen = await self.ours.issue(self.issue)
+        assert seen is not None
+        return set(seen.issue.labels)
+
+    async def comments(self) -> list[tuple[str, str]]:
+        """Who said what."""
+        seen = await self.ours.issue(self.issue)
+        assert seen is not None
+        return [(comment.author, comment.text.split("\n")[0]) for comment in seen.text.comments]
+
+    async def answer(self, *, approved: bool, comment: str | None = None) -> None:
+        await answer(self.person, LABELS, self.issue, approved=approved, comment=comment, at=AT)
+
+    async def retry(self, **more: Any) -> None:
+        values: dict[str, Any] = {"phase": None, "held": False, "comment": None, "at": AT} | more
+        await retry(self.person, LABELS, self.issue, **values)
+
+
+@pytest.fixture
+def asked() -> Asked:
+    return Asked()
+
+
+@pytest.mark.parametrize(("approved", "label"), [(True, "human:approved"), (False, "human:changes_requested")])
+async def test_an_answer_is_a_label_by_the_person(asked: Asked, approved: bool, label: str) -> None:
+    await asked.stands("blocked", "needs:human_approval", "phase:human_review")
+    await asked.answer(approved=approved, comment="well done")
+    assert label in await asked.labels()
+    assert await asked.comments() == [(PERSON, "well done")]
+    assert [(event.label, event.actor) for event in await asked.ours.label_events(asked.issue)][:1] == [(label, PERSON)]
+
+
+async def test_the_comment_comes_before_the_label(asked: Asked) -> None:
+    await asked.stands("blocked", "needs:human_approval")
+    asked.person.fail("comment", UsageError("no room"))
+    with pytest.raises(UsageError):
+        await asked.answer(approved=True, comment="yes")
+    assert "human:approved" not in await asked.labels()
+
+
+async def test_a_later_answer_takes_the_other_one_off(asked: Asked) -> None:
+    await asked.stands("blocked", "needs:human_approval")
+    await asked.answer(approved=False)
+    await asked.answer(approved=True)
+    assert await asked.labels() >= {"human:approved"}
+    assert "human:changes_requested" not in await asked.labels()
+
+
+async def test_a_label_that_somebody_else_set_becomes_the_persons(asked: Asked) -> None:
+    await asked.stands("blocked", "needs:human_approval", "human:approved")
+    await asked.answer(approved=True)
+    newest = (await asked.ours.label_events(asked.issue))[0]
+    assert (newest.label, newest.actor) == ("human:approved", PERSON)
+
+
+@pytest.mark.parametrize(
+    ("status", "labels"),
+    [("in_progress", ()), ("in_progress", ("needs:human_approval",)), ("blocked", ()), ("blocked", ("ashep:parked",))],
+)
+async def test_where_nothing_is_asked_nothing_is_written(asked: Asked, status: str, labels: tuple[str, ...]) -> None:
+    await asked.stands(status, *labels)
+    before = await asked.labels()
+    with pytest.raises(NotAsked, match=f"its status is {status}") as error:
+        await asked.answer(approved=True, comment="yes")
+    assert error.value.exit_code == 1
+    assert (await asked.labels(), await asked.comments()) == (before, [])
+
+
+async def test_an_issue_of_nobody_and_none_at_all_ask_nothing(asked: Asked) -> None:
+    with pytest.raises(NotAsked, match="ashep does not hold it"):
+        await asked.answer(approved=True)
+    with pytest.raises(NotAsked, match="there is no issue t-none"):
+        await answer(asked.person, LABELS, "t-none", approved=True, comment=None, at=AT)
+
+
+async def test_retry_takes_the_parked_label_off(asked: Asked) -> None:
+    await asked.stands("blocked", "ashep:parked", "phase:review")
+    await asked.retry(comment="the server was down")
+    assert await asked.labels() == {"phase:review"}
+    assert await asked.comments() == [(PERSON, "the server was down")]
+
+
+async def test_retry_with_a_phase_sets_its_label_in_the_place_of_the_old_one(asked: Asked) -> None:
+    await asked.stands("blocked", "ashep:parked", "phase:review")
+    await asked.retry(phase="implement")
+    assert await asked.labels() == {"phase:implement"}
+
+
+async def test_retry_of_what_is_not_parked_is_refused(asked: Asked) -> None:
+    await asked.stands("in_progress", "phase:review")
+    for more in ({}, {"phase": "implement"}, {"held": True}):
+        with pytest.raises(NotAsked, match="is not parked"):
+            await asked.retry(**more)
+    assert await asked.labels() == {"phase:review"}
+
+
+async def test_retry_of_a_held_issue_needs_a_phase(asked: Asked) -> None:
+    await asked.stands("in_progress", "phase:gone")
+    await asked.retry(held=True, phase="implement")
+    assert await asked.labels() == {"phase:implement"}
+
+
+def test_a_phase_must_be_known() -> None:
+    check_phase("review", {"review"})
+    with pytest.raises(UsageError, match="there is no phase revue; there are implement, review"):
+        check_phase("revue", {"review", "implement"})
+
+
+# --- who it is ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a repository of its own settings."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    subprocess.run(["git", "init", "-q", "."], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+def named(repository: Path, name: str) -> None:
+    subprocess.run(["git", "config", "user.name", name], cwd=repository, check=True)
+
+
+async def test_the_person_is_gits_user_whatever_the_environment_says(repository: Path) -> None:
+    named(repository, "Ann Example")
+    assert await person(repository, Settings(), {"BEADS_ACTOR": "somebody"}) == "Ann Example"
+
+
+async def test_without_a_name_in_git_it_is_the_systems_user(repository: Path) -> None:
+    assert await person(repository, Settings(), {"USER": "ann"}) == "ann"
+
+
+@pytest.mark.parametrize(
+    ("name", "environ", "actor"),
+    [
+        ("ashep-agent", {}, None),
+        ("Ann", {"BEADS_ACTOR": "ashep-agent"}, None),
+        ("Ann", {"BD_ACTOR": "ashep-host-1"}, None),
+        ("Robot", {}, "Robot"),
+    ],
+)
+async def test_an_agent_is_no_person(repository: Path, name: str, environ: dict[str, str], actor: str | None) -> None:
+    named(repository, name)
+    with pytest.raises(UsageError) as error:
+        await person(repository, Settings(tracker=TrackerSettings(actor=actor)), environ | {"PATH": os.environ["PATH"]})
+    assert error.value.exit_code == 2

@@ -1,0 +1,263 @@
+"""`ashep install` says what is there, what is missing and what to do, and hangs on nothing."""
+
+import os
+import subprocess
+from collections import namedtuple
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from ashep import install
+from ashep.adapters import programs
+from ashep.config import write_starter
+from ashep.core.model import OpencodeSettings, Settings
+from tests.conformance.trackers import Beads
+
+GOOD_BD = """#!/bin/sh
+case "$*" in
+  *version*) echo '{"version":"1.3.0"}';;
+  *where*) echo '{"path":"PLACE/.beads","prefix":"t","database_path":"PLACE/.beads/db"}';;
+  *events-journal*) echo '{"key":"events-journal","value":"JOURNAL"}';;
+  *) echo '{}';;
+esac
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a project, on a machine with git and nothing else."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("git", "sh", "sleep"):
+        found = programs.find(name)
+        assert found is not None
+        (tools / name).symlink_to(found)
+    monkeypatch.setenv("PATH", str(tools))
+    folder = tmp_path / "project"
+    folder.mkdir()
+    write_starter(folder / ".agent-shepherd")
+    return folder
+
+
+def program(project: Path, name: str, text: str) -> None:
+    """Put a program on PATH."""
+    file = project.parent / "bin" / name
+    file.write_text(text.replace("PLACE", str(project)))
+    file.chmod(0o755)
+
+
+def git(project: Path, *arguments: str) -> None:
+    subprocess.run(["git", *arguments], cwd=project, check=True)
+
+
+def only(lines: list[install.Line], check: str) -> install.Line:
+    (line,) = [line for line in lines if line.check == check]
+    return line
+
+
+# --- bd -----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_missing_bd_is_an_error_with_a_remedy(project: Path) -> None:
+    (line,) = await install.tracker(project, Settings())
+    assert (line.level, line.check) == ("error", "bd")
+    assert "make setup" in line.remedy
+
+
+async def test_a_bd_that_is_too_old_is_an_error(project: Path) -> None:
+    program(project, "bd", GOOD_BD.replace("1.3.0", "1.2.9"))
+    (line,) = await install.tracker(project, Settings())
+    assert line.level == "error"
+    assert "1.2.9 is too old" in line.what
+
+
+async def test_a_project_without_a_database_is_told_to_make_one(project: Path) -> None:
+    program(project, "bd", '#!/bin/sh\ncase "$*" in *version*) echo \'{"version":"1.3.0"}\';; *) ' +
+            'echo "Error: no beads database found" >&2; exit 1;; esac\n')  # fmt: skip
+    (line,) = await install.tracker(project, Settings())
+    assert (line.level, line.check) == ("error", "database")
+    assert "bd init" in line.remedy
+
+
+async def test_a_bd_that_says_nothing_useful_is_an_error(project: Path) -> None:
+    program(project, "bd", "#!/bin/sh\necho hello\n")
+    assert (await install.tracker(project, Settings()))[0].level == "error"
+
+
+async def test_a_bd_that_hangs_is_given_up(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(install, "_ALL_OF_BD", 0.5)
+    program(project, "bd", "#!/bin/sh\nsleep 60\n")
+    (line,) = await install.tracker(project, Settings())
+    assert line.level == "error"
+    assert "no answer in 0.5 s" in line.what
+
+
+@pytest.mark.parametrize(("journal", "levels"), [("true", []), ("false", ["info"])])
+async def test_a_good_bd_is_told_with_its_place_and_store(project: Path, journal: str, levels: list[str]) -> None:
+    program(project, "bd", GOOD_BD.replace("JOURNAL", journal))
+    (project / ".beads").mkdir()
+    lines = await install.tracker(project, Settings())
+    assert [line.level for line in lines] == ["ok", "ok", "ok", *levels]
+    assert "prefix t" in only(lines, "database").what
+
+
+async def test_a_large_store_is_worth_a_warning(project: Path) -> None:
+    program(project, "bd", GOOD_BD)
+    (project / ".beads").mkdir()
+    with (project / ".beads" / "store").open("wb") as store:
+        store.truncate(200 * 1024 * 1024)
+    line = only(await install.tracker(project, Settings()), "store")
+    assert (line.level, line.remedy) == ("warning", "run `bd gc` when it suits you")
+
+
+@pytest.fixture
+def beads(tmp_path_factory: pytest.TempPathFactory) -> Beads:
+    return Beads.make(tmp_path_factory.getbasetemp() / "beads")
+
+
+@pytest.mark.real
+async def test_the_real_bd_is_good(beads: Beads, tmp_path: Path) -> None:
+    settings = Settings.model_validate({"tracker": {"command": (str(beads.program),)}})
+    lines = await install.tracker(beads.copy(tmp_path / "p"), settings)
+    assert [line.level for line in lines] == ["ok", "ok", "ok", "info"]
+
+
+# --- OpenCode -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_missing_opencode_is_an_error(project: Path) -> None:
+    (line,) = await install.agent_server(OpencodeSettings(), {})
+    assert (line.level, line.check) == ("error", "opencode")
+
+
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [
+        (f"#!/bin/sh\necho {programs.OPENCODE_VERSION}\n", "ok"),
+        ("#!/bin/sh\necho 0.9.1\n", "warning"),
+        ("#!/bin/sh\necho what\n", "error"),
+        ("#!/bin/sh\necho broken >&2; exit 3\n", "error"),
+    ],
+)
+async def test_opencodes_version_is_looked_at(project: Path, text: str, level: str) -> None:
+    program(project, "opencode", text)
+    assert (await install.agent_server(OpencodeSettings(), {}))[0].level == level
+
+
+@contextmanager
+def server(password: str | None) -> Iterator[str]:
+    """Serve /global/health, with a password or without."""
+    import base64
+
+    wanted = "Basic " + base64.b64encode(f"opencode:{password}".encode()).decode()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            allowed = password is None or self.headers.get("Authorization") == wanted
+            body = f'{{"healthy": true, "version": "{programs.OPENCODE_VERSION}"}}'.encode()
+            self.send_response(200 if allowed else 401)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    listening = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=listening.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.server_port}"
+    finally:
+        listening.shutdown()
+        listening.server_close()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("password", "given", "levels"),
+    [
+        ("secret", "secret", ["ok", "ok", "warning"]),
+        ("secret", "wrong", ["error", "ok", "warning"]),
+        ("secret", None, ["error", "warning", "warning"]),
+        (None, None, ["ok", "warning", "warning"]),
+    ],
+)
+async def test_an_attached_server_is_asked(
+    project: Path, password: str | None, given: str | None, levels: list[str]
+) -> None:
+    with server(password) as url:
+        environ = {} if given is None else {"OPENCODE_SERVER_PASSWORD": given}
+        lines = await install.agent_server(OpencodeSettings(managed=False, url=url), environ)
+    assert [line.level for line in lines] == levels
+    assert [line.check for line in lines] == ["opencode", "password", "actor"]
+    assert "git's user" in lines[2].what
+    assert given is None or all(given not in line.what + line.remedy for line in lines)
+
+
+async def test_an_attached_server_that_is_down_is_an_error(project: Path) -> None:
+    lines = await install.agent_server(OpencodeSettings(managed=False, url="http://127.0.0.1:9"), {})
+    assert lines[0].level == "error"
+
+
+@pytest.mark.parametrize(
+    ("url", "password", "level"),
+    [
+        ("http://server.example:4096", None, "error"),
+        ("http://server.example:4096", "secret", "warning"),
+        ("https://server.example", "secret", "ok"),
+        ("http://localhost:4096", None, "warning"),
+        ("http://[::1]:4096", "secret", "ok"),
+    ],
+)
+def test_a_server_elsewhere_needs_a_password_and_https(url: str, password: str | None, level: str) -> None:
+    settings = OpencodeSettings(managed=False, url=url)
+    assert install._password(settings, password, local=install._is_loopback(url)).level == level
+
+
+# --- git, disk, files ---------------------------------------------------------------------------------------------
+
+
+async def test_git_is_worth_a_warning_only(project: Path) -> None:
+    (line,) = await install.git(project)
+    assert line.level == "warning"
+    git(project, "init", "-q", ".")
+    assert (await install.git(project))[0].level == "ok"
+    (project.parent / "bin" / "git").unlink()
+    assert (await install.git(project))[0].what == "git is not on PATH"
+
+
+async def test_a_dirty_tree_is_worth_a_warning(project: Path) -> None:
+    git(project, "init", "-q", ".")
+    (project / "file").write_text("text")
+    git(project, "add", "file")
+    assert "1 tracked files are changed (file…)" in (await install.git(project))[0].what
+
+
+@pytest.mark.parametrize(("free", "level"), [(50, "error"), (500, "warning"), (5000, "ok")])
+def test_the_disks_room(project: Path, monkeypatch: pytest.MonkeyPatch, free: int, level: str) -> None:
+    usage = namedtuple("usage", "free")
+    monkeypatch.setattr(install.shutil, "disk_usage", lambda _: usage(free * 1024 * 1024))
+    assert install.disk(project)[0].level == level
+
+
+def test_mistakes_in_files_are_told(project: Path) -> None:
+    assert install.configuration(project)[0].level == "ok"
+    (project / ".agent-shepherd" / "config.yaml").write_text("version: 1\nwroker: {}\n")
+    (line,) = install.configuration(project)
+    assert line.level == "error"
+    assert "config.yaml:2: wroker" in line.what
+    assert install.configuration(project.parent)[0].remedy == "run `ashep init`"
+
+
+async def test_everything_is_checked_and_bun_is_not_needed(project: Path) -> None:
+    lines = await install.checks(project, os.environ)
+    assert {"ashep", "configuration", "bd", "opencode", "bun", "git", "disk"} <= {line.check for line in lines}
+    assert only(lines, "bun").level == "ok"
+    assert all(line.remedy for line in lines if line.level in ("warning", "error"))

@@ -1,0 +1,202 @@
+"""Views: every record has a sentence or is deliberately silent, and a list of issues says each id exactly once."""
+
+import contextlib
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given as hypothesis_given
+from hypothesis import strategies as st
+
+from ashep.core.account import account
+from ashep.core.records import TYPES
+from ashep.journal.log import Journal
+from ashep.store.reader import open_read_only
+from ashep.views import attempts, standing, story
+from ashep.views.names import ANOTHER, Names
+from ashep.views.times import distance, duration
+from tests.core.chances import WILD
+from tests.golden.story import T0
+from tests.golden.story import story as golden
+from tests.recorded import Recorded, draw, life
+
+STOPPED: dict[str, Any] = {"running": False}
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the state folder of the golden story, which holds every type of record."""
+    state = tmp_path_factory.mktemp("told") / ".agent-shepherd" / "state"
+    journal = Journal.open(state, T0)
+    for batch in golden():
+        journal.append_now(batch)
+    draw(state, journal)
+    journal.close()
+    return state
+
+
+def test_every_record_has_a_sentence_or_is_deliberately_silent() -> None:
+    assert set(story.SENTENCES) | story.SILENT == set(TYPES)
+    assert not set(story.SENTENCES) & story.SILENT
+
+
+def test_every_command_is_said_while_it_has_no_answer() -> None:
+    assert set(story._COMMANDS) <= story.SILENT
+
+
+def test_every_sentence_can_be_said(told: Path) -> None:
+    with contextlib.closing(open_read_only(told)) as database:
+        issues = [row["issue"] for row in standing.issue_rows(database)]
+        tales = [story.why(database, issue, lambda _: None) for issue in issues]
+    lines = [line for tale in tales if tale for line in tale["story"]]
+    assert {line["type"] for line in lines} == set(story.SENTENCES)
+    assert not [line for line in lines if re.search(r"[{}]|None|\[\]", line["fact"] + line["reason"])]
+    assert all(
+        closing.startswith(("now: ", "depends on ")) for tale in tales if tale for closing in story.closing(tale)
+    )
+
+
+def test_a_story_goes_from_the_first_look_to_what_it_waits_for(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    life(state, issues=1, until="person")
+    with contextlib.closing(open_read_only(state)) as database:
+        tale = story.why(database, "t-1", lambda _: None)
+    assert tale is not None
+    said = [line["fact"] for line in tale["story"]]
+    order = ["first seen: task", "taken under the policy", "run t-1/implement.1.1 goes to builder", "claimed", "asks a"]
+    places = [next(place for place, fact in enumerate(said) if fact.startswith(word)) for word in order]
+    assert places == sorted(places)
+    assert [line["seq"] for line in tale["story"]] == sorted(line["seq"] for line in tale["story"])
+    assert story.closing(tale)[-1].startswith("now: waits for a person, until ")
+    chosen = next(line for line in tale["story"] if line["type"] == "RunPlanned")
+    assert "not critic: lacks the capability implement" in chosen["reason"]
+    assert {line["trace"] for line in tale["story"] if "implement.1.1 succeeded" in line["fact"]} == {chosen["seq"]}
+
+
+def test_a_command_without_an_answer_is_under_way(tmp_path: Path) -> None:
+    made = Recorded(tmp_path / "state")
+    made.begin()
+    made.open("t-1")
+    made.look()
+    draw(tmp_path / "state", made.journal)
+    made.journal.close()
+    with contextlib.closing(open_read_only(tmp_path / "state")) as database:
+        tale = story.why(database, "t-1", lambda _: None)
+    assert tale is not None
+    assert "claim it" in tale["now"]["under_way"]
+    assert "(under way: claim it" in story.closing(tale)[-1]
+
+
+def test_dependencies_of_every_kind_are_told(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    life(state, issues=2)
+    words = json.dumps({"dependencies": [{"on": "t-2", "type": "discovered-from"}, {"on": "x-9", "type": "related"}]})
+    with contextlib.closing(open_read_only(state)) as database:
+        body = {"blocked_by": ["t-2"]}
+        found = story._dependencies(database, body, words)
+    assert [(edge["issue"], edge["type"]) for edge in found] == [
+        ("t-2", "blocks"),
+        ("t-2", "discovered-from"),
+        ("x-9", "related"),
+    ]
+    assert found[2]["state"] is None
+
+
+def test_nothing_is_told_of_what_is_not_known(told: Path) -> None:
+    with contextlib.closing(open_read_only(told)) as database:
+        assert story.why(database, "nope-1", lambda _: None) is None
+        assert attempts.show(database, "nope-1/implement.1.1", str) is None
+    assert story.why(None, "t-1", lambda _: None) is None
+    assert standing.status(None, STOPPED) == {"daemon": STOPPED, "issues": []}
+
+
+# --- status -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_each_known_issue_stands_once_and_no_id_outside_of_its_own_entry(tmp_path: Path, seed: int) -> None:
+    state = tmp_path / "state"
+    made = life(state, issues=6, steps=400, seed=seed, chances=WILD)
+    with contextlib.closing(open_read_only(state)) as database:
+        seen = standing.status(database, STOPPED)
+    ids = [entry["issue"] for entry in seen["issues"]]
+    assert sorted(ids) == sorted(made.world.flows)
+    for entry in seen["issues"]:
+        own = entry["issue"]
+        assert entry["state"] == account(made.world, own).state
+        text = json.dumps({key: value for key, value in entry.items() if key != "run"} | {"run": ""})
+        others = [other for other in ids if other != own and re.search(rf"(?<![\w-]){re.escape(other)}(?!\w)", text)]
+        assert others == [], text
+        assert entry["run"] is None or entry["run"].startswith(f"{own}/")
+    assert not re.search("|".join(map(re.escape, ids)), json.dumps(seen["daemon"]))
+
+
+def test_people_come_first_and_closed_issues_only_if_asked_for(told: Path) -> None:
+    with contextlib.closing(open_read_only(told)) as database:
+        seen = standing.status(database, STOPPED)
+    places = [list(standing.STATES).index(entry["state"]) for entry in seen["issues"]]
+    assert places == sorted(places)
+    shown = standing.table(seen, T0, everything=False)
+    assert len(shown) == sum(entry["state"] != "closed" for entry in seen["issues"]) < len(seen["issues"])
+    assert len(standing.table(seen, T0, everything=True)) == len(seen["issues"])
+    assert standing.counts(seen).startswith(f"{len(seen['issues'])} issues: ")
+
+
+def test_the_last_end_is_told(told: Path) -> None:
+    with contextlib.closing(open_read_only(told)) as database:
+        seen = standing.status(database, STOPPED)
+    assert seen["daemon"]["why"] == "SIGTERM"
+    assert standing.headline(seen, str) == f"ashep is not running since {seen['daemon']['ended']} (SIGTERM)"
+
+
+# --- names --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("t-2 holds the work tree", f"{ANOTHER} holds the work tree"),
+        ("it depends on t-2, t-1.1.", f"it depends on {ANOTHER}, {ANOTHER}."),
+        ("t-1/review.1.1 by critic", "t-1/review.1.1 by critic"),
+        ("t-2/review.1.1 by critic", f"{ANOTHER}/review.1.1 by critic"),
+        ("see t-1 and t-20 and at-2", "see t-1 and t-20 and at-2"),
+        ("a-b-t-2-c", f"a-b-{ANOTHER}-c"),
+        ("(t-2)", f"({ANOTHER})"),
+        ("alone", ANOTHER),
+    ],
+)
+def test_ids_of_others_are_hidden(text: str, told: str) -> None:
+    assert Names({"t-1", "t-2", "t-1.1", "alone"}).hide(text, "t-1") == told
+
+
+@hypothesis_given(st.lists(st.sampled_from(["t-1", "t-2", "t-1.1", "t", "-", ".", " ", "x", "/"]), max_size=12))
+def test_no_id_of_another_is_left_in_any_text(parts: list[str]) -> None:
+    told = Names({"t-1", "t-2", "t-1.1"}).hide("".join(parts), "t-1")
+    assert not re.search(r"(?<![A-Za-z0-9])(t-2|t-1\.1)(?![A-Za-z0-9])", told)
+
+
+# --- runs and times -----------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_told_with_its_agent_the_others_and_its_prompts(told: Path) -> None:
+    with contextlib.closing(open_read_only(told)) as database:
+        run = attempts.runs(database, None, 0)["runs"][-1]["run"]
+        seen = attempts.show(database, run, lambda name: f"/blobs/{name}", lambda name: f"text of {name}")
+        assert len(attempts.runs(database, None, 2)["runs"]) == 2
+        assert {one["issue"] for one in attempts.runs(database, "demo-1", 0)["runs"]} == {"demo-1"}
+    assert seen is not None
+    assert seen["choice"]["agent"] == seen["run"]["agent"]
+    assert seen["prompts"][0]["text"] == f"text of {seen['prompts'][0]['blob']}"
+    names = [name for name, _ in attempts.lines(seen)]
+    assert {"run", "state", "agent", "chosen", "not chosen", "prompt 1", "session", "planned", "trace"} <= set(names)
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(0, "0s"), (59, "59s"), (61, "1m"), (7300, "2h"), (200000, "2d")])
+def test_distances(seconds: int, said: str) -> None:
+    now = datetime(2026, 1, 2, tzinfo=UTC)
+    assert distance((now - timedelta(seconds=seconds)).isoformat(), now) == said
+    assert distance((now + timedelta(seconds=seconds)).isoformat(), now) == said
+    assert duration(None, None, now) == ""
