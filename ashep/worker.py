@@ -9,7 +9,7 @@ from collections.abc import Callable
 import anyio
 
 from ashep.core.account import is_idle
-from ashep.core.events import Fact, TrackerLost, TrackerSeen
+from ashep.core.events import ChangeHinted, Fact, TrackerLost, TrackerSeen
 from ashep.core.model import Issue, Settings
 from ashep.core.observe import hinted, looked
 from ashep.core.world import World
@@ -88,7 +88,8 @@ class Worker:
     async def _follow_hints(self) -> None:
         self._hints_work = True
         async for _ in self._tracker.hints():
-            self._shepherd.tell(hinted)
+            # a look that is under way may have read before this change: it must not count as fresh
+            self._shepherd.tell(ChangeHinted() if self._looking else hinted)
             self._look_now.set()
         self._hints_work = False
 

@@ -15,7 +15,15 @@ TIMED = (
 )  # fmt: skip
 """Holds that end by themselves or once the machine is put right; the others are about the issue."""
 
-WAITS_FOR_PEOPLE = ("no_agent", "paused", "tree_dirty", "runner_away", "runner_unauthorized", "tracker_away")
+WAITS_FOR_PEOPLE = (
+    "not_asked",
+    "no_agent",
+    "paused",
+    "tree_dirty",
+    "runner_away",
+    "runner_unauthorized",
+    "tracker_away",
+)
 """Holds of a wanted phase that only somebody outside can end."""
 
 
@@ -39,6 +47,9 @@ def account(world: World, issue: str) -> Account:
     """Say where an issue that the daemon knows stands; raises KeyError for one that it does not."""
     flow = world.flows[issue]
     state, code, reason = _state(flow)
+    if state == "running" and flow.run and not flow.run.ended and world.runner and world.runner.state != "up":
+        state, code = "time", f"runner_{world.runner.state}"
+        reason = f"{flow.run.id} waits for the agent server: {world.runner.detail or 'it does not answer'}"
     run = flow.run.id if flow.run and state == "running" else None
     phase = flow.phase if flow.active else None
     return Account(

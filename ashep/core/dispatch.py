@@ -44,6 +44,8 @@ STANDING = ("phase_taken_off", "unknown_phase", "no_policy", "write_refused", "s
 Hold = tuple[str, str]
 """A stable code and a sentence."""
 
+NOT_ASKED: Hold = ("not_asked", "this daemon was asked to work on other issues")
+
 
 def dispatch(world: World) -> list[Fact]:
     """Start what can be started now, and say for everything else why not."""
@@ -86,6 +88,10 @@ def _rank(flow: Flow) -> tuple[int, str, str]:
     return (flow.issue.priority, flow.issue.created_at.isoformat(), flow.issue.id)
 
 
+def _not_asked(world: World, flow: Flow) -> bool:
+    return world.daemon is not None and bool(world.daemon.only) and flow.issue.id not in world.daemon.only
+
+
 def _held(flow: Flow, hold: Hold) -> list[Fact]:
     return [] if flow.code == hold[0] else [IssueHeld(flow.issue.id, *hold)]
 
@@ -100,6 +106,8 @@ def _wanted(world: World, flow: Flow, room: Room) -> tuple[list[Fact], Room]:
         return park(flow, "unknown_phase", f"the policy {flow.policy} has no phase {flow.phase} any more"), room
     if flow.not_before is not None:
         return [], room
+    if _not_asked(world, flow):
+        return _held(flow, NOT_ASKED), room
     if world.settings.labels.paused in flow.issue.labels:
         return _held(flow, ("paused", "a person has taken over: its label says paused")), room
     if flow.cycle_runs >= policy.limits.max_runs:
@@ -228,7 +236,7 @@ def _taken(room: Room) -> Room:
 
 def eligible(world: World, flow: Flow) -> tuple[Hold | None, str | None, Policy | None]:
     """Say whether an issue may be taken at all, and under which policy; the hold says why not."""
-    issue, labels, daemon = flow.issue, world.settings.labels, world.daemon
+    issue, labels = flow.issue, world.settings.labels
     assert world.policies is not None
     if labels.excluded in issue.labels:
         return ("excluded", f"the label {labels.excluded} is set"), None, None
@@ -236,8 +244,8 @@ def eligible(world: World, flow: Flow) -> tuple[Hold | None, str | None, Policy 
         return ("parked_label", f"the label {labels.parked} is set"), None, None
     if labels.paused in issue.labels:
         return ("paused", f"the label {labels.paused} is set"), None, None
-    if daemon is not None and daemon.only and issue.id not in daemon.only:
-        return ("not_asked", "this daemon was asked to work on other issues"), None, None
+    if _not_asked(world, flow):
+        return NOT_ASKED, None, None
     if issue.status != "open":
         return ("status", f"its status is {issue.status}"), None, None
     if issue.assignee not in (None, world.actor):

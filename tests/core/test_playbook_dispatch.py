@@ -278,3 +278,23 @@ def test_a_hold_is_a_fact_only_when_its_code_changes() -> None:
     book = Playbook(READ, issues=("t-1", "t-2"), config=settings(max_concurrent_runs=1)).looked()
     assert book.flow("t-2").code == "slot"
     assert dispatch(book.world) == []
+
+
+def test_a_phase_of_an_issue_that_was_not_asked_for_waits_for_a_daemon_that_is() -> None:
+    book = Playbook(issues=("t-1", "t-2")).until("implement")
+    book.left = []
+    book.made.turn(e.DaemonStarted(2, "0.1.0", only=("t-2",)), e.TrackerSeen("ashep-host-1a2b", "t", "1.3.0"), up())
+    book.made.turn(book.reports())
+    while book.flow().run and not book.run().settled:
+        book.made.turn(book.next())
+    assert (book.flow().phase, book.flow().code) == ("review", "not_asked")
+    assert book.run().phase == "implement"
+
+
+def test_a_run_whose_server_is_away_waits_for_it_and_is_not_said_to_run() -> None:
+    book = Playbook().until("implement")
+    assert account(book.world, "t-1").state == "running"
+    book.made.turn(e.RunnerSeen("away", "connection refused"))
+    told = account(book.world, "t-1")
+    assert (told.state, told.code) == ("time", "runner_away")
+    assert "connection refused" in told.reason
