@@ -12,6 +12,7 @@ import typing
 from collections.abc import Iterator
 from dataclasses import fields
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from ashep.config import read
 from ashep.core import account, flow
 from ashep.core.events import RunnerSeen
 from ashep.core.model import Agents, Policies, Settings, format_duration
+from ashep.core.runs import RunRecord
 from ashep.store.database import Store
 from ashep.store.reader import open_read_only
 from ashep.views import standing
@@ -63,6 +65,7 @@ def spans(path: Path) -> list[str]:
 ID = re.compile(r"tests/[\w/]+\.py(?:::\w+)+")
 
 
+@cache
 def known_tests(path: Path) -> set[str]:
     """Functions, methods and state machines of a test file, as pytest names them, parameters left out."""
     known = set[str]()
@@ -197,6 +200,19 @@ def test_stages_and_states_are_those_of_the_core() -> None:
     assert firsts("Stages of a flow") == set(typing.get_args(flow.Stage))
     states = {word for row in table("Stages of a flow") for word in re.findall(r"`([^`]+)`", row[2])}
     assert states == set(typing.get_args(account.State)) == set(standing.STATES)
+
+
+def test_states_of_a_run_are_those_of_its_record() -> None:
+    assert firsts("States of a run") == set(typing.get_args(RunRecord.model_fields["state"].annotation))
+
+
+def test_timers_are_those_of_the_core() -> None:
+    tree = next(tree for path, tree in CORE if path.name == "world.py")
+    dues = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "flow_dues")
+    calls = (node for node in ast.walk(dues) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute))
+    pairs = (node.args[0] for node in calls if node.func.attr == "append")  # pyright: ignore[reportAttributeAccessIssue] - filtered above
+    names = {word for pair in pairs if isinstance(pair, ast.Tuple) for word in constants(pair.elts[0])}
+    assert firsts("Time") == names
 
 
 def test_exit_codes_are_those_of_the_errors() -> None:
