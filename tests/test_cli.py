@@ -436,7 +436,8 @@ def test_foreign_text_cannot_act_on_the_terminal(tmp_path: Path) -> None:
     state = tmp_path / ".agent-shepherd" / "state"
     made = Recorded(state)
     made.begin()
-    made.open("t-1", title="evil \x1b[2J\x9b title \u202e reversed")
+    made.open("t-1")
+    made.change("t-1", "eve", title="evil \x1b[2J\x9b title \u202e reversed")
     made.look()
     draw(state, made.journal)
     made.journal.close()
@@ -577,7 +578,7 @@ def test_sync_agents_adds_what_the_server_has_and_ends_it_again(project: Path, t
     before = file.read_text()
     dry = ashep("sync-agents", "--dry-run", cwd=project, env=env)
     assert (dry.code, file.read_text()) == (0, before), dry.err
-    assert "+  # guessed from the server's agent" in dry.out
+    assert "# guessed from the server's agent" in dry.out
     assert "explore" in dry.out
     assert ashep("sync-agents", cwd=project, env=env).code == 0
     after = file.read_text()

@@ -11,6 +11,7 @@ from ashep.adapters.opencode import OpencodeRunner, processes
 from ashep.adapters.opencode.server import Record, folder_of
 from ashep.config.sync import ServerAgent
 from ashep.core.model import Model, Settings
+from ashep.errors import RunnerUnavailable
 from ashep.ports import Catalog
 
 _BOUND = 90.0
@@ -36,6 +37,8 @@ async def offer(project: Path, state: Path, settings: Settings) -> Offer:
             await runner.start()
             catalog: Catalog = await runner.catalog()
             listed = await runner.agents()
+    except TimeoutError as error:
+        raise RunnerUnavailable(f"the agent server did not answer in {_BOUND:g} s") from error
     finally:
         with anyio.CancelScope(shield=True):
             await (runner.aclose() if as_found else runner.stop_server())

@@ -110,7 +110,9 @@ def _of_this_version(state: Path) -> bool:
 def _drawn_soon(state: Path) -> bool:
     """Wait until the daemon has drawn up to where its journal ends now; False: it takes longer."""
     files = sorted(path for path in (state / "journal").glob("*.jsonl") if path.stem.isdecimal())
-    end = (files[-1].name, files[-1].stat().st_size) if files else ("", 0)
+    if not files:
+        return True
+    end = (files[-1].name, files[-1].stat().st_size)
     until = time.monotonic() + _LAG  # noqa: TID251 - a command for people, outside of everything that is replayed
     while _position(state) < end:
         if time.monotonic() > until:  # noqa: TID251 - as above
