@@ -1,0 +1,200 @@
+"""`ashep demo`: Agent Shepherd at work on a small project, offline, and the proof that it did what it promises.
+
+A real `ashep work` with the real bd and a real OpenCode server; only the model is scripted, and the person.
+"""
+
+import shutil
+import subprocess
+import tempfile
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+from anyio.abc import Process
+from anyio.streams.text import TextReceiveStream
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from ashep.core.text import clean
+from ashep.demo.model import ModelServer
+from ashep.demo.simulated import simulate
+from ashep.demo.stage import PERSON, Stage, ashep, run_of, script
+from ashep.demo.story import ISSUES
+from ashep.errors import AshepError
+
+BOUND = 300.0
+"""Seconds after which the demonstration gives up and says what it has seen."""
+
+LOOK = 1.5
+"""Seconds between looks at bd, for the picture and for the person."""
+
+END = 15.0
+"""Seconds that what was started has to end."""
+
+Say = Callable[[str], None]
+
+
+def demo(*, simulated: bool = False, keep: bool = False, say: Say = print) -> int:
+    """Show it and give the exit code: 0 where every proof holds. `keep` leaves the folder as it is at the end."""
+    folder = Path(tempfile.mkdtemp(prefix="ashep-demo-"))
+    try:
+        return simulate(folder, say) if simulated else anyio.run(_real, folder, say)
+    except TimeoutError:
+        say(f"the demonstration was not over after {BOUND:.0f} s and was ended")
+        return AshepError.exit_code
+    except BaseExceptionGroup as group:
+        ours, others = group.split(AshepError)
+        if ours is None or others is not None:
+            raise
+        raise AshepError("; ".join(str(error) for error in _leaves(ours))) from None
+    finally:
+        if keep:
+            say(f"everything is in {folder}")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _leaves(group: BaseExceptionGroup[AshepError]) -> Iterator[AshepError]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error
+
+
+async def _real(folder: Path, say: Say) -> int:
+    stage = Stage.at(folder)
+    with anyio.fail_after(BOUND):
+        async with ModelServer(script) as model:
+            say("a project with a bug, three issues in bd, a scripted model (about 10 seconds) …")
+            await stage.build(model.url)
+            before = await stage.test()
+            say(f"{stage.project}: its test {'passes' if before else 'fails'}; `ashep work` begins")
+            async with _working(stage) as process:
+                await _watch(stage, process, Console())
+            for words in (("status", "--all"), ("why", ISSUES[0].id)):
+                say(f"\n$ ashep {' '.join(words)}")
+                say((await stage.ashep(*words, check=False)).rstrip())
+            return await _prove(stage, model, say, before=before)
+
+
+@asynccontextmanager
+async def _working(stage: Stage) -> AsyncGenerator[Process]:
+    """A daemon, as a user starts it; in the end nothing of it is left, its agent server included."""
+    argv = ashep("work")
+    # a session of its own: Ctrl-C ends this program, which then stops the daemon in good order
+    options: dict[str, Any] = {
+        "cwd": stage.project,
+        "env": stage.environ,
+        "stderr": subprocess.STDOUT,
+        "start_new_session": True,
+    }
+    process = await anyio.open_process(argv, **options)
+    try:
+        yield process
+    finally:
+        with anyio.move_on_after(END, shield=True):
+            with suppress(AshepError):
+                await stage.ashep("stop", "--server")
+            await process.wait()
+        with anyio.CancelScope(shield=True):
+            if process.returncode is None:
+                process.kill()
+            await process.aclose()
+
+
+@dataclass(slots=True)
+class _Picture:
+    """What is shown while it works."""
+
+    issues: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    lines: deque[str] = field(default_factory=lambda: deque[str](maxlen=8))
+
+    def __rich__(self) -> Group:
+        table = Table(box=None, pad_edge=False)
+        for name in ("ISSUE", "STATUS", "PHASE", "TITLE"):
+            table.add_column(name, no_wrap=True, min_width=12)
+        for issue in self.issues:
+            table.add_row(str(issue["id"]), str(issue["status"]), _phase(issue), Text(clean(str(issue["title"]))))
+        words = (Text(line, style="dim", no_wrap=True, overflow="ellipsis") for line in self.lines)
+        return Group(table, Text(), *words)
+
+
+def _phase(issue: dict[str, Any]) -> str:
+    labels: list[str] = issue.get("labels") or []
+    phase = next((label.removeprefix("phase:") for label in labels if label.startswith("phase:")), "")
+    asks = any(label.startswith("needs:") for label in labels)
+    return f"{phase} (asks {PERSON})" if asks else phase
+
+
+async def _watch(stage: Stage, process: Process, console: Console) -> None:
+    """Show what happens, and be the person, until every issue is closed."""
+    picture = _Picture()
+    live = Live(picture, console=console, refresh_per_second=4) if console.is_terminal else None
+    async with anyio.create_task_group() as group:
+        if live is not None:
+            live.start()
+        try:
+            group.start_soon(_follow, process, picture, None if live else console)
+            while not picture.issues or any(issue["status"] != "closed" for issue in picture.issues):
+                picture.issues = await stage.issues()
+                for issue in picture.issues:
+                    await _answer(stage, issue, picture, None if live else console)
+                await anyio.sleep(LOOK)
+                if process.returncode is not None:
+                    raise AshepError("`ashep work` has ended:\n" + "\n".join(picture.lines))
+        finally:
+            if live is not None:
+                live.stop()
+        group.cancel_scope.cancel()
+
+
+async def _answer(stage: Stage, issue: dict[str, Any], picture: _Picture, console: Console | None) -> None:
+    labels: list[str] = issue.get("labels") or []
+    if "needs:human_approval" in labels and "human:approved" not in labels:
+        await stage.person("label", "add", str(issue["id"]), "human:approved", "--json")
+        _line(f"$ bd label add {issue['id']} human:approved   ({PERSON} approves)", picture, console)
+
+
+async def _follow(process: Process, picture: _Picture, console: Console | None) -> None:
+    assert process.stdout is not None
+    rest = ""
+    async for text in TextReceiveStream(process.stdout, errors="replace"):
+        *lines, rest = (rest + text).split("\n")
+        for line in lines:
+            _line(clean(line), picture, console)
+
+
+def _line(line: str, picture: _Picture, console: Console | None) -> None:
+    picture.lines.append(line)
+    if console is not None:
+        console.print(Text(line), soft_wrap=True)
+
+
+async def _prove(stage: Stage, model: ModelServer, say: Say, *, before: bool) -> int:
+    """Look at the world, not at what ashep says of it."""
+    issues = await stage.issues()
+    closed = sum(issue["status"] == "closed" for issue in issues)
+    after = await stage.test()
+    seen: dict[str, int] = {}
+    for ask in model.asks:
+        run = run_of(ask.prompt)
+        if ask.kind == "turn" and not ask.repeated and run is not None:
+            seen[run] = seen.get(run, 0) + 1
+    log = (await stage.run("git", "log", "--format=%(trailers:key=Ashep-Run,valueonly,separator=)")).split()
+    proofs = [
+        (f"closed in bd: {closed} of {len(issues)}", closed == len(ISSUES) == len(issues)),
+        (f"the program's test failed before and {'passes' if after else 'fails'} now", after and not before),
+        (f"prompts that the model saw: {sum(seen.values())}, for {len(seen)} runs", set(seen.values()) == {1}),
+        (f"commits of runs: {', '.join(reversed(log))}", len(log) == 4 and set(log) <= set(seen)),
+    ]
+    say("\nproof")
+    for words, holds in proofs:
+        say(f"  {'ok    ' if holds else 'FAILED'} {words}")
+    return 0 if all(holds for _, holds in proofs) else AshepError.exit_code

@@ -1,0 +1,157 @@
+"""The stage of the real demonstration: a project in a temporary folder, and the model's script on real tools."""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ashep.adapters import programs
+from ashep.demo.model import Ask, Call, Reply, opencode_config
+from ashep.demo.story import FILES, ISSUES, TEST_PROGRAM, part
+from ashep.errors import AshepError, ProgramMissing
+
+PERSON = "pat"
+"""Who writes the issues and answers questions."""
+
+CALL = 60.0
+"""Seconds that a program of the stage may take."""
+
+_INIT = ("init", "--prefix=calc", "--quiet", "--non-interactive", "--stealth", "--skip-hooks", "--skip-agents")
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A project, a home of its own, and the programs that are used in it."""
+
+    folder: Path
+    bd: Path
+    environ: Mapping[str, str]
+
+    @staticmethod
+    def at(folder: Path) -> "Stage":
+        """Find the programs; raises `ProgramMissing`."""
+        found = {name: programs.find(name) for name in ("git", "bd", "opencode")}
+        bd = found["bd"]
+        missing = [name for name, path in found.items() if path is None]
+        if missing or bd is None:
+            what = " and ".join(missing)
+            raise ProgramMissing(
+                f"{what} cannot be found: `make setup` gets it. `ashep demo --simulated` needs nothing"
+            )
+        return Stage(folder, bd, _environment(folder / "home"))
+
+    @property
+    def project(self) -> Path:
+        """The repository."""
+        return self.folder / "calc"
+
+    async def build(self, model: str) -> None:
+        """Make the repository, the issues and the configuration; `model` is the scripted model's address."""
+        config = self.folder / "home" / "config" / "opencode"
+        for made in (config, self.project):
+            made.mkdir(parents=True)
+        (config / "opencode.json").write_text(json.dumps(opencode_config(model)))
+        for name, text in FILES.items():
+            (self.project / name).write_text(text)
+        for words in (("init", "-q", "."), ("add", "."), ("commit", "-qm", "A small program with a bug")):
+            await self.run("git", *words)
+        await self.person(*_INIT)
+        for issue in ISSUES:
+            waits = [f"--deps=blocked-by:{issue.blocked_by}"] if issue.blocked_by else []
+            flags = [f"--id={issue.id}", f"--type={issue.type}", f"--title={issue.title}", *waits]
+            await self.person("create", *flags, f"--description={issue.description}", "--silent")
+        await self.ashep("init")
+
+    async def run(self, *argv: str | Path, check: bool = True) -> str:
+        """Run a program in the project and give what it said."""
+        done = await programs.run(argv, cwd=self.project, env=self.environ, timeout=CALL)
+        said = done.stdout.decode(errors="replace")
+        if check and done.returncode:
+            raise AshepError(f"{' '.join(map(str, argv))} failed: {said}{done.stderr.decode(errors='replace')}")
+        return said
+
+    async def person(self, *words: str) -> str:
+        """Let the person use bd."""
+        return await self.run(self.bd, f"--actor={PERSON}", *words)
+
+    async def ashep(self, *words: str, check: bool = True) -> str:
+        """Use the command line as a person does."""
+        return await self.run(*ashep(*words), check=check)
+
+    async def issues(self) -> list[dict[str, Any]]:
+        """What bd says of every issue, in the story's order."""
+        listed: list[dict[str, Any]] = json.loads(await self.person("list", "--all", "-n", "0", "--json"))
+        return sorted(listed, key=lambda issue: str(issue["id"]))
+
+    async def test(self) -> bool:
+        """Whether the program's own test passes."""
+        done = await programs.run(
+            (sys.executable, TEST_PROGRAM), cwd=self.project, env=self.environ, timeout=CALL
+        )  # fmt: skip
+        return done.returncode == 0
+
+
+def ashep(*words: str) -> tuple[str, ...]:
+    """The command line of this installation, as a program of its own."""
+    return (sys.executable, "-m", "ashep", *words)
+
+
+def _environment(home: Path) -> dict[str, str]:
+    """A home of its own for every program; only the cache, where the tools may lie, stays the user's."""
+    private = ("XDG_", "BEADS", "BD_", "OPENCODE", "GIT_", "ASHEP")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(private)}
+    git = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in _IDENTITY.items()}
+    return (
+        kept
+        | git
+        | {
+            "HOME": str(home),
+            "XDG_CONFIG_HOME": str(home / "config"),
+            "XDG_DATA_HOME": str(home / "data"),
+            "XDG_STATE_HOME": str(home / "state"),
+            "XDG_CACHE_HOME": str(programs.tools_cache().parent.parent),
+            "BD_DISABLE_METRICS": "1",
+            "BD_NON_INTERACTIVE": "1",
+            "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        }
+    )
+
+
+_IDENTITY = {"NAME": PERSON, "EMAIL": f"{PERSON}@localhost"}
+
+# --- the model ----------------------------------------------------------------------------------------------------
+
+_RUN = re.compile(r"^Run: (\S+)$", re.M)
+
+
+def run_of(prompt: str) -> str | None:
+    """The run that a prompt begins."""
+    found = _RUN.search(prompt)
+    return found[1] if found else None
+
+
+def script(ask: Ask) -> Reply:
+    """Play a run's part through OpenCode's tools: read, edit, test, commit; then report."""
+    run = run_of(ask.prompt)
+    if run is None:
+        return Reply("I was not told which run this is.")
+    role = part(run)
+    calls: list[Call] = []
+    for edit in role.edits:
+        calls.append(Call("read", {"filePath": edit.path}))
+        calls.append(Call("edit", {"filePath": edit.path, "oldString": edit.old, "newString": edit.new}))
+    if role.edits:
+        calls.append(Call("bash", {"command": f"python3 {TEST_PROGRAM}", "description": "Run the tests"}))
+        paths = " ".join(dict.fromkeys(edit.path for edit in role.edits))
+        commit = f"git add {paths} && git commit -q -m '{role.summary}' -m 'Ashep-Run: {run}'"
+        calls.append(Call("bash", {"command": commit, "description": "Commit the work"}))
+    else:
+        calls.append(Call("read", {"filePath": "calc.py"}))
+    if len(ask.results) < len(calls):
+        return Reply(calls=(calls[len(ask.results)],))
+    return Reply(role.message)
