@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from jinja2 import BaseLoader, StrictUndefined, TemplateSyntaxError, Undefined, nodes
+from jinja2 import BaseLoader, BytecodeCache, StrictUndefined, TemplateSyntaxError, Undefined, nodes
+from jinja2.bccache import Bucket
 from jinja2.sandbox import SandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
@@ -74,6 +75,27 @@ class Budget:
         return self.join(values)
 
 
+class _Compiled(BytecodeCache):
+    """What templates were compiled to, by name and content: doing it anew costs more than all else of a prompt.
+
+    Nothing of a prompt is kept: its fences and its budget are looked up in the environment when the code runs.
+    """
+
+    def __init__(self) -> None:
+        self._code: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        code = self._code.get(bucket.key)
+        if code is not None:
+            bucket.bytecode_from_string(code)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._code[bucket.key] = bucket.bytecode_to_string()
+
+
+_COMPILED = _Compiled()
+
+
 class Language(SandboxedEnvironment):
     """Templates of one prompt: sandboxed, strict, and bounded in all that they do."""
 
@@ -81,6 +103,7 @@ class Language(SandboxedEnvironment):
         budget = Budget()
         super().__init__(
             loader=loader,
+            bytecode_cache=_COMPILED,
             undefined=StrictUndefined,
             autoescape=False,
             optimized=False,
