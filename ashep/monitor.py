@@ -44,7 +44,9 @@ class Monitor:
         self._every = settings.monitor.check_every.total_seconds()
         self._idle_stop = settings.runners.opencode.idle_stop.total_seconds()
         self._signed: set[str] = set()
+        """Sessions of ours that may have ended, or wait for somebody."""
         self._woken = anyio.Event()
+        self._due, self._asked_at = 0.0, 0.0
         self._read_at: dict[str, float] = {}
         self._last_live = clock.monotonic()
         self._asleep = False
@@ -104,10 +106,10 @@ class Monitor:
 
     async def _follow_signs(self) -> None:
         async for sign in self._runner.signs():
-            if sign.session is None:
-                self._signed |= {run.session for _, run in self._live() if run.session}
-            else:
-                self._signed.add(sign.session)
+            if not sign.urgent:
+                continue  # the next check sees what goes on; to read a long session at each step of it costs much
+            ours = {flow.run.session for flow in self._flows() if flow.run and flow.run.session}
+            self._signed |= ours if sign.session is None else ours & {sign.session}
             self._woken.set()
 
     # --- turns ------------------------------------------------------------------------------------------------------
@@ -119,8 +121,13 @@ class Monitor:
                 continue
             await self._check()
             self._last_live = self._clock.monotonic()
-            with anyio.move_on_after(self._every):
-                await self._woken.wait()
+            with anyio.move_on_after(max(self._due - self._last_live, 0.0)):
+                await self._until_signed()
+
+    async def _until_signed(self) -> None:
+        """Return once a session with a prompt under way showed a sign, be it before that prompt was known as sent."""
+        while self._signed.isdisjoint(run.session for _, run in self._live()):
+            await (self._shepherd.changed() if self._signed else self._woken.wait())
             self._woken = anyio.Event()
 
     async def _rest(self) -> None:
@@ -132,25 +139,35 @@ class Monitor:
             self._asleep = True
             await self._runner.stop_server()
 
-    def _live(self) -> list[tuple[Flow, Run]]:
+    def _flows(self) -> list[Flow]:
         world = self._shepherd.world
-        flows = [world.flows[issue] for issue in world.live]
+        return [world.flows[issue] for issue in world.live]
+
+    def _live(self) -> list[tuple[Flow, Run]]:
+        flows = self._flows()
         return [(flow, flow.run) for flow in flows if flow.run and flow.run.prompt.sent and not flow.run.ended]
 
     async def _check(self) -> None:
         if self._away():
             await self._shepherd.changed()
             return
-        signed, self._signed = self._signed, set()
+        now, as_of, live = self._clock.monotonic(), self._shepherd.world.seq, self._live()
+        signed = {run.session for _, run in live} & self._signed
+        self._signed -= signed
         try:
-            as_of = self._shepherd.world.seq
-            live = self._live()
-            unsigned = [run for _, run in live if run.session not in signed]
-            busy = await self._runner.busy() if unsigned else frozenset[str]()
             for flow, run in live:
-                if self._to_be_read(run, signed, busy):
+                if run.session in signed:
                     await self._read(flow, run, as_of)
-            if busy:
+            if now < self._due:
+                return  # a sign tells of its own session only
+            self._due = now + self._every
+            unsigned = [(flow, run) for flow, run in live if run.session not in signed]
+            busy = await self._runner.busy() if unsigned else frozenset[str]()
+            for flow, run in unsigned:
+                if self._to_be_read(run, busy):
+                    await self._read(flow, run, as_of)
+            if busy and now - self._asked_at >= QUESTION / 2:
+                self._asked_at = now
                 await self._runner.reject_open_questions(QUESTION)
         except RunnerUnauthorized as error:
             self._lost(RunnerSeen("unauthorized", str(error)[:300]))
@@ -158,10 +175,11 @@ class Monitor:
             self._lost(RunnerSeen("away", str(error)[:300]))
 
     def _lost(self, seen: RunnerSeen) -> None:
+        self._due = self._clock.monotonic() + self._every
         self._shepherd.tell(lambda world: runner_read(world, seen))
 
-    def _to_be_read(self, run: Run, signed: set[str], busy: frozenset[str]) -> bool:
-        if run.session in signed or run.session not in busy or run.turn != "running" or run.fresh_after:
+    def _to_be_read(self, run: Run, busy: frozenset[str]) -> bool:
+        if run.session not in busy or run.turn != "running" or run.fresh_after:
             return True
         return self._clock.monotonic() - self._read_at.get(run.id, 0.0) > PEOPLE_EVERY
 

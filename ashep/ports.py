@@ -252,6 +252,8 @@ class Sign:
     """Something happened in a session; `session` None: the stream was (re)connected, anything may have been missed."""
 
     session: str | None
+    urgent: bool = True
+    """Its turn may have ended, or waits for somebody; False: it goes on."""
 
 
 class Runner(Protocol):

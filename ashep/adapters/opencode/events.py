@@ -1,8 +1,7 @@
 """OpenCode's event stream: which sessions show a sign of life (facts/opencode.md 4, 10).
 
 Only a hint: what it says is believed after a read. So an event is not parsed, it is searched for its type and session,
-and apart from what ends or holds up a turn a
-session shows at most one sign a second.
+and apart from what ends or holds up a turn a session shows at most one sign a second.
 """
 
 import re
@@ -13,6 +12,7 @@ import httpx
 import httpx_sse
 
 from ashep.adapters.opencode.client import Client, check
+from ashep.ports import Sign
 
 SILENCE = httpx.Timeout(5.0, read=45.0)
 """The server sends a heartbeat every 10 s; a stream without any is dead."""
@@ -24,21 +24,22 @@ _URGENT = frozenset({"session.idle", "session.error", "permission.asked", "quest
 _IGNORED = frozenset({"session.diff"})
 
 
-async def listen(client: Client) -> AsyncIterator[str | None]:
-    """Yield None once the stream stands, then the ids of sessions; ends when the server closes it.
+async def listen(client: Client) -> AsyncIterator[Sign]:
+    """Yield `Sign(None)` once the stream stands, then those of sessions; ends when the server closes it.
 
     Raises httpx.HTTPError, RunnerUnauthorized or RunnerUnavailable where it breaks.
     """
     last: dict[str, float] = {}
     async with httpx_sse.aconnect_sse(client.stream(), "GET", "/event", timeout=SILENCE) as source:
         check(source.response)
-        yield None
+        yield Sign(None)
         async for event in source.aiter_sse():
             kind, found = _TYPE.search(event.data), _SESSION.search(event.data)
             if kind is None or found is None or kind[1] in _IGNORED:
                 continue
             session, now = found[1], anyio.current_time()
-            if kind[1] not in _URGENT and now - last.get(session, -_SPACING) < _SPACING:
+            urgent = kind[1] in _URGENT
+            if not urgent and now - last.get(session, -_SPACING) < _SPACING:
                 continue
             last[session] = now
-            yield session
+            yield Sign(session, urgent)
