@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+import anyio
 import anyio.to_thread
 
 from ashep.adapters import programs
@@ -41,13 +42,14 @@ class GitTree:
 
     def __init__(self, project: Path, timeout: float = 30.0) -> None:
         self._project, self._timeout = project, timeout
+        self._place: tuple[str, str] | None = None
 
     async def read(self) -> Tree:
         """Read HEAD and what differs from it; ashep's own files and bd's don't count."""
-        place = await self._git("rev-parse", "--show-toplevel", "--show-prefix", absent=_ABSENT)
+        place = await self._find()
         if place is None:
             return Tree(present=False)
-        top, prefix = os.fsdecode(place).split("\n")[:2]
+        top, prefix = place
         status = await self._git(
             "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--no-ahead-behind"
         )
@@ -62,6 +64,14 @@ class GitTree:
             untracked=tuple(sorted(_shown(path) for kind, path in kept if kind == "untracked")),
         )
 
+    async def _find(self) -> tuple[str, str] | None:
+        """Find the work tree's top and the project's place in it, once: a project's folder stays where it is."""
+        if self._place is None or not await anyio.Path(self._place[0], ".git").exists():
+            found = await self._git("rev-parse", "--show-toplevel", "--show-prefix", absent=_ABSENT)
+            top, prefix = (os.fsdecode(found).split("\n") if found else ["", ""])[:2]
+            self._place = (top, prefix) if found else None
+        return self._place
+
     async def changes(
         self, base: str | None, issue: str, commits: tuple[str, ...], left_over: tuple[str, ...]
     ) -> Changes:
@@ -69,7 +79,8 @@ class GitTree:
         tree = await self.read()
         if not tree.present:
             return Changes()
-        after = await self._log(f"{base}..HEAD") if base and tree.head and _SHA.fullmatch(base) else []
+        moved = base is not None and tree.head is not None and base != tree.head and _SHA.fullmatch(base)
+        after = await self._log(f"{base}..HEAD") if moved else []
         named = [commit for commit, runs in after if any(run.split("/")[0] == issue for run in runs)]
         given = [commit for commit, _ in await self._log("--no-walk=unsorted", *filter(_SHA.fullmatch, commits))]
         all_of_them = {commit.sha: commit for commit in [*given, *reversed(named)]}
