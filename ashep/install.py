@@ -243,7 +243,7 @@ async def git(project: Path) -> list[Line]:
         some = ", ".join(path for path, _ in tree.dirty[:3])
         why = f"{len(tree.dirty)} tracked files are changed ({some}…): phases with write access do not start"
         return [Line("warning", "git", why, "commit or stash them, or set worker.allow_dirty")]
-    return [Line("ok", "git", f"a clean work tree at {(tree.head or 'no commit yet')[:12]}")]
+    return [Line("ok", "git", f"a clean work tree at {tree.head[:12] if tree.head else 'no commit yet'}")]
 
 
 def disk(project: Path) -> list[Line]:

@@ -235,6 +235,18 @@ def test_stopping_what_does_not_run_is_fine(project: Path) -> None:
     assert (done.code, done.out) == (0, "ashep is not running\n")
 
 
+def test_an_agent_server_that_is_down_is_told(project: Path, bare: dict[str, str]) -> None:
+    (project / ".agent-shepherd" / "config.yaml").write_text(
+        "version: 1\nrunners: {opencode: {managed: false, url: 'http://127.0.0.1:9'}}\n"
+    )
+    done = ashep("sync-agents", cwd=project, env=bare)
+    assert (done.code, done.out) == (1, "")
+    assert "http://127.0.0.1:9 does not answer" in done.err
+    assert "error opencode:" in ashep("install", cwd=project, env=bare).out
+    done = ashep("stop", "--server", cwd=project, env=bare)
+    assert (done.code, done.out.splitlines()[1]) == (0, "there is no agent server of ashep's to end")
+
+
 HOLDER = """
 import json, os, signal, sys, time
 from datetime import UTC, datetime
@@ -561,6 +573,26 @@ def test_a_person_answers_and_starts_afresh(beads: Beads, tmp_path: Path) -> Non
     agent = ashep("approve", issue, cwd=world.project, env=env | {"BEADS_ACTOR": "ashep-agent"})
     assert agent.code == 2
     assert "only a person answers" in agent.err
+
+
+@pytest.mark.real
+def test_a_dry_run_says_what_would_start_and_writes_nothing(beads: Beads, tmp_path: Path) -> None:
+    world = BeadsWorld(beads, tmp_path / "project")
+    write_starter(world.project / ".agent-shepherd")
+    first, second = world.add("A first issue", priority=1), world.add("A second issue")
+    before = world.bd("ann", "list", "--json")
+    env = dict(beads.env) | {"PATH": f"{beads.program.parent}:{os.environ['PATH']}"}
+    seen = ashep("work", "--dry-run", "--json", cwd=world.project, env=env)
+    assert seen.code == 0, seen.err
+    (start,) = seen.json["starting"]
+    assert (start["issue"], start["agent"], start["phase"]) == (first, "builder", "implement")
+    assert "A first issue" in start["prompt"]
+    assert [(held["issue"], held["code"]) for held in seen.json["held"]] == [(second, "work_tree")]
+    told = ashep("work", "--dry-run", cwd=world.project, env=env).out
+    assert f"{first}: implement would start with builder" in told
+    assert re.search(rf"^{second} +work_tree +{first} holds the work tree$", told, re.MULTILINE)
+    assert world.bd("ann", "list", "--json") == before
+    assert not (world.project / ".agent-shepherd" / "state").exists()
 
 
 # --- the server's agents ------------------------------------------------------------------------------------------

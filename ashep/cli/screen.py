@@ -100,7 +100,10 @@ def broken_pipe() -> int:
     return BROKEN_PIPE
 
 
-def flush_quietly() -> None:
-    """Hand out what was said so far; a reader that went away must not stop the work."""
-    if flush():
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for the rest of this process
+def progress(text: str) -> None:
+    """Print a line at once; a reader that went away must not stop the work."""
+    try:
+        say(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        broken_pipe()

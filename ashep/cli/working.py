@@ -65,8 +65,7 @@ def work(
 
 
 def _progress(line: str) -> None:
-    screen.say(f"{now().astimezone():%H:%M:%S} {line}")
-    screen.flush_quietly()
+    screen.progress(f"{now().astimezone():%H:%M:%S} {line}")
 
 
 def _print_dry_run(seen: "DryRun", *, as_json: bool) -> None:
@@ -122,8 +121,9 @@ def _terminate(pid: int) -> None:
 @app.command(short_help="Watch it work, offline.", epilog=example("ashep demo", "ashep demo --simulated"))
 def demo(
     simulated: Annotated[bool, typer.Option("--simulated", help="Without bd and OpenCode, in virtual time.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the demonstration's project there to look at.")] = False,
 ) -> None:
     """Watch issues being walked through a policy, offline, with a scripted model."""
     from ashep.demo.run import demo as run
 
-    raise typer.Exit(run(simulated=simulated))
+    raise typer.Exit(run(simulated=simulated, keep=keep, say=screen.progress))
