@@ -21,18 +21,20 @@ class Names:
         self._ids = frozenset(ids)
         simple = any(_COMPOUND.fullmatch(name) is None for name in self._ids)
         self._word = _WORD if simple else _COMPOUND  # most words of a text are simple: they need not be looked at
+        self._harmless: set[str] = set()
+        """Words that were looked at and hold no id: most texts are made of the same ones."""
         self._longest = max((len(_SEPARATOR.split(name)) for name in self._ids), default=0)
 
     def hide(self, text: str, own: str | None = None) -> str:
         """Give the text with `another issue` in the place of every known id but one's own."""
+        if all(word in self._harmless or word == own for word in self._word.findall(text)):
+            return text
         return self._word.sub(lambda found: self._judge(found[0], own), text)
 
     def _judge(self, word: str, own: str | None) -> str:
         if word in self._ids:
             return word if word == own else ANOTHER
         parts = _SEPARATOR.split(word)
-        if len(parts) == 1:
-            return word
         told: list[str] = []
         at = 0
         while at < len(parts):
@@ -40,6 +42,8 @@ class Names:
             name = "".join(parts[at : at + length])
             told.append(name if name == own or name not in self._ids else ANOTHER)
             at += length
+        if told == parts and self._ids.isdisjoint(parts):
+            self._harmless.add(word)
         return "".join(told)
 
     def _id_at(self, parts: list[str], at: int) -> int:

@@ -30,7 +30,7 @@ _LATEST = 50
 def status(database: Database | None, daemon: Data) -> Data:
     """Say where every known issue stands, each once; no issue's id stands outside of its own entry."""
     rows = issue_rows(database)
-    bodies: list[Data] = [json.loads(row["body"]) for row in rows]
+    bodies: list[Data] = json.loads(f"[{','.join(row['body'] for row in rows)}]")
     blockers = {other for body in bodies for other in body["blocked_by"]}
     names = Names({row["issue"] for row in rows} | blockers)
     issues = [_entry(row, body, names) for row, body in zip(rows, bodies, strict=True)]
