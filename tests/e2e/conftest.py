@@ -1,0 +1,20 @@
+"""One project and one scripted model for all end-to-end tests."""
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from anyio.from_thread import start_blocking_portal
+
+from ashep.demo.model import ModelServer
+from tests.e2e.site import Site, play
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("e2e")
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(ModelServer(play)) as model:
+        made = Site(folder, model)
+        yield made
+        made.close()
+    shutil.rmtree(folder, ignore_errors=True)

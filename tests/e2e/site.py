@@ -1,0 +1,222 @@
+"""A project with the real tools in it, and everything that tests do to it from outside."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from ashep.adapters import programs
+from ashep.adapters.opencode.server import folder_of
+from ashep.demo.model import Ask, ModelServer, Reply, opencode_config, outcome_text
+from ashep.demo.stage import Stage, run_of
+
+POLICIES = """
+version: 1
+default_policy: quick
+policies:
+  quick:
+    match: {types: [task]}
+    limits: {max_depth: 0}
+    phases:
+      - {name: implement, access: write, timeout: 2m, retry: {max_attempts: 1}, next: {success: close}}
+  asked:
+    match: null
+    phases:
+      - {name: implement, access: write, timeout: 2m, retry: {max_attempts: 1}}
+      - {name: sign_off, human: {ask: "Fine?"}}
+"""
+
+BEHAVES: dict[str, Callable[[Ask], Reply]] = {}
+"""What the model does, by issue; a plain success where nothing is said."""
+
+
+def play(ask: Ask) -> Reply:
+    run = run_of(ask.prompt) or ""
+    behave = BEHAVES.get(run.partition("/")[0])
+    return behave(ask) if behave else Reply(outcome_text())
+
+
+class Site:
+    """One project, used by all tests one after the other, each with an issue of its own."""
+
+    def __init__(self, folder: Path, model: ModelServer) -> None:
+        self.model = model
+        stage = Stage.at(folder)
+        self.project, self.bd_program = stage.project, stage.bd
+        # an agent's shell finds bd, as a user's would
+        self.environ = dict(stage.environ) | {"PATH": f"{stage.bd.parent}:{os.environ['PATH']}", "GOGC": "off"}
+        self.state = self.project / ".agent-shepherd" / "state"
+        config = folder / "home" / "config" / "opencode"
+        for made in (config, self.project):
+            made.mkdir(parents=True)
+        (config / "opencode.json").write_text(json.dumps(opencode_config(model.url)))
+        (self.project / "a.txt").write_text("a\n")
+        for words in (("init", "-q", "."), ("add", "."), ("commit", "-qm", "first")):
+            self.run("git", *words)
+        self.bd("init", "--prefix=e", "--quiet", "--non-interactive", "--stealth", "--skip-hooks", "--skip-agents")
+        self.run(sys.executable, "-m", "ashep", "init")
+        (self.project / ".agent-shepherd" / "policies.yaml").write_text(POLICIES)
+        self.command([str(stage.bd)])
+
+    def command(self, command: list[str]) -> None:
+        """Which bd ashep uses from its next start on."""
+        tracker = f"tracker: {{command: {json.dumps(command)}, poll_every: 3s}}"
+        text = f"version: 1\n{tracker}\nmonitor: {{check_every: 500ms}}\n"
+        (self.project / ".agent-shepherd" / "config.yaml").write_text(text)
+
+    # --- programs ---
+
+    def run(self, *argv: str | Path, check: bool = True) -> str:
+        done = subprocess.run(argv, cwd=self.project, env=self.environ, capture_output=True, text=True, timeout=90)
+        assert done.returncode == 0 or not check, (argv, done.stdout, done.stderr)
+        return done.stdout
+
+    def bd(self, *words: str, actor: str = "pat") -> str:
+        return self.run(self.bd_program, f"--actor={actor}", *words)
+
+    def ashep(self, *words: str) -> str:
+        return self.run(sys.executable, "-m", "ashep", *words, check=False)
+
+    @contextmanager
+    def working(self, *words: str) -> Iterator["Working"]:
+        """A daemon; in the end it is stopped, if it has not ended."""
+        working = Working(self, words)
+        try:
+            yield working
+        finally:
+            working.end()
+
+    def work_until_idle(self, issue: str, bound: float = 90) -> int:
+        with self.working(issue, "--until-idle", "--idle-grace", "20s") as working:
+            return working.wait(bound)
+
+    # --- issues ---
+
+    def add(self, title: str, *labels: str, behaves: Callable[[Ask], Reply] | None = None) -> str:
+        flags = [f"--labels={','.join(labels)}"] if labels else []
+        issue = self.bd("create", f"--title={title}", "--type=task", *flags, "--silent").strip()
+        if behaves is not None:
+            BEHAVES[issue] = behaves
+        return issue
+
+    def issue(self, issue: str) -> dict[str, Any]:
+        return json.loads(self.bd("show", issue, "--json", "--include-comments"))[0]
+
+    def label(self, issue: str, label: str, actor: str = "pat") -> None:
+        self.bd("label", "add", issue, label, "--json", actor=actor)
+
+    # --- what happened ---
+
+    def prompts(self, run: str) -> int:
+        """How many turns of the model began with this run's prompt."""
+        return sum(ask.kind == "turn" and not ask.repeated and run_of(ask.prompt) == run for ask in self.model.asks)
+
+    def requests(self, run: str) -> int:
+        """How often the model was asked because of this run: a turn that begins again may not look like a new one."""
+        return sum(run_of(ask.prompt) == run for ask in self.model.asks)
+
+    def runs(self, issue: str) -> list[dict[str, Any]]:
+        """The lines of runs.jsonl."""
+        text = (self.project / ".agent-shepherd" / "runs.jsonl").read_text()
+        return [run for line in text.split("\n") if line and (run := json.loads(line))["issue"] == issue]
+
+    def journal(self, issue: str) -> list[dict[str, Any]]:
+        """The journal's records about an issue."""
+        lines = [line for path in sorted((self.state / "journal").iterdir()) for line in path.read_text().split("\n")]
+        records = [json.loads(line.rpartition("\t")[0]) for line in lines if line]
+        return [record for record in records if record.get("issue") == issue]
+
+    def server_pid(self) -> int:
+        record = json.loads((folder_of(self.state, self.environ) / "server.json").read_text())
+        return int(record["pid"])
+
+    def servers(self) -> list[int]:
+        """Every OpenCode server of this project's home that lives."""
+        home = f"HOME={self.environ['HOME']}\0".encode()
+        found = list[int]()
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                words = (process / "cmdline").read_bytes().split(b"\0")
+                if b"serve" in words and home in (process / "environ").read_bytes():
+                    found.append(int(process.name))
+        return found
+
+    def close(self) -> None:
+        self.ashep("stop", "--server")
+        assert not self.servers()
+
+
+class Working:
+    """An `ashep work` process, and its lines with the moments at which they came."""
+
+    def __init__(self, site: Site, words: tuple[str, ...]) -> None:
+        self.lines: list[tuple[float, str]] = []
+        argv = (sys.executable, "-m", "ashep", "work", *words)
+        self.process = subprocess.Popen(
+            argv,
+            cwd=site.project,
+            env=site.environ | {"PYTHONUNBUFFERED": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append((time.monotonic(), line.rstrip("\n")))
+
+    @property
+    def text(self) -> str:
+        return "\n".join(line for _, line in self.lines)
+
+    def says(self, words: str, bound: float = 60) -> float:
+        """When it said this; fails after the bound."""
+        return until(lambda: next((at for at, line in self.lines if words in line), None), bound, lambda: self.text)
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def wait(self, bound: float) -> int:
+        try:
+            code = self.process.wait(bound)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"it had not ended after {bound} s:\n{self.text}") from None
+        self._reader.join(5)
+        return code
+
+    def end(self) -> None:
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(15)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+        self.process.wait()
+        self._reader.join(5)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+
+def until(found: Callable[[], Any], bound: float, state: Callable[[], object] = lambda: "") -> Any:
+    """Wait until something is there."""
+    end = time.monotonic() + bound
+    while time.monotonic() < end:
+        if value := found():
+            return value
+        time.sleep(0.02)
+    raise AssertionError(f"not seen within {bound} s\n{state()}")
+
+
+def tools_are_there() -> bool:
+    return all(programs.find(name) for name in ("git", "bd", "opencode"))
