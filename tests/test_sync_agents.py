@@ -219,3 +219,11 @@ def test_entries_are_only_added_and_the_second_time_nothing(
 def test_reading_the_configuration_does_not_import_the_editor() -> None:
     code = "import sys, ashep.config; sys.exit('ruamel' in ' '.join(sys.modules))"
     assert run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("word", ["NULL", "Null", "True", "Yes", "off", "n"])
+def test_words_that_mean_something_to_other_readers_stay_words(word: str) -> None:
+    text = "version: 1\nagents: [{id: a, capabilities: [implement]}]\n"
+    server = [ServerAgent("build", "primary", native=True, writes=True, model=Model("p", word))]
+    added = agents(sync(text, server, []).text)[-1]
+    assert added.runner.model == word

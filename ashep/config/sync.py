@@ -26,6 +26,9 @@ from ashep.errors import ConfigError
 GUESSED = "guessed from the server's agent; edit as you like"
 _BEGIN = "# --- the server's providers and models; `ashep sync-agents` rewrites this block ---"
 _END = "# --- end of the server's providers and models ---"
+_MEANING = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
+"""Words that some reader of YAML takes for something else, in any case: `NULL` is nothing to ruamel."""
+
 _BARE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 _GUESSED_PRIORITY = -10
 
@@ -229,7 +232,7 @@ def _lines(entry: Agent, margin: str, gap: str) -> list[str]:
 
 def _word(text: str) -> str:
     """Write a text so that it is read as the same text."""
-    bare = _BARE.fullmatch(text) is not None and isinstance(nodes.resolve(text), str)
+    bare = _BARE.fullmatch(text) is not None and text.lower() not in _MEANING and isinstance(nodes.resolve(text), str)
     return text if bare else json.dumps(text)
 
 
