@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SETUP := $(PYTHON) requirements/setup.py
+# one file stays on one worker: its tests share a server or a database
+PARALLEL := -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help setup venv demo test quick check format lint types contracts docs bench lock clean
@@ -19,10 +21,10 @@ demo: setup ## watch Agent Shepherd walk issues through a policy, offline
 	@$(BIN)/ashep demo
 
 test: setup ## run all tests, the ones with the real bd and OpenCode included
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest $(PARALLEL)
 
-quick: venv ## run the tests that need neither bd nor OpenCode
-	@$(BIN)/python -m pytest -m "not real"
+quick: venv ## run the tests that need neither bd nor OpenCode and do not take long
+	@$(BIN)/python -m pytest $(PARALLEL) -m "not real and not slow"
 
 check: setup ## all that must hold before a commit: format, lint, types, contracts, tests, docs
 	@$(MAKE) --no-print-directory lint types contracts test docs

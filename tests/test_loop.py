@@ -203,12 +203,14 @@ def crash_and_live_on(folder: Path, crash_at: int, again: int | None = None) -> 
     simulate(scenario)
 
 
+@pytest.mark.slow
 def test_a_crash_at_each_kind_of_boundary(folder: Path) -> None:
     points = crossed(folder / "0")
     for number in some(points.names, 1):
         crash_and_live_on(folder / str(number), number)
 
 
+@pytest.mark.slow
 def test_a_second_crash_soon_after_the_start(folder: Path) -> None:
     points = crossed(folder / "0")
     chosen = [number for number, name in enumerate(points.names, 1) if name == "durable"]
@@ -217,6 +219,7 @@ def test_a_second_crash_soon_after_the_start(folder: Path) -> None:
             crash_and_live_on(folder / f"{number}-{again}", number, again)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["before", "after"])
 def test_a_lost_answer_of_each_kind_of_call(folder: Path, which: str) -> None:
     points = crossed(folder / "0")

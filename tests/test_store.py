@@ -256,6 +256,7 @@ def test_it_is_drawn_up_to_the_world_that_was_offered(state: Path) -> None:
     journal.close()
 
 
+@pytest.mark.slow
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 @given(stops=st.sets(st.integers(1, len(story()) - 1), max_size=5))
 def test_drawing_step_by_step_is_drawing_at_once(tmp_path_factory: pytest.TempPathFactory, stops: set[int]) -> None:

@@ -22,8 +22,8 @@ HEAD = """\
 <!-- Made by `python -m ashep.config.reference` from ashep/core/model.py; do not edit. -->
 
 Three files in `.agent-shepherd/` say how Agent Shepherd works. `ashep init` writes them with comments, `ashep policy
-check` says what is wrong in them, each problem with its file, line and key. While the daemon runs, a good edit takes
-effect, and a bad one is reported once and changes nothing.
+check` says what is wrong in them, each problem with its file, line and key. A daemon reads them when it starts: an
+edit counts from the next start.
 
 | file | says | needed |
 |---|---|---|

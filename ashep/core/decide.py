@@ -11,7 +11,6 @@ from ashep.core.events import (
     IssueClosed,
     IssueGone,
     IssueLeft,
-    IssueParked,
     IssueSeen,
     IssueWritten,
     RunEnded,
@@ -155,5 +154,4 @@ def _effect_failed(world: World, earlier: Flow, flow: Flow, fact: EffectFailed) 
     if (world.now - flow.infra_began).total_seconds() < INFRA_SECONDS:
         return []
     why = f"{flow.infra} infrastructure failures in a row, the last: {fact.error[:300]}"
-    parked = [fact for fact in park(flow, "infrastructure", why) if isinstance(fact, IssueParked)]
-    return [*_abort(flow, why), *parked]
+    return [*_abort(flow, why), *park(flow, "infrastructure", why)]

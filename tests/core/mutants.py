@@ -122,8 +122,8 @@ BROKEN_PLAYBOOKS = [
     Mutant(
         "machine failures burn attempts",
         private(decide, "_effect_failed"),
-        "return [*_abort(flow, why), *parked]",
-        'return [RunEnded(fact.issue, run.id, "failed", why), *parked]',
+        "[*_abort(flow, why), *park(",
+        '[RunEnded(fact.issue, run.id, "failed", why), *park(',
     ),
     Mutant(
         "machine failures park at once", private(decide, "_effect_failed"), "flow.infra < INFRA_LIMIT", "flow.infra < 1"

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -67,6 +68,7 @@ def test_a_step_is_the_same_twice_and_a_restart_in_quiet_asks_for_nothing(seed: 
     assert not [entry.body for entry in entries if isinstance(entry.body, Command)]
 
 
+@pytest.mark.slow
 def test_a_life_is_the_same_in_another_process() -> None:
     """Maps and sets of strings are in another order there."""
     program = "from tests.core.lives import digest; print(digest(7))"
@@ -78,6 +80,7 @@ def test_a_life_is_the_same_in_another_process() -> None:
         assert done.stdout.strip() == digest(7)
 
 
+@pytest.mark.slow
 def test_the_lives_see_almost_everything() -> None:
     """Laws over lives in which nothing happens would hold for nothing."""
     seen: Counter[str] = Counter()

@@ -40,14 +40,14 @@ def test_ten_failures_in_a_row_park_but_not_within_two_minutes_and_burn_no_attem
         assert book >> book.failed()
         assert book >> book.later(60) << c.WriteIssue
     book >> book.failed() << like(e.RunEnded, state="aborted") << like(e.IssueParked, code="infrastructure")
-    assert book
+    assert book << e.CommentWanted
     assert book.flow().failures == 0
     assert book >> book.later(60) << like(c.WriteIssue, kind="park")
     assert book >> book.failed()  # it is parked already
 
 
 def test_ten_failures_in_a_row_within_two_minutes_do_not_park_yet() -> None:
-    for began, follows in ((119, []), (120, [e.RunEnded, e.IssueParked])):
+    for began, follows in ((119, []), (120, [e.RunEnded, e.IssueParked, e.CommentWanted])):
         book = Playbook(READ)
         book.made.look()
         flow = replace(book.flow(), infra=9, infra_began=book.now - timedelta(seconds=began))
