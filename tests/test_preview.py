@@ -1,0 +1,59 @@
+"""`ashep work --dry-run` on the real bd: it says what a daemon would do, and nothing of it is written anywhere."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from ashep.config import write_starter
+from ashep.daemon import WorkOptions
+from ashep.preview import DryRun, preview
+from tests.conformance.trackers import Beads, BeadsWorld
+
+pytestmark = [pytest.mark.real, pytest.mark.may_block]
+
+
+@pytest.fixture
+def beads(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> BeadsWorld:
+    """A project with a database of the real bd and the starter's files."""
+    beads = Beads.make(tmp_path_factory.getbasetemp() / "beads")
+    monkeypatch.setenv("HOME", str(beads.home))
+    world = BeadsWorld(beads, tmp_path / "project")
+    folder = world.project / ".agent-shepherd"
+    write_starter(folder)
+    (folder / "config.yaml").write_text(f"version: 1\ntracker: {{command: [{beads.program}]}}\n")
+    return world
+
+
+def fingerprint(project: Path) -> dict[str, str]:
+    """Every file of a project but bd's own, with its content's hash."""
+    files = [path for path in project.rglob("*") if path.is_file() and ".beads" not in path.name + str(path.parent)]
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files if ".git/" not in str(path)}
+
+
+async def look(world: BeadsWorld, options: WorkOptions | None = None) -> DryRun:
+    options = options or WorkOptions()
+    folder = world.project / ".agent-shepherd"
+    return await preview(world.project, folder, options.issues, options.max_issues, "ashep-test")
+
+
+async def test_a_dry_run_says_what_would_start_and_writes_nothing(beads: BeadsWorld) -> None:
+    first = beads.add("First", priority=1)
+    second = beads.add("Second", blocked_by=(first,))
+    third = beads.add("Third", priority=3)
+    files, issues = fingerprint(beads.project), beads.bd("person", "list", "--json")
+    said = await look(beads)
+    assert [(start.issue, start.agent, start.phase) for start in said.starting] == [(first, "builder", "implement")]
+    assert f"Run: {first}/implement.1.1" in said.starting[0].prompt
+    assert "First" in said.starting[0].prompt
+    assert {issue: code for issue, code, _ in said.held} == {second: "dependencies", third: "work_tree"}
+    assert fingerprint(beads.project) == files
+    assert beads.bd("person", "list", "--json") == issues
+    assert not (beads.project / ".agent-shepherd" / "state").exists()
+
+
+async def test_a_dry_run_keeps_to_what_was_asked_for(beads: BeadsWorld) -> None:
+    first, second = beads.add("First", priority=1), beads.add("Second")
+    said = await look(beads, WorkOptions(issues=(second,)))
+    assert [start.issue for start in said.starting] == [second]
+    assert {issue: code for issue, code, _ in said.held} == {first: "not_asked"}
