@@ -220,7 +220,14 @@ class Effects:
     # --- sessions ---------------------------------------------------------------------------------------------------
 
     async def _open_session(self, command: OpenSession, probe: bool) -> list[Fact]:
-        await self.runner.start()
+        """Open a session; only a server that does not answer is started: one that nothing ran on has been ended."""
+        try:
+            return await self._session(command, probe)
+        except RunnerUnavailable:
+            await self.runner.start()
+            return await self._session(command, probe=True)
+
+    async def _session(self, command: OpenSession, probe: bool) -> list[Fact]:
         if command.reuse is not None and await self.runner.has_session(command.reuse):
             return [SessionOpened(command.issue, command.run, command.key, command.reuse, reused=True)]
         session = await self.runner.find_session(command.session_key) if probe else None

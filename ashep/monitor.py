@@ -166,7 +166,7 @@ class Monitor:
             for flow, run in unsigned:
                 if self._to_be_read(run, busy):
                     await self._read(flow, run, as_of)
-            if busy and now - self._asked_at >= QUESTION / 2:
+            if busy and now - self._asked_at >= QUESTION:
                 self._asked_at = now
                 await self._runner.reject_open_questions(QUESTION)
         except RunnerUnauthorized as error:

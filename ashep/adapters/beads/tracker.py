@@ -68,6 +68,7 @@ class BeadsTracker:
         self._bd = Bd(project, command, actor, timeout)
         self._read: dict[str, Seen] = {}
         self._readers: list[Journal] = []
+        self._found: tuple[wire.Where, bool] | None = None
 
     @property
     def calls(self) -> Counter[str]:
@@ -84,14 +85,15 @@ class BeadsTracker:
             raise TrackerUnavailable(f"bd says that its version is {clean(version)!r}")
         if tuple(map(int, numbers.groups())) < _OLDEST:
             raise TrackerMissing(f"bd {version} is too old: ashep needs bd {'.'.join(map(str, _OLDEST))} or later")
-        where = await self._where()
-        return TrackerInfo(version, where.prefix or await self._prefix(), where.path, await self._has_journal())
+        where, has_journal = await self._find()
+        return TrackerInfo(version, where.prefix or await self._prefix(), where.path, has_journal)
 
-    async def _has_journal(self) -> bool:
-        return parse(wire.Setting, await self._bd.call("config", "get", "events-journal", "--json")).value == "true"
-
-    async def _where(self) -> wire.Where:
-        return parse(wire.Where, await self._bd.call("where", "--json"))
+    async def _find(self) -> tuple[wire.Where, bool]:
+        """Ask for the place, and whether the events journal is on: the owner's setting, which a restart follows."""
+        where = parse(wire.Where, await self._bd.call("where", "--json"))
+        setting = parse(wire.Setting, await self._bd.call("config", "get", "events-journal", "--json"))
+        self._found = where, setting.value == "true"
+        return self._found
 
     async def _prefix(self) -> str:
         """Ask for what every sound database holds: one that lost its data says, with exit 0, that nothing is there.
@@ -310,11 +312,11 @@ class BeadsTracker:
 
     async def hints(self) -> AsyncIterator[None]:
         """Follow the events journal where it is on, else watch the store's manifest."""
-        if await self._has_journal():
+        where, has_journal = self._found or await self._find()
+        if has_journal:
             self._readers.append(journal := Journal(self._bd))
             changes = journal.changes()
         else:
-            where = await self._where()
             manifest = Manifest(Path(where.database_path or where.path))
             self._bd.bystander = manifest
             changes = manifest.changes(self._bd)

@@ -19,7 +19,6 @@ from ashep.ports import Catalog, Prompt, SessionRequest, Sign, Turn
 
 _PAGE = 100
 _ABORT = 10.0  # seconds until an aborted session must have stopped
-_PROBE = 1.0  # seconds for a server that answered before to answer once more
 _QUIET = 1.0  # seconds without a sign after an abort of a turn that had not begun (fact 26)
 _BACKOFF = (0.2, 5.0)
 _NOT_THERE = frozenset({400, 404})  # 400: not an id of theirs
@@ -78,25 +77,10 @@ class OpencodeRunner:
     async def start(self) -> None:
         """Make the server answer (see the port)."""
         async with self._starting:
-            if await self._still_answers():
-                return
             address = await self._endpoint.reach()
             if self._client is None or self._client.address != address:
                 await self.aclose()
                 self._client = Client(address, await anyio.to_thread.run_sync(os.path.realpath, self._directory))
-
-    async def _still_answers(self) -> bool:
-        """Ask over a connection that stands: a probe over a new one (fact 18) costs several times as much."""
-        client = self._client
-        if client is None:
-            return False
-        with anyio.move_on_after(_PROBE):
-            try:
-                await client.call("GET", "/global/health")
-            except RunnerError:
-                return False
-            return client is self._client
-        return False
 
     async def aclose(self) -> None:
         """Let go of connections (see the port)."""
