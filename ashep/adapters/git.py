@@ -72,11 +72,18 @@ class GitTree:
             self._place = (top, prefix) if found else None
         return self._place
 
+    async def _head(self) -> str | None:
+        """Give HEAD alone, which costs no look at the files; None where there is none, for whatever reason."""
+        none = re.compile(rf"^$|{_ABSENT.pattern}")
+        found = (await self._git("rev-parse", "--verify", "--quiet", "HEAD", absent=none) or b"").decode().strip()
+        return found if _SHA.fullmatch(found) else None
+
     async def changes(
         self, base: str | None, issue: str, commits: tuple[str, ...], left_over: tuple[str, ...]
     ) -> Changes:
         """Collect the issue's commits and left-over files, and what they changed."""
-        tree = await self.read()
+        head = None if left_over else await self._head()
+        tree = Tree(present=True, head=head) if head else await self.read()
         if not tree.present:
             return Changes()
         moved = base is not None and tree.head is not None and base != tree.head and _SHA.fullmatch(base)
