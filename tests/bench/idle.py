@@ -8,7 +8,7 @@ from tests.bench.figures import Figure, short
 from tests.bench.place import THREE, Project, Tools, model, say, server, template
 from tests.bench.processes import end, spent
 
-SETTLING = 15.0
+SETTLING = 20.0
 """Seconds until a daemon that found nothing to do has come to rest."""
 
 
@@ -22,7 +22,9 @@ def measure(tools: Tools, *, seconds: float) -> list[Figure]:
             say(f"idle: {SETTLING + seconds:.0f} s")
             time.sleep(SETTLING)
             calls, size, before, since = project.calls(), _journal(project), spent(daemon.pid), time.monotonic()
+            records = len(list(project.journal()))
             time.sleep(seconds)
+            new = [str(record["type"]) for record in list(project.journal())[records:]]
             used, took = spent(daemon.pid) - before, time.monotonic() - since
             written, after = _journal(project) - size, project.calls()
             os.kill(daemon.pid, signal.SIGTERM)
@@ -36,7 +38,7 @@ def measure(tools: Tools, *, seconds: float) -> list[Figure]:
     return [
         Figure("idle: ashep's own CPU, of a core", 100 * used.own / took, "%", 0.5,
                f"{short(used.own)} s in {took:.0f} s"),
-        Figure("idle: bytes of journal", written, "bytes", 0),
+        Figure("idle: bytes of journal", written, "bytes", 0, ", ".join(new)),
         Figure("idle: CPU of bd's looks, of a core", 100 * bd / took, "%", None, f"{looks} looks in {took:.0f} s"),
     ]  # fmt: skip
 
