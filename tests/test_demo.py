@@ -2,6 +2,9 @@
 
 import os
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import anyio
@@ -48,6 +51,20 @@ def test_the_real_tools_do_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "prompts that the model saw: 12, for 12 runs" in text
     assert not list(tmp_path.iterdir())
     assert not living_in(tmp_path), "a process was left behind"
+
+
+@pytest.mark.real
+def test_a_demonstration_that_is_stopped_leaves_nothing(tmp_path: Path) -> None:
+    environ = os.environ | {"TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+    argv = (sys.executable, "-m", "ashep", "demo")
+    process = subprocess.Popen(argv, env=environ, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stdout is not None
+    with process.stdout as lines:
+        assert any("goes to builder" in line for line in lines), "it works"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(40) == 128 + signal.SIGTERM
+    assert not living_in(tmp_path), "a process was left behind"
+    assert not list(tmp_path.iterdir())
 
 
 def living_in(folder: Path) -> list[int]:

@@ -4,6 +4,7 @@ A real `ashep work` with the real bd and a real OpenCode server; only the model 
 """
 
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections import deque
@@ -69,19 +70,36 @@ def _leaves(group: BaseExceptionGroup[AshepError]) -> Iterator[AshepError]:
 
 
 async def _real(folder: Path, say: Say) -> int:
-    stage = Stage.at(folder)
+    stage, codes = Stage.at(folder), list[int]()
     with anyio.fail_after(BOUND):
-        async with ModelServer(script) as model:
-            say("a project with a bug, three issues in bd, a scripted model (about 10 seconds) …")
-            await stage.build(model.url)
-            before = await stage.test()
-            say(f"{stage.project}: its test {'passes' if before else 'fails'}; `ashep work` begins")
-            async with _working(stage) as process:
-                await _watch(stage, process, Console())
-            for words in (("status", "--all"), ("why", ISSUES[0].id)):
-                say(f"\n$ ashep {' '.join(words)}")
-                say((await stage.ashep(*words, check=False)).rstrip())
-            return await _prove(stage, model, say, before=before)
+        async with anyio.create_task_group() as group:
+            group.start_soon(_ended_by_signal, group.cancel_scope, codes)
+            codes.append(await _show(stage, say))
+            group.cancel_scope.cancel()
+    return codes[0]
+
+
+async def _ended_by_signal(scope: anyio.CancelScope, codes: list[int]) -> None:
+    """Let Ctrl-C, SIGTERM and a closed terminal end everything in good order."""
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
+        async for received in signals:
+            codes.append(128 + received)
+            scope.cancel()
+            return
+
+
+async def _show(stage: Stage, say: Say) -> int:
+    async with ModelServer(script) as model:
+        say("a project with a bug, three issues in bd, a scripted model (about 10 seconds) …")
+        await stage.build(model.url)
+        before = await stage.test()
+        say(f"{stage.project}: its test {'passes' if before else 'fails'}; `ashep work` begins")
+        async with _working(stage) as process:
+            await _watch(stage, process, Console())
+        for words in (("status", "--all"), ("why", ISSUES[0].id)):
+            say(f"\n$ ashep {' '.join(words)}")
+            say((await stage.ashep(*words, check=False)).rstrip())
+        return await _prove(stage, model, say, before=before)
 
 
 @asynccontextmanager

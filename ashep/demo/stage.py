@@ -52,7 +52,7 @@ class Stage:
     async def build(self, model: str) -> None:
         """Make the repository, the issues and the configuration; `model` is the scripted model's address."""
         config = self.folder / "home" / "config" / "opencode"
-        for made in (config, self.project):
+        for made in (config, self.folder / "home" / "tmp", self.project):
             made.mkdir(parents=True)
         (config / "opencode.json").write_text(json.dumps(opencode_config(model)))
         for name, text in FILES.items():
@@ -110,6 +110,7 @@ def _environment(home: Path) -> dict[str, str]:
         | git
         | {
             "HOME": str(home),
+            "TMPDIR": str(home / "tmp"),
             "XDG_CONFIG_HOME": str(home / "config"),
             "XDG_DATA_HOME": str(home / "data"),
             "XDG_STATE_HOME": str(home / "state"),

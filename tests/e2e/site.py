@@ -54,7 +54,7 @@ class Site:
         self.environ = dict(stage.environ) | {"PATH": f"{stage.bd.parent}:{os.environ['PATH']}", "GOGC": "off"}
         self.state = self.project / ".agent-shepherd" / "state"
         config = folder / "home" / "config" / "opencode"
-        for made in (config, self.project):
+        for made in (config, folder / "home" / "tmp", self.project):
             made.mkdir(parents=True)
         (config / "opencode.json").write_text(json.dumps(opencode_config(model.url)))
         (self.project / "a.txt").write_text("a\n")
