@@ -149,6 +149,8 @@ class Running:
             while not is_idle(self.shepherd.world, grace):
                 await self.shepherd.changed()
             if is_held_up(self.shepherd.world):
+                while self.shepherd.world.runner is None:  # its start is no absence
+                    await self.shepherd.changed()
                 with anyio.move_on_after(grace.total_seconds()) as waited:
                     while is_held_up(self.shepherd.world):
                         await self.shepherd.changed()

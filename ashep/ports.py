@@ -131,12 +131,14 @@ class Tracker(Protocol):
 
     async def claim(self, request: ClaimRequest) -> Seen:
         """Take the issue. After a return exactly this actor holds it; `ClaimLost` where somebody else does or the
-        issue is not claimable. Claiming again what this actor holds succeeds."""
+        issue is not claimable. Claiming again what this actor holds succeeds.
+        """
         ...
 
     async def update(self, update: Update) -> Seen:
         """Write all of it or nothing. `GuardTripped` where status or assignee were not as believed; `TrackerRefused`
-        where the tracker's rules forbid it (closing over an open blocker)."""
+        where the tracker's rules forbid it (closing over an open blocker).
+        """
         ...
 
     async def relabel(self, issue: str, add: tuple[str, ...], remove: tuple[str, ...]) -> None:
@@ -153,7 +155,8 @@ class Tracker(Protocol):
 
     async def create(self, creation: Creation) -> None:
         """Create the issue with an edge `discovered-from`. Repeating it changes nothing: an issue of that id with our
-        stamp counts as created; one without it is `TrackerRefused`."""
+        stamp counts as created; one without it is `TrackerRefused`.
+        """
         ...
 
     async def label_events(self, issue: str) -> tuple[LabelEvent, ...]:
@@ -162,7 +165,8 @@ class Tracker(Protocol):
 
     def hints(self) -> AsyncIterator[None]:
         """Yield whenever something may have changed that this adapter did not write itself. Only a hint; ends at once
-        where nothing can be watched. Yields coalesce."""
+        where nothing can be watched. Yields coalesce.
+        """
         ...
 
     async def aclose(self) -> None:
@@ -371,7 +375,8 @@ class WorkTree(Protocol):
         self, base: str | None, issue: str, commits: tuple[str, ...], left_over: tuple[str, ...]
     ) -> Changes:
         """The commits after `base` whose trailer `Ashep-Run` names this issue, and `commits` themselves, with their
-        patches; of the paths `left_over` those that are still changed and uncommitted, with theirs."""
+        patches; of the paths `left_over` those that are still changed and uncommitted, with theirs.
+        """
         ...
 
     async def between(self, before: str | None, after: str | None) -> tuple[str, ...]:
