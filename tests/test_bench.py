@@ -125,7 +125,7 @@ def test_calls_of_bd_are_counted_with_their_time(tmp_path: Path) -> None:
 
 
 def test_figures_of_issues_count_looks_and_writes_apart() -> None:
-    calls = Calls.of({"version": 1, "where": 2, "config": 3, "list": 5, "ready": 5, "update": 8})
+    calls = Calls.of({"version": 1, "where": 1, "config": 2, "list": 5, "ready": 4, "update": 8})
     ours = Side(Spent(2.2, 3.0), 4.0, calls, 90_000_000)
     bare = Side(Spent(1.0, 3.0), 4.0, Calls.of({"update": 8}), 0)
     found = {figure.name.split(",")[0]: figure for figure in figures_of([(ours, bare)], [Watched(0, Spent(1.0), 0)], 2)}

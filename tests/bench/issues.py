@@ -64,7 +64,8 @@ def figures_of(pairs: list[tuple[Side, Side]], starts: list[Watched], issues: in
     start = median(one.spent.own for one in starts)
     own = median(one.spent.own for one in sides)
     looks = median(one.calls.count["list"] for one in sides)
-    reads = median(sum(one.calls.count[name] for name in LOOKING) for one in sides)
+    # a look that finds no issue reads the prefix (`config`) in place of `ready`; one such call belongs to the start
+    reads = median(sum(one.calls.count[name] for name in (*LOOKING, "config")) - 1 for one in sides)
     beyond = median(
         sum(n for name, n in one.calls.count.items() if name not in (*LOOKING, *STARTING)) / issues for one in sides
     )
