@@ -37,7 +37,7 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
 _FILES = 200_000
 """The most files that are counted for the store's size."""
 
-Level = Literal["ok", "info", "warning", "error"]
+Level = Literal["ok", "warning", "error"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,8 @@ async def tracker(project: Path, settings: Settings) -> list[Line]:
     if info.journal:
         return lines
     hint = "`bd config set events-journal true` tells ashep of changes sooner; it is your setting"
-    return [*lines, Line("info", "events journal", "bd's events journal is off: ashep looks every few seconds", hint)]
+    said = "bd's events journal is off: changes show in the store's files, and at each look"
+    return [*lines, Line("ok", "events journal", said, hint)]
 
 
 def _unusable(project: Path, program: Path, why: str) -> Line:

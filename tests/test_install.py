@@ -99,7 +99,7 @@ async def test_a_bd_that_hangs_is_given_up(project: Path, monkeypatch: pytest.Mo
     assert "no answer in 0.5 s" in line.what
 
 
-@pytest.mark.parametrize(("journal", "levels"), [("true", []), ("false", ["info"])])
+@pytest.mark.parametrize(("journal", "levels"), [("true", []), ("false", ["ok"])])
 async def test_a_good_bd_is_told_with_its_place_and_store(project: Path, journal: str, levels: list[str]) -> None:
     program(project, "bd", GOOD_BD.replace("JOURNAL", journal))
     (project / ".beads").mkdir()
@@ -126,7 +126,7 @@ def beads(tmp_path_factory: pytest.TempPathFactory) -> Beads:
 async def test_the_real_bd_is_good(beads: Beads, tmp_path: Path) -> None:
     settings = Settings.model_validate({"tracker": {"command": (str(beads.program),)}})
     lines = await install.tracker(beads.copy(tmp_path / "p"), settings)
-    assert [line.level for line in lines] == ["ok", "ok", "ok", "info"]
+    assert [line.level for line in lines] == ["ok", "ok", "ok", "ok"]
 
 
 # --- OpenCode -----------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ BROKEN_PIPE = 141
 _COLOURS = {
     "person": "yellow", "running": "green", "time": "cyan", "parked": "red", "not_eligible": "dim", "closed": "dim",
     "succeeded": "green", "failed": "red", "timed_out": "red", "stalled": "red", "lost": "red", "aborted": "dim",
-    "ok": "green", "info": "cyan", "warning": "yellow", "error": "red",
+    "ok": "green", "warning": "yellow", "error": "red",
 }  # fmt: skip
 _CODES = {"green": "32", "yellow": "33", "red": "31", "cyan": "36", "dim": "2", "bold": "1"}
 
