@@ -17,9 +17,6 @@ from ashep.errors import TrackerError
 from ashep.ports import Look, Tracker, TrackerInfo, WorkTree
 from ashep.shepherd import Shepherd
 
-SETTLE = 0.15
-"""Seconds between a hint and the look: a program that writes once often writes twice."""
-
 BACKOFF = (1.0, 30.0)
 """Seconds between looks that fail, from the first to the longest."""
 
@@ -51,7 +48,6 @@ class Worker:
                 await self._look(info)
                 with anyio.move_on_after(self._gap()):
                     await self._look_now.wait()
-                    await anyio.sleep(SETTLE)
 
     async def fresh_look(self) -> None:
         """Return once a look that begins after this call has been told."""
