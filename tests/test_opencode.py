@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
-from ashep.adapters.opencode import OpencodeRunner, turns
+from ashep.adapters.opencode import OpencodeRunner, shapes, turns
 from ashep.adapters.opencode.attached import AttachedServer
 from ashep.adapters.opencode.rules import ruleset
 from ashep.core.model import Model, OpencodeSettings
@@ -29,6 +29,19 @@ _number = count()
 
 def name() -> str:
     return f"{_RUN}y{next(_number):04d}y"
+
+
+def test_half_a_character_makes_no_answer_unreadable() -> None:
+    """A tool's output cut in the middle of an emoji: JavaScript writes the half that is left as an escape."""
+    cut = (
+        rb'[{"info":{"id":"msg_1","role":"assistant","time":{"created":1}},"parts":[{"type":"text","text":"\ud83d"}]}]'
+    )
+    (message,) = shapes.parse(turns.MESSAGES, cut)
+    assert message.text == "?"
+    whole = cut.replace(rb"\ud83d", rb"\ud83d\ude00 \udc00")
+    assert shapes.parse(turns.MESSAGES, whole)[0].text == "\U0001f600 ?"
+    with pytest.raises(RunnerUnavailable):
+        shapes.parse(turns.MESSAGES, b"{")
 
 
 async def sent(world: RealWorld, access: str, *calls: Call, model: Model | None = None, text: str = "") -> Prompt:

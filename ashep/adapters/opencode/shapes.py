@@ -1,5 +1,6 @@
 """The shapes of OpenCode's answers, as far as they are used."""
 
+import json
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
@@ -66,6 +67,18 @@ def parse(shape: TypeAdapter[T], content: bytes) -> T:
     """Read an answer; RunnerUnavailable where it is not of that shape."""
     try:
         return shape.validate_json(content)
+    except ValidationError:
+        pass
+    try:
+        return shape.validate_json(_whole_characters(content))
     except ValidationError as error:
         what = error.errors(include_url=False, include_input=False)[0]
         raise RunnerUnavailable(f"the agent server gave an answer that is not understood: {what}") from error
+
+
+def _whole_characters(content: bytes) -> bytes:
+    """Replace halves of surrogate pairs, which JavaScript writes where a text was cut in the middle of a character."""
+    try:
+        return json.dumps(json.loads(content), ensure_ascii=False).encode(errors="replace")
+    except (ValueError, RecursionError):
+        return content
