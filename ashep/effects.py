@@ -109,6 +109,10 @@ class Effects:
             return [EffectFailed(issue, key, _short(error), infra=isinstance(command, (ReadIssue, ReadAnswer)))]
         except RunnerRefused as error:
             return [EffectFailed(issue, key, _short(error), infra=False)]
+        except AshepError as error:
+            if not isinstance(command, ReadTree):
+                raise
+            return [EffectFailed(issue, key, _short(error), infra=True)]  # git fails, for now
 
     def _do(self, command: Command, world: Callable[[], World], probe: bool) -> Awaitable[list[Fact]]:
         match command:

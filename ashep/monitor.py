@@ -5,6 +5,7 @@ and then, the server's catalogue.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import anyio
 
@@ -132,12 +133,17 @@ class Monitor:
 
     async def _rest(self) -> None:
         """Wait until a prompt is out; end a managed server that had nothing to do for long."""
+        if self._shepherd.world.live:  # a run is being prepared, or brought to its end
+            await self._shepherd.changed()
+            self._last_live = self._clock.monotonic()
+            return
         left = self._idle_stop - (self._clock.monotonic() - self._last_live)
         with anyio.move_on_after(max(left, 0.0) if not self._asleep else None) as waited:
             await self._shepherd.changed()
         if waited.cancelled_caught and not self._shepherd.world.live:
             self._asleep = True
-            await self._runner.stop_server()
+            with suppress(RunnerError):  # one that does not end is found again when it is needed
+                await self._runner.stop_server()
 
     def _flows(self) -> list[Flow]:
         world = self._shepherd.world

@@ -10,10 +10,10 @@ import anyio
 
 from ashep.core.account import is_idle
 from ashep.core.events import ChangeHinted, Fact, TrackerLost, TrackerSeen
-from ashep.core.model import Issue, Settings
+from ashep.core.model import Issue, Settings, Tree
 from ashep.core.observe import hinted, looked
 from ashep.core.world import World
-from ashep.errors import TrackerError
+from ashep.errors import AshepError, TrackerError, UsageError
 from ashep.ports import Look, Tracker, TrackerInfo, WorkTree
 from ashep.shepherd import Shepherd
 
@@ -60,7 +60,7 @@ class Worker:
         as_of, self._looking = self._shepherd.world.seq, True
         try:
             look = await self._tracker.look()
-            tree = await self._tree.read()
+            tree = await self._read_tree()
         except TrackerError as error:
             self._failures += 1
             self._shepherd.tell(_lost(str(error)))
@@ -72,6 +72,17 @@ class Worker:
         self.looks, self._looking = self.looks + 1, False
         self._looked.set()
         self._looked = anyio.Event()
+
+    async def _read_tree(self) -> Tree | None:
+        """Read the work tree. A git that fails later on ends nothing: a write run reads the tree again first."""
+        try:
+            return await self._tree.read()
+        except (TrackerError, UsageError):
+            raise
+        except AshepError:
+            if self._shepherd.world.tree is None:
+                raise
+            return None
 
     def _gap(self) -> float:
         world, poll = self._shepherd.world, self._settings.tracker.poll_every.total_seconds()

@@ -28,8 +28,9 @@ from ashep.core.events import (
     RunEnded,
     TurnDied,
 )
+from ashep.core.model import Tree
 from ashep.daemon import WorkOptions
-from ashep.errors import RunnerUnavailable, TrackerUnavailable
+from ashep.errors import AshepError, RunnerUnavailable, TrackerUnavailable
 from tests.loop_world import ACTOR, REJECTED_ONCE, Points, World, minutes, policy, simulate
 
 
@@ -339,6 +340,52 @@ def test_a_suspended_machine_times_nothing_out(folder: Path) -> None:
         world.check_done()
         assert [fact.state for fact in world.bodies(RunEnded)] == ["succeeded"] * 3
         assert len(world.bodies(ClockJumped)) == 1
+
+    simulate(scenario)
+
+
+def test_a_git_that_fails_for_a_while_is_waited_out(folder: Path) -> None:
+    async def scenario() -> None:
+        world = World(folder)
+        world.tracker.add("first")
+        read, until = world.tree.read, world.clock.now() + timedelta(seconds=55)
+
+        async def broken() -> Tree:
+            if world.entries and world.clock.now() < until:
+                raise AshepError("git status ended with exit code 128: fatal: bad config line 1 in file .git/config")
+            return await read()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(world.person)
+            async with world.living():
+                await world_changes(lambda: bool(world.world.tree))
+                world.tree.read = broken  # pyright: ignore[reportAttributeAccessIssue]
+                world.tracker.add("second")
+                await world_changes(world.all_closed)
+            group.cancel_scope.cancel()
+        world.check_done()
+
+    simulate(scenario)
+
+
+async def world_changes(goal: Callable[[], bool]) -> None:
+    """Wait for something, for an hour at most."""
+    with anyio.fail_after(minutes(60)):
+        while not goal():
+            await anyio.sleep(1)
+
+
+def test_work_that_comes_after_a_long_quiet_time_is_begun(folder: Path) -> None:
+    async def scenario() -> None:
+        world = World(folder)
+        async with anyio.create_task_group() as group:
+            group.start_soon(world.person)
+            async with world.living():
+                await anyio.sleep(minutes(100))
+                world.tracker.add("first")
+                await world_changes(world.all_closed)
+            group.cancel_scope.cancel()
+        world.check_done()
 
     simulate(scenario)
 
