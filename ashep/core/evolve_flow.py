@@ -300,10 +300,12 @@ def tree(flow: Flow, fact: TreeSeen) -> Flow:
     return replace(flow, run=replace(run, tree_wanted="no"), commits=(*flow.commits, *fresh))
 
 
-def timer(flow: Flow, name: str, seq: int) -> Flow:
+def timer(flow: Flow, name: str, seq: int, at: datetime) -> Flow:
     """A wait of this flow is over."""
     run = flow.run
     match name, run:
+        case "question", _ if flow.question is not None:
+            return replace(flow, thought=flow.thought + (at - flow.question.asked))
         case "wait", _:
             return replace(flow, not_before=None)
         case "effect", _:

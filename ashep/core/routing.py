@@ -208,15 +208,14 @@ def writer_before(policy: Policy, phase: Phase) -> str:
 
 
 def after_deadline(world: World, flow: Flow, question: Question) -> list[Fact]:
-    """Nobody answered in time."""
+    """Nobody answered in time. That begins no cycle: a circle over a deadline must use up visits and runs."""
     policy = world.policy(flow)
     phase = policy.phase(question.phase) if policy else None
     human = phase.human if phase and question.human_phase else None
     why = f"nobody answered the question of {question.phase} in time"
     if human is None or human.on_deadline == "park":
         return park(flow, "question_deadline", why)
-    return (
-        begin_cycle(world, flow, human.on_deadline, why)
-        if human.on_deadline != CLOSE
-        else enter(world, flow, CLOSE, why)
-    )
+    target = policy.phase(human.on_deadline) if policy else None
+    if target is not None and target.human is not None and flow.cycle_times(target.name) >= target.max_visits:
+        return park(flow, "max_visits", f"{target.name} was asked {target.max_visits} times in this cycle ({why})")
+    return enter(world, flow, human.on_deadline, why)

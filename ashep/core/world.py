@@ -143,7 +143,7 @@ def _evolve_daemon(
             flow = world.flows.get(issue)
             if flow is None or (name, fact.due) not in flow_dues(flow):
                 return world
-            return _put(world, issue, evolve_flow.timer(flow, name, world.seq))
+            return _put(world, issue, evolve_flow.timer(flow, name, world.seq, world.now))
         case ClockJumped():
             for issue, flow in world.flows.items():
                 if flow.stage == "work" or issue in world.live:

@@ -93,6 +93,8 @@ class Laws:
             case e.RetryScheduled(issue=issue, phase=phase):
                 bound = self._phase(world, issue, phase)
                 assert bound is None or self.failures[issue] < bound.retry.max_attempts, "attempts have no bound"
+            case e.PersonAsked(issue=issue):
+                self.succeeded.pop(issue, None)  # what follows is the question's answer, or its deadline
             case e.PersonAnswered(actor=actor):
                 assert not actor.startswith("ashep-"), f"{actor} is no person"
             case _:

@@ -89,12 +89,30 @@ def test_a_question_that_nobody_answers_parks_at_its_deadline() -> None:
     assert book << like(c.WriteIssue, kind="park", remove_labels=("needs:human_approval",))
 
 
-@pytest.mark.parametrize(("target", "follows"), [("close", e.IssueFinished), ("implement", e.CycleBegan)])
+@pytest.mark.parametrize(("target", "follows"), [("close", e.IssueFinished), ("implement", e.PhaseEntered)])
 def test_a_question_that_nobody_answers_follows_its_edge(target: str, follows: type) -> None:
     gate = Phase(name="gate", human=Human(on_deadline=target, changes_requested="implement"))
     book = Playbook(policy_of(gate, Phase(name="implement"))).looked()
     book >> book.later(7 * 86400) << follows
     assert book.left
+
+
+@pytest.mark.parametrize("to", ["implement", "gate"])
+def test_a_circle_over_a_deadline_uses_up_visits_until_it_parks(to: str) -> None:
+    """Nobody answered, so that no cycle begins: an unattended night is bounded, and waiting is no working time."""
+    gate = Phase(name="gate", human=Human(on_deadline=to))
+    book = Playbook(policy_of(Phase(name="implement", max_visits=3), gate)).looked()
+    for _ in range(8):
+        if book.flow().stage == "work":
+            book >> book.reports()
+            book.answered()
+        if book.flow().stage == "parked":
+            break
+        book >> book.later(7 * 86400)
+        book.answered()
+    assert (book.flow().stage, book.flow().code) == ("parked", "max_visits")
+    assert book.flow().cycle == 1
+    assert book.flow().cycle_times(to) == (3 if to == "implement" else 4)
 
 
 def test_a_question_of_an_agent_phase_has_a_deadline_too() -> None:
