@@ -34,6 +34,9 @@ from ashep.core.world import World
 MARKED_FOR_CHANGES = ("ask.",)
 """Comments that begin so tell a person what there is to look at."""
 
+MOST_NAMED = 50
+"""Commits, and files, that such a comment names."""
+
 
 def outstanding(world: World, issue: str) -> list[Command]:
     """The commands that this issue lacks."""
@@ -135,9 +138,10 @@ def _stamp(world: World, flow: Flow, target: Posture) -> Stamp:
 
 
 def _changes(world: World, flow: Flow) -> str:
-    lines = [f"- commit {sha}" for sha in flow.commits[-50:]]
+    lines = [f"- commit {sha}" for sha in flow.commits[-MOST_NAMED:]]
     left = sorted(path for path, (_, issue) in world.left_over.items() if issue == flow.issue.id)
-    lines += [f"- left uncommitted: {path}" for path in left]
+    lines += [f"- left uncommitted: {path[:300]}" for path in left[:MOST_NAMED]]
+    lines += [f"- left uncommitted: {len(left) - MOST_NAMED} more"] if len(left) > MOST_NAMED else []
     if not lines:
         return "\n\nThis issue's runs left no commits and no files."
     return "\n\nThis issue's changes:\n" + "\n".join(lines)

@@ -169,6 +169,19 @@ def test_the_question_names_the_commits_and_what_was_left() -> None:
     (post,) = book.made.jobs
     assert isinstance(post, c.PostComment)
     assert post.text.endswith("- commit beef\n- left uncommitted: a.py\n- left uncommitted: b.py")
+
+
+def test_a_question_names_no_more_files_than_a_comment_can_hold() -> None:
+    book = Playbook().until("arbitrate")
+    for number in range(2000):
+        book.made.world = replace(
+            book.world, left_over=book.world.left_over.insert(f"{'x' * 60}/{number:04d}.py", ("cafe", "t-1"))
+        )
+    book >> book.reports(verdict="pass")
+    book.left = []
+    post = next(body for body in [*(book >> book.next()).left] if isinstance(body, c.PostComment))
+    assert len(post.text) < 20_000
+    assert post.text.endswith("- left uncommitted: 1950 more")
     assert book.flow().base == "c0ffee"
 
 
