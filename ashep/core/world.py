@@ -109,6 +109,8 @@ class World:
 
 def evolve(world: World, entry: Entry) -> World:
     """Fold one entry into the World."""
+    if isinstance(entry.body, DaemonStarted):
+        world = _rested(world, entry.at - world.now)
     world = replace(world, seq=entry.seq, now=entry.at)
     body = entry.body
     if isinstance(body, Command):
@@ -124,6 +126,14 @@ def evolve(world: World, entry: Entry) -> World:
             return _evolve_issue_seen(world, body)
         case _:
             return _evolve_issue(world, body)
+
+
+def _rested(world: World, gap: timedelta) -> World:
+    """No daemon ran for a while: that is no working time of a cycle, just as a suspended machine's is not."""
+    for issue, flow in world.flows.items():
+        if flow.stage == "work":
+            world = _put(world, issue, replace(flow, thought=flow.thought + gap))
+    return world
 
 
 def _evolve_daemon(

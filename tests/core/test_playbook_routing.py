@@ -11,7 +11,7 @@ from ashep.core import commands as c
 from ashep.core import events as e
 from ashep.core.model import Agent, Agents, Human, Phase, Retry
 from ashep.core.routing import backoff
-from tests.core.given import BUILDER, ME, TEAM, policy_of
+from tests.core.given import BUILDER, ME, TEAM, policy_of, up
 from tests.core.playbook import Playbook, like
 
 ONCE = Retry(max_attempts=1)
@@ -199,6 +199,25 @@ def test_a_cycle_that_takes_too_long_parks() -> None:
     book.made.now += timedelta(seconds=61)
     book >> book.reports() << ENDED << like(e.PhaseEntered, phase="arbitrate")
     assert book << like(e.IssueParked, code="max_wall_time") << e.CommentWanted << like(c.WriteIssue, kind="park")
+
+
+def test_the_time_without_a_daemon_is_no_working_time() -> None:
+    """Who stops ashep in the evening finds his issues going on in the morning, not parked."""
+    book = Playbook(
+        policy_of(Phase(name="review"), Phase(name="arbitrate"), max_wall_time=timedelta(minutes=1))
+    ).looked()
+    book.made.now += timedelta(seconds=30)
+    book.made.turn(e.DaemonStopped("a signal"))
+    book.made.now += timedelta(hours=12)
+    book.made.turn(e.DaemonStarted(2, "0.1.0"), e.TrackerSeen("ashep-host-1a2b", "t", "1.3.0"), up())
+    book >> book.reports() << ENDED << like(e.PhaseEntered, phase="arbitrate") << e.RunPlanned
+    assert book << c.WriteIssue
+    book.answered()
+    book.made.now += timedelta(seconds=31)
+    book >> book.reports("failed")
+    book.left = []
+    book >> book.later(12) << like(e.IssueParked, code="max_wall_time") << e.CommentWanted
+    assert book << like(c.WriteIssue, kind="park")
 
 
 def test_a_phase_that_an_edit_took_away_parks() -> None:
