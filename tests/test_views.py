@@ -47,6 +47,16 @@ def test_every_command_is_said_while_it_has_no_answer() -> None:
     assert set(story._COMMANDS) <= story.SILENT
 
 
+def test_untracked_files_are_warned_about_before_a_write_run() -> None:
+    files = [f"new-{number}.txt" for number in range(7)]
+    body = {"moment": "before", "tree": {"present": True, "untracked": files}}
+    assert story.SENTENCES["TreeSeen"](story.Telling(), body) == (
+        "warning: 7 untracked paths stand in the work tree, and the run may take them into its commits",
+        "new-0.txt, new-1.txt, new-2.txt, new-3.txt, new-4.txt, …",
+    )
+    assert story.SENTENCES["TreeSeen"](story.Telling(), {"moment": "before", "tree": {"present": True}}) is None
+
+
 def test_every_sentence_can_be_said(told: Path) -> None:
     with contextlib.closing(open_read_only(told)) as database:
         issues = [row["issue"] for row in standing.issue_rows(database)]

@@ -74,6 +74,10 @@ def _changes(before: Data, after: Data) -> list[str]:
 
 def _tree(_: Telling, body: Data) -> Said:
     commits, dirty = body.get("commits", ()), body["tree"].get("dirty", ())
+    if body.get("moment") == "before" and (new := body["tree"].get("untracked")):
+        several = f"{len(new)} untracked paths stand" if len(new) > 1 else "an untracked path stands"
+        shown = [*new[:5], *(["…"] if len(new) > 5 else [])]
+        return f"warning: {several} in the work tree, and the run may take them into its commits", ", ".join(shown)
     if body.get("moment") != "after":
         return None
     left = f"; left uncommitted: {', '.join(path for path, _ in dirty[:5])}" if dirty else ""
