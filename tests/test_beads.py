@@ -20,6 +20,8 @@ from ashep.errors import ClaimLost, TrackerMissing, TrackerUnavailable
 from ashep.ports import ClaimRequest, Creation, Update
 from tests.conformance.trackers import ACTOR, QUICK, Beads, BeadsWorld
 
+pytestmark = pytest.mark.slow  # starts programs that lie and hang
+
 STAMP = Stamp("instance-1", 7, run="t-1/implement.1.1")
 CLAIM = ClaimRequest("t-1", STAMP)
 UPDATE = Update("t-1", "open", None, STAMP, "blocked", None, ("phase:a",))

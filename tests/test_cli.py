@@ -28,6 +28,8 @@ from ashep.store.reader import NAME
 from tests.conformance.trackers import Beads, BeadsWorld
 from tests.recorded import Recorded, draw, life
 
+pytestmark = pytest.mark.slow  # starts a program for nearly every test
+
 ROOT = Path(__file__).resolve().parent.parent
 ASHEP = Path(sys.executable).with_name("ashep")
 COMPILED = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "ashep-tests-pyc")}

@@ -17,6 +17,8 @@ from tests.core.laws import at_rest
 from tests.core.lives import live
 from tests.core.mutants import BROKEN_LAWS, BROKEN_PLAYBOOKS, Mutant, planted
 
+pytestmark = pytest.mark.slow  # runs the laws once for each mutant
+
 LIVES = 100
 """Lives until which a broken law must have shown."""
 
