@@ -128,8 +128,8 @@ async def _reach_tracker(tracker: Tracker, say: Say) -> TrackerInfo:
 def dry_run(project: Path, options: WorkOptions) -> DryRun:
     """Look once and say who would start and who would not; nothing is written anywhere."""
     folder = project / FOLDER
-    actor = load(folder).settings.tracker.actor or actor_name(folder / "state")
-    return anyio.run(preview, project, folder, options.issues, options.max_issues, actor)
+    name = actor_name(folder / "state")
+    return anyio.run(preview, project, folder, options.issues, options.max_issues, name)
 
 
 def stop_server(project: Path) -> bool:

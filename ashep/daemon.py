@@ -135,7 +135,15 @@ class Running:
         await self.monitor.let_go()
         if options.until_idle:
             say(summary(self.shepherd.world))
+            return max(code, self._all_there(options, say))
         return code
+
+    def _all_there(self, options: WorkOptions, say: Say) -> int:
+        """1 where an issue that was asked for is none that the tracker lists: nothing was done about it."""
+        unknown = [issue for issue in options.issues if issue not in self.shepherd.world.flows]
+        for issue in unknown:
+            say(f"there is no issue {issue} that is not closed")
+        return int(bool(unknown))
 
     async def _until_signal(self, signals: AsyncIterator[signal.Signals], scope: anyio.CancelScope, say: Say) -> None:
         async for received in signals:

@@ -55,7 +55,10 @@ from ashep.core.world import World
 from ashep.errors import (
     AshepError,
     ClaimLost,
+    ConfigError,
+    DiskFailed,
     GuardTripped,
+    JournalDamaged,
     RunnerRefused,
     RunnerUnauthorized,
     RunnerUnavailable,
@@ -109,8 +112,10 @@ class Effects:
             return [EffectFailed(issue, key, _short(error), infra=isinstance(command, (ReadIssue, ReadAnswer)))]
         except RunnerRefused as error:
             return [EffectFailed(issue, key, _short(error), infra=False)]
+        except (DiskFailed, JournalDamaged):
+            raise
         except AshepError as error:
-            if not isinstance(command, ReadTree):
+            if not isinstance(command, (ReadTree, PreparePrompt)):
                 raise
             return [EffectFailed(issue, key, _short(error), infra=True)]  # git fails, for now
 
@@ -252,9 +257,7 @@ class Effects:
         try:
             brief = await self._brief(command, world, flow)
             text = render(brief, self.prompts)
-        except (TrackerUnavailable, RunnerUnavailable, RunnerUnauthorized):
-            raise
-        except AshepError as error:
+        except ConfigError as error:
             return [EffectFailed(command.issue, command.key, f"the prompt: {_short(error)}", infra=False)]
         blob = await self.blobs.keep(text)
         shown = tuple(comment.id for comment in brief.comments)
@@ -264,7 +267,8 @@ class Effects:
         run, policy = flow.run, world.policy(flow)
         phase = policy.phase(run.phase) if policy and run else None
         if run is None or policy is None or phase is None:
-            raise AshepError(f"the policy {flow.policy} has no phase {flow.phase} any more")
+            message = f"the policy {flow.policy} has no phase {flow.phase} any more"
+            raise ConfigError(message, file="policies.yaml", key="phases")
         text = await self._text(flow) if command.kind == "task" else IssueText(title=flow.issue.title)
         left_over = sorted(path for path, (_, issue) in world.left_over.items() if issue == command.issue)
         changes = await self.tree.changes(flow.base, command.issue, flow.commits, tuple(left_over))
@@ -298,7 +302,7 @@ class Effects:
             return _TEXT.validate_json(self.blobs.text(flow.text))
         seen = await self.tracker.issue(flow.issue.id)
         if seen is None:
-            raise AshepError(f"the tracker has no issue {flow.issue.id}")
+            raise TrackerRefused(f"the tracker has no issue {flow.issue.id}")
         return seen.text
 
     async def _send(self, command: SendPrompt, world: World, probe: bool) -> list[Fact]:

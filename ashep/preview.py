@@ -42,17 +42,19 @@ class DryRun:
 async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues: int | None, actor: str) -> DryRun:
     """Look once and say who would start and who would not. The agent server is taken to be up and not asked.
 
+    `actor` is the name of a state folder that has none of its own yet.
+
     Raises what `load` and the tracker raise.
     """
     configuration = load(folder)
-    settings = configuration.settings
+    settings, world = configuration.settings, _recorded(folder / "state")
+    actor = settings.tracker.actor or world.name or actor
     tracker = BeadsTracker(project, settings.tracker.command, actor, settings.tracker.timeout.total_seconds())
     try:
         info = await tracker.check()
         look, tree = await tracker.look(), await GitTree(project).read()
     finally:
         await tracker.aclose()
-    world = _recorded(folder / "state")
     facts: list[Fact] = [] if world.instance else [JournalBegun("dry-run", "dry-run", actor)]
     facts += [
         DaemonStarted(os.getpid(), __version__, only, max_issues),

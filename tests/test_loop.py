@@ -755,6 +755,17 @@ def test_until_idle_says_so_where_the_server_stays_away(folder: Path) -> None:
     simulate(scenario)
 
 
+def test_until_idle_fails_where_nothing_like_what_was_asked_for_is_there(folder: Path) -> None:
+    async def scenario() -> None:
+        world = World(folder)
+        issue, lines = world.tracker.add("first"), list[str]()
+        assert await until(world, WorkOptions(issues=("t-none",), until_idle=True), lines) == 1
+        assert lines[-1] == "there is no issue t-none that is not closed"
+        assert world.stands(issue) == "not_eligible"
+
+    simulate(scenario)
+
+
 def test_until_idle_on_an_empty_tracker_ends_at_once(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)

@@ -1,5 +1,7 @@
 """The rules of one issue: what follows from a fact. A rule never starts a run; it makes a phase wanted."""
 
+from datetime import timedelta
+
 from ashep.core.commands import ClaimIssue, ReadAnswer, ReadIssue, WriteIssue
 from ashep.core.events import (
     AnswerRead,
@@ -26,6 +28,9 @@ from ashep.core.people import answered, obey, unparked
 from ashep.core.routing import after_deadline, after_run, park
 from ashep.core.turns import turn_seen
 from ashep.core.world import World, flow_dues, split_timer
+
+CLAIM_AGAIN = timedelta(minutes=1)
+"""After a refused claim: a tracker that lists as ready what it lets nobody claim is not asked once a second."""
 
 INFRA_LIMIT = 10
 """Infrastructure failures in a row after which an issue parks, never earlier than `INFRA_TIME` after the first."""
@@ -74,7 +79,9 @@ def _issue(
         case RunEnded():
             return after_run(world, flow, fact)
         case ClaimRefused():
-            return [*_abort(flow, "the claim was lost"), IssueLeft(fact.issue, "claim_lost", fact.error[:300])]
+            again = world.now + CLAIM_AGAIN
+            left = IssueLeft(fact.issue, "claim_lost", fact.error[:300], not_before=again)
+            return [*_abort(flow, "the claim was lost"), left]
         case WriteRefused():
             return _write_refused(flow, fact)
         case EffectFailed():

@@ -258,7 +258,7 @@ def eligible(world: World, flow: Flow) -> tuple[Hold | None, str | None, Policy 
         why = f"it depends on {blockers}" if blockers else "the tracker does not list it as ready"
         return ("dependencies" if blockers else "not_ready", why), None, None
     if flow.not_before is not None:
-        return ("cooldown", "somebody set it to open a short time ago"), None, None
+        return ("cooldown", "somebody set it to open, or a claim was refused, a short time ago"), None, None
     names = phase_labels(world, issue)
     if len(names) > 1 or (names and policy.phase(names[0]) is None):
         return ("unknown_phase", f"the phase label {', '.join(names)} is none of the policy {name}'s"), None, None

@@ -369,6 +369,8 @@ class IssueLeft:
     issue: str
     code: str
     why: str
+    not_before: datetime | None = None
+    """It is not taken again before this."""
 
 
 @dataclass(frozen=True, slots=True)

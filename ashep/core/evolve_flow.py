@@ -145,6 +145,7 @@ def _outcome_of_flow(
             return _stage(quiet, "giving_back", at, fact.code, fact.why)
         case IssueLeft():
             quiet = replace(quiet, target=None, written=None, comments=(), creations=(), take_off=())
+            quiet = replace(quiet, not_before=fact.not_before)
             return _stage(quiet, "left", at, fact.code, fact.why)
         case IssueFinished():
             return _stage(replace(quiet, target=Posture(seq, "close", None)), "finishing", at, "", fact.why)

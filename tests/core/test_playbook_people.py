@@ -230,8 +230,20 @@ def test_a_claim_that_is_refused_is_not_tried_again_before_the_next_look() -> No
     book.made.look()
     claim = book.dropped()
     book >> e.ClaimRefused("t-1", claim.key, "not claimable") << e.RunEnded << e.IssueLeft << c.ReadIssue
-    assert book >> book.next()
+    assert book >> book.next() << like(e.IssueHeld, code="cooldown")
     assert book.world.taken == 1
+
+
+def test_a_claim_that_is_refused_although_the_issue_is_listed_is_tried_again_after_a_minute() -> None:
+    book = Playbook()
+    book.made.look()
+    claim = book.dropped()
+    book >> e.ClaimRefused("t-1", claim.key, "not claimable") << e.RunEnded << e.IssueLeft << c.ReadIssue
+    assert book >> book.next() << like(e.IssueHeld, code="cooldown")
+    assert book >> e.ReadySeen(("t-1",), book.world.seq)
+    assert not book.later(59)
+    book >> book.later(1) << e.IssueTaken
+    assert any(isinstance(body, c.ClaimIssue) for body in book.left)
 
 
 def test_what_changed_before_the_claim_landed_is_obeyed() -> None:
