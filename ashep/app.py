@@ -1,5 +1,6 @@
 """The composition root: the only file that knows everybody. It gives the daemon the real tools to work with."""
 
+import gc
 import os
 import socket
 from collections.abc import Awaitable, Callable, Iterator
@@ -37,6 +38,7 @@ def work(project: Path, options: WorkOptions, say: Say) -> int:
     """
     configuration = load(project / FOLDER)
     state = project / FOLDER / "state"
+    gc.freeze()  # what was imported stays for ever: the collector need not walk it again and again
     clock = RealClock()
     with Lock.acquire(state, clock.now()):
         journal = Journal.open(state, clock.now())

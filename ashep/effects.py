@@ -117,7 +117,7 @@ class Effects:
         except AshepError as error:
             if not isinstance(command, (ReadTree, PreparePrompt)):
                 raise
-            return [EffectFailed(issue, key, _short(error), infra=True)]  # git fails, for now
+            return [EffectFailed(issue, key, _short(error), infra=True)]  # git failed, no agent
 
     def _do(self, command: Command, world: Callable[[], World], probe: bool) -> Awaitable[list[Fact]]:
         match command:

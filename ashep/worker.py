@@ -17,6 +17,9 @@ from ashep.errors import AshepError, TrackerError, UsageError
 from ashep.ports import Look, Tracker, TrackerInfo, WorkTree
 from ashep.shepherd import Shepherd
 
+SETTLE = 0.15
+"""Seconds between a hint and the look: one write shows more than once, and a look that came too early is made again."""
+
 BACKOFF = (1.0, 30.0)
 """Seconds between looks that fail, from the first to the longest."""
 
@@ -48,6 +51,7 @@ class Worker:
                 await self._look(info)
                 with anyio.move_on_after(self._gap()):
                     await self._look_now.wait()
+                    await anyio.sleep(SETTLE)
 
     async def fresh_look(self) -> None:
         """Return once a look that begins after this call has been told."""
