@@ -161,6 +161,7 @@ def _stamp(metadata: object) -> Stamp | None:
     """Read our stamp leniently: a person may have written anything there, and a stamp that cannot be read is none."""
     if not isinstance(metadata, Mapping):
         return None
+    # of a Mapping that came out of JSON the types are not known
     found: object = metadata.get(STAMP_KEY)  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
     try:
         stamp = _STAMP.validate_json(found) if isinstance(found, str) else _STAMP.validate_python(found)
