@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from ashep.core.events import DaemonStopped
 from ashep.journal.log import Journal
 from ashep.store.database import Store
 from ashep.store.reader import open_read_only
 from tests.bench import __main__ as bench
-from tests.bench import commands, history
+from tests.bench import commands, copies, history
 from tests.bench.figures import Figure, markdown, short, table, times
 from tests.bench.issues import Side, figures_of, plan_of
 from tests.bench.place import THREE, Calls, Project, Tools
@@ -85,7 +86,7 @@ def test_a_process_that_does_not_end_is_ended() -> None:
 
 def test_a_made_up_history_is_one_that_the_store_draws(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    assert history.write(state, 7, lambda done: None) == 9
+    copies.write(state, 3)
     journal = Journal.open(state, history.START)
     Store.open(state, journal).close()
     journal.close()
@@ -95,9 +96,23 @@ def test_a_made_up_history_is_one_that_the_store_draws(tmp_path: Path) -> None:
     database.close()
 
 
+def test_copied_lives_are_byte_for_byte_those_that_the_core_lives(tmp_path: Path) -> None:
+    lived = history.History(tmp_path / "lived")
+    lived.begin()
+    lived.leave_open(4)
+    for number in range(1, 13):
+        lived.issue(number)
+    lived.tell(DaemonStopped("bench"))
+    lived.close()
+    last = copies.write(tmp_path / "copied", 12, left_open=4)
+    assert last == lived.world.seq
+    name = lived.journal.position.file
+    assert (tmp_path / "copied/journal" / name).read_bytes() == (tmp_path / "lived/journal" / name).read_bytes()
+
+
 def test_the_plan_of_the_bare_loop_is_what_ashep_did(tmp_path: Path) -> None:
     project = Project(Tools(tmp_path, Path("bd"), Path("opencode")), tmp_path / "project")
-    history.write(project.state, 3, lambda done: None)
+    copies.write(project.state, 1)
     blob = project.state / "blobs" / history.BLOB[:2] / history.BLOB
     blob.parent.mkdir(parents=True)
     blob.write_text("Do it.")

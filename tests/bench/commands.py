@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
-from tests.bench import history
+from tests.bench import copies, history
 from tests.bench.figures import Figure, short, times
-from tests.bench.place import ASHEP, ROOT, say
+from tests.bench.place import ASHEP, ROOT
 
 PASS = (sys.executable, "-c", "pass")
 
@@ -39,15 +39,9 @@ def measure(*, runs: int, pairs: int) -> list[Figure]:
 
 def _make(state: Path, runs: int) -> int:
     state.parent.mkdir(parents=True)
-    told = time.monotonic()
-
-    def progress(done: int) -> None:
-        nonlocal told
-        if time.monotonic() - told > 2:
-            told = time.monotonic()
-            say(f"commands: a journal of {done} runs of {runs}")
-
-    return history.write(state, runs, progress)
+    lives = -(-runs // history.RUNS)
+    copies.write(state, lives)
+    return lives * history.RUNS
 
 
 def _against(name: str, words: Sequence[str], cwd: Path, env: dict[str, str], pairs: int, bound: float) -> Figure:

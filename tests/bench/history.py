@@ -1,4 +1,4 @@
-"""A journal of many runs, made by the core itself from made-up answers: no agent, no tracker, no waiting."""
+"""Issues' lives, made by the core itself from made-up answers: no agent, no tracker, no waiting."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -11,7 +11,6 @@ from ashep.core.commands import ClaimIssue, Command, OpenSession, PreparePrompt,
 from ashep.core.events import (
     Adopted,
     DaemonStarted,
-    DaemonStopped,
     Fact,
     IssueClaimed,
     IssueSeen,
@@ -35,8 +34,17 @@ from tests.bench.place import THREE
 START = datetime(2026, 1, 1, tzinfo=UTC)
 HEAD = "1" * 40
 VERDICTS = {"review": "approve", "arbitrate": "pass"}
-ACTOR, SERVER = "ashep-bench", "bench:1"
+INSTANCE, ACTOR, SERVER = "bench", "ashep-bench", "bench:1"
 BLOB = "0" * 64
+
+
+RUNS = 3
+"""Runs of a life."""
+
+
+def name_of(number: int) -> str:
+    """The id of an issue."""
+    return f"t-{number:05}"
 
 
 class History:
@@ -44,7 +52,7 @@ class History:
 
     def __init__(self, state: Path) -> None:
         self.journal = Journal.open(state, START)
-        self.world, self._at, self._sessions = World(), START, 0
+        self.world, self.at, self.sessions = World(), START, 0
 
     def close(self) -> None:
         self.journal.close()
@@ -56,7 +64,7 @@ class History:
             ("agents", read(Agents, starter("agents.yaml"), Path("agents.yaml"))),
             ("policies", read(Policies, THREE, Path("policies.yaml"))),
         ]
-        self.tell(JournalBegun("bench", "secret", ACTOR), DaemonStarted(1, "bench"))
+        self.tell(JournalBegun(INSTANCE, "secret", ACTOR), DaemonStarted(1, "bench"))
         for kind, model in adopted:
             self.tell(Adopted(kind, model.model_dump_json(), BLOB, RULES))  # pyright: ignore[reportArgumentType]
         agents = ("build", "plan")
@@ -66,20 +74,26 @@ class History:
             TreeSeen(Tree(True, HEAD)),
         )  # fmt: skip
 
-    def issue(self, number: int) -> int:
-        """Walk an issue through its phases; gives how many runs there were."""
-        name = f"t-{number:05}"
-        view = Issue(name, f"Make part {number} of the program", "open", "task", 2, self._at)
-        before = self._sessions
+    def leave_open(self, count: int) -> None:
+        """See so many issues that are not ready, and stay so."""
+        views = [
+            Issue(f"o-{number:05}", f"Wait for part {number}", "open", "task", number % 5, self.at)
+            for number in range(count)
+        ]
+        self.tell(*(IssueSeen(view.id, view, self.world.seq) for view in views))
+
+    def issue(self, number: int) -> None:
+        """Walk an issue through its three phases."""
+        name = name_of(number)
+        view = Issue(name, f"Make part {number} of the program", "open", "task", 2, self.at)
         self.tell(IssueSeen(name, view, self.world.seq))
         self.tell(ReadySeen((name,), self.world.seq))
         assert self.world.flows[name].stage == "closed", self.world.flows[name]
-        return self._sessions - before
 
     def tell(self, *facts: Fact) -> None:
         """Take a turn, and those that follow from the answers to its commands."""
-        self._at += timedelta(seconds=1)
-        self.world, entries = step(self.world, facts, self._at, self.journal.next_seq)
+        self.at += timedelta(seconds=1)
+        self.world, entries = step(self.world, facts, self.at, self.journal.next_seq)
         self.journal.append_now(entries)
         for entry in entries:
             if isinstance(entry.body, Command):
@@ -96,8 +110,8 @@ class History:
                 view = self._written(command, command.status, command.assignee)
                 yield lambda: IssueWritten(command.issue, command.key, command.stamp.seq, view, BLOB)
             case OpenSession():
-                self._sessions += 1
-                session = f"ses_{self._sessions}"
+                self.sessions += 1
+                session = f"ses_{self.sessions}"
                 yield lambda: SessionOpened(command.issue, command.run, command.key, session)
             case PreparePrompt():
                 yield lambda: PromptPrepared(command.issue, command.run, command.key, command.n, BLOB)
@@ -128,17 +142,3 @@ class History:
             command.issue, command.run, command.n, command.message_id, self.world.seq, "finished", SERVER,
             block=json.dumps(outcome | verdict), text=BLOB, provider="scripted", model="default", tokens=1000,
         )  # fmt: skip
-
-
-def write(state: Path, runs: int, progress: Callable[[int], None]) -> int:
-    """Write a journal of at least so many runs; gives how many they are."""
-    history = History(state)
-    history.begin()
-    done, number = 0, 0
-    while done < runs:
-        number += 1
-        done += history.issue(number)
-        progress(done)
-    history.tell(DaemonStopped("bench"))
-    history.close()
-    return done
