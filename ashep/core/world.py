@@ -73,6 +73,8 @@ class World:
     policies: Policies | None = None
     agents: Agents | None = None
     settings: Settings = DEFAULTS
+    rules: int = 0
+    """The number of the core's rules under which decisions are made since the last start; 0: none is on record."""
     tracker: TrackerSeen | None = None
     tracker_error: str = ""
     runner: RunnerSeen | None = None
@@ -171,6 +173,7 @@ def _parse(kind: str, content: str) -> Policies | Agents | Settings:
 
 def _adopt(world: World, fact: Adopted) -> World:
     adopted = _parse(fact.kind, fact.content)
+    world = replace(world, rules=fact.rules)
     match adopted:
         case Policies():
             return replace(world, policies=adopted)

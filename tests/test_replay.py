@@ -1,0 +1,394 @@
+"""Exact replay: what is derived again is what was recorded, wherever and whenever; any change of it is found."""
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import ashep.core
+from ashep.cli.commands import app
+from ashep.core import dispatch, people, routing
+from ashep.core import events as e
+from ashep.core.commands import Command
+from ashep.core.model import Policies
+from ashep.core.records import Entry
+from ashep.core.replay import DERIVED, Difference, Replay
+from ashep.core.step import RULES
+from ashep.core.world import World
+from ashep.errors import AshepError
+from ashep.journal.files import batches
+from ashep.journal.log import Journal
+from ashep.replay import replay
+from tests.core.chances import WILD
+from tests.core.given import T0
+from tests.core.lives import live
+from tests.core.mutants import Mutant, planted, private
+from tests.core.world_of import MadeUp
+from tests.recorded import life
+
+ROOT = Path(__file__).resolve().parent.parent
+Batches = list[list[Entry]]
+
+
+def lived(seed: int, steps: int = 120) -> tuple[World, Batches]:
+    """Live a life and keep its batches."""
+    kept: Batches = []
+    before = MadeUp.turn
+
+    def turn(made: MadeUp, *facts: e.Fact, everything: bool = False) -> list[Entry]:
+        entries = before(made, *facts, everything=everything)
+        kept.append(entries)
+        return entries
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MadeUp, "turn", turn)
+        made = live(seed, steps)
+    return made.world, [entries for entries in kept if entries]
+
+
+def again(kept: Batches, issue: str | None = None) -> tuple[Replay, list[Difference]]:
+    """Derive again."""
+    made = Replay(issue=issue)
+    return made, [one for entries in kept for one in made.batch(entries)]
+
+
+def decided(kept: Batches, kind: type | tuple[type, ...] = (*e.DECISIONS,)) -> Iterator[tuple[int, int]]:
+    """Find decisions: the number of the batch, and the place in it."""
+    for number, entries in enumerate(kept):
+        for place, entry in enumerate(entries):
+            if isinstance(entry.body, kind):
+                yield number, place
+
+
+def numbered(kept: Sequence[Sequence[Entry]]) -> Batches:
+    """Number entries anew, as a journal would that was written so."""
+    seq, made = kept[0][0].seq, Batches()
+    for entries in kept:
+        made.append([replace(entry, seq=seq + place) for place, entry in enumerate(entries)])
+        seq += len(entries)
+    return made
+
+
+# --- equal --------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, 2**32))
+def test_every_life_is_derived_again_as_it_was(seed: int) -> None:
+    world, kept = lived(seed)
+    made, found = again(kept)
+    assert found == []
+    assert made.world == world
+    assert made.decisions == sum(type(entry.body) in DERIVED for entries in kept for entry in entries) > 20
+    assert not made.folded
+
+
+def test_decisions_not_to_start_are_among_them() -> None:
+    _, kept = lived(3)
+    kinds = {type(entry.body) for entries in kept for entry in entries}
+    assert e.IssueHeld in kinds & DERIVED
+    assert set(DERIVED) >= set(e.DECISIONS)
+
+
+def test_whatever_the_rules_make_is_a_decision() -> None:
+    """A rule that made any other fact would be taken for something that was told, and be derived twice."""
+    for seed in range(3):
+        _, kept = lived(seed)
+        for entries in kept:
+            bodies = [type(entry.body) for entry in entries]
+            last_told = max(place for place, kind in enumerate(bodies) if kind not in DERIVED)
+            assert all(kind in DERIVED for kind in bodies[last_told + 1 :])
+    for kind in DERIVED:
+        for module in ("worker", "monitor", "effects", "shepherd", "daemon"):
+            tree = ast.parse((ROOT / "ashep" / f"{module}.py").read_text())
+            made = {
+                node.func.id
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+            }
+            made -= {"DaemonStarted"}
+            assert kind.__name__ not in made, f"ashep/{module}.py makes {kind.__name__}, which only the core decides"
+
+
+# --- different ----------------------------------------------------------------------------------------------------
+
+
+def changed(entry: Entry) -> Entry:
+    """Change what it says a little."""
+    body: Any = entry.body
+    name = "why" if hasattr(body, "why") else "key" if hasattr(body, "key") else "issue"
+    return replace(entry, body=replace(body, **{name: getattr(body, name) + "!"}))
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, 50), st.randoms(use_true_random=False))
+def test_a_changed_decision_is_found_where_it_stands(seed: int, chance: Any) -> None:
+    _, kept = lived(seed, 60)
+    places = [*decided(kept, tuple(DERIVED))]
+    number, place = chance.choice(places)
+    entry = changed(kept[number][place])
+    kept = [list(entries) for entries in kept]
+    kept[number][place] = entry
+    made = Replay()
+    for entries in kept[:number]:
+        assert made.batch(entries) == []
+    found = made.batch(kept[number])
+    assert entry.seq in [one.seq for one in found]
+    assert any(one.recorded == entry and one.derived is not None for one in found)
+
+
+@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, 50), st.randoms(use_true_random=False))
+def test_a_decision_that_was_not_made_or_made_twice_is_found(seed: int, chance: Any) -> None:
+    _, kept = lived(seed, 60)
+    number, place = chance.choice([*decided(kept)])
+    lacking = [list(entries) for entries in kept]
+    gone = lacking[number].pop(place)
+    made = Replay()
+    for entries in lacking[:number]:
+        assert made.batch(entries) == []
+    found = made.batch(lacking[number])
+    assert any(one.derived is not None and one.derived.body == gone.body for one in found)
+    twice = [list(entries) for entries in kept]
+    twice[number].insert(place, kept[number][place])
+    made = Replay()
+    for entries in twice[:number]:
+        assert made.batch(entries) == []
+    assert any(one.recorded is not None and one.recorded.body == gone.body for one in made.batch(twice[number]))
+
+
+def test_after_a_difference_it_goes_on_from_what_was_recorded() -> None:
+    """One wrong reason makes one difference, not a thousand."""
+    _, kept = lived(5)
+    number, place = next(iter(decided(kept, e.PhaseEntered)))
+    kept[number][place] = changed(kept[number][place])
+    made, found = again(kept)
+    assert len(found) == 1
+    assert found[0].issue == kept[number][place].body.issue  # type: ignore[union-attr]
+    assert made.world.flows
+
+
+RULES_CHANGED = [
+    Mutant("always the first phase", routing.enter, "(issue, target,", "(issue, policy.phases[0].name,"),
+    Mutant("no reason for waiting", private(dispatch, "_held"), "if flow.code == hold[0]", "if True"),
+    Mutant("excluding is not obeyed", people.obey, "if world.settings.labels.excluded in view.labels:", "if False:"),
+    Mutant("a slot too many", private(dispatch, "_in_the_way"), "room.slots <= 0", "room.slots < 0"),
+    Mutant("another wait", routing.backoff, "0.8 + 0.4", "0.7 + 0.4"),
+    Mutant("another sentence", private(dispatch, "_take"), "and the policy", "the policy"),
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", RULES_CHANGED, ids=lambda mutant: mutant.name)
+def test_rules_that_decide_otherwise_are_found(mutant: Mutant) -> None:
+    """Recorded by the right core, derived again by one with a mistake in it."""
+    kept = [lived(seed)[1] for seed in range(12)]
+    with planted(mutant):
+        assert any(again(one)[1] for one in kept)
+
+
+def test_only_what_is_about_the_issue_is_compared() -> None:
+    _, kept = lived(5)
+    number, place = next(iter(decided(kept, e.PhaseEntered)))
+    issue = kept[number][place].body.issue  # type: ignore[union-attr]
+    kept[number][place] = changed(kept[number][place])
+    made, found = again(kept, issue)
+    assert len(found) == 1
+    others = {name for name in made.world.flows if name != issue}
+    counts = [made.decisions]
+    for other in sorted(others):
+        made, found = again(kept, other)
+        assert found == []
+        counts.append(made.decisions)
+    assert sum(counts) == again(kept)[0].decisions
+
+
+def test_what_other_rules_decided_is_folded_and_not_judged() -> None:
+    def older(entry: Entry) -> Entry:
+        return replace(entry, body=replace(entry.body, rules=RULES + 7)) if isinstance(entry.body, e.Adopted) else entry
+
+    world, kept = lived(5)
+    kept = [[older(entry) for entry in entries] for entries in kept]
+    number, place = next(iter(decided(kept, e.PhaseEntered)))
+    kept[number][place] = changed(kept[number][place])
+    made, found = again(kept)
+    assert found == []
+    assert made.decisions == 0
+    assert made.folded == {RULES + 7: sum(type(entry.body) in DERIVED for entries in kept for entry in entries)}
+    assert set(made.world.flows) == set(world.flows)
+    # a start under the present rules begins to be judged with its first batch
+    start = [entry for entry in kept[0] if not isinstance(entry.body, e.JournalBegun)]
+    now = [
+        replace(entry, body=replace(entry.body, rules=RULES)) if isinstance(entry.body, e.Adopted) else entry
+        for entry in start
+    ]
+    made.batch([replace(entry, seq=made.world.seq + 1 + place, at=made.world.now) for place, entry in enumerate(now)])
+    assert made.world.rules == RULES
+
+
+# --- of nothing but facts -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the state folder of a wild life."""
+    folder = tmp_path_factory.mktemp("lived") / ".agent-shepherd"
+    life(folder / "state", issues=5, steps=400, drawn=False, chances=WILD, seed=11)
+    return folder / "state"
+
+
+def repeated(state: Path, *mutant: str, **environ: str) -> Any:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.repeat", str(state), *mutant],
+        cwd=ROOT, env={**os.environ, **environ}, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.slow
+def test_nothing_but_facts_is_read(state: Path) -> None:
+    told = repeated(state)
+    assert told["impure"] == []
+    assert told["differences"] == []
+    assert told["decisions"] > 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", ["clock", "file", "chance"])
+def test_anything_else_that_is_read_is_seen(state: Path, mutant: str) -> None:
+    assert repeated(state, mutant)["impure"]
+
+
+@pytest.mark.slow
+def test_it_is_the_same_in_another_process_time_zone_and_order_of_sets(state: Path) -> None:
+    for seed, zone in (("1", "Asia/Kolkata"), ("2", "America/St_Johns")):
+        told = repeated(state, PYTHONHASHSEED=seed, TZ=zone, LC_ALL="C")
+        assert told["differences"] == []
+
+
+@pytest.mark.slow
+def test_an_order_that_depends_on_the_process_is_found(state: Path) -> None:
+    assert any(repeated(state, "order", PYTHONHASHSEED=seed)["differences"] for seed in "12345")
+
+
+PURE = {
+    "__future__", "abc", "ashep", "collections", "collections.abc", "contextlib", "dataclasses", "datetime", "difflib",
+    "enum", "functools", "hashlib", "heapq", "itertools", "json", "math", "operator", "pydantic", "re", "rpds",
+    "string", "types", "typing", "unicodedata", "bisect",
+}  # fmt: skip
+"""What the core may import: nothing in it does IO, tells the time or rolls dice of itself."""
+
+
+def test_the_core_imports_nothing_but_what_computes() -> None:
+    for path in Path(ashep.core.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                named = {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                named = {node.module or ""}
+            else:
+                continue
+            for name in named:
+                top = "ashep" if name.startswith("ashep.core") or name == "ashep.errors" else name
+                assert top in PURE or name.split(".")[0] in PURE - {"ashep"}, f"{path.name} imports {name}"
+
+
+# --- the command --------------------------------------------------------------------------------------------------
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def run(state: Path, tmp_path: Path) -> Run:
+    """Give `ashep replay` in a copy of the project, without any of its YAML files."""
+    shutil.copytree(state, tmp_path / ".agent-shepherd" / "state")
+
+    def command(*words: str) -> Any:
+        return CliRunner().invoke(app, ["-C", str(tmp_path), "replay", *words])
+
+    return command
+
+
+def rewritten(folder: Path, change: Callable[[Entry], Entry]) -> None:
+    """Write the journal in a state folder anew, with changes."""
+    kept = [list(batch.entries) for batch in batches(folder / "journal")]
+    shutil.rmtree(folder / "journal")
+    journal = Journal.open(folder, T0)
+    for entries in kept:
+        journal.append_now([change(entry) for entry in entries])
+    journal.close()
+
+
+def test_a_journal_is_enough(run: Run) -> None:
+    done = run()
+    assert done.exit_code == 0, done.output
+    assert done.stdout.endswith("decisions derived again: all as recorded\n")
+    told = json.loads(run("--json").stdout)
+    assert (told["folded"], told["differences"]) == (0, [])
+    assert told["decisions"] > 100
+    mine = json.loads(run("t-1", "--json").stdout)
+    assert 0 < mine["decisions"] < told["decisions"]
+
+
+def test_a_difference_is_shown_with_its_number(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / ".agent-shepherd" / "state"
+    held = next(
+        entry for batch in batches(folder / "journal") for entry in batch.entries if isinstance(entry.body, e.IssueHeld)
+    )
+    rewritten(folder, lambda entry: changed(entry) if entry == held else entry)
+    done = run()
+    assert done.exit_code == 1
+    assert f"#{held.seq} {held.body.issue}\n- IssueHeld" in done.stdout  # type: ignore[union-attr]
+    assert "\n+ IssueHeld" in done.stdout
+    assert "decisions derived again: 1 differences" in done.stdout
+    told = json.loads(run("--json").stdout)
+    (one,) = told["differences"]
+    assert (one["seq"], one["recorded"]["why"]) == (held.seq, one["derived"]["why"] + "!")
+
+
+def test_an_issue_that_is_not_known_is_told(run: Run) -> None:
+    done = run("t-99")
+    assert isinstance(done.exception, AshepError)
+    assert "nothing is known of an issue t-99" in str(done.exception)
+
+
+def test_a_batch_that_is_being_written_is_left_out(run: Run, tmp_path: Path) -> None:
+    before = json.loads(run("--json").stdout)
+    (file,) = (tmp_path / ".agent-shepherd" / "state" / "journal").glob("*.jsonl")
+    lines = file.read_bytes().splitlines(keepends=True)
+    with file.open("ab") as journal:
+        journal.write(lines[-2].replace(b'"seq":', b'"seq":9', 1)[:40])
+    done = run("--json")
+    assert done.exit_code == 0
+    assert json.loads(done.stdout) == before
+
+
+def test_the_shell_reads_only_the_journal(state: Path) -> None:
+    made = Replay()
+    seen: list[int] = []
+    assert list(replay(state, made, seen.append)) == []
+    assert seen == sorted(seen)
+    assert made.world.seq < seen[-1]
+    assert isinstance(made.world.policies, Policies)
+
+
+def test_commands_are_compared_too() -> None:
+    _, kept = lived(7)
+    assert any(isinstance(entry.body, Command) for entries in kept for entry in entries)
+    assert all(
+        kind in DERIVED
+        for kind in (type(entry.body) for entries in kept for entry in entries)
+        if issubclass(kind, Command)
+    )
