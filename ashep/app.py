@@ -15,7 +15,6 @@ from ashep.adapters.clock import RealClock
 from ashep.adapters.git import GitTree
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.config import Configuration, load
-from ashep.core.events import JournalBegun
 from ashep.daemon import Parts, Say, WorkOptions, daemon, narrator
 from ashep.errors import AshepError, TrackerUnavailable
 from ashep.journal.lock import Lock
@@ -41,7 +40,7 @@ def work(project: Path, options: WorkOptions, say: Say) -> int:
     gc.freeze()  # what was imported stays for ever: the collector need not walk it again and again
     clock = RealClock()
     with Lock.acquire(state, clock.now()):
-        journal = Journal.open(state, clock.now())
+        journal = Journal.open(state, clock.now(), file_size=configuration.settings.journal.max_file_size)
         if journal.cut:
             say(f"the last {journal.cut} bytes of the journal were torn and are cut: nothing of them was acted on")
         try:
@@ -102,8 +101,7 @@ async def _work(
 
 def kept_name(journal: Journal) -> str:
     """The name that this journal began with; empty in a new one."""
-    first = next(iter(journal.read()), None)
-    return first.body.actor if first and isinstance(first.body, JournalBegun) else ""
+    return journal.begun.actor if journal.begun else ""
 
 
 def actor_name(state: Path) -> str:

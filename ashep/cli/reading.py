@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ashep.journal.files import Batch, Position, Scan, batches, holds
+from ashep.journal.files import Batch, Position, Scan, batches, begun, holds, last_header
 
 Place = tuple[str, int, int, str]
 
@@ -13,11 +13,11 @@ class Reading:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        scan = Scan(folder)
-        self.instance: str | None = None
-        for _, _, records in scan.records():
-            if self.instance is None and records[0]["type"] == "JournalBegun":
-                self.instance = str(records[0]["instance"])
+        first = begun(folder)
+        self.instance: str | None = first.instance if first else None
+        scan = Scan(folder, last_header(folder))  # what precedes the last file is checked when it is drawn
+        for _ in scan.records():
+            pass
         self.position: Position = scan.position
 
     def holds(self, position: Place, /) -> bool:

@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 
 from ashep.config.explain import NOT_YET
 from ashep.config.starter import starter
-from ashep.core.model import Agents, Policies, Settings, format_duration
+from ashep.core.model import Agents, Bytes, Policies, Settings, format_duration
 
 HEAD = """\
 # Configuration
@@ -43,6 +43,7 @@ The files are YAML 1.2 without its shortcuts:
   ([list](#not-yet-supported)): nothing is ever ignored.
 - Types are strict: `"3"` is no number and `3` is no text.
 - A *duration* is a whole number with a unit: `500ms`, `30s`, `5m`, `6h`, `7d`. The longest is `1000d`.
+- A *size* is a whole number with a unit: `64KiB`, `16MiB`, `1GiB`.
 - A *name* is a letter, then letters, digits, `_` or `-`; 64 characters at most.
 
 For help while you type, let your editor use the schemas: `schemas/config.schema.json`, `schemas/policies.schema.json`,
@@ -171,6 +172,7 @@ _PLAIN: dict[Any, str] = {
     float: "number",
     bool: "`true`, `false`",
     timedelta: "duration",
+    Bytes: "size",
     type(None): "`null`",
 }
 

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-from ashep.core.model import format_duration
+from ashep.core.model import Bytes, format_duration
 
 Schema = dict[str, Any]
 
@@ -45,10 +45,12 @@ def text(name: str) -> str:
 
 
 class _Generator(GenerateJsonSchema):
-    """Writes durations as the files do, and leaves out the titles that only repeat names."""
+    """Writes durations and sizes as the files do, and leaves out the titles that only repeat names."""
 
     def encode_default(self, dft: Any) -> Any:
         """Give a default as the files would hold it."""
+        if isinstance(dft, Bytes):
+            return str(dft)
         return format_duration(dft) if isinstance(dft, timedelta) else super().encode_default(dft)
 
     def field_title_should_be_set(self, schema: Any) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, PlainValidator, WithJsonSchema
 
 CLOSE = "close"
 """The target that ends a flow."""
@@ -42,6 +42,33 @@ def format_duration(value: timedelta) -> str:
             return f"{ms // size}{unit}"
     return f"{ms}ms"
 
+
+_SIZES = {"KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
+_SIZE = re.compile(r"([1-9][0-9]{0,5})(KiB|MiB|GiB)")
+
+
+class Bytes(int):
+    """A size in bytes, which is written as the files write it."""
+
+    def __str__(self) -> str:
+        unit = next((unit for unit in ("GiB", "MiB") if self % _SIZES[unit] == 0), "KiB")
+        return f"{self // _SIZES[unit]}{unit}"
+
+
+def parse_size(value: object) -> Bytes:
+    """Read `64KiB`, `16MiB` or `1GiB`; anything else is a ValueError that says so."""
+    found = _SIZE.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError("expected a size such as 64KiB, 16MiB or 1GiB")
+    return Bytes(int(found[1]) * _SIZES[found[2]])
+
+
+Size = Annotated[
+    Bytes,
+    PlainValidator(parse_size),
+    PlainSerializer(str, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": r"^[1-9][0-9]{0,5}(KiB|MiB|GiB)$"}),
+]
 
 Duration = Annotated[
     timedelta,
@@ -341,6 +368,16 @@ class Runners(Document):
     """The OpenCode server."""
 
 
+class JournalSettings(Document):
+    """How the journal is kept."""
+
+    max_file_size: Annotated[Size, Field(ge=64 * 1024, le=1024**3)] = Bytes(16 * 1024**2)
+    """The next file is begun once one has this size: a start reads the last file line by line."""
+    keep: Annotated[Size, Field(ge=1024**2)] = Bytes(256 * 1024**2)
+    """Whole files older than the newest ones of this size together move to `state/journal/archive`, where everything
+    that reads the journal finds them. Nothing is deleted."""
+
+
 class Labels(Document):
     """The labels by which people and ashep talk to each other."""
 
@@ -377,6 +414,8 @@ class Settings(Document):
     """How sessions are watched."""
     runners: Runners = Runners()
     """What executes runs."""
+    journal: JournalSettings = JournalSettings()
+    """How the journal is kept."""
     labels: Labels = Labels()
     """The labels by which people and ashep talk to each other."""
 

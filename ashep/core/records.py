@@ -12,10 +12,18 @@ from ashep.core.commands import Command
 from ashep.core.events import Fact
 
 VERSION = 1
-"""The version of the records' form; older ones are upcast when they are read."""
+"""The version of a record's form, where `FORMS` gives its type no other."""
 
 TYPES: dict[str, type] = {kind.__name__: kind for kind in (*get_args(Fact), *get_args(Command))}
 """Every record type by its name in the journal."""
+
+FORMS: dict[str, int] = {}
+"""The version that records of a type are written in, once its form was changed in a way that a default cannot bridge.
+Each older version needs its step in `UPCASTS`."""
+
+UPCASTS: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {}
+"""How a record of this type and version becomes one of the next version: pure, on its JSON with `type`, without `v`.
+It may give another `type`, at version 1: so a type is renamed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +45,33 @@ def _dump(name: str) -> Callable[..., dict[str, Any]]:
     return _adapter(name).dump_python
 
 
+def form_of(name: str) -> int:
+    """Say in which version records of this type are written."""
+    return FORMS.get(name, VERSION)
+
+
+def is_known(name: str, version: int) -> bool:
+    """Whether a record of this type and version can be read; the empty name stands for lines that are no entries."""
+    if (name, version) in UPCASTS:
+        return True
+    return (not name or name in TYPES) and version == form_of(name)
+
+
 def to_json(entry: Entry) -> dict[str, Any]:
     """Give the entry as plain JSON data."""
     name = type(entry.body).__name__
-    head = {"v": VERSION, "seq": entry.seq, "at": format_time(entry.at), "type": name}
+    head = {"v": form_of(name), "seq": entry.seq, "at": format_time(entry.at), "type": name}
     return head | _dump(name)(entry.body, mode="json", exclude_defaults=True)
 
 
 def from_json(data: dict[str, Any]) -> Entry:
     """Read an entry back; raises ValueError (pydantic's included) where it is not one of ours."""
     body = dict(data)
-    body.pop("v")
+    version = body.pop("v")
+    while (step := UPCASTS.get((body["type"], version))) is not None:
+        before = body["type"]
+        body = step(body)
+        version = version + 1 if body["type"] == before else VERSION
     seq, at, name = body.pop("seq"), body.pop("at"), body.pop("type")
     if name not in TYPES:
         raise ValueError(f"unknown record type {name!r}")

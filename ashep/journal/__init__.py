@@ -3,7 +3,8 @@ r"""The journal: what was decided and why, durable before anything acts on it (d
 `state/journal/<first sequence number, 12 digits>.jsonl` holds lines `<json>\t<crc32 as 8 hex digits>\n`. Every line
 carries `v`, `seq`, `at` and `type`; the CRC is zlib's over the bytes before the tab. There are three kinds of line:
 
-* a file's first line, `JournalFile`: `previous` names the file before it, `hash` is kept for rotation (both null now);
+* a file's first line, `JournalFile`: `previous` names the file before it, `hash` is the SHA-256 of that file's bytes
+  (both null in the first one);
 * the entries of a batch, as `ashep.core.records` writes them;
 * the batch's `Commit`: `count` entries and `crc`, zlib's CRC over all bytes of their lines.
 
@@ -12,10 +13,13 @@ the number after its last entry. Whoever appends numbers its entries from `Journ
 (a run's trace id, a posture's `seq`) is known before it is written; it counts for nothing until the batch is durable,
 and a batch that was cut gives its numbers to the next one.
 
+**Files.** The next file is begun once one has `FILE_SIZE` bytes, right after a batch. So a start reads the last file
+line by line and compares those before it with the hash in the next one's header. Old files move to `archive/`.
+
 **Recovery.** A batch is written by one `write()` and begun only when the one before it is durable. So what follows the
 last complete batch is at most one batch that was never acknowledged: it is cut. A bad line that is followed by the
 commit of a later batch cannot come from an interrupted write, and stops the daemon (`JournalDamaged`).
 
-Modules: `lines` (one line), `files` (reading), `log` (writing), `blobs` (texts by their hash), `lock` (one writer; it
-imports nothing heavy).
+Modules: `lines` (one line), `files` (reading), `log` (writing), `chain` (what is sealed), `archive`, `blobs` (texts by
+their hash), `lock` (one writer; it imports nothing heavy).
 """

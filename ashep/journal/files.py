@@ -2,21 +2,34 @@
 
 Used by the daemon (which then cuts a torn tail) and by readers beside a running daemon (which ignore it: a batch that
 is being written looks just like a torn one).
+
+The files are those of the journal's folder and of its `archive`, to which old ones move. Where the archive was pruned
+the journal begins later: `base` says where.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+from io import BufferedReader
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 from zlib import crc32
 
-from ashep.core.records import TYPES, VERSION, Entry, from_json
+from ashep.core.events import JournalBegun
+from ashep.core.records import Entry, from_json, is_known
 from ashep.errors import JournalDamaged
 from ashep.journal.lines import COMMIT, HEADER, BadLine, Record, checksum, parse
 
+ARCHIVE = "archive"
+"""The folder in the journal's own to which old files move; it may be a symbolic link to another disk."""
+
+BASE = "base.snapshot"
+"""The file in the journal's folder that stands for what was pruned; its first line is a position."""
+
 _REMEDY = (
     "Nothing was changed. Restore the folder {folder} from a backup. Or, to go on with what precedes this line, move "
-    "the whole state folder away and start anew: ashep then finds its issues again in the tracker."
+    "the whole state folder away and start anew: ashep then finds its issues again in the tracker. "
+    "`ashep journal verify --salvage DIR` writes what can be read to a new folder."
 )
 
 
@@ -45,8 +58,10 @@ class Batch(NamedTuple):
 
 
 def journal_files(folder: Path) -> list[Path]:
-    """List the journal's files in the order of their sequence numbers."""
-    return sorted(path for path in folder.glob("*.jsonl") if path.stem.isdecimal())
+    """List the journal's files in the order of their sequence numbers, archived ones included."""
+    # the archive is looked at last: a file that moves there meanwhile is then listed twice, and never not at all
+    found = {path.name: path for place in (folder, folder / ARCHIVE) for path in place.glob("*.jsonl")}
+    return [found[name] for name in sorted(found) if found[name].stem.isdecimal()]
 
 
 def file_name(seq: int) -> str:
@@ -54,15 +69,70 @@ def file_name(seq: int) -> str:
     return f"{seq:012}.jsonl"
 
 
+def open_file(folder: Path, name: str) -> BufferedReader:
+    """Open a file of the journal for reading, wherever it is by now; raises FileNotFoundError."""
+    try:
+        return (folder / name).open("rb")
+    except FileNotFoundError:
+        return (folder / ARCHIVE / name).open("rb")
+
+
+def base(folder: Path) -> Position:
+    """Say where the journal begins: `START`, or what follows the pruned part. Raises `JournalDamaged`."""
+    path = folder / BASE
+    try:
+        with path.open("rb") as file:
+            record = parse(file.readline())
+        return Position(record["file"], record["offset"], record["seq"], record["crc"])
+    except FileNotFoundError:
+        return START
+    except (BadLine, KeyError) as error:
+        raise damaged(folder, path, 1, str(error)) from None
+
+
+def head_of(folder: Path, name: str) -> tuple[Record, Position] | None:
+    """Read a file's first line, and say where it ends; None: it has no good one."""
+    with open_file(folder, name) as file:
+        first = file.readline()
+    try:
+        record = parse(first)
+    except BadLine:
+        return None
+    if record["type"] != HEADER:
+        return None
+    return record, Position(name, len(first), record["seq"], first[-9:-1].decode())
+
+
+def last_header(folder: Path) -> Position:
+    """Find the place from which a start reads line by line: behind the header of the last file that has a good one."""
+    begin = base(folder)
+    for path in reversed(journal_files(folder)):
+        found = head_of(folder, path.name) if path.name >= begin.file else None
+        if found is not None:
+            return found[1]
+    return begin
+
+
+def begun(folder: Path) -> JournalBegun | None:
+    """Read the journal's first record; None: it is still to be written."""
+    for _, _, records in Scan(folder).records():
+        body = from_json(records[0]).body if records[0]["type"] == JournalBegun.__name__ else None
+        return body if isinstance(body, JournalBegun) else None
+    return None
+
+
 def batches(folder: Path, after: Position = START) -> Iterator[Batch]:
-    """Give the complete batches behind a position; raises `JournalDamaged`."""
+    """Give the complete batches behind a position; raises `JournalDamaged`.
+
+    Those behind `START` are all there are: where the archive was pruned, they begin at `base`.
+    """
     return Scan(folder, after).batches()
 
 
 def holds(folder: Path, position: Position) -> bool:
     """Say whether a batch (or a file's first line) of exactly this number and checksum ends at this position."""
     try:
-        with (folder / position.file).open("rb") as file:
+        with open_file(folder, position.file) as file:
             if file.seek(0, 2) < position.offset:
                 return False
             file.seek(max(0, position.offset - 4096))
@@ -80,12 +150,19 @@ def holds(folder: Path, position: Position) -> bool:
 class Scan:
     """One pass over the files behind a position.
 
-    After the last batch `position` is the end of what is good, and `torn` counts the bytes after it.
+    After the last batch `position` is the end of what is good, and `torn` counts the bytes after it. With `hashing`
+    each file is compared with the hash in the next one's header, and `digest` is that of the last file's good bytes.
     """
 
-    def __init__(self, folder: Path, after: Position = START) -> None:
-        self.folder, self.position, self.torn = folder, after, 0
+    def __init__(self, folder: Path, after: Position = START, *, hashing: bool = False) -> None:
+        self.folder, self.torn = folder, 0
+        self.position = base(folder) if after == START else after
+        self.digest = sha256()
+        self.before: str | None = None
+        """With `hashing`: the hash of the file before the last one."""
+        self._hashing = hashing
         self._previous: str | None = None
+        self._bad = ""
 
     def batches(self) -> Iterator[Batch]:
         """Give the complete batches, entries decoded; raises `JournalDamaged`."""
@@ -94,82 +171,110 @@ class Scan:
                 entries = [from_json(record) for record in records]
             except ValueError as error:
                 why = f"a record that this version cannot read: {error}".replace("\n", " ")
-                raise self._damaged(self.folder / end.file, start, why) from None
+                raise self._damaged(end.file, start, why) from None
             yield Batch(end, entries)
 
     def records(self) -> Iterator[tuple[int, Position, list[Record]]]:
         """Give each complete batch as the offset of its start, its end, and its entries as JSON."""
-        files = [path for path in journal_files(self.folder) if path.name >= self.position.file]
-        if self.position.file and not (files and files[0].name == self.position.file):
-            raise self._damaged(self.folder / self.position.file, 0, "the file is missing")
-        for path in files:
+        names = [path.name for path in journal_files(self.folder) if path.name >= self.position.file]
+        if self.position.file and not (names and names[0] == self.position.file):
+            raise self._damaged(self.position.file, 0, "the file is missing")
+        for name in names:
             if self.torn:
-                raise self._damaged(path, 0, f"the file before it, {self.position.file}, does not end with a batch")
-            yield from self._file(path)
+                why = f"{self._bad or 'a batch is not complete'}: it does not end with a batch, but {name} follows"
+                raise self._damaged(self.position.file, self.position.offset, why)
+            yield from self._file(name)
 
-    def _file(self, path: Path) -> Iterator[tuple[int, Position, list[Record]]]:
-        resumed = path.name == self.position.file
-        start = at = self.position.offset if resumed else 0
-        if not resumed:
-            self.position = self.position._replace(file=path.name, offset=0)
-        previous = self._previous
-        pending: list[Record] = []
-        crc = 0
-        with path.open("rb") as file:
+    def _file(self, name: str) -> Iterator[tuple[int, Position, list[Record]]]:
+        with open_file(self.folder, name) as file:
+            self._begin(file, name)
+            start = at = self.position.offset
             size = file.seek(0, 2)
+            pending: list[Record] = []
+            raws: list[bytes] = []
+            crc = 0
             lines = _lines(file, start, size)
             for raw in lines:
                 try:
                     record = parse(raw)
                     _check_place(record, first=at == 0, pending=len(pending), crc=crc)
                 except BadLine as error:
-                    self._check_tail(path, at, str(error), chain([raw], lines))
+                    self._check_tail(name, at, str(error), chain([raw], lines))
                     break
+                if at == 0:
+                    self._check_header(name, record)
                 at += len(raw)
+                raws.append(raw)
                 if record["type"] not in (HEADER, COMMIT):
                     pending.append(record)
                     crc = crc32(raw, crc)
                     continue
-                self._check_content(path, start, record, pending, previous)
-                self.position = Position(path.name, at, record["seq"], raw[-9:-1].decode())
+                self._check_content(name, start, record, pending)
+                self.position = Position(name, at, record["seq"], raw[-9:-1].decode())
+                if self._hashing:
+                    self.digest.update(b"".join(raws))
                 if pending:
                     yield start, self.position, pending
-                start, pending, crc = at, [], 0
+                start, pending, raws, crc = at, [], [], 0
         self.torn = size - start
-        self._previous = path.name
+        self._previous = name
 
-    def _check_content(
-        self, path: Path, start: int, closing: Record, pending: list[Record], previous: str | None
-    ) -> None:
+    def _begin(self, file: BufferedReader, name: str) -> None:
+        """Begin with a file where the position says."""
+        self.before = self.digest.hexdigest() if self._hashing and self._previous is not None else None
+        self.digest = sha256()
+        if name != self.position.file:
+            self.position = self.position._replace(file=name, offset=0)
+        elif self._hashing:
+            self.digest.update(file.read(self.position.offset))
+
+    def _check_header(self, name: str, header: Record) -> None:
+        if header.get("previous") != self._previous:
+            raise self._damaged(name, 0, f"it continues {header.get('previous')}, but that is not the file before it")
+        if self.before is not None and header.get("hash") not in (self.before, None):
+            why = f"the hash of {self._previous} is not the one that stands here: that file is not what was written"
+            raise self._damaged(name, 0, why)
+
+    def _check_content(self, name: str, start: int, closing: Record, pending: list[Record]) -> None:
         """Refuse good lines that do not continue the journal, or that another version of ashep has written."""
-        if closing["type"] == HEADER and closing["previous"] != previous:
-            raise self._damaged(path, 0, f"it continues {closing['previous']}, but that is not the file before it")
         for number, record in enumerate((*pending, closing), self.position.seq + 1):
             kind, version = record["type"], record["v"]
             if record["seq"] != number:
-                raise self._damaged(path, start, f"sequence number {number} is missing")
-            if version > VERSION or (kind not in (HEADER, COMMIT) and kind not in TYPES):
+                raise self._damaged(name, start, f"sequence number {number} is missing")
+            if not is_known("" if kind in (HEADER, COMMIT) else kind, version):
                 why = f"record {number} ({kind}, v{version}) was written by another version of ashep: run that one"
-                raise self._damaged(path, start, why)
+                raise self._damaged(name, start, why)
 
-    def _check_tail(self, path: Path, at: int, why: str, tail: Iterable[bytes]) -> None:
+    def _check_tail(self, name: str, at: int, why: str, tail: Iterable[bytes]) -> None:
         """Refuse a bad line unless it may belong to the one batch that was being written.
 
         That batch has the next numbers; a commit of others shows that a later batch was durable.
         """
+        self._bad = why
         for raw in tail:
             try:
                 record = parse(raw)
             except BadLine:
                 continue
             if record["type"] == COMMIT and record["seq"] - record["count"] != self.position.seq + 1:
-                raise self._damaged(path, at, f"{why}, and later batches follow it")
+                raise self._damaged(name, at, f"{why}, and later batches follow it")
 
-    def _damaged(self, path: Path, at: int, why: str) -> JournalDamaged:
-        return JournalDamaged(f"{path}:{line_at(path, at)}: {why}. {_REMEDY.format(folder=self.folder)}")
+    def _damaged(self, name: str, at: int, why: str) -> JournalDamaged:
+        return damaged(self.folder, path_of(self.folder, name), line_at(self.folder, name, at), why)
 
 
-def _lines(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
+def damaged(folder: Path, path: Path, line: int, why: str) -> JournalDamaged:
+    """Say what is wrong where, and what to do."""
+    return JournalDamaged(f"{path}:{line}: {why}. {_REMEDY.format(folder=folder)}")
+
+
+def path_of(folder: Path, name: str) -> Path:
+    """Say where a file of the journal lies."""
+    archived = folder / ARCHIVE / name
+    return archived if not (folder / name).exists() and archived.exists() else folder / name
+
+
+def _lines(file: BufferedReader, start: int, end: int) -> Iterator[bytes]:
     """Give the lines between two offsets; what a running daemon appends meanwhile is not looked at."""
     file.seek(start)
     for raw in file:
@@ -179,15 +284,15 @@ def _lines(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
             return
 
 
-def line_at(path: Path, offset: int) -> int:
+def line_at(folder: Path, name: str, offset: int) -> int:
     """Count the number of the line that begins at an offset."""
     if not offset:
         return 1
-    with path.open("rb") as file:
+    with open_file(folder, name) as file:
         return 1 + _newlines(file, offset)
 
 
-def _newlines(file: BinaryIO, size: int) -> int:
+def _newlines(file: BufferedReader, size: int) -> int:
     count = 0
     while size > 0 and (chunk := file.read(min(size, 1 << 20))):
         count += chunk.count(b"\n")

@@ -58,10 +58,10 @@ def parse(raw: bytes) -> Record:
     return record
 
 
-def header(seq: int, at: datetime, previous: str | None) -> bytes:
-    """Write a file's first line."""
+def header(seq: int, at: datetime, previous: str | None, digest: str | None = None) -> bytes:
+    """Write a file's first line: the name of the file before it, and the SHA-256 of that file's bytes."""
     head = {"v": VERSION, "seq": seq, "at": format_time(at), "type": HEADER}
-    return encode(head | {"previous": previous, "hash": None})
+    return encode(head | {"previous": previous, "hash": digest})
 
 
 def encode_entry(entry: Entry) -> bytes:

@@ -3,18 +3,38 @@
 import os
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
 import anyio
 from anyio import to_thread
 
 from ashep.core.events import JournalBegun
-from ashep.core.records import Entry, from_json
+from ashep.core.records import Entry
 from ashep.errors import AshepError, DiskFailed
 from ashep.journal.blobs import Blobs
-from ashep.journal.files import START, Batch, Position, Scan, batches, file_name, holds, journal_files
-from ashep.journal.lines import encode_batch, header
+from ashep.journal.chain import check_sealed, sealed_size
+from ashep.journal.files import (
+    START,
+    Batch,
+    Position,
+    Scan,
+    batches,
+    begun,
+    file_name,
+    holds,
+    journal_files,
+    last_header,
+)
+from ashep.journal.lines import encode_batch, header, parse
 from ashep.journal.paths import make_folder, sync_folder, write_all
+
+FILE_SIZE = 16 * 1024 * 1024
+"""Bytes after which the next file is begun: a start reads the last file line by line."""
+
+AT_ONCE = 64 * 1024 * 1024
+"""Sealed files of this size together are compared with their hashes before the start; more of them beside the work."""
 
 _sync = getattr(os, "fdatasync", os.fsync)
 
@@ -22,35 +42,54 @@ _sync = getattr(os, "fdatasync", os.fsync)
 class Journal:
     """The only writer of a state folder's journal; hold the folder's `Lock` for as long as one is open."""
 
-    def __init__(self, folder: Path, file: int, position: Position, *, cut: int, instance: str | None) -> None:
+    def __init__(self, folder: Path, tail: "Tail", begun: JournalBegun | None, *, cut: int, file_size: int) -> None:
         """Use `Journal.open`."""
-        self.folder, self.cut, self.instance = folder, cut, instance
+        self.folder, self.cut, self.begun = folder, cut, begun
         self.blobs = Blobs(folder.parent / "blobs")
-        self._file, self._position = file, position
+        self.unchecked = False
+        """Whether sealed files are still to be compared with their hashes (`check_sealed`)."""
+        self._file, self._position, self._digest = tail
+        self._file_size = file_size
         self._limiter = anyio.CapacityLimiter(1)
         self._refusal: str | None = None
 
     @classmethod
-    def open(cls, state: Path, at: datetime) -> "Journal":
-        """Check the whole journal and cut a torn tail; make the folders and a first file (headed `at`) if need be.
+    def open(cls, state: Path, at: datetime, *, file_size: int = FILE_SIZE, at_once: int = AT_ONCE) -> "Journal":
+        """Check the journal and cut a torn tail; make the folders and a first file (headed `at`) if need be.
+
+        The last file is read line by line. Sealed ones are compared with their hashes if they are no more than
+        `at_once` bytes, else `unchecked` says that `check_sealed` is to be called. The next file is begun once one has
+        `file_size` bytes.
 
         Blocks: call it before the event loop or in a worker thread. Raises `JournalDamaged`, and `DiskFailed` where
-        the folders and files cannot be made or cut. `cut` of what is returned counts the bytes that were cut,
-        `instance` is the journal's id (None: it has no `JournalBegun` yet, which is to be its first record).
+        the folders and files cannot be made or cut. `cut` of what is returned counts the bytes that were cut, `begun`
+        is the journal's first record (None: it is still to be written).
         """
         folder = state / "journal"
         try:
             for path in (state, folder, state / "blobs"):
                 make_folder(path)
-            scan, instance = Scan(folder), None
-            for _, _, records in scan.records():
-                if instance is None and records[0]["type"] == JournalBegun.__name__:
-                    body = from_json(records[0]).body
-                    instance = body.instance if isinstance(body, JournalBegun) else None
-            file, position = _prepare(folder, scan, at)
+            wait = sealed_size(folder) > at_once
+            if not wait:
+                check_sealed(folder)
+            scan = Scan(folder, last_header(folder), hashing=True)
+            for _ in scan.records():
+                pass
+            journal = cls(folder, _prepare(folder, scan, at), begun(folder), cut=scan.torn, file_size=file_size)
         except OSError as error:
             raise DiskFailed(f"the journal in {folder} cannot be opened: {error}. Nothing was acted on.") from error
-        return cls(folder, file, position, cut=scan.torn, instance=instance)
+        journal.unchecked = wait
+        return journal
+
+    @property
+    def instance(self) -> str | None:
+        """The journal's id."""
+        return self.begun.instance if self.begun else None
+
+    def check_sealed(self) -> None:
+        """Compare the sealed files with their hashes; raises `JournalDamaged`. Blocks, for a second a gigabyte."""
+        check_sealed(self.folder)
+        self.unchecked = False
 
     @property
     def position(self) -> Position:
@@ -87,18 +126,17 @@ class Journal:
         data, end = self._encode(entries)
         self._refusal = "an append did not come to its end"
         with anyio.CancelScope(shield=True):
-            await to_thread.run_sync(self._write, data, limiter=self._limiter)
-        self._position, self._refusal = end, None
-        self._note_instance(entries)
+            await to_thread.run_sync(self._write, data, end, entries[-1].at, limiter=self._limiter)
+        self._refusal = None
+        self._note_begin(entries)
 
     def append_now(self, entries: Sequence[Entry]) -> None:
         """Do what `append` does in the calling thread."""
         if not entries:
             return
         data, end = self._encode(entries)
-        self._write(data)
-        self._position = end
-        self._note_instance(entries)
+        self._write(data, end, entries[-1].at)
+        self._note_begin(entries)
 
     def close(self) -> None:
         """Close the file; the journal takes no more."""
@@ -114,14 +152,25 @@ class Journal:
         file, offset, seq, _ = self._position
         return data, Position(file, offset + len(data), seq + len(entries) + 1, data[-9:-1].decode())
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: bytes, end: Position, at: datetime) -> None:
         try:
             write_all(self._file, data)
             _sync(self._file)
+            self._digest.update(data)
+            self._position = end
+            if end.offset >= self._file_size:
+                self._begin_file(at)
         except OSError as error:
             self._refusal = f"writing failed ({error})"
             path = self.folder / self._position.file
             raise DiskFailed(f"writing {path} failed: {error}. {self._safe()}") from error
+
+    def _begin_file(self, at: datetime) -> None:
+        """Seal the file. Between two batches: what follows is numbered behind the new file's header."""
+        before, name = self._file, file_name(self._position.seq + 1)
+        tail = _headed(self.folder / name, header(self.next_seq, at, self._position.file, self._digest.hexdigest()))
+        self._file, self._position, self._digest = tail
+        os.close(before)
 
     def _safe(self) -> str:
         return (
@@ -129,31 +178,61 @@ class Journal:
             "Look after the disk (space, quota, permissions, health), then start ashep again."
         )
 
-    def _note_instance(self, entries: Sequence[Entry]) -> None:
+    def _note_begin(self, entries: Sequence[Entry]) -> None:
         first = entries[0].body
-        if self.instance is None and isinstance(first, JournalBegun):
-            self.instance = first.instance
+        if self.begun is None and isinstance(first, JournalBegun):
+            self.begun = first
 
 
-def _prepare(folder: Path, scan: Scan, at: datetime) -> tuple[int, Position]:
+class Digest(Protocol):
+    """A hash that grows with its file."""
+
+    def update(self, data: bytes, /) -> None:
+        """Take more bytes."""
+        ...
+
+    def hexdigest(self) -> str:
+        """Give the hash of all bytes so far."""
+        ...
+
+
+class Tail(NamedTuple):
+    """Where the next batch goes."""
+
+    file: int
+    position: Position
+    digest: Digest
+    """Of the bytes before it in its file."""
+
+
+def _prepare(folder: Path, scan: Scan, at: datetime) -> Tail:
     """Cut what is torn, head an empty file, and open the last file for appending."""
-    files = journal_files(folder)
-    position = scan.position
+    files, position = journal_files(folder), scan.position
     path = files[-1] if files else folder / file_name(position.seq + 1)
-    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    if not position.offset:
+        return _headed(path, header(position.seq + 1, at, files[-2].name if len(files) > 1 else None, scan.before))
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
     try:
         if scan.torn:
             os.ftruncate(file, position.offset)
             os.fsync(file)
-        if not os.fstat(file).st_size:
-            first = header(position.seq + 1, at, files[-2].name if len(files) > 1 else None)
-            write_all(file, first)
-            os.fsync(file)
-            sync_folder(folder)
-            position = Position(path.name, len(first), position.seq + 1, first[-9:-1].decode())
         if os.fstat(file).st_size != position.offset:
             raise AshepError(f"{path} changed while it was read: something else writes to it")
     except BaseException:
         os.close(file)
         raise
-    return file, position
+    return Tail(file, position, scan.digest)
+
+
+def _headed(path: Path, first: bytes) -> Tail:
+    """Begin a file, or begin it again: a power cut may have left nothing of use in it."""
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        write_all(file, first)
+        os.fsync(file)
+        sync_folder(path.parent)
+    except BaseException:
+        os.close(file)
+        raise
+    seq = parse(first)["seq"]
+    return Tail(file, Position(path.name, len(first), seq, first[-9:-1].decode()), sha256(first))

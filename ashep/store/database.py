@@ -249,7 +249,8 @@ def _reason(path: Path, source: Source) -> str:
         engine.dispose()
     if position[2] > source.position[2]:
         return f"it held records up to {position[2]}, but the journal ends at {source.position[2]}"
-    if missing or (last and last != position[2] - 1):
+    # behind the last entry there is its batch's commit, and where the next file was begun that one's header
+    if missing or (last and last not in (position[2] - 1, position[2] - 2)):
         return f"it was incomplete: {', '.join(sorted(missing)) or 'facts'}"
     if (meta["instance"] or source.instance or "") != (source.instance or "") or not source.holds(position):
         return "it was of another journal"

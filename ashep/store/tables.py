@@ -9,7 +9,7 @@ from sqlmodel import Field, SQLModel
 from ashep.core.account import account
 from ashep.core.commands import Command
 from ashep.core.events import DECISIONS
-from ashep.core.records import VERSION, Entry, format_time, to_json
+from ashep.core.records import Entry, form_of, format_time, to_json
 from ashep.core.runs import RunRecord, run_of
 from ashep.core.world import World
 
@@ -139,7 +139,13 @@ def issue_row(world: World, issue: str) -> Row:
 
 def entry_data(row: Row) -> dict[str, Any]:
     """Give a row of `facts` as the record that it was made of, for `ashep.core.records.from_json`."""
-    return {"v": VERSION, "seq": row["seq"], "at": row["at"], "type": row["type"], **json.loads(row["body"])}
+    return {
+        "v": form_of(row["type"]),
+        "seq": row["seq"],
+        "at": row["at"],
+        "type": row["type"],
+        **json.loads(row["body"]),
+    }
 
 
 def _json(data: Row) -> str:
