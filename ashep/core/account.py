@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from ashep.core.flow import Flow
-from ashep.core.world import World
+from ashep.core.world import World, next_due
 
 State = Literal["running", "person", "time", "parked", "not_eligible", "closed"]
 
@@ -14,17 +14,6 @@ TIMED = (
     "tree_dirty", "no_agent",
 )  # fmt: skip
 """Holds that end by themselves or once the machine is put right; the others are about the issue."""
-
-WAITS_FOR_PEOPLE = (
-    "not_asked",
-    "no_agent",
-    "paused",
-    "tree_dirty",
-    "runner_away",
-    "runner_unauthorized",
-    "tracker_away",
-)
-"""Holds of a wanted phase that only somebody outside can end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,29 +71,12 @@ def _state(flow: Flow) -> tuple[State, str, str]:
 
 def is_idle(world: World, soon: timedelta = timedelta()) -> bool:
     """Nothing runs, nothing could start, and no timer is due within `soon`: people and parked issues are no work."""
-    due = world.now + soon
-    if any(earliest <= due for earliest in world.dues.values()):
-        return False
-    return not any(_busy(flow) for flow in world.flows.values())
-
-
-def _busy(flow: Flow) -> bool:
-    if flow.open or flow.look_again or (flow.run is not None and not flow.run.settled):
-        return True
-    if flow.active and (flow.comments or flow.creations or flow.take_off or _unwritten(flow)):
-        return True
-    if flow.stage == "work":
-        return flow.not_before is None and flow.code not in WAITS_FOR_PEOPLE
-    return flow.stage in ("finishing", "giving_back") or (
-        flow.stage in ("idle", "left") and flow.code in ("slot", "work_tree")
-    )
+    due = next_due(world)
+    return not world.busy and (due is None or due > world.now + soon)
 
 
 def is_held_up(world: World) -> bool:
     """Whether something could start if only the agent server or the tracker answered."""
     away = ("runner_away", "runner_unauthorized", "tracker_away")
-    return any(flow.code in away and flow.stage in ("idle", "left", "work") for flow in world.flows.values())
-
-
-def _unwritten(flow: Flow) -> bool:
-    return flow.target is not None and (flow.written is None or flow.written.seq != flow.target.seq)
+    flows = (world.flows[issue] for issue in world.unclosed)
+    return any(flow.code in away and flow.stage in ("idle", "left", "work") for flow in flows)

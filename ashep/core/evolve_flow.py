@@ -1,6 +1,6 @@
 """How a fact changes the one flow it is about: the inner part of `evolve`. No policy rules, no world."""
 
-from dataclasses import replace
+import dataclasses
 from datetime import datetime, timedelta
 from typing import assert_never
 
@@ -61,6 +61,7 @@ from ashep.core.events import (
 )
 from ashep.core.evolve_run import RunFact, done, run_fact
 from ashep.core.flow import Flow, Posture, Question, Run, Stage
+from ashep.core.values import replace
 
 Decision = (
     IssueHeld | IssueTaken | CycleBegan | PhaseEntered | RetryScheduled | PersonAsked | PersonAnswered | AnswerRefused
@@ -216,7 +217,7 @@ def _answer(flow: Flow, fact: Answer, seq: int, at: datetime) -> Flow:
             return replace(done(flow, fact.key, seq), creations=left)
         case LabelsTakenOff():
             labels = tuple(label for label in flow.issue.labels if label not in flow.take_off)
-            return replace(done(flow, fact.key, seq), take_off=(), issue=replace(flow.issue, labels=labels))
+            return replace(done(flow, fact.key, seq), take_off=(), issue=dataclasses.replace(flow.issue, labels=labels))
         case AnswerRead():
             flow = done(flow, fact.key, seq)
             return replace(flow, issue=fact.view, view_seq=seq, answer_seq=seq, answers=fact.comments)

@@ -1,6 +1,5 @@
 """How a fact changes a flow's run, and how an effect's answer closes its intent: a part of `evolve`."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
@@ -20,6 +19,7 @@ from ashep.core.events import (
     TurnStopped,
 )
 from ashep.core.flow import Flow, Report, Run, Sent
+from ashep.core.values import replace
 
 NO_SIGN = timedelta(seconds=30)
 """From a prompt's delivery to the first sign of a turn (design section 6; facts/opencode.md 11, 16, 26)."""

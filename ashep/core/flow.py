@@ -1,4 +1,7 @@
-"""Where one issue is: the part of the World that belongs to it. Values only: `evolve` makes them, the rules read."""
+"""Where one issue is: the part of the World that belongs to it. Values only: `evolve` makes them, the rules read.
+
+What changes at every turn has no slots, so that `ashep.core.values.replace` can copy it.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,6 +18,17 @@ the label off · finishing: to be closed · giving_back: to be put back to open 
 
 Probation = Literal["no", "suspect", "stop", "second_look"]
 """A turn without a sign: suspect until a fresh read, then stopped, then looked at once more (design section 6)."""
+
+WAITS_FOR_PEOPLE = (
+    "not_asked",
+    "no_agent",
+    "paused",
+    "tree_dirty",
+    "runner_away",
+    "runner_unauthorized",
+    "tracker_away",
+)
+"""Holds of a wanted phase that only somebody outside can end."""
 
 PostureKind = Literal["work", "ask", "park", "give_back", "close"]
 
@@ -41,7 +55,7 @@ class Question:
     due: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sent:
     """A prompt of a run."""
 
@@ -62,7 +76,7 @@ class Sent:
     """What was wrong with the outcome before."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Run:
     """One attempt at one phase by one agent."""
 
@@ -128,7 +142,7 @@ class Report:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Flow:
     """Where one issue is."""
 
@@ -210,6 +224,24 @@ class Flow:
     def active(self) -> bool:
         """Whether we are responsible for it."""
         return self.stage in ("work", "person", "parked", "finishing", "giving_back")
+
+    @property
+    def busy(self) -> bool:
+        """Whether something of it is under way, or could start by itself."""
+        if self.open or self.look_again or (self.run is not None and not self.run.settled):
+            return True
+        if self.active and (self.comments or self.creations or self.take_off or self.unwritten):
+            return True
+        if self.stage == "work":
+            return self.not_before is None and self.code not in WAITS_FOR_PEOPLE
+        return self.stage in ("finishing", "giving_back") or (
+            self.stage in ("idle", "left") and self.code in ("slot", "work_tree")
+        )
+
+    @property
+    def unwritten(self) -> bool:
+        """Whether it does not stand in the tracker as it should."""
+        return self.target is not None and (self.written is None or self.written.seq != self.target.seq)
 
     def times(self, phase: str) -> int:
         """How often the phase was entered, for ever."""

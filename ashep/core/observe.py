@@ -36,8 +36,9 @@ def issue_read(world: World, view: Issue, as_of: int) -> list[Fact]:
 
 
 def _gone(world: World, listed: set[str], as_of: int) -> Iterator[Fact]:
-    for issue, flow in world.flows.items():
-        if issue not in listed and flow.stage != "closed" and not flow.look_again and not stale(flow, as_of):
+    for issue in sorted(world.unclosed):
+        flow = world.flows[issue]
+        if issue not in listed and not flow.look_again and not stale(flow, as_of):
             yield IssueGone(issue, as_of)
 
 

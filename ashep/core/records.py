@@ -41,8 +41,18 @@ def _adapter(name: str) -> TypeAdapter[Any]:
 
 
 @cache
+def _load(name: str) -> Callable[..., Any]:
+    return _adapter(name).validator.validate_python
+
+
+@cache
 def _dump(name: str) -> Callable[..., dict[str, Any]]:
-    return _adapter(name).dump_python
+    return _adapter(name).serializer.to_python
+
+
+@cache
+def _write(name: str) -> Callable[..., bytes]:
+    return _adapter(name).serializer.to_json
 
 
 def form_of(name: str) -> int:
@@ -66,17 +76,23 @@ def to_json(entry: Entry) -> dict[str, Any]:
 
 def from_json(data: dict[str, Any]) -> Entry:
     """Read an entry back; raises ValueError (pydantic's included) where it is not one of ours."""
-    body = dict(data)
-    version = body.pop("v")
-    while (step := UPCASTS.get((body["type"], version))) is not None:
-        before = body["type"]
-        body = step(body)
-        version = version + 1 if body["type"] == before else VERSION
-    seq, at, name = body.pop("seq"), body.pop("at"), body.pop("type")
+    name, version = data["type"], data["v"]
+    while (step := UPCASTS.get((name, version))) is not None:
+        before = name
+        data = step({key: value for key, value in data.items() if key != "v"})
+        name = data["type"]
+        version = version + 1 if name == before else VERSION
     if name not in TYPES:
         raise ValueError(f"unknown record type {name!r}")
-    # JSON has no tuples: outcomes, which are strict about what an agent says, must take its lists here
-    return Entry(seq, parse_time(at), _adapter(name).validate_python(body, strict=False))
+    # JSON has no tuples: outcomes, which are strict about what an agent says, must take its lists here.
+    # No record has a field of the names of the head: what is left over is not looked at.
+    return Entry(data["seq"], parse_time(data["at"]), _load(name)(data, strict=False))
+
+
+def body_text(entry: Entry, leave_out: frozenset[str] = frozenset()) -> str:
+    """Give the record's own fields as JSON text, without those that have their default."""
+    write = _write(type(entry.body).__name__)
+    return write(entry.body, exclude_defaults=True, exclude={*leave_out} if leave_out else None).decode()
 
 
 def format_time(at: datetime) -> str:

@@ -67,8 +67,9 @@ def step(
     if everything or any(not isinstance(entry.body, QUIET) for entry in batch.entries):
         for fact in dispatch(batch.world):
             batch.follow(fact)
-    runner_changed = world.runner is not batch.world.runner
-    issues = set(batch.world.flows) if everything or runner_changed else batch.touched | _timers(batch)
+    issues = set(batch.world.flows) if everything else batch.touched | _timers(batch)
+    if world.runner is not batch.world.runner:
+        issues |= {*batch.world.live}  # whether it answers decides what is asked for a run, and for nothing else
     for issue in sorted(issues):  # maps of the World are in no order that another process would repeat
         for command in outstanding(batch.world, issue):
             batch.add(command)

@@ -7,9 +7,10 @@ the same World whatever the policies say by now; its cost does not grow with the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from itertools import takewhile
 from typing import assert_never
 
 from rpds import HashTrieMap, HashTrieSet
@@ -44,7 +45,9 @@ from ashep.core.events import (
 )
 from ashep.core.flow import Flow
 from ashep.core.model import Agents, Policies, Policy, Settings, Tree
+from ashep.core.ordered import Ordered
 from ashep.core.records import Entry
+from ashep.core.values import replace
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DEFAULTS = Settings()
@@ -55,9 +58,14 @@ NO_FILES: HashTrieMap[str, tuple[str, str]] = HashTrieMap()
 NO_FLOWS: HashTrieMap[str, Flow] = HashTrieMap()
 NO_ISSUES: HashTrieSet[str] = HashTrieSet()
 NO_DUES: HashTrieMap[str, datetime] = HashTrieMap()
+NO_ORDER: Ordered[tuple[datetime, str]] = Ordered()
+NO_DEPENDENTS: HashTrieMap[str, HashTrieSet[str]] = HashTrieMap()
+
+INDEXES = ("live", "unclosed", "busy", "dues", "due_order", "dependents")
+"""The World's fields that say nothing but what `flows` does, so that nobody needs to look at all of them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class World:
     """What is known after the entry `seq`."""
 
@@ -91,8 +99,16 @@ class World:
     flows: HashTrieMap[str, Flow] = NO_FLOWS
     live: HashTrieSet[str] = NO_ISSUES
     """Issues whose run is not settled."""
+    unclosed: HashTrieSet[str] = NO_ISSUES
+    """Issues that are not closed."""
+    busy: HashTrieSet[str] = NO_ISSUES
+    """Issues of which something is under way, or could start by itself."""
     dues: HashTrieMap[str, datetime] = NO_DUES
     """The earliest due time of each issue that has one."""
+    due_order: Ordered[tuple[datetime, str]] = NO_ORDER
+    """The same, the earliest first."""
+    dependents: HashTrieMap[str, HashTrieSet[str]] = NO_DEPENDENTS
+    """The issues that depend on an issue."""
 
     def policy(self, flow: Flow) -> Policy | None:
         """The policy of a flow, as it is in force now."""
@@ -132,7 +148,8 @@ def evolve(world: World, entry: Entry) -> World:
 
 def _rested(world: World, gap: timedelta) -> World:
     """No daemon ran for a while: that is no working time of a cycle, just as a suspended machine's is not."""
-    for issue, flow in world.flows.items():
+    for issue in world.unclosed:
+        flow = world.flows[issue]
         if flow.stage == "work":
             world = _put(world, issue, replace(flow, thought=flow.thought + gap))
     return world
@@ -157,7 +174,8 @@ def _evolve_daemon(
                 return world
             return _put(world, issue, evolve_flow.timer(flow, name, world.seq, world.now))
         case ClockJumped():
-            for issue, flow in world.flows.items():
+            for issue in {*world.unclosed, *world.live}:
+                flow = world.flows[issue]
                 if flow.stage == "work" or issue in world.live:
                     world = _put(world, issue, evolve_flow.shifted(flow, fact.gap))
             return world
@@ -248,7 +266,7 @@ def _evolve_issue(world: World, fact: evolve_flow.FlowFact) -> World:
             world = replace(world, ready_fresh=False)
         case IssueClosed(by="shepherd"):
             # what waited for it may be ready now: a new look is due before anything else is taken
-            waited_for = any(fact.issue in other.issue.blocked_by for other in world.flows.values())
+            waited_for = fact.issue in world.dependents
             lock = None if world.lock == fact.issue else world.lock
             world = replace(world, lock=lock, ready_fresh=world.ready_fresh and not waited_for)
         case RunPlanned():
@@ -267,16 +285,54 @@ def _evolve_issue(world: World, fact: evolve_flow.FlowFact) -> World:
     return _put(world, fact.issue, evolve_flow.happened(flow, fact, world.seq, world.now))
 
 
+# --- indexes ------------------------------------------------------------------------------------------------------
+
+
 def _put(world: World, issue: str, flow: Flow) -> World:
-    live = world.live
-    under_way = flow.run is not None and not flow.run.settled
-    if under_way != (issue in live):
-        live = live.insert(issue) if under_way else live.remove(issue)
-    due = min((due for _, due in flow_dues(flow)), default=None)
-    dues = world.dues
-    if due != dues.get(issue):
-        dues = dues.insert(issue, due) if due is not None else dues.remove(issue)
-    return replace(world, flows=world.flows.insert(issue, flow), live=live, dues=dues)
+    changes: dict[str, object] = {"flows": world.flows.insert(issue, flow)}
+    run = flow.run
+    _member(changes, world, "live", issue, within=run is not None and not run.settled)
+    _member(changes, world, "unclosed", issue, within=flow.stage != "closed")
+    _member(changes, world, "busy", issue, within=flow.busy)
+    before, due = world.dues.get(issue), min((due for _, due in flow_dues(flow)), default=None)
+    if due != before:
+        order = world.due_order if before is None else world.due_order.remove((before, issue))
+        changes["due_order"] = order if due is None else order.insert((due, issue))
+        changes["dues"] = world.dues.remove(issue) if due is None else world.dues.insert(issue, due)
+    earlier = world.flows.get(issue)
+    blockers = earlier.issue.blocked_by if earlier else ()
+    if flow.issue.blocked_by != blockers:
+        changes["dependents"] = _depends(world.dependents, issue, blockers, flow.issue.blocked_by)
+    return replace(world, **changes)
+
+
+def _member(changes: dict[str, object], world: World, name: str, issue: str, *, within: bool) -> None:
+    index: HashTrieSet[str] = getattr(world, name)
+    if within != (issue in index):
+        changes[name] = index.insert(issue) if within else index.remove(issue)
+
+
+def _depends(
+    dependents: HashTrieMap[str, HashTrieSet[str]], issue: str, before: tuple[str, ...], now: tuple[str, ...]
+) -> HashTrieMap[str, HashTrieSet[str]]:
+    for blocker in before:
+        left = dependents[blocker].remove(issue)
+        dependents = dependents.insert(blocker, left) if left else dependents.remove(blocker)
+    for blocker in now:
+        dependents = dependents.insert(blocker, dependents.get(blocker, NO_ISSUES).insert(issue))
+    return dependents
+
+
+def indexed(world: World) -> World:
+    """Make the indexes anew from `flows`: those of a World that was kept without them."""
+    flows = world.flows
+    world = replace(world, flows=NO_FLOWS, **{name: getattr(EMPTY, name) for name in INDEXES})
+    for issue, flow in flows.items():
+        world = _put(world, issue, flow)
+    return replace(world, flows=flows)
+
+
+EMPTY = World()
 
 
 # --- timers -------------------------------------------------------------------------------------------------------
@@ -308,16 +364,16 @@ def split_timer(key: str) -> tuple[str, str]:
 
 def due_timers(world: World, now: datetime) -> Iterator[TimerDue]:
     """The timers whose time has passed."""
-    for issue, earliest in sorted(world.dues.items()):
-        if earliest <= now:
-            for name, due in flow_dues(world.flows[issue]):
-                if due <= now:
-                    yield TimerDue(f"{name}:{issue}", due)
+    passed = takewhile(lambda item: item[0] <= now, world.due_order)
+    for issue in sorted(issue for _, issue in passed):
+        for name, due in flow_dues(world.flows[issue]):
+            if due <= now:
+                yield TimerDue(f"{name}:{issue}", due)
 
 
 def next_due(world: World) -> datetime | None:
     """The earliest due time there is."""
-    return min(world.dues.values(), default=None)
+    return next((due for due, _ in world.due_order), None)
 
 
 def wall_time(flow: Flow, now: datetime) -> timedelta:

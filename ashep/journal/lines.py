@@ -10,6 +10,8 @@ from datetime import datetime
 from typing import Any, cast
 from zlib import crc32
 
+from pydantic_core import from_json as from_json_text
+
 from ashep.core.records import VERSION, Entry, format_time, from_json, to_json
 
 HEADER = "JournalFile"
@@ -46,7 +48,7 @@ def parse(raw: bytes) -> Record:
     if checksum(text).encode() != crc:
         raise BadLine("the checksum does not match")
     try:
-        data: object = json.loads(text)
+        data: object = from_json_text(text)
     except ValueError as error:
         raise BadLine(f"the line is not JSON: {error}") from None
     if not isinstance(data, dict):

@@ -8,8 +8,8 @@ from sqlmodel import Field, SQLModel
 
 from ashep.core.account import account
 from ashep.core.commands import Command
-from ashep.core.events import DECISIONS
-from ashep.core.records import Entry, form_of, format_time, to_json
+from ashep.core.events import DECISIONS, JournalBegun
+from ashep.core.records import Entry, body_text, form_of, format_time
 from ashep.core.runs import RunRecord, run_of
 from ashep.core.world import World
 
@@ -88,18 +88,20 @@ class Issues(SQLModel, table=True):
 META, FACTS, RUNS, ISSUES = (SQLModel.metadata.tables[name] for name in ("meta", "facts", "runs", "issues"))
 ALL: tuple[Table, ...] = (META, FACTS, RUNS, ISSUES)
 
-_APART = ("v", "seq", "at", "type", "secret")
-"""What `body` leaves out: the columns' part, and what is nobody's business (`JournalBegun`)."""
+_NOBODYS_BUSINESS = frozenset({"secret"})
+"""What `body` leaves out of a `JournalBegun`."""
+
+_NOTHING = frozenset[str]()
 
 
 def fact_row(entry: Entry) -> Row:
     """Make the row of an entry."""
-    data = to_json(entry)
-    body = {key: value for key, value in data.items() if key not in _APART}
-    kind = "command" if isinstance(entry.body, Command) else "decision" if isinstance(entry.body, DECISIONS) else "fact"
+    body = entry.body
+    kind = "command" if isinstance(body, Command) else "decision" if isinstance(body, DECISIONS) else "fact"
     return {
-        "seq": entry.seq, "at": data["at"], "kind": kind, "type": data["type"], "body": _json(body),
-        "issue": getattr(entry.body, "issue", None), "run": run_of(entry),
+        "seq": entry.seq, "at": format_time(entry.at), "kind": kind, "type": type(body).__name__,
+        "body": body_text(entry, _NOBODYS_BUSINESS if isinstance(body, JournalBegun) else _NOTHING),
+        "issue": getattr(body, "issue", None), "run": run_of(entry),
     }  # fmt: skip
 
 

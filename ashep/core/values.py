@@ -1,0 +1,20 @@
+"""Changed copies of frozen values: the fold of a journal does little else."""
+
+from typing import Any, TypeVar
+
+Value = TypeVar("Value")
+
+
+def replace(value: Value, **changes: Any) -> Value:
+    """Do what `dataclasses.replace` does, for a frozen dataclass without slots.
+
+    It copies the attributes in one go instead of calling `__init__` with each of them, which for a flow's many fields
+    takes ten times as long. TypeError for a field that there is not.
+    """
+    fields = vars(value)
+    changed = fields | changes
+    if len(changed) != len(fields):
+        raise TypeError(f"{type(value).__name__} has no field {', '.join(changes.keys() - fields.keys())}")
+    made = object.__new__(type(value))
+    object.__setattr__(made, "__dict__", changed)
+    return made

@@ -1,0 +1,87 @@
+"""What is kept beside the flows so that nobody looks at all of them says what the flows do, and no more."""
+
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ashep.core import ordered, values
+from ashep.core.ordered import Ordered
+from ashep.core.world import INDEXES, World, due_timers, flow_dues, indexed, next_due
+from tests.core.lives import live
+from tests.core.test_laws import FEW, SEEDS
+
+SMALL = st.lists(st.tuples(st.booleans(), st.integers(0, 40)), max_size=120)
+
+
+@FEW
+@given(SEEDS)
+def test_indexes_say_what_the_flows_say(seed: int) -> None:
+    world = live(seed).world
+    empty = World()
+    bare = replace(world, **{name: getattr(empty, name) for name in INDEXES})
+    again = indexed(bare)
+    for name in INDEXES:
+        assert getattr(again, name) == getattr(world, name), name
+    assert again == world
+    flows = world.flows.values()
+    assert {flow.issue.id for flow in flows if flow.stage != "closed"} == {*world.unclosed}
+    assert {flow.issue.id for flow in flows if flow.busy} == {*world.busy}
+    assert {flow.issue.id for flow in flows if flow.run and not flow.run.settled} == {*world.live}
+    dues = {flow.issue.id: min(due for _, due in flow_dues(flow)) for flow in flows if flow_dues(flow)}
+    assert dues == dict(world.dues.items())
+    assert next_due(world) == min(dues.values(), default=None)
+    for due in dues.values():
+        passed = {(timer.key.partition(":")[2], timer.due) for timer in due_timers(world, due)}
+        assert passed == {(flow.issue.id, at) for flow in flows for _, at in flow_dues(flow) if at <= due}
+    for blocker, waiting in world.dependents.items():
+        assert {*waiting} == {flow.issue.id for flow in flows if blocker in flow.issue.blocked_by}
+    assert {one for flow in flows for one in flow.issue.blocked_by} == {*world.dependents}
+
+
+@given(SMALL)
+def test_an_ordered_set_is_a_sorted_set(acts: list[tuple[bool, int]]) -> None:
+    most, ordered.MOST = ordered.MOST, 4
+    try:
+        made, model = Ordered[tuple[int]](), set[tuple[int]]()
+        for adds, number in acts:
+            before = list(made)
+            if adds and (number,) not in model:
+                changed = made.insert((number,))
+                model.add((number,))
+            elif not adds and (number,) in model:
+                changed = made.remove((number,))
+                model.remove((number,))
+            elif not adds:
+                with pytest.raises(KeyError):
+                    made.remove((number,))
+                continue
+            else:
+                continue
+            assert list(made) == before, "it is a value"
+            made = changed
+            assert list(made) == sorted(model)
+            assert len(made) == len(model)
+        again = Ordered[tuple[int]]()
+        for item in sorted(model, reverse=True):
+            again = again.insert(item)
+        assert (again, hash(again)) == (made, hash(made))
+    finally:
+        ordered.MOST = most
+
+
+@dataclass(frozen=True)
+class Point:
+    x: int
+    y: int = 0
+
+
+def test_a_changed_copy_is_what_dataclasses_make() -> None:
+    point = Point(1, 2)
+    assert values.replace(point, y=3) == replace(point, y=3) == Point(1, 3)
+    assert point == Point(1, 2)
+    with pytest.raises(TypeError, match="Point has no field z"):
+        values.replace(point, z=1)
+    with pytest.raises(AttributeError):
+        values.replace(point, y=3).x = 5  # type: ignore[misc]
