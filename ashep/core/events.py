@@ -107,9 +107,20 @@ class ChangeHinted:
 
 @dataclass(frozen=True, slots=True)
 class ReadySeen:
-    """A complete read of what is ready, in the tracker's order. By difference."""
+    """A complete read of what is ready. Written no more: it named all of it at every change."""
 
     ids: tuple[str, ...]
+    as_of: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyChanged:
+    """A complete read of what is ready, by difference: also one that shows no change, after a hint of one."""
+
+    added: tuple[str, ...]
+    """In the tracker's order."""
+    removed: tuple[str, ...]
+    """Sorted."""
     as_of: int
 
 
@@ -555,7 +566,8 @@ class TurnStopped:
 
 Fact = (
     JournalBegun | DaemonStarted | DaemonStopped | Adopted | TimerDue | ClockJumped
-    | TrackerSeen | TrackerLost | RunnerSeen | ChangeHinted | ReadySeen | IssueSeen | IssueGone | TreeSeen | TurnSeen
+    | TrackerSeen | TrackerLost | RunnerSeen | ChangeHinted | ReadySeen | ReadyChanged | IssueSeen | IssueGone
+    | TreeSeen | TurnSeen
     | IssueHeld | IssueTaken | CycleBegan | PhaseEntered | RunPlanned | RunWithdrawn | OutcomeRejected | TurnDied
     | PromptAbandoned | DeadlineReached | RunEnded | RetryScheduled | PersonAsked | PersonAnswered | AnswerRefused
     | IssueParked | IssueGivenBack | IssueLeft | IssueFinished | IssueClosed | CommentWanted | CreationWanted

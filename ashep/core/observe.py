@@ -5,7 +5,7 @@ An unchanged read leaves nothing (design section 3). `as_of` is the sequence num
 
 from collections.abc import Iterable, Iterator
 
-from ashep.core.events import ChangeHinted, Fact, IssueGone, IssueSeen, ReadySeen, RunnerSeen, TreeSeen, TurnSeen
+from ashep.core.events import ChangeHinted, Fact, IssueGone, IssueSeen, ReadyChanged, RunnerSeen, TreeSeen, TurnSeen
 from ashep.core.evolve_flow import stale
 from ashep.core.model import Issue, Tree
 from ashep.core.world import World
@@ -20,9 +20,14 @@ def looked(world: World, ready: tuple[str, ...], issues: Iterable[Issue], tree: 
     for issue in seen:
         facts += issue_read(world, issue, as_of)
     facts += _gone(world, {issue.id for issue in seen}, as_of)
-    if ready != world.ready or not world.ready_fresh:
-        facts.append(ReadySeen(ready, as_of))
-    return facts
+    return facts + ready_read(world, ready, as_of)
+
+
+def ready_read(world: World, ready: tuple[str, ...], as_of: int) -> list[Fact]:
+    """Compare a complete view of what is ready with what is known of it."""
+    added = tuple(issue for issue in ready if issue not in world.ready)
+    removed = tuple(sorted({*world.ready}.difference(ready)))
+    return [ReadyChanged(added, removed, as_of)] if added or removed or not world.ready_fresh else []
 
 
 def issue_read(world: World, view: Issue, as_of: int) -> list[Fact]:

@@ -35,6 +35,7 @@ from ashep.core.events import (
     IssueTaken,
     JournalBegun,
     PersonAsked,
+    ReadyChanged,
     ReadySeen,
     RunnerSeen,
     RunPlanned,
@@ -86,7 +87,8 @@ class World:
     tracker: TrackerSeen | None = None
     tracker_error: str = ""
     runner: RunnerSeen | None = None
-    ready: tuple[str, ...] = ()
+    ready: HashTrieSet[str] = NO_ISSUES
+    """The issues that the tracker lists as ready."""
     ready_fresh: bool = False
     """Whether the ready view was read after the last change hint."""
     hint_seq: int = 0
@@ -136,7 +138,7 @@ def evolve(world: World, entry: Entry) -> World:
     match body:
         case JournalBegun() | DaemonStarted() | DaemonStopped() | Adopted() | TimerDue() | ClockJumped():
             return _evolve_daemon(world, body)
-        case TrackerSeen() | TrackerLost() | RunnerSeen() | ChangeHinted() | ReadySeen():
+        case TrackerSeen() | TrackerLost() | RunnerSeen() | ChangeHinted() | ReadySeen() | ReadyChanged():
             return _evolve_seen(world, body)
         case TreeSeen():
             return _evolve_tree(world, body)
@@ -201,7 +203,9 @@ def _adopt(world: World, fact: Adopted) -> World:
             return replace(world, settings=adopted)
 
 
-def _evolve_seen(world: World, fact: TrackerSeen | TrackerLost | RunnerSeen | ChangeHinted | ReadySeen) -> World:
+def _evolve_seen(
+    world: World, fact: TrackerSeen | TrackerLost | RunnerSeen | ChangeHinted | ReadySeen | ReadyChanged
+) -> World:
     match fact:
         case TrackerSeen():
             return replace(world, tracker=fact, tracker_error="")
@@ -212,7 +216,12 @@ def _evolve_seen(world: World, fact: TrackerSeen | TrackerLost | RunnerSeen | Ch
         case ChangeHinted():
             return replace(world, ready_fresh=False, hint_seq=world.seq)
         case ReadySeen():
-            return replace(world, ready=fact.ids, ready_fresh=fact.as_of >= world.hint_seq)
+            return replace(world, ready=HashTrieSet(fact.ids), ready_fresh=fact.as_of >= world.hint_seq)
+        case ReadyChanged():
+            ready = world.ready.update(fact.added)
+            for issue in fact.removed:
+                ready = ready.discard(issue)
+            return replace(world, ready=ready, ready_fresh=fact.as_of >= world.hint_seq)
         case _:
             assert_never(fact)
 
@@ -279,7 +288,7 @@ def _evolve_issue(world: World, fact: evolve_flow.FlowFact) -> World:
         ):
             world = replace(world, lock=None)
         case IssueGone() if fact.issue in world.ready:
-            world = replace(world, ready=tuple(issue for issue in world.ready if issue != fact.issue))
+            world = replace(world, ready=world.ready.remove(fact.issue))
         case _:
             pass
     return _put(world, fact.issue, evolve_flow.happened(flow, fact, world.seq, world.now))

@@ -18,7 +18,7 @@ from ashep.core.events import (
     JournalBegun,
     PromptPrepared,
     PromptSent,
-    ReadySeen,
+    ReadyChanged,
     RunnerSeen,
     SessionOpened,
     TrackerSeen,
@@ -87,8 +87,9 @@ class History:
         name = name_of(number)
         view = Issue(name, f"Make part {number} of the program", "open", "task", 2, self.at)
         self.tell(IssueSeen(name, view, self.world.seq))
-        self.tell(ReadySeen((name,), self.world.seq))
+        self.tell(ReadyChanged((name,), (), self.world.seq))
         assert self.world.flows[name].stage == "closed", self.world.flows[name]
+        self.tell(ReadyChanged((), (name,), self.world.seq))
 
     def tell(self, *facts: Fact) -> None:
         """Take a turn, and those that follow from the answers to its commands."""

@@ -13,6 +13,7 @@ from ashep.core import events as e
 from ashep.core.account import account
 from ashep.core.dispatch import dispatch
 from ashep.core.model import Match, Phase, Policy, Tree
+from ashep.core.observe import ready_read
 from tests.core.given import POLICY_FREE, T0, TEAM, adopted, policies, policy_of, settings, start, up
 from tests.core.playbook import Playbook, like
 from tests.core.world_of import MadeUp
@@ -298,3 +299,18 @@ def test_a_run_whose_server_is_away_waits_for_it_and_is_not_said_to_run() -> Non
     told = account(book.world, "t-1")
     assert (told.state, told.code) == ("time", "runner_away")
     assert "connection refused" in told.reason
+
+
+def test_what_is_ready_is_told_by_difference() -> None:
+    made = MadeUp().begin()
+    made.turn(e.ReadySeen(("t-1", "t-2"), made.world.seq))
+    assert {*made.world.ready} == {"t-1", "t-2"}, "journals of the first days have it so"
+    changed = ready_read(made.world, ("t-3", "t-2"), made.world.seq)
+    assert changed == [e.ReadyChanged(("t-3",), ("t-1",), made.world.seq)]
+    made.turn(*changed)
+    assert {*made.world.ready} == {"t-2", "t-3"}
+    assert ready_read(made.world, ("t-3", "t-2"), made.world.seq) == [], "nothing differs"
+    made.turn(e.ChangeHinted())
+    assert not made.world.ready_fresh
+    made.turn(*ready_read(made.world, ("t-2", "t-3"), made.world.seq))
+    assert made.world.ready_fresh

@@ -16,6 +16,7 @@ from ashep.core.commands import Command
 from ashep.core.events import Fact
 from ashep.core.flow import Run
 from ashep.core.model import Comment, Issue, LabelEvent, Stamp, Tree
+from ashep.core.observe import ready_read
 from ashep.core.outstanding import message_id
 from ashep.core.records import Entry
 from ashep.core.step import step
@@ -104,7 +105,7 @@ class MadeUp:
         if self.hit(chances.person):
             self.person()
         if self.late and self.hit(0.5):
-            self.turn(*(fact for fact in self.late if self._news(fact)))
+            self.turn(*self._news(self.late))
             self.late = []
         if self.jobs and self.hit(0.9):
             return self.carry_out(self.jobs.pop(self.chance.randrange(len(self.jobs))))
@@ -158,25 +159,29 @@ class MadeUp:
         if self.hit(self.chances.stale):
             self.late = facts
             return
-        if news := [fact for fact in facts if self._news(fact)]:
+        if news := self._news(facts):
             self.turn(*news)
 
     def _is_ready(self, view: Issue) -> bool:
         blockers = (self.tracker.get(name) for name in view.blocked_by)
         return view.status == "open" and all(other is None or other.status == "closed" for other in blockers)
 
-    def _news(self, fact: Fact) -> bool:
-        match fact:
-            case e.IssueSeen():
-                flow = self.world.flows.get(fact.issue)
-                return flow is None or flow.issue != fact.view
-            case e.IssueGone():
-                flow = self.world.flows.get(fact.issue)
-                return flow is not None and flow.stage != "closed" and not flow.look_again
-            case e.ReadySeen():
-                return fact.ids != self.world.ready or not self.world.ready_fresh
-            case _:
-                return True
+    def _news(self, facts: Sequence[Fact]) -> list[Fact]:
+        """What differs from what is known; the whole ready view becomes its difference."""
+        news: list[Fact] = []
+        for fact in facts:
+            match fact:
+                case e.IssueSeen():
+                    flow = self.world.flows.get(fact.issue)
+                    news += [fact] if flow is None or flow.issue != fact.view else []
+                case e.IssueGone():
+                    flow = self.world.flows.get(fact.issue)
+                    news += [fact] if flow is not None and flow.stage != "closed" and not flow.look_again else []
+                case e.ReadySeen():
+                    news += ready_read(self.world, fact.ids, fact.as_of)
+                case _:
+                    news.append(fact)
+        return news
 
     def watch(self) -> bool:
         """Read a running turn; whether there was news."""

@@ -111,6 +111,7 @@ def begin() -> list[list[Fact | Command]]:
             e.TreeSeen(Tree(True, "c0ffee", (("a.py", "11"),), ("new.txt",))),
             *(e.IssueSeen(f"demo-{n}", issue(n), 1) for n in range(1, 6)),
             e.ReadySeen(tuple(f"demo-{n}" for n in range(1, 6)), 1),
+            e.ReadyChanged(("demo-6",), ("demo-5",), 1),
             e.ChangeHinted(),
             e.IssueHeld("demo-2", "slots", "all 1 slots are taken"),
         ],
