@@ -44,7 +44,9 @@ from ashep.core.step import RULES
 from ashep.core.text import clean
 from ashep.core.world import World
 from ashep.effects import Effects
+from ashep.heartbeat import Heartbeat
 from ashep.journal.log import Journal
+from ashep.leases import Leases
 from ashep.monitor import Monitor
 from ashep.ports import Clock, Runner, Tracker, TrackerInfo, WorkTree
 from ashep.shepherd import Picture, Shepherd
@@ -195,14 +197,24 @@ async def daemon(
     prompts: Path | None = None,
 ) -> AsyncGenerator[Running]:
     """Fold the journal, adopt the configuration, and take turns for as long as the block runs."""
-    effects = Effects(tracker=parts.tracker, runner=parts.runner, tree=parts.tree, blobs=journal.blobs, prompts=prompts)
+    leases = Leases(parts.tracker, parts.clock)
+    effects = Effects(
+        tracker=parts.tracker,
+        runner=parts.runner,
+        tree=parts.tree,
+        blobs=journal.blobs,
+        leases=leases,
+        prompts=prompts,
+    )
     shepherd = Shepherd(journal, effects, parts.clock, pictures)
     await to_thread.run_sync(shepherd.recover)
-    worker = Worker(shepherd, parts.tracker, parts.tree, configuration.settings)
+    worker = Worker(shepherd, parts.tracker, parts.tree, parts.clock, configuration.settings)
     monitor = Monitor(shepherd, parts.runner, journal.blobs, parts.clock, configuration.settings)
     first = await _first(shepherd.world, configuration, journal, options, parts.tracker.actor)
-    async with shepherd.running(*first):
+    async with shepherd.running(*first), anyio.create_task_group() as group:
+        group.start_soon(Heartbeat(shepherd, leases).run)
         yield Running(shepherd, worker, monitor)
+        group.cancel_scope.cancel()
 
 
 async def _first(

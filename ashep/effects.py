@@ -20,7 +20,9 @@ from ashep.core.commands import (
     ReadAnswer,
     ReadIssue,
     ReadTree,
+    ReclaimIssue,
     SendPrompt,
+    StopOrphan,
     StopTurn,
     TakeOffLabels,
     WriteIssue,
@@ -35,9 +37,12 @@ from ashep.core.events import (
     IssueClaimed,
     IssueCreated,
     IssueGone,
+    IssueReclaimed,
     IssueSeen,
     IssueWritten,
     LabelsTakenOff,
+    LeaseLost,
+    OrphanStopped,
     PromptPrepared,
     PromptSent,
     RunnerSeen,
@@ -49,6 +54,8 @@ from ashep.core.events import (
 )
 from ashep.core.flow import Flow
 from ashep.core.model import Comment, Stamp
+from ashep.core.orphans import LEASE_GRACE
+from ashep.core.outstanding import EXTRACTION
 from ashep.core.people import AGENT_ACTORS
 from ashep.core.text import clean
 from ashep.core.world import World
@@ -66,6 +73,7 @@ from ashep.errors import (
     TrackerUnavailable,
 )
 from ashep.journal.blobs import Blobs
+from ashep.leases import Leases
 from ashep.ports import (
     ClaimRequest,
     Creation,
@@ -83,6 +91,9 @@ from ashep.prompt import Brief, render
 TRANSCRIPT = 20_000
 """Characters of a transcript that an extraction is shown."""
 
+UNDER_LEASE = (WriteIssue, TakeOffLabels, PostComment, CreateIssue, OpenSession, SendPrompt)
+"""What is not done to an issue in progress by a daemon that may have lost it. A claim brings its own lease."""
+
 _TEXT: TypeAdapter[IssueText] = TypeAdapter(IssueText)
 
 
@@ -90,14 +101,29 @@ class Effects:
     """Carries commands out."""
 
     def __init__(
-        self, *, tracker: Tracker, runner: Runner, tree: WorkTree, blobs: Blobs, prompts: Path | None = None
+        self,
+        *,
+        tracker: Tracker,
+        runner: Runner,
+        tree: WorkTree,
+        blobs: Blobs,
+        leases: Leases,
+        prompts: Path | None = None,
     ) -> None:
         """`prompts`: the folder of the user's templates."""
         self.tracker, self.runner, self.tree, self.blobs, self.prompts = tracker, runner, tree, blobs, prompts
+        self.leases = leases
 
     async def carry_out(self, command: Command, world: Callable[[], World], *, probe: bool) -> list[Fact]:
         """Do what a command says and give its answer; `probe`: it may have been done before."""
         issue, key = command.issue, command.key
+        try:
+            if isinstance(command, UNDER_LEASE) and (flow := world().flows.get(issue)) and flow.leased:
+                await self.leases.assure(issue)
+        except (ClaimLost, TrackerRefused) as error:
+            return [LeaseLost(issue, _short(error)), EffectFailed(issue, key, "the lease was lost", infra=True)]
+        except TrackerUnavailable as error:
+            return [*_lost(error), EffectFailed(issue, key, _short(error), infra=True)]
         try:
             return await self._do(command, world, probe or command.tries > 0)
         except (TrackerUnavailable, RunnerUnavailable, RunnerUnauthorized) as error:
@@ -145,14 +171,20 @@ class Effects:
                 return self._send(command, world(), probe)
             case StopTurn():
                 return self._stop(command)
+            case StopOrphan():
+                return self._stop_orphan(command)
+            case ReclaimIssue():
+                return self._reclaim(command)
 
     # --- the tracker ----------------------------------------------------------------------------------------------
 
     async def _claim(self, command: ClaimIssue, probe: bool) -> list[Fact]:
-        seen = await self._landed(command.issue, command.stamp) if probe else None
+        seen, began = await self._landed(command.issue, command.stamp) if probe else None, self.leases.moment()
         if seen is None:
             request = ClaimRequest(command.issue, command.stamp, command.add_labels, command.remove_labels)
             seen = await self.tracker.claim(request)
+            if not probe:  # claiming again does not renew a lease
+                self.leases.confirm(command.issue, began)
         return [IssueClaimed(command.issue, command.key, seen.issue, await self._keep_text(seen))]
 
     async def _write(self, command: WriteIssue, probe: bool) -> list[Fact]:
@@ -200,6 +232,10 @@ class Effects:
     async def _take_off(self, command: TakeOffLabels) -> list[Fact]:
         await self.tracker.relabel(command.issue, (), command.labels)
         return [LabelsTakenOff(command.issue, command.key)]
+
+    async def _reclaim(self, command: ReclaimIssue) -> list[Fact]:
+        done = await self.tracker.reclaim(command.issue, command.holder, LEASE_GRACE)
+        return [IssueReclaimed(command.issue, command.key, command.holder, done)]
 
     async def _read_issue(self, command: ReadIssue, as_of: int) -> list[Fact]:
         seen = await self.tracker.issue(command.issue)
@@ -328,6 +364,16 @@ class Effects:
         with suppress(RunnerRefused):  # the server does not know the session: nothing there could go on
             await self.runner.abort(command.session)
         return [TurnStopped(command.issue, command.run, command.key)]
+
+    async def _stop_orphan(self, command: StopOrphan) -> list[Fact]:
+        """Stop what another journal's run may have left at work on our server; an extraction has its own session."""
+        found = False
+        for key in (command.orphan, f"{command.orphan}{EXTRACTION}"):
+            session = await self.runner.find_session(key)
+            if session is not None:
+                await self.runner.abort(session)
+                found = True
+        return [OrphanStopped(command.issue, command.key, found)]
 
 
 def _lost(error: AshepError) -> list[Fact]:

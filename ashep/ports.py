@@ -7,7 +7,7 @@ a cancelled or timed-out call leaves no process behind.
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal, Protocol
 
 from ashep.core.model import Comment, Issue, LabelEvent, Model, NewIssue, Stamp, Status, Tree
@@ -46,6 +46,9 @@ class Seen:
 
     issue: Issue
     text: IssueText
+    lease: datetime | None = None
+    """When the holder's lease runs out, where the read shows one; it moves with each heartbeat, so it is no part of
+    what the core compares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +141,16 @@ class Tracker(Protocol):
     async def update(self, update: Update) -> Seen:
         """Write all of it or nothing. `GuardTripped` where status or assignee were not as believed; `TrackerRefused`
         where the tracker's rules forbid it (closing over an open blocker).
+        """
+        ...
+
+    async def heartbeat(self, issue: str) -> None:
+        """Renew this actor's lease on an issue that is `in_progress`; `ClaimLost` where it is not, or is another's."""
+        ...
+
+    async def reclaim(self, issue: str, holder: str, older_than: timedelta) -> bool:
+        """Set an issue back to `open`, without assignee, whose lease by this holder ran out so long ago; whether it
+        was. A holder that renewed it meanwhile keeps it.
         """
         ...
 

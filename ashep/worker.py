@@ -11,10 +11,10 @@ import anyio
 from ashep.core.account import is_idle
 from ashep.core.events import ChangeHinted, Fact, TrackerLost, TrackerSeen
 from ashep.core.model import Issue, Settings, Tree
-from ashep.core.observe import hinted, looked
+from ashep.core.observe import expired_leases, hinted, looked
 from ashep.core.world import World
 from ashep.errors import AshepError, TrackerError, UsageError
-from ashep.ports import Look, Tracker, TrackerInfo, WorkTree
+from ashep.ports import Clock, Look, Tracker, TrackerInfo, WorkTree
 from ashep.shepherd import Shepherd
 
 SETTLE = 0.15
@@ -30,8 +30,9 @@ IDLE_FACTOR = 3
 class Worker:
     """A source of facts about issues and the work tree."""
 
-    def __init__(self, shepherd: Shepherd, tracker: Tracker, tree: WorkTree, settings: Settings) -> None:
-        self._shepherd, self._tracker, self._tree, self._settings = shepherd, tracker, tree, settings
+    def __init__(self, shepherd: Shepherd, tracker: Tracker, tree: WorkTree, clock: Clock, settings: Settings) -> None:
+        self._shepherd, self._tracker, self._tree = shepherd, tracker, tree
+        self._clock, self._settings = clock, settings
         self._look_now = anyio.Event()
         self._hints_work = False
         self._failures = 0
@@ -71,7 +72,12 @@ class Worker:
         else:
             self._failures = 0
             found = _found(self._tracker.actor, info)
-            self._shepherd.tell(found, lambda world: looked(world, *_parts(look), tree, as_of))
+            leases = [(seen.issue, seen.lease) for seen in look.issues]
+            self._shepherd.tell(
+                found,
+                lambda world: looked(world, *_parts(look), tree, as_of),
+                lambda world: expired_leases(world, leases, self._clock.now()),
+            )
             await self._shepherd.changed()
         self.looks, self._looking = self.looks + 1, False
         self._looked.set()

@@ -163,11 +163,31 @@ class ReadTree:
     tries: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class StopOrphan:
+    """Stop the session of a run that another journal knew, where our server has it; `orphan` is that session's key."""
+
+    key: str
+    issue: str
+    orphan: str
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReclaimIssue:
+    """Have the tracker free the issue of a daemon whose lease ran out: it checks that once more."""
+
+    key: str
+    issue: str
+    holder: str
+    tries: int = 0
+
+
 Command = (
     ClaimIssue | WriteIssue | TakeOffLabels | PostComment | CreateIssue | ReadIssue | ReadAnswer | OpenSession
-    | PreparePrompt | SendPrompt | StopTurn | ReadTree
+    | PreparePrompt | SendPrompt | StopTurn | ReadTree | StopOrphan | ReclaimIssue
 )  # fmt: skip
 """Everything that can be asked for."""
 
-WRITES = (ClaimIssue, WriteIssue, TakeOffLabels, PostComment, CreateIssue)
+WRITES = (ClaimIssue, WriteIssue, TakeOffLabels, PostComment, CreateIssue, ReclaimIssue)
 """The commands that write to the issue in the tracker: at most one of them is open for an issue at any time."""

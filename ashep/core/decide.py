@@ -9,12 +9,17 @@ from ashep.core.events import (
     EffectFailed,
     Fact,
     GuardRefused,
+    IssueAdopted,
     IssueClaimed,
     IssueClosed,
     IssueGone,
     IssueLeft,
+    IssueReclaimed,
     IssueSeen,
     IssueWritten,
+    LeaseExpired,
+    LeaseLost,
+    RetryScheduled,
     RunEnded,
     RunWithdrawn,
     TimerDue,
@@ -24,6 +29,7 @@ from ashep.core.events import (
 )
 from ashep.core.evolve_flow import stale
 from ashep.core.flow import Flow
+from ashep.core.orphans import lease_expired, reclaimed
 from ashep.core.people import answered, obey, unparked
 from ashep.core.routing import after_deadline, after_run, park
 from ashep.core.turns import turn_seen
@@ -45,6 +51,9 @@ def decide(before: World, world: World, fact: Fact) -> list[Fact]:
             return _timer(before, world, fact)
         case TreeSeen():
             return _tree(world, fact)
+        case LeaseLost() | LeaseExpired() | IssueReclaimed() | IssueAdopted():
+            flow = world.flows.get(fact.issue)
+            return _orphan(before, world, flow, fact) if flow else []
         case (
             IssueSeen() | IssueGone() | IssueClaimed() | IssueWritten() | AnswerRead() | TurnSeen() | RunEnded()
             | ClaimRefused() | WriteRefused() | EffectFailed() | GuardRefused()
@@ -67,7 +76,7 @@ def _issue(
         case IssueSeen():
             if stale(earlier, fact.as_of) and fact.key is None:
                 return []
-            return unparked(world, earlier, flow) or obey(world, flow)
+            return unparked(world, earlier, flow) or obey(world, flow) or _leased_again(world, earlier, flow)
         case IssueClaimed() | IssueWritten():
             return obey(world, flow)
         case IssueGone():
@@ -88,6 +97,31 @@ def _issue(
             return _effect_failed(world, earlier, flow, fact)
         case GuardRefused():
             return []
+
+
+def _orphan(
+    before: World, world: World, flow: Flow, fact: LeaseLost | LeaseExpired | IssueReclaimed | IssueAdopted
+) -> list[Fact]:
+    match fact:
+        case LeaseLost():
+            return _abort(flow, f"the lease was lost: {fact.why}") if before.flows[fact.issue].leased else []
+        case LeaseExpired():
+            asked = world.daemon is None or not world.daemon.only or fact.issue in world.daemon.only
+            return lease_expired(world, flow, fact, asked)
+        case IssueReclaimed():
+            return reclaimed(flow, fact, world.seq)
+        case IssueAdopted():
+            return obey(world, flow)
+
+
+def _leased_again(world: World, earlier: Flow, flow: Flow) -> list[Fact]:
+    """After a refused heartbeat a fresh read shows the issue as ours all the same: that was no agent's fault."""
+    if not earlier.lease_lost or flow.lease_lost or flow.stage != "work" or flow.wanted or flow.phase is None:
+        return []
+    if flow.run is not None and not flow.run.ended:
+        return []
+    why = "the tracker refused a heartbeat, and shows the issue as ours"
+    return [RetryScheduled(flow.issue.id, flow.phase, flow.failures, world.now, why)]
 
 
 def _timer(before: World, world: World, fact: TimerDue) -> list[Fact]:

@@ -9,6 +9,7 @@ from ashep.core.decide import foreign_changes
 from ashep.core.events import CycleBegan, Fact, IssueHeld, IssueTaken, RunPlanned
 from ashep.core.flow import Flow
 from ashep.core.model import Agent, Human, Issue, Phase, Policies, Policy, ReuseFrom
+from ashep.core.orphans import adopt, is_ours
 from ashep.core.people import phase_labels
 from ashep.core.routing import ask, begin_cycle, park
 from ashep.core.world import World, wall_time
@@ -194,10 +195,16 @@ def _session(flow: Flow, phase: Phase, agent: Agent) -> str | None:
 
 
 def _candidate(world: World, flow: Flow, room: Room) -> tuple[list[Fact], Room]:
+    assert world.policies is not None
     if flow.look_again or (flow.code in STANDING and flow.stage == "left" and flow.issue.status != "open"):
         return [], room  # its own reason stands until a person acts
     if flow.run is not None and not flow.run.settled:
         return [], room
+    if is_ours(world, flow.issue) and flow.stage == "idle" and not _not_asked(world, flow):
+        hold, name, policy = policy_for(world.policies, flow.issue, world.settings.labels.policy_prefix)
+        if name is not None and policy is not None:
+            return [adopt(world, flow, name, policy)], room
+        return _held(flow, hold or ("no_policy", "no policy claims it")), room
     hold, name, policy = eligible(world, flow)
     if hold is not None or policy is None or name is None:
         return _held(flow, hold or ("no_policy", "no policy claims it")), room

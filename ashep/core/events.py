@@ -180,6 +180,23 @@ class TurnSeen:
     people: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class LeaseLost:
+    """The tracker refused a heartbeat: the issue may be another daemon's. Nothing is written before a fresh read."""
+
+    issue: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseExpired:
+    """Another daemon's lease on the issue ran out long ago. By difference."""
+
+    issue: str
+    holder: str
+    expired: datetime
+
+
 # --- decisions ----------------------------------------------------------------------------------------------------
 
 
@@ -198,6 +215,37 @@ class IssueTaken:
 
     issue: str
     policy: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class IssueAdopted:
+    """An issue that is ours in the tracker, and of which this journal knows nothing, is gone on with.
+
+    How far it had got stands in its stamp: this happens where a state folder was lost.
+    """
+
+    issue: str
+    policy: str
+    phase: str
+    kind: Literal["work", "ask", "park"]
+    visit: int
+    attempt: int
+    cycle_runs: int
+    why: str
+    orphan: str | None = None
+    """The key of the old run's session, which is stopped before a new run starts."""
+    question: str = ""
+    due: datetime | None = None
+    human_phase: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TakeoverWanted:
+    """The claim of a daemon that died is to be taken back, so that the issue is free again."""
+
+    issue: str
+    holder: str
     why: str
 
 
@@ -564,10 +612,30 @@ class TurnStopped:
     key: str
 
 
+@dataclass(frozen=True, slots=True)
+class OrphanStopped:
+    """The session of a run that another journal knew is at rest; `found`: our server had one."""
+
+    issue: str
+    key: str
+    found: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IssueReclaimed:
+    """The tracker was asked to free a dead daemon's issue; `done`: the claim was taken back."""
+
+    issue: str
+    key: str
+    holder: str
+    done: bool
+
+
 Fact = (
     JournalBegun | DaemonStarted | DaemonStopped | Adopted | TimerDue | ClockJumped
     | TrackerSeen | TrackerLost | RunnerSeen | ChangeHinted | ReadySeen | ReadyChanged | IssueSeen | IssueGone
     | TreeSeen | TurnSeen
+    | LeaseLost | LeaseExpired | IssueAdopted | TakeoverWanted | OrphanStopped | IssueReclaimed
     | IssueHeld | IssueTaken | CycleBegan | PhaseEntered | RunPlanned | RunWithdrawn | OutcomeRejected | TurnDied
     | PromptAbandoned | DeadlineReached | RunEnded | RetryScheduled | PersonAsked | PersonAnswered | AnswerRefused
     | IssueParked | IssueGivenBack | IssueLeft | IssueFinished | IssueClosed | CommentWanted | CreationWanted
@@ -579,6 +647,6 @@ Fact = (
 DECISIONS = (
     IssueHeld, IssueTaken, CycleBegan, PhaseEntered, RunPlanned, RunWithdrawn, OutcomeRejected, TurnDied,
     PromptAbandoned, DeadlineReached, RunEnded, RetryScheduled, PersonAsked, PersonAnswered, AnswerRefused, IssueParked,
-    IssueGivenBack, IssueLeft, IssueFinished, IssueClosed, CommentWanted, CreationWanted,
+    IssueGivenBack, IssueLeft, IssueFinished, IssueClosed, CommentWanted, CreationWanted, IssueAdopted, TakeoverWanted,
 )  # fmt: skip
 """The facts that the core makes; a replay derives them again."""

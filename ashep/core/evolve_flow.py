@@ -13,6 +13,8 @@ from ashep.core.commands import (
     ReadAnswer,
     ReadIssue,
     ReadTree,
+    ReclaimIssue,
+    StopOrphan,
     StopTurn,
     TakeOffLabels,
     WriteIssue,
@@ -28,6 +30,7 @@ from ashep.core.events import (
     DeadlineReached,
     EffectFailed,
     GuardRefused,
+    IssueAdopted,
     IssueClaimed,
     IssueClosed,
     IssueCreated,
@@ -37,10 +40,14 @@ from ashep.core.events import (
     IssueHeld,
     IssueLeft,
     IssueParked,
+    IssueReclaimed,
     IssueSeen,
     IssueTaken,
     IssueWritten,
     LabelsTakenOff,
+    LeaseExpired,
+    LeaseLost,
+    OrphanStopped,
     OutcomeRejected,
     PersonAnswered,
     PersonAsked,
@@ -53,6 +60,7 @@ from ashep.core.events import (
     RunPlanned,
     RunWithdrawn,
     SessionOpened,
+    TakeoverWanted,
     TreeSeen,
     TurnDied,
     TurnSeen,
@@ -66,12 +74,14 @@ from ashep.core.values import replace
 Decision = (
     IssueHeld | IssueTaken | CycleBegan | PhaseEntered | RetryScheduled | PersonAsked | PersonAnswered | AnswerRefused
     | IssueParked | IssueGivenBack | IssueLeft | IssueFinished | IssueClosed | CommentWanted | CreationWanted
+    | IssueAdopted | TakeoverWanted
 )  # fmt: skip
 Answer = (
     EffectFailed | IssueClaimed | ClaimRefused | IssueWritten | GuardRefused | WriteRefused | CommentPosted
-    | IssueCreated | LabelsTakenOff | AnswerRead | IssueGone
+    | IssueCreated | LabelsTakenOff | AnswerRead | IssueGone | OrphanStopped | IssueReclaimed
 )  # fmt: skip
-FlowFact = Decision | RunFact | Answer
+Lease = LeaseLost | LeaseExpired
+FlowFact = Decision | RunFact | Answer | Lease
 
 
 def asked(flow: Flow, command: Command) -> Flow:
@@ -90,9 +100,14 @@ def happened(flow: Flow, fact: FlowFact, seq: int, at: datetime) -> Flow:
             return run_fact(flow, fact, seq, at)
         case (
             EffectFailed() | IssueClaimed() | ClaimRefused() | IssueWritten() | GuardRefused() | WriteRefused()
-            | CommentPosted() | IssueCreated() | LabelsTakenOff() | AnswerRead() | IssueGone()
+            | CommentPosted() | IssueCreated() | LabelsTakenOff() | AnswerRead() | IssueGone() | OrphanStopped()
+            | IssueReclaimed()
         ):  # fmt: skip
             return _answer(flow, fact, seq, at)
+        case LeaseLost():
+            return replace(flow, lease_lost=flow.leased, look_again=flow.leased or flow.look_again)
+        case LeaseExpired():
+            return replace(flow, expired=(fact.holder, fact.expired))
         case _:
             return _decision(flow, fact, seq, at)
 
@@ -114,6 +129,10 @@ def _decision(flow: Flow, fact: Decision, seq: int, at: datetime) -> Flow:
             )  # fmt: skip
         case PhaseEntered():
             return _entered(flow, fact, seq, at)
+        case IssueAdopted():
+            return _adopted(flow, fact, at)
+        case TakeoverWanted():
+            return replace(flow, reclaim=fact.holder)
         case RetryScheduled():
             held = replace(flow, wanted=True, not_before=fact.due, failures=fact.failures)
             return replace(held, code="retry", why=fact.why, since=at)
@@ -176,6 +195,34 @@ def _entered(flow: Flow, fact: PhaseEntered, seq: int, at: datetime) -> Flow:
     return _stage(flow, "work", at, "", fact.why)
 
 
+def _adopted(flow: Flow, fact: IssueAdopted, at: datetime) -> Flow:
+    """What stands in the tracker counts as written by us; the next run's stamp names this journal."""
+    stands = Posture(flow.issue.stamp.seq if flow.issue.stamp else 0, fact.kind, fact.phase)
+    flow = replace(
+        inherited(flow), policy=fact.policy, phase=fact.phase, visit=fact.visit, attempt=fact.attempt, failures=0,
+        visits=tuple((dict(flow.visits) | {fact.phase: fact.visit}).items()), cycle=max(flow.cycle, 1),
+        cycle_began=at, cycle_runs=fact.cycle_runs, cycle_visits=((fact.phase, 1),), written=stands, target=stands,
+        writing=None, wanted=fact.kind == "work", orphan=fact.orphan, not_before=None, question=None,
+    )  # fmt: skip
+    match fact.kind:
+        case "work":
+            return _stage(flow, "work", at, "", fact.why)
+        case "ask":
+            question = Question(fact.phase, fact.question, fact.human_phase, at, fact.due or at)
+            return _stage(replace(flow, question=question), "person", at, "", fact.why)
+        case "park":
+            return _stage(flow, "parked", at, "adopted", fact.why)
+
+
+def inherited(flow: Flow) -> Flow:
+    """Go on counting where the stamp on the issue says that others have got to."""
+    stamp = flow.issue.stamp
+    if stamp is None:
+        return flow
+    floor = max(flow.floor, stamp.runs, stamp.visit)  # each visit of an agent phase has had a run
+    return replace(flow, depth=stamp.depth, runs=max(flow.runs, stamp.runs), floor=floor)
+
+
 def _visit(flow: Flow, phase: str, visit: int) -> Flow:
     visits = dict(flow.visits) | {phase: visit}
     cycle = dict(flow.cycle_visits)
@@ -221,6 +268,10 @@ def _answer(flow: Flow, fact: Answer, seq: int, at: datetime) -> Flow:
         case AnswerRead():
             flow = done(flow, fact.key, seq)
             return replace(flow, issue=fact.view, view_seq=seq, answer_seq=seq, answers=fact.comments)
+        case OrphanStopped():
+            return replace(done(flow, fact.key, seq), orphan=None)
+        case IssueReclaimed():
+            return replace(done(flow, fact.key, seq), reclaim=None)
         case IssueGone():
             flow = done(flow, fact.key, seq)
             if fact.key is None and (stale(flow, fact.as_of) or not flow.active):
@@ -263,6 +314,10 @@ def _given_up(flow: Flow, command: Command) -> Flow:
             return replace(flow, creations=tuple(one for one in flow.creations if one.id != command.id))
         case TakeOffLabels():
             return replace(flow, take_off=())
+        case ReclaimIssue():
+            return replace(flow, reclaim=None)
+        case StopOrphan():
+            return replace(flow, orphan=None)
         case ClaimIssue() | WriteIssue():
             return replace(flow, writing=None)
         case StopTurn() if run is not None:
@@ -283,7 +338,7 @@ def seen(flow: Flow, fact: IssueSeen, seq: int, at: datetime) -> Flow:
     flow = done(flow, fact.key, seq)
     if stale(flow, fact.as_of):
         return flow
-    flow = replace(flow, issue=fact.view, view_seq=seq, look_again=False)
+    flow = replace(flow, issue=fact.view, view_seq=seq, look_again=False, lease_lost=False)
     if flow.stage == "closed" and fact.view.status != "closed":
         run = flow.run if flow.run is not None and not flow.run.settled else None
         return _stage(replace(flow, phase=None, policy=None, run=run), "idle", at, "", "re-opened")

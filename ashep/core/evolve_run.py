@@ -18,7 +18,7 @@ from ashep.core.events import (
     TurnSeen,
     TurnStopped,
 )
-from ashep.core.flow import Flow, Report, Run, Sent
+from ashep.core.flow import Flow, Posture, Report, Run, Sent
 from ashep.core.values import replace
 
 NO_SIGN = timedelta(seconds=30)
@@ -79,6 +79,10 @@ def _planned(flow: Flow, fact: RunPlanned, seq: int, at: datetime) -> Flow:
         tree_wanted="before" if fact.access == "write" else "no",
     )  # fmt: skip
     flow = replace(flow, run=run, attempt=fact.attempt, wanted=False, runs=flow.runs + 1, not_before=None)
+    stamp = flow.issue.stamp
+    if fact.attempt > 1 and (stamp is None or stamp.run != fact.run):
+        # the stamp is to name this run: whoever adopts the issue counts on from it
+        flow = replace(flow, target=Posture(seq, "work", fact.phase))
     return replace(flow, cycle_runs=flow.cycle_runs + 1, code="", why=fact.why, since=at)
 
 

@@ -166,6 +166,8 @@ class Flow:
     """Issues created in this cycle."""
     runs: int = 0
     visits: tuple[tuple[str, int], ...] = ()
+    floor: int = 0
+    """No phase was visited more often before this journal knew the issue: run ids go on above it."""
     depth: int = 0
 
     phase: str | None = None
@@ -205,6 +207,14 @@ class Flow:
     """The view whose answer labels were looked into."""
     look_again: bool = False
     """A guard tripped, or the issue vanished: nothing is written before a fresh read."""
+    lease_lost: bool = False
+    """The tracker refused a heartbeat: nothing is written, and nothing begins, before a fresh read."""
+    expired: tuple[str, datetime] | None = None
+    """A lease of another daemon that ran out: holder and time."""
+    reclaim: str | None = None
+    """The holder whose claim is to be taken back."""
+    orphan: str | None = None
+    """The key of a session of another journal's run, to be stopped before a run starts."""
     comments: tuple[tuple[str, str], ...] = ()
     """Comments to be posted: name and text."""
     creations: tuple[CreationWanted, ...] = ()
@@ -243,9 +253,14 @@ class Flow:
         """Whether it does not stand in the tracker as it should."""
         return self.target is not None and (self.written is None or self.written.seq != self.target.seq)
 
+    @property
+    def leased(self) -> bool:
+        """Whether the tracker keeps a lease of ours: it is in progress by our own last write (facts/beads.md 6)."""
+        return self.active and self.written is not None and self.written.kind == "work"
+
     def times(self, phase: str) -> int:
         """How often the phase was entered, for ever."""
-        return dict(self.visits).get(phase, 0)
+        return max(dict(self.visits).get(phase, 0), self.floor)
 
     def cycle_times(self, phase: str) -> int:
         """How often the phase was entered in this cycle."""

@@ -437,6 +437,8 @@ class Stamp:
     attempt: int = 0
     runs: int = 0
     depth: int = 0
+    cycle_runs: int = 0
+    """Runs of the present cycle: whoever adopts the issue goes on counting."""
 
 
 @dataclass(frozen=True, slots=True)

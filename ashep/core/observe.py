@@ -4,10 +4,23 @@ An unchanged read leaves nothing (design section 3). `as_of` is the sequence num
 """
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 
-from ashep.core.events import ChangeHinted, Fact, IssueGone, IssueSeen, ReadyChanged, RunnerSeen, TreeSeen, TurnSeen
+from ashep.core.events import (
+    ChangeHinted,
+    Fact,
+    IssueGone,
+    IssueSeen,
+    LeaseExpired,
+    LeaseLost,
+    ReadyChanged,
+    RunnerSeen,
+    TreeSeen,
+    TurnSeen,
+)
 from ashep.core.evolve_flow import stale
 from ashep.core.model import Issue, Tree
+from ashep.core.orphans import LEASE_GRACE
 from ashep.core.world import World
 
 
@@ -45,6 +58,26 @@ def _gone(world: World, listed: set[str], as_of: int) -> Iterator[Fact]:
         flow = world.flows[issue]
         if issue not in listed and not flow.look_again and not stale(flow, as_of):
             yield IssueGone(issue, as_of)
+
+
+def expired_leases(world: World, leases: Iterable[tuple[Issue, datetime | None]], now: datetime) -> list[Fact]:
+    """Find the issues whose holder, another daemon, must be dead: each lease is told of once."""
+    return [
+        LeaseExpired(view.id, view.assignee, expired)
+        for view, expired in leases
+        if expired is not None
+        and expired + LEASE_GRACE <= now
+        and view.stamp is not None
+        and view.assignee not in (None, world.actor)
+        and (flow := world.flows.get(view.id)) is not None
+        and flow.expired != (view.assignee, expired)
+    ]
+
+
+def lease_lost(world: World, issue: str, why: str, as_of: int) -> list[Fact]:
+    """A heartbeat was refused: that says nothing where our own write has changed the issue meanwhile."""
+    flow = world.flows.get(issue)
+    return [] if flow is None or not flow.leased or flow.lease_lost or stale(flow, as_of) else [LeaseLost(issue, why)]
 
 
 def hinted(world: World) -> list[Fact]:

@@ -21,7 +21,9 @@ from ashep.core.commands import (
     ReadAnswer,
     ReadIssue,
     ReadTree,
+    ReclaimIssue,
     SendPrompt,
+    StopOrphan,
     StopTurn,
     TakeOffLabels,
     WriteIssue,
@@ -30,6 +32,12 @@ from ashep.core.flow import Flow, Posture, Run
 from ashep.core.model import Stamp
 from ashep.core.people import STATUS, answer_labels, phase_labels
 from ashep.core.world import World
+
+RUN_EFFECTS = (OpenSession, PreparePrompt, SendPrompt, StopTurn, ReadTree, StopOrphan)
+"""Effects of runs, one of which is open at a time."""
+
+EXTRACTION = "/extract"
+"""How the keys of an extraction's session end."""
 
 MARKED_FOR_CHANGES = ("ask.",)
 """Comments that begin so tell a person what there is to look at."""
@@ -63,6 +71,8 @@ def _tracker_effect(world: World, flow: Flow) -> Command | None:
     issue = flow.issue.id
     if flow.look_again:
         return ReadIssue(f"{issue}/read/{flow.view_seq}.{flow.write_seq}", issue)
+    if flow.reclaim is not None and not flow.active:
+        return ReclaimIssue(f"{issue}/reclaim/{flow.view_seq}", issue, flow.reclaim)
     given_up = flow.stage in ("parked", "giving_back")  # said at once, although the run may not be settled
     if flow.run is not None and flow.run.tree_wanted == "after" and not given_up:
         return None
@@ -134,7 +144,7 @@ def _stamp(world: World, flow: Flow, target: Posture) -> Stamp:
     run = flow.run if flow.run and not flow.run.ended else None
     name = run.id if run else f"{flow.issue.id}/{flow.phase}.{flow.visit}.{flow.attempt + 1}"
     attempt = run.attempt if run else flow.attempt
-    return Stamp(world.instance, target.seq, name, flow.visit, attempt, flow.runs, flow.depth)
+    return Stamp(world.instance, target.seq, name, flow.visit, attempt, flow.runs, flow.depth, flow.cycle_runs)
 
 
 def _changes(world: World, flow: Flow) -> str:
@@ -152,11 +162,15 @@ def _changes(world: World, flow: Flow) -> str:
 
 def _run_effects(world: World, flow: Flow) -> Iterator[Command]:
     run = flow.run
-    if run is None or any(
-        isinstance(c, (OpenSession, PreparePrompt, SendPrompt, StopTurn, ReadTree)) for c in flow.open
-    ):
+    if any(isinstance(command, RUN_EFFECTS) for command in flow.open):
         return
     up = world.runner is not None and world.runner.state == "up"
+    if flow.orphan is not None and flow.active:
+        if up:
+            yield StopOrphan(f"{flow.issue.id}/orphan/{flow.orphan}", flow.issue.id, flow.orphan)
+        return
+    if run is None:
+        return
     if run.stop and run.session is not None:
         if up:
             yield StopTurn(
@@ -207,7 +221,7 @@ def _next_step(world: World, flow: Flow, run: Run) -> Command | None:
 
 def _open_session(world: World, flow: Flow, run: Run) -> Command:
     extract = run.extract == "wanted"
-    suffix = "/extract" if extract else ""
+    suffix = EXTRACTION if extract else ""
     prompt = run.prompt
     return OpenSession(
         f"{run.id}/session{suffix}",

@@ -9,6 +9,7 @@ from ashep.core.dispatch import dispatch
 from ashep.core.events import (
     CommentPosted,
     Fact,
+    IssueAdopted,
     IssueHeld,
     PromptPrepared,
     PromptSent,
@@ -20,7 +21,7 @@ from ashep.core.outstanding import outstanding
 from ashep.core.records import Entry
 from ashep.core.world import World, evolve, split_timer
 
-RULES = 1
+RULES = 2
 """The number of the core's rules: a replay derives again the decisions that were made under the present number."""
 
 QUIET = (SessionOpened, PromptPrepared, PromptSent, CommentPosted, TurnSeen, IssueHeld)
@@ -53,6 +54,14 @@ class Batch:
         for decision in decide(before, self.world, fact):
             self.follow(decision)
 
+    def follow_all(self, facts: Iterable[Fact]) -> bool:
+        """Fold what was dispatched; whether issues were adopted."""
+        adopted = False
+        for fact in facts:
+            self.follow(fact)
+            adopted |= isinstance(fact, IssueAdopted)
+        return adopted
+
 
 def step(
     world: World, facts: Iterable[Fact], at: datetime, first: int, *, everything: bool = False
@@ -65,8 +74,9 @@ def step(
     for fact in facts:
         batch.follow(fact)
     if everything or any(not isinstance(entry.body, QUIET) for entry in batch.entries):
-        for fact in dispatch(batch.world):
-            batch.follow(fact)
+        adopted = batch.follow_all(dispatch(batch.world))
+        if adopted:  # what was taken in wants a run now
+            batch.follow_all(dispatch(batch.world))
     issues = set(batch.world.flows) if everything else batch.touched | _timers(batch)
     if world.runner is not batch.world.runner:
         issues |= {*batch.world.live}  # whether it answers decides what is asked for a run, and for nothing else

@@ -31,6 +31,7 @@ from ashep.core.events import (
     IssueGone,
     IssueLeft,
     IssueParked,
+    IssueReclaimed,
     IssueSeen,
     IssueTaken,
     JournalBegun,
@@ -62,7 +63,7 @@ NO_DUES: HashTrieMap[str, datetime] = HashTrieMap()
 NO_ORDER: Ordered[tuple[datetime, str]] = Ordered()
 NO_DEPENDENTS: HashTrieMap[str, HashTrieSet[str]] = HashTrieMap()
 
-INDEXES = ("live", "unclosed", "busy", "dues", "due_order", "dependents")
+INDEXES = ("live", "unclosed", "busy", "leased", "dues", "due_order", "dependents")
 """The World's fields that say nothing but what `flows` does, so that nobody needs to look at all of them."""
 
 
@@ -105,6 +106,8 @@ class World:
     """Issues that are not closed."""
     busy: HashTrieSet[str] = NO_ISSUES
     """Issues of which something is under way, or could start by itself."""
+    leased: HashTrieSet[str] = NO_ISSUES
+    """Issues whose lease is kept alive."""
     dues: HashTrieMap[str, datetime] = NO_DUES
     """The earliest due time of each issue that has one."""
     due_order: Ordered[tuple[datetime, str]] = NO_ORDER
@@ -254,8 +257,8 @@ def is_writing(flow: Flow) -> bool:
 def _evolve_issue_seen(world: World, fact: IssueSeen) -> World:
     flow = world.flows.get(fact.issue)
     if flow is None:
-        depth = fact.view.stamp.depth if fact.view.stamp else 0
-        return _put(world, fact.issue, Flow(fact.view, since=world.now, view_seq=world.seq, depth=depth))
+        flow = Flow(fact.view, since=world.now, view_seq=world.seq)
+        return _put(world, fact.issue, evolve_flow.inherited(flow))
     stamp, writing = fact.view.stamp, flow.writing
     landed = writing is not None and stamp is not None and (stamp.instance, stamp.seq) == (world.instance, writing.seq)
     if landed and not evolve_flow.stale(flow, fact.as_of):
@@ -271,6 +274,10 @@ def _evolve_issue(world: World, fact: evolve_flow.FlowFact) -> World:
     match fact:
         case IssueTaken():
             world = replace(world, taken=world.taken + 1)
+            if (orphan := orphan_of(flow, world.instance)) is not None:
+                flow = replace(evolve_flow.inherited(flow), orphan=orphan)
+        case IssueReclaimed():
+            world = replace(world, ready_fresh=False, hint_seq=world.seq)
         case IssueCreated():
             world = replace(world, ready_fresh=False)
         case IssueClosed(by="shepherd"):
@@ -294,6 +301,14 @@ def _evolve_issue(world: World, fact: evolve_flow.FlowFact) -> World:
     return _put(world, fact.issue, evolve_flow.happened(flow, fact, world.seq, world.now))
 
 
+def orphan_of(flow: Flow, instance: str) -> str | None:
+    """The key of the session of the run that another journal's stamp on the issue names."""
+    stamp = flow.issue.stamp
+    if stamp is None or stamp.instance == instance or not (stamp.run or "").startswith(f"{flow.issue.id}/"):
+        return None
+    return f"{stamp.instance}:{stamp.run}"
+
+
 # --- indexes ------------------------------------------------------------------------------------------------------
 
 
@@ -303,6 +318,7 @@ def _put(world: World, issue: str, flow: Flow) -> World:
     _member(changes, world, "live", issue, within=run is not None and not run.settled)
     _member(changes, world, "unclosed", issue, within=flow.stage != "closed")
     _member(changes, world, "busy", issue, within=flow.busy)
+    _member(changes, world, "leased", issue, within=flow.leased)
     before, due = world.dues.get(issue), min((due for _, due in flow_dues(flow)), default=None)
     if due != before:
         order = world.due_order if before is None else world.due_order.remove((before, issue))

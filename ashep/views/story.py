@@ -145,6 +145,8 @@ _COMMANDS = {
     "SendPrompt": "deliver a prompt",
     "StopTurn": "stop the session",
     "ReadTree": "read the work tree",
+    "StopOrphan": "stop another journal's session",
+    "ReclaimIssue": "take a dead daemon's claim back",
 }
 
 
@@ -160,6 +162,15 @@ SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
     "TurnSeen": _turn,
     "IssueHeld": _is("held ({code})"),
     "IssueTaken": _is("taken under the policy {policy}"),
+    "IssueAdopted": _is("adopted in {phase}, visit {visit}, as the tracker shows it"),
+    "TakeoverWanted": _is("{holder}'s claim is to be taken back"),
+    "LeaseLost": _is("the lease was lost"),
+    "LeaseExpired": lambda _, body: (f"{body['holder']}'s lease ran out at {local(body['expired'])}", ""),
+    "OrphanStopped": lambda _, body: ("the session of the run before is at rest", "") if body["found"] else None,
+    "IssueReclaimed": lambda _, body: (
+        f"{body['holder']}'s claim was {'taken back' if body['done'] else 'renewed meanwhile: it stays'}",
+        "",
+    ),
     "CycleBegan": _is("cycle {cycle} begins"),
     "PhaseEntered": _is("enters {phase}, visit {visit}"),
     "RunPlanned": _planned,

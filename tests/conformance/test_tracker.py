@@ -1,6 +1,6 @@
 """What every tracker keeps: each sentence of the contract in `ashep.ports.Tracker`, over memory and the real bd."""
 
-from datetime import UTC
+from datetime import UTC, timedelta
 
 import anyio
 import pytest
@@ -312,6 +312,61 @@ async def test_what_cannot_be_created_is_refused(world: World) -> None:
             await world.tracker.create(creation)
     assert (await shown(world.tracker, taken)).issue.stamp is None
     assert await world.tracker.issue("t-abcd2346") is None
+
+
+# --- leases ---
+
+
+async def test_a_heartbeat_renews_a_lease_and_is_refused_to_who_has_none(world: World) -> None:
+    issue = world.add("Work")
+    with pytest.raises(ClaimLost):
+        await world.tracker.heartbeat(issue)
+    await world.tracker.claim(ClaimRequest(issue, STAMP))
+    first = (await shown(world.tracker, issue)).lease
+    assert first is not None
+    await anyio.sleep(0 if isinstance(world, MemoryWorld) else 1.1)  # bd counts whole seconds
+    await world.tracker.heartbeat(issue)
+    (seen,) = (await world.tracker.look()).issues
+    assert seen.lease is not None
+    assert seen.lease > first
+    with pytest.raises(ClaimLost):
+        await world.another("ashep-other").heartbeat(issue)
+    world.person_sets(issue, "person", status="blocked")
+    with pytest.raises(ClaimLost):
+        await world.tracker.heartbeat(issue)
+    assert (await shown(world.tracker, issue)).lease is None
+    world.person_sets(issue, "person", status="in_progress")  # no lease comes of that, but a heartbeat makes one
+    assert (await shown(world.tracker, issue)).lease is None
+    await world.tracker.heartbeat(issue)
+    assert (await shown(world.tracker, issue)).lease is not None
+
+
+async def test_a_lease_that_has_not_run_out_is_not_reclaimed(world: World) -> None:
+    issue = world.add("Work")
+    other = world.another("ashep-other")
+    await other.claim(ClaimRequest(issue, STAMP))
+    assert not await world.tracker.reclaim(issue, "ashep-other", timedelta(0))
+    assert not await world.tracker.reclaim(issue, "somebody", timedelta(0))
+    await other.heartbeat(issue)
+    assert (await shown(world.tracker, issue)).issue.assignee == "ashep-other"
+
+
+async def test_a_lease_that_ran_out_is_reclaimed_from_the_holder_that_was_named() -> None:
+    world = MemoryWorld()  # a real one lasts five minutes: `make torture-real` waits for that
+    issue, kept = world.add("Work"), world.add("Kept")
+    other = world.another("ashep-other")
+    for one in (issue, kept):
+        await other.claim(ClaimRequest(one, STAMP, add_labels=("phase:implement",)))
+    over = timedelta(minutes=-6)
+    assert not await world.tracker.reclaim(issue, "somebody", over)
+    assert await world.tracker.reclaim(issue, "ashep-other", over)
+    view = (await shown(world.tracker, issue)).issue
+    assert (view.status, view.assignee, view.stamp) == ("open", None, STAMP)
+    assert view.labels == ("phase:implement",)
+    assert (await shown(world.tracker, kept)).issue.assignee == "ashep-other"
+    with pytest.raises(ClaimLost):
+        await other.heartbeat(issue)
+    assert not await world.tracker.reclaim(issue, "ashep-other", over)
 
 
 # --- hints ---

@@ -24,10 +24,12 @@ class Chances:
     hint: float = 0.0
     stale: float = 0.0
     """A look that took long: its facts arrive after other facts."""
+    lease: float = 0.0
+    """Heartbeats are refused, for whatever reason."""
 
 
 CALM = Chances()
-WILD = Chances(0.08, 0.01, 0.05, 0.01, 0.01, 0.01, 0.05, 0.03, 0.02, 0.15)
+WILD = Chances(0.08, 0.01, 0.05, 0.01, 0.01, 0.01, 0.05, 0.03, 0.02, 0.15, 0.01)
 
 
 @dataclass

@@ -16,8 +16,10 @@ from ashep.core.world import World, evolve, flow_dues, split_timer
 from tests.core import given
 from tests.core.world_of import MadeUp
 
-SESSION = (c.OpenSession, c.PreparePrompt, c.SendPrompt, c.StopTurn, c.ReadTree)
+SESSION = (c.OpenSession, c.PreparePrompt, c.SendPrompt, c.StopTurn, c.ReadTree, c.StopOrphan)
 SETTLING = (c.StopTurn, c.ReadTree)
+FREEING = (c.ReclaimIssue, c.PostComment)
+"""What is done about an issue of a dead daemon's."""
 """What may still be asked for once an issue is somebody else's: our own run is ended in order."""
 
 
@@ -129,7 +131,9 @@ def _allowed(world: World, command: Command) -> None:
     if flow.stage == "closed":
         assert isinstance(command, SETTLING), f"a closed issue asks for {command}"
     if flow.stage in ("left", "idle"):
-        assert isinstance(command, (*SETTLING, c.ReadIssue)), f"{flow.stage} issue asks for {command}"
+        assert isinstance(command, (*SETTLING, c.ReadIssue, *(FREEING if flow.expired else ()))), (
+            f"{flow.stage} issue asks for {command}"
+        )
 
 
 def the_wait_is_over(world: World, fact: e.TimerDue) -> None:

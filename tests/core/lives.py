@@ -3,10 +3,10 @@
 import hashlib
 import json
 import random
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import timedelta
 
-from ashep.core.model import Agent, Agents, Phase, Retry, ReuseFrom
+from ashep.core.model import Agent, Agents, Phase, Retry, ReuseFrom, Stamp
 from ashep.core.records import to_json
 from tests.core import given
 from tests.core.chances import WILD, Chances
@@ -50,6 +50,13 @@ def live(seed: int, steps: int = 250) -> MadeUp:
     for number in range(4):
         made.open(f"t-{number}", priority=number % 3)
     made.open("t-9", blocked_by=("t-0",))
+    left = Stamp("another", 50, "t-7/implement.2.1", visit=2, attempt=1, runs=3, cycle_runs=2)
+    if chance.random() < 0.5:
+        made.open("t-7", "phase:implement", status="in_progress", assignee=given.ME, stamp=left)
+    if chance.random() < 0.5:
+        made.dead.add("ashep-dead")
+        dead = replace(left, run="t-8/implement.2.1")
+        made.open("t-8", "phase:implement", status="in_progress", assignee="ashep-dead", stamp=dead)
     made.live(steps)
     return made
 

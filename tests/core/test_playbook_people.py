@@ -151,7 +151,8 @@ def test_a_paused_issue_keeps_the_tree_and_starts_nothing() -> None:
     assert book
     assert book >> book.later(30) << like(e.IssueHeld, code="paused")
     assert book.world.lock == "t-1"
-    assert book >> book.seen(drop=["ashep:paused"]) << like(e.RunPlanned, attempt=2) << c.OpenSession
+    book >> book.seen(drop=["ashep:paused"]) << like(e.RunPlanned, attempt=2) << c.WriteIssue
+    assert book >> book.next() << c.OpenSession
 
 
 def test_a_guard_that_trips_is_read_and_obeyed() -> None:

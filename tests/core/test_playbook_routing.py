@@ -138,7 +138,8 @@ def test_a_failure_is_tried_again_after_a_while(outcome: dict[str, str]) -> None
     book >> book.reports(**said) << like(e.RunEnded, state="failed")
     assert book << like(e.RetryScheduled, phase="review", failures=1)
     assert book >> book.later(1)
-    assert book >> book.later(20) << like(e.RunPlanned, run="t-1/review.1.2", attempt=2) << c.OpenSession
+    book >> book.later(20) << like(e.RunPlanned, run="t-1/review.1.2", attempt=2) << c.WriteIssue
+    assert book >> book.next() << c.OpenSession
 
 
 def test_attempts_that_are_used_up_park() -> None:

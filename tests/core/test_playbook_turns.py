@@ -268,7 +268,8 @@ def test_a_session_is_used_again_where_the_policy_says_so() -> None:
     book >> book.reports("failed")
     book.left = []
     book >> book.later(30)
-    assert book << like(e.RunPlanned, reuse=session) << like(c.OpenSession, reuse=session)
+    book << like(e.RunPlanned, reuse=session) << c.WriteIssue
+    assert book >> book.next() << like(c.OpenSession, reuse=session)
     book.answered() >> book.reports() << e.RunEnded << e.PhaseEntered << like(e.RunPlanned, reuse=session)
     assert book << c.WriteIssue
 

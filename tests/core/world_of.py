@@ -47,6 +47,8 @@ class MadeUp:
     """Everything that was carried out and answered."""
     late: list[Fact] = field(default_factory=list)
     instance: int = 1
+    dead: set[str] = field(default_factory=set)
+    """Daemons whose lease has run out."""
     up: bool = True
     check: Callable[["MadeUp", Sequence[Entry]], None] | None = None
     begun: list[Fact] = field(default_factory=list)
@@ -104,6 +106,9 @@ class MadeUp:
             self.turn(self.seen_server())
         if self.hit(chances.person):
             self.person()
+        if self.hit(chances.lease):
+            self.turn(*self._expired())
+            self.turn(*(e.LeaseLost(name, "not ours") for name, flow in self.world.flows.items() if flow.leased))
         if self.late and self.hit(0.5):
             self.turn(*self._news(self.late))
             self.late = []
@@ -182,6 +187,11 @@ class MadeUp:
                 case _:
                     news.append(fact)
         return news
+
+    def _expired(self) -> list[Fact]:
+        views = [view for name, view in self.tracker.items() if name in self.world.flows and view.assignee in self.dead]
+        gone = self.now - timedelta(minutes=11)
+        return [e.LeaseExpired(view.id, view.assignee or "", gone) for view in views if view.status == "in_progress"]
 
     def watch(self) -> bool:
         """Read a running turn; whether there was news."""
@@ -274,12 +284,21 @@ class MadeUp:
                 return e.IssueCreated(command.issue, command.key, command.id)
             case c.ReadIssue():
                 return self._read_issue(command)
+            case c.ReclaimIssue():
+                return self._reclaim(command)
             case c.ReadAnswer():
                 told = tuple(comment for comment in self.comments.get(command.issue, []) if comment.author != given.ME)
                 events = tuple(self.events.get(command.issue, []))
                 return e.AnswerRead(command.issue, command.key, self.tracker[command.issue], events, told)
             case _:
                 return self._run_effect(command)
+
+    def _reclaim(self, command: c.ReclaimIssue) -> Fact:
+        view = self.tracker[command.issue]
+        dead = (view.status, view.assignee) == ("in_progress", command.holder) and command.holder in self.dead
+        if dead:
+            self.tracker[command.issue] = replace(view, status="open", assignee=None)
+        return e.IssueReclaimed(command.issue, command.key, command.holder, dead)
 
     def _read_issue(self, command: c.ReadIssue) -> Fact:
         view = self.tracker.get(command.issue)
@@ -292,7 +311,7 @@ class MadeUp:
         if view is None:
             return e.WriteRefused(command.issue, command.key, "no such issue")
         stamp: Stamp = command.stamp
-        if view.stamp is not None and (view.stamp.instance, view.stamp.seq) >= (stamp.instance, stamp.seq):
+        if view.stamp is not None and view.stamp.instance == stamp.instance and view.stamp.seq >= stamp.seq:
             pass
         elif isinstance(command, c.ClaimIssue):
             if not self._is_ready(view) or view.assignee not in (None, given.ME):
@@ -326,14 +345,21 @@ class MadeUp:
                 self._deliver(command)
                 return e.PromptSent(command.issue, command.run, command.key, command.n, f"server-{self.instance}")
             case c.StopTurn():
-                for turn in self.sessions[command.session].values():
-                    if turn.state == "running":
-                        turn.state, turn.error = "finished", "MessageAbortedError: aborted"
+                self._abort(command.session)
                 return e.TurnStopped(command.issue, command.run, command.key)
+            case c.StopOrphan():
+                session = self.keys.get(command.orphan)
+                self._abort(session or "")
+                return e.OrphanStopped(command.issue, command.key, session is not None)
             case c.ReadTree():
                 return e.TreeSeen(Tree(True, "c0ffee"), command.moment, command.issue, command.run)
             case _:
                 raise AssertionError(command)
+
+    def _abort(self, session: str) -> None:
+        for turn in self.sessions.get(session, {}).values():
+            if turn.state == "running":
+                turn.state, turn.error = "finished", "MessageAbortedError: aborted"
 
     def _deliver(self, command: c.SendPrompt) -> None:
         turns = self.sessions[command.session]
@@ -346,7 +372,7 @@ class MadeUp:
 
     def open(self, name: str, *labels: str, **more: Any) -> None:
         """Somebody writes a new issue."""
-        self.tracker[name] = given.issue(name, "open", *labels, **more)
+        self.tracker[name] = given.issue(name, more.pop("status", "open"), *labels, **more)
 
     def say(self, name: str, who: str, text: str) -> None:
         """Somebody comments."""

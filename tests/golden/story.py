@@ -236,11 +236,39 @@ def people() -> list[list[Fact | Command]]:
     ]  # fmt: skip
 
 
+def orphans() -> list[list[Fact | Command]]:
+    """Lose a lease, adopt an issue, and take another one over from a daemon that died."""
+    gone, dead = T0 - timedelta(minutes=20), "ashep-other-77"
+    return [
+        [
+            e.LeaseLost("demo-1", "issue not claimable"),
+            e.LeaseExpired("demo-3", dead, gone),
+            e.TakeoverWanted("demo-3", dead, "its lease ran out"),
+            c.ReclaimIssue("demo-3/reclaim/120", "demo-3", dead),
+        ],
+        [
+            e.IssueReclaimed("demo-3", "demo-3/reclaim/120", dead, True),
+            e.IssueAdopted(
+                "demo-5", "standard", "implement", "work", 2, 3, 4, "the tracker shows it as ours",
+                orphan="another:demo-5/implement.2.3",
+            ),
+            c.StopOrphan("demo-5/orphan/another:demo-5/implement.2.3", "demo-5", "another:demo-5/implement.2.3"),
+        ],
+        [
+            e.OrphanStopped("demo-5", "demo-5/orphan/another:demo-5/implement.2.3", True),
+            e.IssueAdopted(
+                "demo-2", "standard", "review", "ask", 1, 0, 2, "the tracker shows it as ours",
+                question="Merge this?", due=T0 + timedelta(days=7), human_phase=True,
+            ),
+        ],
+    ]  # fmt: skip
+
+
 def story() -> list[list[Entry]]:
     """Number the story as a journal does: 1 is the file's header, and each batch is followed by its commit."""
     batches: list[list[Entry]] = []
     seq, at = 2, T0
-    for bodies in (*begin(), *work(), *people()):
+    for bodies in (*begin(), *work(), *people(), *orphans()):
         batches.append([Entry(seq + n, at + timedelta(microseconds=n), body) for n, body in enumerate(bodies)])
         seq, at = seq + len(bodies) + 1, at + timedelta(seconds=41, microseconds=3)
     return batches

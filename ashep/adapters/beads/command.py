@@ -34,7 +34,7 @@ _SHOWN = 300  # of a message that nobody can place
 _DROPPED = ("BD_JSON_ENVELOPE", "BEADS_MAX_ROWS", "BD_DEBUG")
 """Settings of the user's shell that change what bd prints: wrapped, cut off, with other lines between."""
 
-_WRITES = frozenset({"update", "comment", "create"})
+_WRITES = frozenset({"update", "comment", "create", "heartbeat", "reclaim"})
 
 _T = TypeVar("_T")
 _M = TypeVar("_M", bound=BaseModel)
@@ -64,7 +64,7 @@ class NothingWritten(TrackerUnavailable):
     """bd did not work, and said so before it wrote anything."""
 
 
-_BEFORE = r"(?:Error: )?(?:updating issue: |resolving issue: |adding comment: |resolving [^:]{1,200}: )?"
+_BEFORE = r"(?:Error: )?(?:updating issue: |resolving issue: |adding comment: |(?:resolving|heartbeat) [^:]{1,200}: )?"
 _MEANINGS: tuple[tuple[re.Pattern[str], type[TrackerMissing | TrackerError]], ...] = tuple(
     (re.compile(f"{_BEFORE}(?:{pattern})"), error)
     for pattern, error in (

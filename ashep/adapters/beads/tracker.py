@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 
 from ashep.adapters.beads import wire
@@ -193,6 +194,20 @@ class BeadsTracker:
         assert wanted.stamp is not None
         metadata = f"--metadata={wire.stamp_json(wanted.stamp)}"
         return await self._write(issue, wanted, _stamped(wanted.stamp), *flags, metadata)
+
+    async def heartbeat(self, issue: str) -> None:
+        """Renew the lease; bd knows one of its own from another's (facts/beads.md 6)."""
+        await self._known(issue)
+        beat = parse(wire.Beat, await self._bd.call("heartbeat", issue, "--json"))
+        if beat.id != issue:
+            raise TrackerUnavailable(f"bd's answer to the heartbeat of {issue} is about {beat.id}")
+
+    async def reclaim(self, issue: str, holder: str, older_than: timedelta) -> bool:
+        """Let bd judge the lease once more, by its own clock, for this issue and this holder alone."""
+        await self._known(issue)
+        scope = (f"--id={issue}", f"--assignee={holder}", f"--older-than={older_than.total_seconds():.0f}s")
+        self._read.pop(issue, None)
+        return parse(wire.Reclaimed, await self._bd.call("reclaim", *scope, "--json")).count > 0
 
     async def relabel(self, issue: str, add: tuple[str, ...], remove: tuple[str, ...]) -> None:
         """Change the labels in one process."""

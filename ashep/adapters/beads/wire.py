@@ -83,6 +83,7 @@ class Row(_Answer):
     notes: Text = ""
     dependencies: Annotated[tuple[_Edge, ...], BeforeValidator(_none_is_empty)] = ()
     comment_count: int = 0
+    lease_expires_at: Time | None = None
     comments: Annotated[tuple[_CommentRow, ...], BeforeValidator(_none_is_empty)] = ()
     ephemeral: bool = False
 
@@ -130,6 +131,18 @@ class Problem(_Answer):
 
     error: str
     failed: tuple[Failed, ...] = ()
+
+
+class Beat(_Answer):
+    """The answer of `heartbeat`."""
+
+    id: str
+
+
+class Reclaimed(_Answer):
+    """The answer of `reclaim`."""
+
+    count: int
 
 
 class JournalLine(_Answer):
@@ -201,7 +214,7 @@ def seen(row: Row, titles: Mapping[str, Row] | None = None) -> Seen:
         dependencies=dependencies,
         comments=tuple(Comment(c.id, c.author, c.text, c.created_at) for c in row.comments),
     )
-    return Seen(issue, text)
+    return Seen(issue, text, row.lease_expires_at)
 
 
 def _dependency(edge: _Edge, target: Row | None) -> Dependency:

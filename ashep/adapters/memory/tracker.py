@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import anyio
 import anyio.lowlevel
@@ -18,6 +18,9 @@ from ashep.core.model import Comment, Issue, LabelEvent, Stamp
 from ashep.core.text import clean
 from ashep.errors import ClaimLost, GuardTripped, TrackerRefused
 from ashep.ports import ClaimRequest, Creation, Dependency, IssueText, Look, Seen, TrackerInfo, Update
+
+LEASE = timedelta(minutes=5)
+"""How long a claim or a heartbeat lasts (facts/beads.md 6)."""
 
 _TITLE = 500  # characters; bd refuses more
 _TYPES = frozenset({"bug", "feature", "task", "epic", "chore", "decision", "spike", "story", "milestone"})
@@ -30,6 +33,7 @@ class _Record:
     issue: Issue
     text: IssueText
     order: int
+    lease: datetime | None = None
     comments: list[Comment] = field(default_factory=list[Comment])
     events: list[LabelEvent] = field(default_factory=list[LabelEvent])
 
@@ -114,6 +118,7 @@ class _Database:
                 dependencies=dependencies,
                 comments=tuple(replace(one, text=clean(one.text)) for one in record.comments) if comments else (),
             ),
+            record.lease if issue.status == "in_progress" else None,
         )
 
 
@@ -205,6 +210,7 @@ class MemoryTracker:
             title=record.issue.title if title is None else title,
         )
         record.text = replace(record.text, title=record.issue.title)
+        record.lease = record.lease if record.issue.status == "in_progress" else None
         self._database.relabel(record, actor, add_labels, remove_labels)
         self._database.note(actor)
 
@@ -258,6 +264,7 @@ class MemoryTracker:
                 raise ClaimLost(f"{request.issue} is already claimed by {holder}")
             if status != "open" and (status, holder) != ("in_progress", self.actor):
                 raise ClaimLost(f"{request.issue} is not claimable: status {status}")
+            record.lease = record.lease or self._database.now() + LEASE  # claiming again does not extend it
             return self._write(
                 record, "in_progress", self.actor, request.stamp, request.add_labels, request.remove_labels
             )
@@ -284,9 +291,32 @@ class MemoryTracker:
         remove: tuple[str, ...],
     ) -> Seen:
         record.issue = replace(record.issue, status=status, assignee=assignee, stamp=stamp)
+        record.lease = record.lease if status == "in_progress" else None
         self._database.relabel(record, self.actor, add, remove)
         self._database.note(self.actor)
         return self._database.seen(record)
+
+    async def heartbeat(self, issue: str) -> None:
+        """Renew the lease of an issue that this actor holds and works on."""
+        async with self._call("heartbeat"):
+            record = self._database.record(issue)
+            if record.issue.assignee != self.actor:
+                raise ClaimLost(f"{issue} is already claimed by {record.issue.assignee}")
+            if record.issue.status != "in_progress":
+                raise ClaimLost(f"{issue} is not claimable: status {record.issue.status}")
+            record.lease = self._database.now() + LEASE
+
+    async def reclaim(self, issue: str, holder: str, older_than: timedelta) -> bool:
+        """Free an issue whose lease ran out so long ago."""
+        async with self._call("reclaim"):
+            record = self._database.record(issue)
+            view, lease = record.issue, record.lease
+            dead = lease is not None and lease + older_than <= self._database.now()
+            if not dead or (view.status, view.assignee) != ("in_progress", holder):
+                return False
+            record.issue, record.lease = replace(view, status="open", assignee=None), None
+            self._database.note(self.actor)
+            return True
 
     async def relabel(self, issue: str, add: tuple[str, ...], remove: tuple[str, ...]) -> None:
         """Change labels only."""

@@ -1,0 +1,82 @@
+"""Issues that nobody works on although the tracker says so: adopted after a lost state folder, or freed (design 6, 7).
+
+Whose an issue is, the assignee says: our own name means ours, whatever this journal knows of it. Another daemon's is
+touched only once its lease has run out, which a living one never lets happen; a person's is never touched.
+"""
+
+import re
+from datetime import timedelta
+
+from ashep.core.events import CommentWanted, Fact, IssueAdopted, IssueReclaimed, LeaseExpired, TakeoverWanted
+from ashep.core.flow import Flow
+from ashep.core.model import Issue, Phase, Policy, Stamp
+from ashep.core.people import phase_labels
+from ashep.core.routing import PHASE_QUESTION_DEADLINE
+from ashep.core.world import World, orphan_of
+
+LEASE_GRACE = timedelta(minutes=10)
+"""After a lease ran out its holder counts as dead: what `bd reclaim` takes by itself, and longer than any daemon acts
+on a lease that it could not renew (facts/beads.md 6)."""
+
+
+def is_ours(world: World, view: Issue) -> bool:
+    """Whether the tracker shows as ours, by name and stamp, what this journal does not know as such."""
+    return view.assignee == world.actor and view.stamp is not None and view.status in ("in_progress", "blocked")
+
+
+def adopt(world: World, flow: Flow, name: str, policy: Policy) -> IssueAdopted:
+    """Go on with an issue of ours that this journal knows nothing of, from where its labels and stamp say it is."""
+    view, labels = flow.issue, world.settings.labels
+    assert view.stamp is not None
+    phase = _stamped(world, view, view.stamp, policy)
+    known = flow.phase == phase.name
+    asks = phase.human is not None or bool({labels.needs_approval, labels.needs_input} & set(view.labels))
+    asks = asks and labels.parked not in view.labels
+    kind = "ask" if asks else "work" if view.status == "in_progress" else "park"
+    deadline = phase.human.deadline if phase.human else PHASE_QUESTION_DEADLINE
+    return IssueAdopted(
+        issue=view.id,
+        policy=name,
+        phase=phase.name,
+        kind=kind,
+        visit=max(view.stamp.visit, flow.visit if known else 0, 1),
+        attempt=max(_named(view.stamp)[1], view.stamp.attempt, flow.attempt if known else 0),
+        cycle_runs=max(view.stamp.cycle_runs, flow.cycle_runs),
+        why="the tracker shows it as ours, and this state folder does not know it",
+        orphan=orphan_of(flow, world.instance) if kind == "work" else None,
+        question=(phase.human.ask if phase.human else f"{phase.name} asked; its comment says what") if asks else "",
+        due=world.now + deadline if asks else None,
+        human_phase=phase.human is not None,
+    )
+
+
+def _stamped(world: World, view: Issue, stamp: Stamp, policy: Policy) -> Phase:
+    """The phase that our last write left it in: where the label differs, a person has set it since."""
+    names = (_named(stamp)[0], *phase_labels(world, view), policy.phases[0].name)
+    return next(phase for name in names if (phase := policy.phase(name)) is not None)
+
+
+def _named(stamp: Stamp) -> tuple[str, int]:
+    """The phase and the attempt that the stamp's run id names: `<issue>/<phase>.<visit>.<attempt>`."""
+    found = re.fullmatch(r".+/(.+)\.\d+\.(\d+)", stamp.run or "")
+    return (found[1], int(found[2])) if found else ("", 0)
+
+
+def lease_expired(world: World, flow: Flow, fact: LeaseExpired, asked: bool) -> list[Fact]:
+    """Free the issue of a daemon that died, where this one could go on with it."""
+    view = flow.issue
+    if flow.active or flow.stage == "closed" or not asked or view.stamp is None or view.assignee != fact.holder:
+        return []
+    if view.status != "in_progress" or world.settings.labels.excluded in view.labels or fact.holder == world.actor:
+        return []
+    why = f"{fact.holder} holds it, and its lease ran out at {fact.expired:%Y-%m-%d %H:%M} UTC"
+    return [TakeoverWanted(view.id, fact.holder, why)]
+
+
+def reclaimed(flow: Flow, fact: IssueReclaimed, seq: int) -> list[Fact]:
+    """Say in the tracker what became of the claim."""
+    if not fact.done:
+        return []
+    at = f" at {flow.expired[1]:%Y-%m-%d %H:%M} UTC" if flow.expired else ""
+    text = f"The lease of {fact.holder} ran out{at}: its claim was taken back, and the issue is free again."
+    return [CommentWanted(fact.issue, f"reclaimed.{seq}", text)]
