@@ -257,7 +257,7 @@ def orphans() -> list[list[Fact | Command]]:
         [
             e.OrphanStopped("demo-5", "demo-5/orphan/another:demo-5/implement.2.3", True),
             e.IssueAdopted(
-                "demo-2", "standard", "review", "ask", 1, 0, 2, "the tracker shows it as ours",
+                "demo-5", "standard", "review", "ask", 1, 0, 2, "the tracker shows it as ours",
                 question="Merge this?", due=T0 + timedelta(days=7), human_phase=True,
             ),
         ],
