@@ -223,6 +223,14 @@ def inherited(flow: Flow) -> Flow:
     return replace(flow, depth=stamp.depth, runs=max(flow.runs, stamp.runs), floor=floor)
 
 
+def orphan_of(flow: Flow, instance: str) -> str | None:
+    """The key of the session of the run that another journal's stamp on the issue names."""
+    stamp = flow.issue.stamp
+    if stamp is None or stamp.instance == instance or not (stamp.run or "").startswith(f"{flow.issue.id}/"):
+        return None
+    return f"{stamp.instance}:{stamp.run}"
+
+
 def _visit(flow: Flow, phase: str, visit: int) -> Flow:
     visits = dict(flow.visits) | {phase: visit}
     cycle = dict(flow.cycle_visits)

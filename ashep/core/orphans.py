@@ -8,11 +8,12 @@ import re
 from datetime import timedelta
 
 from ashep.core.events import CommentWanted, Fact, IssueAdopted, IssueReclaimed, LeaseExpired, TakeoverWanted
+from ashep.core.evolve_flow import orphan_of
 from ashep.core.flow import Flow
 from ashep.core.model import Issue, Phase, Policy, Stamp
 from ashep.core.people import phase_labels
 from ashep.core.routing import PHASE_QUESTION_DEADLINE
-from ashep.core.world import World, orphan_of
+from ashep.core.world import World
 
 LEASE_GRACE = timedelta(minutes=10)
 """After a lease ran out its holder counts as dead: what `bd reclaim` takes by itself, and longer than any daemon acts

@@ -274,7 +274,7 @@ def _evolve_issue(world: World, fact: evolve_flow.FlowFact) -> World:
     match fact:
         case IssueTaken():
             world = replace(world, taken=world.taken + 1)
-            if (orphan := orphan_of(flow, world.instance)) is not None:
+            if (orphan := evolve_flow.orphan_of(flow, world.instance)) is not None:
                 flow = replace(evolve_flow.inherited(flow), orphan=orphan)
         case IssueReclaimed():
             world = replace(world, ready_fresh=False, hint_seq=world.seq)
@@ -299,14 +299,6 @@ def _evolve_issue(world: World, fact: evolve_flow.FlowFact) -> World:
         case _:
             pass
     return _put(world, fact.issue, evolve_flow.happened(flow, fact, world.seq, world.now))
-
-
-def orphan_of(flow: Flow, instance: str) -> str | None:
-    """The key of the session of the run that another journal's stamp on the issue names."""
-    stamp = flow.issue.stamp
-    if stamp is None or stamp.instance == instance or not (stamp.run or "").startswith(f"{flow.issue.id}/"):
-        return None
-    return f"{stamp.instance}:{stamp.run}"
 
 
 # --- indexes ------------------------------------------------------------------------------------------------------
