@@ -6,10 +6,10 @@ SETUP := $(PYTHON) requirements/setup.py
 PARALLEL := -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv demo test quick torture-real check format lint types contracts docs bench lock clean
+.PHONY: help setup venv demo test quick check format lint types contracts docs torture bench lock clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## get everything that is needed: .venv, opencode, bd (the first time about 10 minutes, later nothing)
 	@$(SETUP) all
@@ -25,9 +25,6 @@ test: setup ## run all tests, the ones with the real bd and OpenCode included
 
 quick: venv ## run the tests that need neither bd nor OpenCode and do not take long
 	@$(BIN)/python -m pytest $(PARALLEL) -m "not real and not slow"
-
-torture-real: setup ## kill the real ashep at every boundary of a life, once and twice (two hours; ARGS="--each 20": some)
-	@$(BIN)/python -m tests.killed $(ARGS)
 
 check: setup ## all that must hold before a commit: format, lint, types, contracts, tests, docs
 	@$(MAKE) --no-print-directory lint types contracts test docs
@@ -48,6 +45,9 @@ contracts: venv ## check who imports whom
 
 docs: venv ## build the documentation into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+torture: venv ## live through simulated nights on lying tools and failing disks (SEEDS=20000, FIRST=0)
+	@$(BIN)/python -m tests.torture --seeds $(or $(SEEDS),20000) --first $(or $(FIRST),0)
 
 bench: setup ## measure
 	@$(BIN)/python -m tests.bench

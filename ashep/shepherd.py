@@ -6,7 +6,7 @@ World hands over a function, which is called with the World as it is when its tu
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import anyio
 from anyio.abc import TaskGroup
@@ -47,6 +47,8 @@ class Shepherd:
         self._under_way = 0
         self._stopping = False
         self._offset = timedelta()
+        self._ahead = timedelta()
+        """How far our time is ahead of the wall clock: it goes on where that was set back."""
 
     def recover(self) -> World:
         """Fold the whole journal. Blocks; call it once, before `running`."""
@@ -70,6 +72,7 @@ class Shepherd:
         Intents that were found open are probed; then what is lacking is asked for. Raises `DiskFailed`.
         """
         self._offset = self._clock_offset()
+        self._ahead = max(self.world.now - self._clock.now(), timedelta())
         async with anyio.create_task_group() as group:
             self._group = group
             unanswered = [command for flow in self.world.flows.values() for command in flow.open]
@@ -108,7 +111,7 @@ class Shepherd:
             facts += one(self.world) if callable(one) else [one]
         if facts or everything:
             facts = [*self._jumped(), *facts]
-            at = self._clock.now()
+            at = self._now()
             world, entries = step(self.world, facts, at, self._journal.next_seq, everything=everything)
             await self._journal.append(entries)
             self.world = world
@@ -143,11 +146,13 @@ class Shepherd:
                 continue
             async with anyio.create_task_group() as group:
                 group.start_soon(self._wake, group.cancel_scope)
-                await self._clock.sleep_until(due)
+                await self._clock.sleep_until(due - self._ahead)
                 group.cancel_scope.cancel()
-            if any(True for _ in due_timers(self.world, self._clock.now())):
+            if jumped := self._jumped():
+                self.tell(*jumped)
+            if any(True for _ in due_timers(self.world, self._now())):
                 waits = self.changed
-                self.tell(lambda world: due_timers(world, self._clock.now()))
+                self.tell(lambda world: due_timers(world, self._now()))
                 await waits()
 
     async def _wake(self, scope: anyio.CancelScope) -> None:
@@ -156,14 +161,20 @@ class Shepherd:
             await self.changed()
         scope.cancel()
 
+    def _now(self) -> datetime:
+        return self._clock.now() + self._ahead
+
     def _clock_offset(self) -> timedelta:
         return timedelta(seconds=self._clock.now().timestamp() - self._clock.monotonic())
 
     def _jumped(self) -> list[Fact]:
-        """Look before every turn: nothing may be judged by a time that the machine slept through."""
+        """Look before every turn and at every wait: nothing may be judged by a time that the machine slept through."""
         offset = self._clock_offset()
         gap = offset - self._offset
         if abs(gap) <= JUMP:
             return []
         self._offset = offset
-        return [ClockJumped(gap)]
+        # set back, the wall clock would let every wait last so much longer, years where it had been years ahead
+        ahead = max(self._ahead - gap, timedelta())
+        jumped, self._ahead = gap - (self._ahead - ahead), ahead
+        return [ClockJumped(jumped)] if jumped > JUMP else []

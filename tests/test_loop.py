@@ -25,6 +25,7 @@ from ashep.core.events import (
     OutcomeRejected,
     PhaseEntered,
     PromptAbandoned,
+    RetryScheduled,
     RunEnded,
     TurnDied,
 )
@@ -340,6 +341,31 @@ def test_a_suspended_machine_times_nothing_out(folder: Path) -> None:
         world.check_done()
         assert [fact.state for fact in world.bodies(RunEnded)] == ["succeeded"] * 3
         assert len(world.bodies(ClockJumped)) == 1
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("hours", [-9, -90_000])
+def test_a_clock_that_is_set_back_makes_no_wait_longer(folder: Path, hours: int) -> None:
+    async def scenario() -> None:
+        world = World(folder)
+        world.outcomes = {"implement": [{"result": "failed", "summary": "cannot"}, {}]}
+        issue = world.tracker.add("first")
+
+        async def back() -> None:
+            while not world.bodies(RetryScheduled):
+                await anyio.sleep(1)
+            world.clock.jump(timedelta(hours=hours))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(back)
+            await world.live(lambda: bool(world.world.flows) and world.stands(issue) == "person")
+            group.cancel_scope.cancel()
+        assert world.clock.monotonic() < 180
+        await world.live(lambda: world.clock.monotonic() > 240)  # nor a start by the clock that is right now
+        await with_person(world)
+        world.check_done()
+        assert not world.bodies(ClockJumped)
 
     simulate(scenario)
 

@@ -196,7 +196,7 @@ def _session(flow: Flow, phase: Phase, agent: Agent) -> str | None:
 
 def _candidate(world: World, flow: Flow, room: Room) -> tuple[list[Fact], Room]:
     assert world.policies is not None
-    if flow.look_again or (flow.code in STANDING and flow.stage == "left" and flow.issue.status != "open"):
+    if flow.look_again or _stands(world, flow):
         return [], room  # its own reason stands until a person acts
     if flow.run is not None and not flow.run.settled:
         return [], room
@@ -224,6 +224,13 @@ def _candidate(world: World, flow: Flow, room: Room) -> tuple[list[Fact], Room]:
             return _take(world, fresh, phase, choice, choice.agent, room)
     taken: list[Fact] = [IssueTaken(flow.issue.id, name, f"ready, and the policy {name} claims it")]
     return taken + begin_cycle(world, fresh, phase.name, "taken"), _taken(room)
+
+
+def _stands(world: World, flow: Flow) -> bool:
+    """Whether the reason for which an issue was left still says what is in the way."""
+    if flow.code not in STANDING or flow.stage != "left" or flow.issue.status == "open":
+        return False
+    return flow.code != "assigned" or flow.issue.assignee not in (None, world.actor)
 
 
 def _take(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, room: Room) -> tuple[list[Fact], Room]:

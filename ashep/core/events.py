@@ -399,6 +399,8 @@ class AnswerRefused:
     issue: str
     labels: tuple[str, ...]
     why: str
+    judged: tuple[str, ...] = ()
+    """The label events that were looked at: a later answer is not judged by them, whatever the clock was set to."""
 
 
 @dataclass(frozen=True, slots=True)

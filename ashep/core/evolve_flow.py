@@ -142,7 +142,7 @@ def _decision(flow: Flow, fact: Decision, seq: int, at: datetime) -> Flow:
             thinking = at - flow.question.asked if flow.question else timedelta()
             return replace(flow, thought=flow.thought + thinking, question=None)
         case AnswerRefused():
-            return replace(flow, take_off=fact.labels)
+            return replace(flow, take_off=fact.labels, judged=flow.judged | set(fact.judged))
         case CommentWanted():
             return replace(flow, comments=(*flow.comments, (fact.name, fact.text)))
         case CreationWanted():

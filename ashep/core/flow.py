@@ -205,6 +205,8 @@ class Flow:
     view_seq: int = 0
     answer_seq: int = 0
     """The view whose answer labels were looked into."""
+    judged: frozenset[str] = frozenset()
+    """Label events of answers that were refused."""
     look_again: bool = False
     """A guard tripped, or the issue vanished: nothing is written before a fresh read."""
     lease_lost: bool = False

@@ -42,7 +42,8 @@ def obey(world: World, flow: Flow) -> list[Fact]:
     posture = flow.written
     if view.assignee not in (world.actor, None):
         return [*_aborted(flow, "assigned"), IssueLeft(view.id, "assigned", f"assigned to {view.assignee}")]
-    if world.settings.labels.excluded in view.labels:
+    as_we_left_it = view.status in (STATUS[posture.kind], "open")  # another status is a person's, excluded or not
+    if world.settings.labels.excluded in view.labels and as_we_left_it:
         return _excluded(world, flow)
     if view.status == "open" and STATUS[posture.kind] != "open":
         return _reopened(world, flow, posture)
@@ -171,7 +172,8 @@ def answered(world: World, flow: Flow, fact: AnswerRead) -> list[Fact]:
     standing = answer_labels(world, fact.view)
     if question is None or flow.stage != "person" or not standing:
         return []
-    judged = [(label, *_set_by(world, label, fact.events)) for label in standing]
+    fresh = tuple(event for event in fact.events if event.id not in flow.judged)
+    judged = [(label, *_set_by(world, label, fresh)) for label in standing]
     for label, actor, against in judged:
         if actor and not against:
             approved = label == world.settings.labels.approved
@@ -181,7 +183,7 @@ def answered(world: World, flow: Flow, fact: AnswerRead) -> list[Fact]:
             return [PersonAnswered(flow.issue.id, answer, actor, why), *follow]
     why = "; ".join(f"{label} {against}" for label, _, against in judged)
     text = f"An answer was taken off again: {why}. Only a person's label answers."
-    refused = AnswerRefused(flow.issue.id, standing, why)
+    refused = AnswerRefused(flow.issue.id, standing, why, tuple(event.id for event in fact.events))
     return [refused, CommentWanted(flow.issue.id, f"refused.{world.seq}", text)]
 
 

@@ -19,6 +19,8 @@ class Blobs:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._kept: set[str] = set()
+        self._made: set[Path] = set()
+        """Folders that this process knows to be durable."""
         self._limiter = anyio.CapacityLimiter(1)
 
     async def keep(self, text: str) -> str:
@@ -54,7 +56,9 @@ class Blobs:
         # A file that an earlier process left may not be durable, so it is written anew.
         path = self.path(name)
         try:
-            make_folder(path.parent)
+            if path.parent not in self._made:
+                make_folder(path.parent)
+                self._made.add(path.parent)
             replace(path, data)
         except OSError as error:
             raise DiskFailed(f"writing {path} failed: {error}. Nothing that needs it was acted on.") from error

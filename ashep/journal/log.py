@@ -211,6 +211,7 @@ def _prepare(folder: Path, scan: Scan, at: datetime) -> Tail:
     path = files[-1] if files else folder / file_name(position.seq + 1)
     if not position.offset:
         return _headed(path, header(position.seq + 1, at, files[-2].name if len(files) > 1 else None, scan.before))
+    sync_folder(folder)  # who began the file may have been killed before its name was durable
     file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
     try:
         if scan.torn:

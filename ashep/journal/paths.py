@@ -5,12 +5,14 @@ from pathlib import Path
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder for this user only, with the folders above it, so that it is still there after a power cut."""
-    if path.is_dir():
-        return
-    if not path.parent.is_dir():
-        path.parent.mkdir(parents=True)
-    path.mkdir(mode=0o700, exist_ok=True)
+    """Make a folder for this user only, with the folders above it, so that it is still there after a power cut.
+
+    One that is there already is synced too: who made it may have been killed before that.
+    """
+    if not path.is_dir():
+        if not path.parent.is_dir():
+            path.parent.mkdir(parents=True)
+        path.mkdir(mode=0o700, exist_ok=True)
     sync_folder(path.parent)
 
 

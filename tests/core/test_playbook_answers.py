@@ -56,6 +56,19 @@ def test_a_persons_and_an_agents_label_of_one_second_count_as_the_agents() -> No
     assert book >> book.next() << e.AnswerRefused << e.CommentWanted << c.TakeOffLabels
 
 
+def test_an_agents_refused_label_is_not_held_against_a_person_whatever_the_clock_says() -> None:
+    book = Playbook().until("human_review")
+    book >> book.seen(add=["human:approved"])
+    book.left = []
+    later = book.now + timedelta(hours=2)  # the agent set it before the clock was set back
+    book.made.events["t-1"] = [LabelEvent("9", "human:approved", "ashep-agent", later)]
+    assert book >> book.next() << e.AnswerRefused << e.CommentWanted << c.TakeOffLabels
+    book.answered()
+    book.made.change("t-1", "pat", (), ["human:approved"])
+    assert book >> book.seen(add=["human:approved"]) << c.ReadAnswer
+    assert book >> book.next() << like(e.PersonAnswered, answer="approved") << e.IssueFinished << c.WriteIssue
+
+
 def test_where_both_answers_stand_changes_requested_wins() -> None:
     book = Playbook().until("human_review")
     assert book >> book.seen(add=["human:approved", "human:changes_requested"]) << c.ReadAnswer

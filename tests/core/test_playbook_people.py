@@ -91,6 +91,20 @@ def test_assigning_to_somebody_else_aborts_and_nothing_is_written() -> None:
     assert book >> book.seen(assignee="bob") << ABORTED << like(e.IssueLeft, code="assigned") << STOP
 
 
+def test_an_assignment_that_was_taken_back_is_no_reason_any_more() -> None:
+    book = Playbook().looked()
+    book >> book.seen(assignee="bob") << ABORTED << like(e.IssueLeft, code="assigned") << STOP
+    book.answered().looked()
+    book >> book.seen(assignee=None)
+    assert book.flow().code == "status"
+
+
+def test_an_issue_that_is_deferred_and_excluded_is_not_set_to_open() -> None:
+    book = Playbook().looked()
+    book >> book.seen(status="deferred", add=["ashep:excluded"]) << ABORTED
+    assert book << like(e.IssueLeft, code="status_changed") << STOP
+
+
 def test_deferring_aborts_and_nothing_is_written() -> None:
     book = Playbook().looked()
     assert book >> book.seen(status="deferred") << ABORTED << like(e.IssueLeft, code="status_changed") << STOP

@@ -113,13 +113,15 @@ class BeadsTracker:
         leaves out statuses that bd's owner keeps out of it (pinned, custom ones that are done or frozen).
         """
         listed = await self._rows("list", "--limit=0", "--include-infra")
+        if not listed:
+            await self._prefix()
+            listed = await self._rows("list", "--limit=0", "--include-infra")  # by a database that is sound now
         rows = {row.id: row for row in listed if not row.ephemeral and row.status != "closed"}
         if rows:
             ready = [row.id for row in await self._rows("ready", "--limit=0")]
             if strangers := set(ready) - {row.id for row in listed}:
                 raise TrackerUnavailable(f"bd's ready issues are not all in its list: {', '.join(sorted(strangers))}")
         else:
-            await self._prefix()
             ready = []
         self._read = {row.id: wire.seen(row, rows) for row in rows.values()}
         return Look(
@@ -134,16 +136,21 @@ class BeadsTracker:
         """Show the issue, with its comments."""
         if not _ID.fullmatch(issue):
             return None
-        try:
-            rows = await self._rows("show", issue, "--include-comments")
-        except UnknownIssue:
+        rows = await self._show(issue)
+        if not rows:
             await self._prefix()
-            rows = ()
+            rows = await self._show(issue)  # what was damaged when it was first asked is whole now: only this counts
         self._read.pop(issue, None)
         for row in rows:
             if row.id == issue:
                 return self._read.setdefault(issue, wire.seen(row))
         return None
+
+    async def _show(self, issue: str) -> tuple[wire.Row, ...]:
+        try:
+            return await self._rows("show", issue, "--include-comments")
+        except UnknownIssue:
+            return ()
 
     async def label_events(self, issue: str) -> tuple[LabelEvent, ...]:
         """Read the issue's history; bd prints `null` for an issue that it does not know."""
@@ -229,9 +236,10 @@ class BeadsTracker:
             trouble = TrackerUnavailable(f"bd's answer to the write of {issue} does not show it")
         except NothingWritten:
             raise
-        except UnknownIssue:
-            await self._prefix()
-            raise
+        except UnknownIssue as error:
+            if await self.issue(issue) is None:
+                raise
+            raise TrackerUnavailable(f"{error}; but there is one") from error
         except TrackerUnavailable as error:
             trouble = error
         return await self._probe(issue, landed, trouble)
@@ -269,9 +277,10 @@ class BeadsTracker:
             trouble = TrackerUnavailable(f"bd's answer to the comment on {issue} does not show it")
         except NothingWritten:
             raise
-        except UnknownIssue:
-            await self._prefix()
-            raise
+        except UnknownIssue as error:
+            if await self.issue(issue) is None:
+                raise
+            raise TrackerUnavailable(f"{error}; but there is one") from error
         except TrackerUnavailable as error:
             posted, trouble = False, error
         if posted:

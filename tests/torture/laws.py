@@ -1,0 +1,257 @@
+"""What must hold, whatever happened: judged by what really became of the world, not by what the daemon says of it."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ashep.core.account import account
+from ashep.core.commands import ClaimIssue, CreateIssue, PostComment, SendPrompt, WriteIssue
+from ashep.core.events import RunEnded, RunPlanned, TurnDied, TurnSeen
+from ashep.core.outcome import last_block
+from ashep.core.records import Entry
+from ashep.core.replay import Replay
+from ashep.journal.log import Journal
+
+if TYPE_CHECKING:
+    from tests.torture.bd import Process, Standing
+    from tests.torture.world import World
+
+T = TypeVar("T")
+OURS = ("phase:", "needs:", "ashep:parked", "human:")
+"""Labels that ashep may take off."""
+ADDED = ("phase:", "needs:", "ashep:parked")
+"""Labels that ashep may set."""
+LATE = 60.0
+"""Seconds after which a daemon that read something has no excuse."""
+
+
+class Laws:
+    """Watches the story; `bad` names the laws that were broken."""
+
+    def __init__(self, world: "World") -> None:
+        self.world = world
+        self.bad: list[str] = []
+        self._entries: dict[int, Entry] = {}
+        """Everything that the daemon took for durable."""
+        self._read: dict[tuple[str, str], set[Standing]] = defaultdict(set)
+        self._landed: list[tuple[str, str, Any]] = []
+        """Effects that reached bd: command, issue and what identifies the intent."""
+
+    def broken(self, law: str, how: str) -> None:
+        """A law does not hold."""
+        self.bad.append(f"{law}: {how}")
+        self.world.tell(f"BROKEN {law}: {how}")
+
+    def durable(self, entries: Sequence[Entry]) -> None:
+        """A batch that the daemon acts on."""
+        for entry in entries:
+            if entry.seq in self._entries:
+                self.broken("no durable fact is lost", f"number {entry.seq} is given twice: {entry.body}")
+            self._entries[entry.seq] = entry
+            self.world.tell(entry)
+
+    def read(self, actor: str, shown: "dict[str, Standing]") -> None:
+        """An answer of bd reached ashep."""
+        for issue, standing in shown.items():
+            self._read[actor, issue].add(standing)
+
+    # --- people win (promise 5) ---
+
+    def landed(self, process: "Process", before: Any) -> None:
+        """A write of ashep's was done by bd: `before` is how the issue stood."""
+        command, issue = process.arguments[0], process.arguments[1]
+        row = self.world.store.rows.get(issue)
+        if command == "create":
+            made = next(one.removeprefix("--id=") for one in process.arguments if one.startswith("--id="))
+            self._landed.append(("create", made, None))
+        if command == "comment":
+            self._landed.append(("comment", issue, (process.stdin or "").split("\n")[-1]))
+        if command != "update" or row is None or before is None:
+            return
+        standing, by, labels, stamp = before
+        if row.stamp != stamp:
+            self._landed.append(("update", issue, row.stamp.get("seq")))
+        self._judge_labels(issue, labels, row.labels)
+        if row.standing != standing:
+            self._judge(process, standing, by, row.standing)
+
+    def _judge_labels(self, issue: str, before: frozenset[str], after: set[str]) -> None:
+        for label in before - after:
+            if not label.startswith(OURS):
+                self.broken("no act of a person is overwritten", f"ashep took {label} off {issue}")
+        for label in after - before:
+            if not label.startswith(ADDED):
+                self.broken("no act of a person is overwritten", f"ashep set {label} on {issue}")
+
+    def _judge(self, process: "Process", before: "Standing", by: str, after: "Standing") -> None:
+        issue, actor = process.arguments[1], process.actor
+        status, assignee = before
+        what = f"{issue} was {before} by {by}, and ashep made it {after}"
+        if assignee is not None and not assignee.startswith("ashep-"):
+            self.broken("no act of a person is overwritten", f"assigned to a person: {what}")
+        elif status in ("closed", "deferred"):
+            self.broken("no act of a person is overwritten", what)
+        elif not by.startswith("ashep-") and before not in self._read[actor, issue]:
+            self.broken("no act of a person is overwritten", f"never read: {what}")
+
+    # --- at rest ---
+
+    def standing(self) -> str:
+        """How everything stands, for a story."""
+        known = self.world.known
+        told = [f"{account(known, issue)}" for issue in known.flows]
+        told += [f"{row.id} {row.standing} {sorted(row.labels)}" for row in self.world.store.rows.values()]
+        return " | ".join(told)
+
+    def at_rest(self) -> None:
+        """Nobody acts any more: each issue is where its account says, and nothing of ashep's is left over."""
+        known = self.world.known
+        for issue in known.flows:
+            if why := self._untrue(issue):
+                told = account(known, issue)
+                self.broken("the account is true", f"{issue} is {told.state}, {told.code} ({told.reason}), but {why}")
+        for session in self.world.server.sessions.all.values():
+            run = str(session.metadata.get("ashep", "")).split(":", 1)[-1].removesuffix("/extract")
+            ends = [e.body for e in self._entries.values() if isinstance(e.body, RunEnded) and e.body.run == run]
+            if session.turn is not None and ends and ends[-1].abort:
+                self.broken("no turn goes on after its run", f"{run} was aborted, and its session is busy")
+
+    def _untrue(self, issue: str) -> str:
+        """What speaks against the account of an issue."""
+        known = self.world.known
+        flow, row = known.flows[issue], self.world.store.rows.get(issue)
+        told = account(known, issue)
+        if row is None:
+            return "" if told.state == "closed" else "it is gone"
+        if (told.state == "closed") != (row.status == "closed"):
+            return f"its status is {row.status}"
+        if told.state == "closed":
+            return ""
+        if told.state == "parked":
+            marks = any(f"park.{flow.cycle}." in comment["text"] for comment in row.comments)
+            right = row.standing == ("blocked", self.world.actor) and "ashep:parked" in row.labels and marks
+            return "" if right else f"it is {row.standing} {sorted(row.labels)}, its comment posted: {marks}"
+        labels = row.labels
+        phases = [label.removeprefix("phase:") for label in labels if label.startswith("phase:")]
+        good = len(phases) == 1 and phases[0] in self.world.phases
+        true = {
+            "excluded": "ashep:excluded" in labels
+            and (row.assignee != self.world.actor or row.status in ("open", "deferred")),
+            "parked_label": "ashep:parked" in labels,
+            "paused": "ashep:paused" in labels,
+            "status": row.status != "open",
+            "assigned": row.assignee not in (None, self.world.actor),
+            "work_tree": known.lock not in (None, issue),
+            "dependencies": self.world.store.is_blocked(row),
+            "status_changed": row.standing not in (("in_progress", self.world.actor), ("open", None)),
+            "phase_taken_off": not good,
+            "unknown_phase": not good,
+        }
+        return "" if true.get(told.code, False) else f"it is {row.standing} {sorted(labels)}"
+
+    # --- in the end ---
+
+    def at_end(self) -> None:
+        """Everything is closed: look at what was done, and at the record of it."""
+        batches = self._journal()
+        entries = [entry for batch in batches for entry in batch]
+        bodies = [entry.body for entry in entries]
+        self._once(bodies)
+        self._comments()
+        self._intents(bodies)
+        self._true_ends(bodies)
+        self._replays(batches)
+        left = self.world.known
+        if left.lock is not None or list(left.live):
+            self.broken("nothing is left over", f"lock {left.lock}, live {list(left.live)}")
+
+    def _journal(self) -> list[Sequence[Entry]]:
+        """The journal as it is on the disk, which must hold all that was acted on."""
+        journal = Journal.open(self.world.state, self.world.clock.now())
+        try:
+            batches = [batch.entries for batch in journal.batches()]
+        finally:
+            journal.close()
+        there = {entry.seq: entry for entries in batches for entry in entries}
+        for seq, entry in self._entries.items():
+            if there.get(seq) != entry:
+                self.broken("no durable fact is lost", f"{seq} was {entry.body}, and is {there.get(seq)}")
+                break
+        return batches
+
+    def _once(self, bodies: list[Any]) -> None:
+        """Promise 1: each prompt of a run begins one turn, and one more for each that died."""
+        begun = self.world.server.sessions.begun
+        known: dict[str, tuple[str, int]] = {}
+        for command in _of(bodies, SendPrompt):
+            known[command.message_id] = (command.run, command.n)
+        died = Counter((fact.run, fact.n) for fact in _of(bodies, TurnDied))
+        turns = Counter[tuple[str, int]]()
+        for session in self.world.server.sessions.all.values():
+            for message in session.messages:
+                info = message["info"]
+                if info["role"] == "user" and not info["who"] and info["id"] not in known:
+                    self.broken("no effect without its intent", f"prompt {info['id']} in {session.metadata}")
+        for message, prompt in known.items():
+            turns[prompt] += begun[message]
+        for prompt, count in turns.items():
+            if count > 1 + died[prompt]:
+                self.broken("each prompt is delivered once", f"{prompt} began {count} turns, {died[prompt]} died")
+        for kind, runs in (("planned", _of(bodies, RunPlanned)), ("ended", _of(bodies, RunEnded))):
+            for run, count in Counter(fact.run for fact in runs).items():
+                if count > 1:
+                    self.broken("no run id is used twice", f"{run} was {kind} {count} times")
+
+    def _comments(self) -> None:
+        for row in self.world.store.rows.values():
+            last = Counter(
+                comment["text"].split("\n")[-1] for comment in row.comments if "<!-- ashep" in comment["text"]
+            )
+            for marker, count in last.items():
+                if count > 1:
+                    self.broken("no comment is posted twice", f"{row.id}: {marker} {count} times")
+        for title, count in Counter(row.title for row in self.world.store.rows.values()).items():
+            if count > 1:
+                self.broken("no issue is created twice", f"{title!r} {count} times")
+
+    def _intents(self, bodies: list[Any]) -> None:
+        """Every effect that reached bd has its intent in the journal."""
+        writes = {(c.issue, c.stamp.seq) for c in _of(bodies, WriteIssue) + _of(bodies, ClaimIssue)}
+        creations = {c.id for c in _of(bodies, CreateIssue)}
+        keys = {c.key for c in _of(bodies, PostComment)}
+        for command, issue, what in self._landed:
+            there = {
+                "update": (issue, what) in writes,
+                "create": issue in creations,
+                "comment": any(f" {key} -->" in str(what) for key in keys),
+            }[command]
+            if not there:
+                self.broken("no effect without its intent", f"{command} {issue} {what}")
+
+    def _true_ends(self, bodies: list[Any]) -> None:
+        """A turn counts as finished only where it really ended, with the outcome that was really reported."""
+        ended = self.world.server.sessions.ended
+        for fact in _of(bodies, TurnSeen):
+            if fact.state != "finished":
+                continue
+            said = ended.get(fact.message, [])
+            true = (
+                any(fact.error.startswith(text) for text in said) if fact.error else fact.block in map(last_block, said)
+            )
+            if not true:
+                self.broken("a turn is finished when it ended", f"{fact}, but it said {said}")
+
+    def _replays(self, batches: list[Sequence[Entry]]) -> None:
+        """Every decision is derived again, and what is folded is what the daemon knew."""
+        replay = Replay()
+        for entries in batches:
+            for one in replay.batch(entries):
+                self.broken("the replay is equal", f"{one.seq}: {one.recorded} is now {one.derived}"[:600])
+                return
+        held = self.world.known
+        if dict(replay.world.flows.items()) != dict(held.flows.items()) or replay.world.seq != held.seq:
+            self.broken("the fold of the journal is what the daemon knew", f"{replay.world.seq} {held.seq}")
+
+
+def _of(bodies: Sequence[Any], kind: type[T]) -> list[T]:
+    return [body for body in bodies if isinstance(body, kind)]

@@ -1,0 +1,177 @@
+"""One life of a daemon: from its start to a stop, a kill, a power cut or a failed disk."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import anyio
+
+from ashep.adapters.memory.tree import MemoryTree
+from ashep.core.model import Tree
+from ashep.core.records import Entry
+from ashep.core.world import World as Known
+from ashep.daemon import Parts, Running, WorkOptions, daemon
+from ashep.errors import AshepError, DiskFailed, JournalDamaged
+from ashep.journal.log import Journal
+from tests.torture import disk
+from tests.torture.bd import SimulatedTracker
+from tests.torture.loop import LIFE
+from tests.torture.server import SimulatedRunner
+
+if TYPE_CHECKING:
+    from tests.torture.world import World
+
+ACTOR = "ashep-sim"
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+class SimulatedTree:
+    """The work tree, and a git that fails."""
+
+    def __init__(self, life: "Life", tree: MemoryTree) -> None:
+        self._life, self._tree = life, tree
+
+    async def read(self) -> Tree:
+        await self._enter()
+        return await self._tree.read()
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._tree, name)
+
+        async def call(*arguments: object) -> object:
+            await self._enter()
+            return await method(*arguments)
+
+        return call
+
+    async def _enter(self) -> None:
+        self._life.reach("git asked")
+        await anyio.sleep(0.005)
+        self._life.reach("git answered")
+        if self._life.world.known.tree is not None and self._life.world.dice.roll("git", 0.03):
+            raise AshepError("git status ended with exit code 128: fatal: index file corrupt")
+
+
+class Life:
+    """A process that runs the daemon. `crash_at`: the boundary at which it is killed."""
+
+    def __init__(self, world: "World", number: int, crash_at: int | None = None) -> None:
+        self.world, self.number, self.crash_at = world, number, crash_at
+        self.points = 0
+        self.dead = False
+        self.why = ""
+        self.last = ""
+        self.known = Known()
+        self.scope = anyio.CancelScope()
+        self.leave = anyio.Event()
+        """Set: it is stopped in order."""
+        self.over = anyio.Event()
+        self.orphans: bool | None = None
+        self.shepherd: Any = None
+
+    # --- what the simulated world calls ---
+
+    def reach(self, name: str) -> None:
+        """A boundary between the daemon and the world."""
+        if self.dead:
+            raise Crash
+        self.points += 1
+        self.last = name
+        if self.points == self.crash_at:
+            self.die(f"killed at boundary {self.points} ({name})")
+
+    def tear(self) -> bool:
+        """Whether it is killed in the middle of the write that is about to be made."""
+        return self.crash_at == self.points + 1 and self.world.dice.of("tear").random() < 0.7
+
+    def die(self, why: str) -> None:
+        """It is gone, from wherever this is called in it."""
+        self.end(why)
+        raise Crash
+
+    def end(self, why: str) -> None:
+        """It is gone."""
+        if not self.dead:
+            self.world.tell(f"life {self.number} is over: {why}")
+            self.dead, self.why = True, why
+            self.world.loop.continue_life(self)
+            self.scope.cancel()
+
+    def disk_fault(self, name: str) -> None:
+        dice = self.world.dice
+        if name in ("write", "fsync", "fdatasync") and dice.roll("disk_fails", 0.004):
+            self.world.tell(f"the disk fails: {name}")
+            raise disk.no_space() if name == "write" and dice.of("disk_fails").random() < 0.5 else disk.broken()
+
+    # --- the process ---
+
+    async def run(self) -> None:
+        """Live."""
+        LIFE.set(self)
+        self.world.tell(f"life {self.number} begins")
+        try:
+            with self.scope:
+                await self._work()
+        except BaseExceptionGroup as group:
+            self._ended(group)
+        except (Crash, AshepError) as error:
+            self._ended(BaseExceptionGroup("", [error]))
+        finally:
+            if not self.dead:
+                self.end("stopped")
+            self.over.set()
+
+    def _ended(self, group: BaseExceptionGroup) -> None:
+        _, rest = group.split(Crash)
+        if rest is None:
+            return
+        damaged, _ = rest.split(JournalDamaged)
+        if damaged is not None:
+            self.world.laws.broken("the journal is readable", f"{damaged.exceptions[0]!r}")
+        _, unexpected = rest.split(DiskFailed)
+        if unexpected is not None and not self.world.dice.calm:
+            known, unexpected = unexpected.split(AshepError)
+            if known is not None:
+                self.end(f"ended by {_flat(known)}")
+        if unexpected is not None:
+            raise unexpected
+        self.end(f"ended by {_flat(rest)}")
+
+    async def _work(self) -> None:
+        world = self.world
+        tracker, runner = SimulatedTracker(self, world.actor), SimulatedRunner(self)
+        parts = Parts(
+            cast("Any", tracker), cast("Any", runner), cast("Any", SimulatedTree(self, world.tree)), world.clock
+        )
+        journal = Journal.open(world.state, world.clock.now())
+        try:
+            info = await tracker.check()
+            async with (
+                daemon(parts, world.configuration, journal, WorkOptions(), [self._picture]) as running,
+                anyio.create_task_group() as group,
+            ):
+                self.shepherd = running.shepherd
+                group.start_soon(running.worker.run, info)
+                group.start_soon(running.monitor.run)
+                await self.leave.wait()
+                await self._stop(running)
+                group.cancel_scope.cancel()
+        finally:
+            journal.close()
+
+    async def _stop(self, running: Running) -> None:
+        await running.shepherd.stop("asked to")
+        await running.monitor.let_go()
+
+    def _picture(self, entries: Sequence[Entry], known: Known) -> None:
+        self.known = known
+        self.world.laws.durable(entries)
+
+
+def _flat(group: BaseExceptionGroup) -> str:
+    return "; ".join(
+        _flat(error) if isinstance(error, BaseExceptionGroup) else f"{type(error).__name__}: {error}"[:200]
+        for error in group.exceptions
+    )

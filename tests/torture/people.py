@@ -1,0 +1,224 @@
+"""People: they act at any moment, knowing nothing of what ashep is about to do. In the end they put things right."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import anyio
+
+from tests.torture.sessions import Session
+
+if TYPE_CHECKING:
+    from tests.torture.world import World
+
+PAT, ANN = "pat", "ann"
+AGENT = "ashep-agent"
+
+
+class People:
+    """What people do to the tracker, the sessions and the work tree."""
+
+    def __init__(self, world: "World") -> None:
+        self.world = world
+        self.dice = world.dice
+        self._acts: dict[str, list[Callable[[str], str]]] = {
+            "people_close": [self._close, self._reopen, self._delete],
+            "people_assign": [self._take, self._assign, self._unassign],
+            "people_status": [self._open, self._defer, self._set_free],
+            "people_phase": [self._phase, self._phase_off, self._wrong_phase, self._unpark],
+            "people_exclude": [self._exclude, self._include, self._pause, self._go_on],
+            "people_comment": [self._comment, self._label],
+            "people_answer_early": [self._approve, self._reject, self._both],
+            "agent_answers": [self._agent_approves],
+        }
+
+    # --- while the chaos lasts ---
+
+    async def act(self) -> None:
+        """Act now and then, each kind at its own times."""
+        async with anyio.create_task_group() as group:
+            for kind, acts in self._acts.items():
+                if self.dice.on(kind):
+                    group.start_soon(self._now_and_then, kind, acts)
+            if self.dice.on("people_add"):
+                group.start_soon(self._add)
+            if self.dice.on("people_write"):
+                group.start_soon(self._write)
+            group.start_soon(self._answer)
+
+    async def _now_and_then(self, kind: str, acts: list[Callable[[str], str]]) -> None:
+        dice = self.dice.of(kind)
+        while True:
+            await anyio.sleep(dice.expovariate(1 / 60))
+            issues = sorted(self.world.store.rows)
+            if self.dice.calm:
+                return
+            if issues:
+                self._do(dice.choice(acts), dice.choice(issues))
+
+    def act_between(self, issue: str) -> None:
+        """Act on an issue in the moment before our write reaches bd."""
+        dice = self.dice.of("people_between")
+        acts = [act for kind, some in self._acts.items() for act in some if kind != "agent_answers"]
+        if issue in self.world.store.rows:
+            self._do(dice.choice(acts), issue)
+
+    def _do(self, act: Callable[[str], str], issue: str) -> None:
+        if told := act(issue):
+            self.world.tell(f"a person: {told} {issue}")
+
+    async def _answer(self) -> None:
+        """Answer what is asked, sooner or later; mostly yes."""
+        dice = self.dice.of("answers")
+        while True:
+            await anyio.sleep(dice.uniform(15, 90))
+            for row in list(self.world.store.rows.values()):
+                if "needs:human_approval" in row.labels and row.status == "blocked":
+                    label = "human:approved" if self.dice.calm or dice.random() < 0.75 else "human:changes_requested"
+                    if label not in row.labels:
+                        self.world.tell(f"a person: answers {label} {row.id}")
+                        self.world.store.set(row.id, PAT, add=(label,))
+
+    async def _add(self) -> None:
+        dice = self.dice.of("people_add")
+        for number in range(3):
+            await anyio.sleep(dice.uniform(5, 150))
+            if self.dice.calm:
+                return
+            issues = sorted(self.world.store.rows)
+            blockers = (dice.choice(issues),) if issues and dice.random() < 0.4 else ()
+            self.world.tell(f"a person: adds an issue blocked by {blockers}")
+            self.world.store.add(f"late {number}", blocked_by=blockers, priority=dice.randint(0, 4))
+
+    async def _write(self) -> None:
+        dice = self.dice.of("people_write")
+        while not self.dice.calm:
+            await anyio.sleep(dice.expovariate(1 / 60))
+            sessions = self.world.server.sessions
+            busy = [session for session in sessions.all.values() if session.turn is not None]
+            if busy and sessions.up and not self.dice.calm:
+                self._in_session(dice.choice(busy), stop=dice.random() < 0.3)
+
+    def _in_session(self, session: Session, *, stop: bool) -> None:
+        sessions = self.world.server.sessions
+        self.world.tell(f"a person: {'stops the turn' if stop else 'writes'} in {session.metadata.get('ashep')}")
+        if stop:
+            sessions.abort(session)
+        else:
+            sessions.take(session, {"parts": [{"type": "text", "text": "I do it myself."}]}, who="person")
+
+    # --- acts ---
+
+    def _close(self, issue: str) -> str:
+        self.world.store.set(issue, PAT, status="closed")
+        return "closes"
+
+    def _reopen(self, issue: str) -> str:
+        if self.world.store.rows[issue].status != "closed":
+            return ""
+        self.world.store.set(issue, PAT, status="open")
+        return "re-opens"
+
+    def _delete(self, issue: str) -> str:
+        if self.dice.of("delete").random() < 0.7:
+            return ""
+        self.world.store.delete(issue, PAT)
+        return "deletes"
+
+    def _take(self, issue: str) -> str:
+        self.world.store.set(issue, PAT, status="in_progress", assignee=PAT)
+        return "takes over"
+
+    def _assign(self, issue: str) -> str:
+        self.world.store.set(issue, PAT, assignee=ANN)
+        return "assigns to ann"
+
+    def _unassign(self, issue: str) -> str:
+        self.world.store.set(issue, PAT, assignee="")
+        return "clears the assignee of"
+
+    def _open(self, issue: str) -> str:
+        self.world.store.set(issue, PAT, status="open")
+        return "sets to open"
+
+    def _defer(self, issue: str) -> str:
+        self.world.store.set(issue, PAT, status="deferred")
+        return "defers"
+
+    def _set_free(self, issue: str) -> str:
+        self.world.store.set(issue, PAT, status="open", assignee="", remove=self._ours(issue))
+        return "sets free"
+
+    def _phase(self, issue: str) -> str:
+        name = self.dice.of("phase").choice(self.world.phases)
+        self.world.store.set(issue, PAT, add=(f"phase:{name}",), remove=self._phases(issue) - {f"phase:{name}"})
+        return f"sets phase:{name} on"
+
+    def _phase_off(self, issue: str) -> str:
+        self.world.store.set(issue, PAT, remove=self._phases(issue))
+        return "takes the phase off"
+
+    def _wrong_phase(self, issue: str) -> str:
+        self.world.store.set(issue, PAT, add=("phase:nonsense",))
+        return "sets phase:nonsense on"
+
+    def _unpark(self, issue: str) -> str:
+        if "ashep:parked" not in self.world.store.rows[issue].labels:
+            return ""
+        self.world.store.set(issue, PAT, remove=("ashep:parked",))
+        return "un-parks"
+
+    def _exclude(self, issue: str) -> str:
+        self.world.store.set(issue, PAT, add=("ashep:excluded",))
+        return "excludes"
+
+    def _include(self, issue: str) -> str:
+        self.world.store.set(issue, PAT, remove=("ashep:excluded",))
+        return "includes"
+
+    def _pause(self, issue: str) -> str:
+        self.world.store.set(issue, PAT, add=("ashep:paused",))
+        return "pauses"
+
+    def _go_on(self, issue: str) -> str:
+        self.world.store.set(issue, PAT, remove=("ashep:paused",))
+        return "ends the pause of"
+
+    def _comment(self, issue: str) -> str:
+        self.world.store.comment(issue, PAT, "Mind the \u2028 edge cases.")
+        return "comments on"
+
+    def _label(self, issue: str) -> str:
+        self.world.store.set(issue, PAT, add=("team-x",))
+        return "labels"
+
+    def _approve(self, issue: str) -> str:
+        self.world.store.set(issue, PAT, add=("human:approved",))
+        return "approves (asked or not)"
+
+    def _reject(self, issue: str) -> str:
+        self.world.store.set(issue, ANN, add=("human:changes_requested",))
+        return "rejects (asked or not)"
+
+    def _both(self, issue: str) -> str:
+        return f"{self._approve(issue)} and {self._reject(issue)}"
+
+    def _agent_approves(self, issue: str) -> str:
+        actor = self.dice.of("agent_name").choice((AGENT, self.world.actor))
+        self.world.store.set(issue, actor, add=("human:approved",))
+        return f"({actor} it is) approves"
+
+    def _phases(self, issue: str) -> set[str]:
+        return {label for label in self.world.store.rows[issue].labels if label.startswith("phase:")}
+
+    def _ours(self, issue: str) -> set[str]:
+        marks = ("phase:", "needs:", "ashep:", "human:")
+        return {label for label in self.world.store.rows[issue].labels if label.startswith(marks)}
+
+    # --- in the end ---
+
+    def put_right(self) -> None:
+        """Give everything that is not closed back to ashep."""
+        for row in list(self.world.store.rows.values()):
+            if row.status != "closed":
+                self.world.tell(f"a person: gives {row.id} back ({row.standing} {sorted(row.labels)})")
+                self.world.store.set(row.id, PAT, status="open", assignee="", remove=self._ours(row.id))

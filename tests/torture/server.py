@@ -1,0 +1,260 @@
+"""The OpenCode server as its HTTP interface shows it, with its lies; and the real adapter over it.
+
+Every lie is a kind of `tests.torture.chaos`, which cites the line of the facts that it comes from.
+"""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import anyio
+import httpx
+
+from ashep.adapters.opencode.client import Refused, check
+from ashep.adapters.opencode.runner import OpencodeRunner
+from ashep.adapters.opencode.server import Address
+from ashep.core.model import Model
+from ashep.errors import RunnerUnavailable
+from ashep.ports import Catalog, Sign
+from tests.torture.sessions import Json, Session, Sessions
+
+if TYPE_CHECKING:
+    from tests.torture.life import Life
+    from tests.torture.world import World
+
+URL = "http://127.0.0.1:4096"
+REQUEST = httpx.Request("GET", URL)
+YOUNG = 300.0
+"""Milliseconds within which a kill can lose what has come (opencode.md 11: 12-24 ms, under load; ours is slower)."""
+
+
+class Server:
+    """One data folder's server, in one life after the other."""
+
+    def __init__(self, world: "World") -> None:
+        self.world = world
+        self.sessions = Sessions(lambda: world.clock.now().timestamp() * 1000, self._play)
+        self.sessions.tell = world.tell
+        self.sessions.sign = self._sign
+        self.listeners: list[SimulatedRunner] = []
+
+    def _play(self, session: Session, message: Json, began: int) -> Any:
+        key = str(session.metadata.get("ashep", ""))
+        run = key.split(":", 1)[1] if ":" in key else "person/none.1.1"
+        text = message["parts"][0].get("text", "") if message["parts"] else ""
+        if message["info"].get("who") == "person":
+            run = "person/none.1.1"
+        play = self.world.agents.play(run, message["info"]["id"], began, text)
+        if began == 0 and "/implement." in run:
+            self.world.edit(run)
+        return play
+
+    def _sign(self, session: str | None, urgent: bool) -> None:
+        for listener in self.listeners:
+            listener.note(session, urgent)
+
+    def kill(self) -> None:
+        """Kill -9."""
+        if not self.sessions.up:
+            return
+        self.world.tell("the agent server is killed")
+        dice = self.world.dice
+
+        def lose(message: Json, age: float) -> Literal["", "parts", "message"]:
+            young = message["info"]["role"] == "user" and 0 <= age < YOUNG
+            if not (young and dice.roll("server_loses", 0.6)):
+                return ""
+            return dice.of("server_loses").choice(("parts", "message"))
+
+        self.sessions.kill(lose=lose)
+
+    async def reach(self) -> Address:
+        """Start it where it does not run, as the real adapter's `ManagedServer` does."""
+        await anyio.sleep(0.01)
+        if not self.sessions.up:
+            await anyio.sleep(self.world.dice.of("server").uniform(0.5, 2.5))
+            if not self.sessions.up:
+                self.sessions.start()
+                self.world.tell(f"the agent server starts, life {self.sessions.life}")
+        return Address(url=URL, password="secret", instance=f"opencode:{self.sessions.life}")
+
+    # --- HTTP ---
+
+    def answer(self, method: str, path: str, body: Any, params: Json) -> tuple[int, Any, dict[str, str]]:
+        """Status, JSON and headers of a call."""
+        _, first, *rest = path.split("/")
+        match method, first, rest:
+            case "POST", "session", []:
+                return 200, self._shown(self.sessions.open(body["metadata"])), {}
+            case "GET", "session", []:
+                return 200, [self._shown(session) for session in self.sessions.all.values()], {}
+            case "GET", "session", ["status"]:
+                return 200, self._statuses(), {}
+            case _, "session", [id, *more]:
+                session = self.sessions.all.get(id)
+                if session is None:  # opencode.md 21: aborting an unknown session answers 200
+                    return (200, True, {}) if more == ["abort"] else (404, {"name": "NotFoundError"}, {})
+                return self._on_session(method, session, more, body, params)
+            case "GET", "permission" | "question" as kind, []:
+                asked = self.sessions.asked.items()
+                return 200, [{"id": id, "sessionID": t.session.id} for id, (k, t) in asked if k == kind], {}
+            case "POST", "permission" | "question", [id, _]:
+                if id not in self.sessions.asked:
+                    return 404, {}, {}
+                self.sessions.reject(id)
+                return 200, True, {}
+            case _:
+                return 404, {}, {}
+
+    def _on_session(
+        self, method: str, session: Session, more: list[str], body: Any, params: Json
+    ) -> tuple[int, Any, dict[str, str]]:
+        match method, more:
+            case "GET", []:
+                return 200, self._shown(session), {}
+            case "POST", ["prompt_async"]:
+                self.sessions.take(session, body)
+                return 204, None, {}
+            case "POST", ["abort"]:
+                self.sessions.abort(session)
+                return 200, True, {}
+            case "GET", ["message"]:
+                return self._page(session, int(params.get("limit", 100)), params.get("before"))
+            case _:
+                return 404, {}, {}
+
+    def _page(self, session: Session, limit: int, before: str | None) -> tuple[int, Any, dict[str, str]]:
+        messages = sorted(session.messages, key=lambda message: message["info"]["id"])
+        if before is not None:
+            messages = [message for message in messages if message["info"]["id"] < before]
+        page = messages[-limit:]
+        more = {"x-next-cursor": page[0]["info"]["id"]} if len(page) < len(messages) else {}
+        return 200, page, more
+
+    def _statuses(self) -> Json:
+        found: Json = {}
+        for session in self.sessions.all.values():
+            turn = session.turn
+            if turn is None or turn.status == "young":
+                continue  # opencode.md 26
+            if turn.status == "retry":
+                found[session.id] = {"type": "retry", "attempt": 1, "message": "slow down", "next": 0}
+            else:
+                found[session.id] = {"type": "busy"}
+        return found
+
+    def _shown(self, session: Session) -> Json:
+        return {"id": session.id, "metadata": session.metadata, "time": {"created": session.created}}
+
+
+class SimulatedClient:
+    """HTTP without a network: the real client's `call`."""
+
+    def __init__(self, life: "Life", address: Address) -> None:
+        self.address = address
+        self._life = life
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        json: object = None,
+        params: dict[str, Any] | None = None,
+        accept: frozenset[int] = frozenset(),
+    ) -> httpx.Response:
+        """Make a call; raises as the real client does."""
+        life, world = self._life, self._life.world
+        server, dice, what = world.server, world.dice, f"{method} {path.split('/')[-1]}"
+        life.reach(f"{what} asked")
+        slow = dice.of("server_slow").uniform(0.2, 2.0) if dice.roll("server_slow", 0.2) else 0.0
+        await anyio.sleep(dice.of("server").uniform(0.001, 0.02) + slow)
+        if life.dead:
+            life.reach("dead")
+        self._connect()
+        if dice.roll("server_refuses", 0.01):
+            raise RunnerUnavailable(f"{what}: cut before")
+        found = server.answer(method, path, json, params or {})
+        if method == "POST":
+            life.reach(f"{what} done")
+        await anyio.sleep(dice.of("server").uniform(0.001, 0.02) + slow)
+        self._connect(midway=True)
+        if dice.roll("server_forgets", 0.02):
+            raise RunnerUnavailable(f"{what}: cut after")
+        life.reach(f"{what} answered")
+        answer = response(method, path, *found)
+        check(answer, accept)
+        return answer
+
+    def _connect(self, *, midway: bool = False) -> None:
+        sessions = self._life.world.server.sessions
+        if not sessions.up or self.address.instance != f"opencode:{sessions.life}":
+            raise RunnerUnavailable("the connection broke") if midway else Refused("nothing listens")
+
+    async def aclose(self) -> None:
+        """Nothing was opened."""
+
+
+def response(method: str, path: str, status: int, body: Any, headers: dict[str, str]) -> httpx.Response:
+    request = httpx.Request(method, f"{URL}{path}") if status >= 400 else REQUEST
+    return httpx.Response(status, content=json.dumps(body).encode(), headers=headers, request=request)
+
+
+class SimulatedRunner(OpencodeRunner):
+    """The real adapter; only what finds the server and listens to it is simulated."""
+
+    def __init__(self, life: "Life") -> None:
+        super().__init__(None, directory=Path("/p"))  # pyright: ignore[reportArgumentType] - no endpoint is used
+        self._life = life
+        self._noted: list[tuple[str | None, bool]] = []
+        self._heard = anyio.Event()
+        life.world.server.listeners.append(self)
+
+    async def start(self) -> None:
+        """Reach the server."""
+        async with self._starting:
+            self._life.reach("start asked")
+            address = await self._life.world.server.reach()
+            self._life.reach("start answered")
+            if self._client is None or self._client.address != address:
+                self._client = SimulatedClient(self._life, address)  # pyright: ignore[reportAttributeAccessIssue]
+
+    def _refused(self) -> None:
+        self._client = None
+
+    async def stop_server(self) -> bool:
+        """End the server."""
+        was = self._life.world.server.sessions.up
+        self._life.reach("stop server")
+        self._life.world.server.kill()
+        self._client = None
+        return was
+
+    async def catalog(self) -> Catalog:
+        """Ask what there is, by one call."""
+        client = self._connected()
+        await self._call("GET", "/session/status")
+        models = (Model("scripted", "default"), Model("scripted", "other"))
+        return Catalog("1.18.33", client.address.instance, ("build", "plan"), models, models[0])
+
+    def note(self, session: str | None, urgent: bool) -> None:
+        """The server shows a sign."""
+        if not self._life.dead:
+            self._noted.append((session, urgent))
+            self._heard.set()
+
+    async def signs(self) -> AsyncIterator[Sign]:
+        """Signs of life, some of them lost, some twice."""
+        dice = self._life.world.dice
+        yield Sign(None)
+        while True:
+            await self._heard.wait()
+            self._heard, noted = anyio.Event(), self._noted
+            self._noted = []
+            for session, urgent in noted:
+                if session is not None and dice.roll("signs_lost", 0.5):
+                    continue
+                yield Sign(session, urgent or dice.roll("signs_twice", 0.5))
+                if dice.roll("signs_twice", 0.5):
+                    yield Sign(session, urgent)

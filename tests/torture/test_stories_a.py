@@ -1,0 +1,11 @@
+"""One half of the stories of the ordinary test command (`tests.torture` says what they are)."""
+
+import pytest
+
+from tests.torture.chunks import live, portions
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", portions(0))
+def test_whatever_happens(first: int) -> None:
+    live(first)
