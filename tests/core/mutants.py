@@ -82,7 +82,7 @@ BROKEN_LAWS = [
     Mutant("no reason for waiting", private(dispatch, "_held"), "if flow.code == hold[0]", "if True"),
     Mutant("an answer closes no intent", evolve_run.done, "other.key != key", "True"),
     Mutant("excluded issues are taken", dispatch.eligible, "if labels.excluded in issue.labels", "if False"),
-    Mutant("excluding is not obeyed", people.obey, "if world.settings.labels.excluded in view.labels:", "if False:"),
+    Mutant("excluding is not obeyed", people.obey, "if world.settings.labels.excluded in view.labels", "if False"),
     Mutant("a lost claim is taken again at once", evolve_flow.seen, "flow = done(flow, fact.key, seq)", "pass"),
     Mutant("the deadline is forgotten", evolve_flow.timer, "overdue=True, ", ""),
     Mutant("ended runs lead nowhere", routing.after_run, 'if fact.state == "aborted"', "if True"),
