@@ -439,6 +439,8 @@ class Stamp:
     depth: int = 0
     cycle_runs: int = 0
     """Runs of the present cycle: whoever adopts the issue goes on counting."""
+    actor: str = ""
+    """Whose claim it was: an assignee of another name is a person, or somebody that a person chose."""
 
 
 @dataclass(frozen=True, slots=True)

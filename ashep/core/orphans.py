@@ -66,8 +66,10 @@ def _named(stamp: Stamp) -> tuple[str, int]:
 def lease_expired(world: World, flow: Flow, fact: LeaseExpired, asked: bool) -> list[Fact]:
     """Free the issue of a daemon that died, where this one could go on with it."""
     view = flow.issue
-    if flow.active or flow.stage == "closed" or not asked or view.stamp is None or view.assignee != fact.holder:
+    if flow.active or flow.stage == "closed" or not asked:
         return []
+    if view.stamp is None or not view.assignee == view.stamp.actor == fact.holder:
+        return []  # a person's: whoever claims has a lease, and only a daemon keeps it alive
     if view.status != "in_progress" or world.settings.labels.excluded in view.labels or fact.holder == world.actor:
         return []
     why = f"{fact.holder} holds it, and its lease ran out at {fact.expired:%Y-%m-%d %H:%M} UTC"

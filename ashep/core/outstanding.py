@@ -144,7 +144,17 @@ def _stamp(world: World, flow: Flow, target: Posture) -> Stamp:
     run = flow.run if flow.run and not flow.run.ended else None
     name = run.id if run else f"{flow.issue.id}/{flow.phase}.{flow.visit}.{flow.attempt + 1}"
     attempt = run.attempt if run else flow.attempt
-    return Stamp(world.instance, target.seq, name, flow.visit, attempt, flow.runs, flow.depth, flow.cycle_runs)
+    return Stamp(
+        world.instance,
+        target.seq,
+        name,
+        flow.visit,
+        attempt,
+        flow.runs,
+        flow.depth,
+        flow.cycle_runs,
+        world.actor,
+    )
 
 
 def _changes(world: World, flow: Flow) -> str:

@@ -50,7 +50,7 @@ def live(seed: int, steps: int = 250) -> MadeUp:
     for number in range(4):
         made.open(f"t-{number}", priority=number % 3)
     made.open("t-9", blocked_by=("t-0",))
-    left = Stamp("another", 50, "t-7/implement.2.1", visit=2, attempt=1, runs=3, cycle_runs=2)
+    left = Stamp("another", 50, "t-7/implement.2.1", visit=2, attempt=1, runs=3, cycle_runs=2, actor="ashep-dead")
     if chance.random() < 0.5:
         made.open("t-7", "phase:implement", status="in_progress", assignee=given.ME, stamp=left)
     if chance.random() < 0.5:

@@ -16,7 +16,7 @@ from tests.core.playbook import Playbook, like
 ABORTED = like(e.RunEnded, state="aborted", abort=True)
 STOP = like(c.StopTurn)
 OTHER = "ashep-other-77"
-LOST = Stamp("another", 50, "t-1/implement.2.3", visit=2, attempt=3, runs=7, depth=1, cycle_runs=4)
+LOST = Stamp("another", 50, "t-1/implement.2.3", visit=2, attempt=3, runs=7, depth=1, cycle_runs=4, actor=OTHER)
 """What another journal left on the issue."""
 
 
@@ -162,6 +162,11 @@ def test_a_daemon_that_renewed_its_lease_keeps_its_issue() -> None:
 
 def test_the_claim_of_a_person_is_never_taken_back() -> None:
     book = found(None, "in_progress", assignee="bob") << like(e.IssueHeld, code="status")
+    assert book >> a_lease(book, "bob")
+
+
+def test_the_claim_of_a_person_who_took_it_from_a_daemon_is_never_taken_back() -> None:
+    book = found(LOST, "in_progress", "phase:implement", assignee="bob") << like(e.IssueHeld, code="status")
     assert book >> a_lease(book, "bob")
 
 

@@ -180,7 +180,7 @@ def _stamp(metadata: object) -> Stamp | None:
         stamp = _STAMP.validate_json(found) if isinstance(found, str) else _STAMP.validate_python(found)
     except ValidationError:
         return None
-    words = stamp.instance + (stamp.run or "")
+    words = stamp.instance + stamp.actor + (stamp.run or "")
     return stamp if words == clean(words) else None
 
 
