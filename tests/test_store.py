@@ -399,6 +399,28 @@ async def test_what_is_offered_is_drawn_soon_and_at_the_end(state: Path) -> None
 
 
 @pytest.mark.may_block
+@pytest.mark.parametrize("gone", ["ashep.db", "../runs.jsonl"])
+async def test_what_is_deleted_beside_the_daemon_is_drawn_again(state: Path, gone: str) -> None:
+    journal = await to_thread.run_sync(Journal.open, state, T0)
+    follower = Follower(state, journal, lambda _: None, every=0.01)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(follower.run)
+        await tell_all(journal, follower, story(), World())
+        with anyio.fail_after(20):
+            while await to_thread.run_sync(stale, state):
+                await anyio.sleep(0.02)
+        drawn, lines = await to_thread.run_sync(dump, state), (state.parent / "runs.jsonl").read_bytes()
+        (state / gone).unlink()
+        with anyio.fail_after(20):  # nothing happens meanwhile
+            while not (state / gone).exists() or await to_thread.run_sync(stale, state):
+                await anyio.sleep(0.02)
+        tasks.cancel_scope.cancel()
+    assert dump(state) == drawn
+    assert (state.parent / "runs.jsonl").read_bytes() == lines
+    journal.close()
+
+
+@pytest.mark.may_block
 async def test_an_error_is_reported_and_drawn_over(state: Path) -> None:
     journal = await to_thread.run_sync(Journal.open, state, T0)
     reports: list[str] = []

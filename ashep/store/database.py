@@ -62,6 +62,7 @@ class Store:
         self.redrawn = redrawn
         """Why the database was drawn anew; empty: it was not."""
         self._engine, self._log = engine, runs
+        self._file: tuple[int, int] | None = None
         self._db: Connection = engine.connect()
         self._tallies: dict[str, Tally] = {}
         self._flows: HashTrieMap[str, Flow] = HashTrieMap()
@@ -83,6 +84,7 @@ class Store:
             store._begin(source)
             store.catch_up(source, source.position, world)
             store._log.reconcile(store._finished())
+            store._file = _identity(path)
         except BaseException:
             store.close()
             raise
@@ -106,6 +108,10 @@ class Store:
             self._write_meta(source)
         self._flows = world.flows
         self._log.append(ended)
+
+    def stands(self) -> bool:
+        """Say whether the files that are written to are still the ones that readers find. Blocks, for microseconds."""
+        return self._file == _identity(Path(self._engine.url.database or "")) and self._log.stands()
 
     def close(self) -> None:
         """Close the database."""
@@ -190,6 +196,14 @@ class Store:
     def _rows(self, query: Select[*tuple[object, ...]]) -> Iterator[Row]:
         for row in self._db.execute(query, execution_options={"yield_per": CHUNK}).mappings():
             yield cast(Row, row)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _engine(path: Path) -> Engine:

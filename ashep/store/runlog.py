@@ -14,6 +14,11 @@ class RunLog:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._written = False
+
+    def stands(self) -> bool:
+        """Say whether the file is there, where it holds anything."""
+        return not self._written or self.path.exists()
 
     def append(self, lines: Iterable[str]) -> None:
         """Add the lines of runs that ended just now. It need not be durable: `reconcile` draws what was lost."""
@@ -21,6 +26,7 @@ class RunLog:
         if data:
             with self.path.open("ab") as file:
                 file.write(data)
+            self._written = True
 
     def reconcile(self, lines: Iterable[str]) -> bool:
         """Make the file hold exactly these lines; True: it had to be drawn anew, in one piece."""
@@ -29,6 +35,7 @@ class RunLog:
             file.writelines((line + "\n").encode() for line in lines)
             file.flush()
             os.fsync(file.fileno())
+            self._written = file.tell() > 0
         if _same(self.path, draft):
             draft.unlink()
             return False
