@@ -353,7 +353,7 @@ def test_commands_that_do_not_exist_are_found() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_make_target_that_is_shown_exists(page: Path) -> None:
     targets = set(re.findall(r"^([a-z][\w-]*):(?!=)", (ROOT / "Makefile").read_text(), re.M))
-    shown = {found[1] for line in command_lines(page) if (found := re.match(r"make ([a-z]\w*)", line))}
+    shown = {found[1] for line in command_lines(page) if (found := re.match(r"make ([a-z][\w-]*)", line))}
     assert shown <= targets
 
 

@@ -1,0 +1,26 @@
+"""One place a worker, for all tests here: it costs some seconds to make."""
+
+from collections.abc import Iterator
+
+import pytest
+from anyio.from_thread import start_blocking_portal
+
+from ashep.demo.model import ModelServer
+from tests.killed.place import Place, places
+from tests.killed.scenario import play
+from tests.killed.sweep import Kill, boundaries_at_once
+
+
+@pytest.fixture(scope="session")
+def place() -> Iterator[Place]:
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(ModelServer(play)) as model,
+        places(model, ["k"]) as (made,),
+    ):
+        yield made
+
+
+@pytest.fixture(scope="session")
+def found(place: Place) -> list[Kill]:
+    return boundaries_at_once(place)

@@ -1,0 +1,43 @@
+"""One life of `ashep` that can be killed at a boundary: `python -m tests.killed.life …` takes what `ashep` takes.
+
+`ASHEP_TEST_POINTS` names the file that gets a line a boundary, `ASHEP_TEST_KILL_AT` the boundary to die at. With
+`ASHEP_TEST_KEEP_SERVER` the managed agent server is not ended with the daemon, so that the next life finds it warm.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from tests.killed.points import Points, Through, watch_files, watch_programs
+
+
+def main() -> int:
+    points = Points(Path(os.environ["ASHEP_TEST_POINTS"]), os.environ.get("ASHEP_TEST_KILL_AT", ""))
+    watch_files(points, Path.cwd() / ".agent-shepherd", Path(os.environ["XDG_STATE_HOME"]) / "ashep")
+    watch_programs(points)  # before anything of ashep takes these names for itself
+    from ashep import app
+    from ashep.adapters.beads import BeadsTracker
+    from ashep.adapters.git import GitTree
+    from ashep.adapters.opencode import OpencodeRunner
+    from ashep.cli import main as ashep
+
+    class Runners:
+        @staticmethod
+        def from_settings(*arguments: object, **named: object) -> Through:
+            runner = OpencodeRunner.from_settings(*arguments, **named)  # pyright: ignore[reportArgumentType]
+            if os.environ.get("ASHEP_TEST_KEEP_SERVER"):
+                runner.stop_server = _nothing
+            return Through("runner", runner, points)
+
+    app.BeadsTracker = lambda *words, **named: Through("tracker", BeadsTracker(*words, **named), points)
+    app.GitTree = lambda *words, **named: Through("tree", GitTree(*words, **named), points)
+    app.OpencodeRunner = Runners
+    return ashep()
+
+
+async def _nothing() -> bool:
+    return False
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,295 @@
+"""A project in which one life after the other is lived, each from the same beginning, and what must hold in the end."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ashep.adapters.opencode.server import folder_of
+from ashep.demo.model import ModelServer, opencode_config
+from ashep.demo.stage import PERSON, Stage, run_of
+from ashep.journal.files import batches
+from tests.killed.scenario import EFFECT, PHASES, POLICIES
+
+REPOSITORY = Path(__file__).parents[2]
+
+CONFIG = "version: 1\ntracker: {command: [%s], poll_every: 2s, timeout: %ds}\nmonitor: {check_every: 500ms}\n"
+
+BOUND = 120.0
+"""Seconds that a process of ashep may take to come to its end."""
+
+STARTS = 6
+"""Processes of ashep that a life may need beyond the ones that were killed: one ends while a person is asked."""
+
+
+@dataclass(slots=True)
+class Life:
+    """What became of one life."""
+
+    kills: tuple[str, ...]
+    killed: list[str] = field(default_factory=list[str])
+    """The boundaries at which it was killed."""
+    crossed: list[list[str]] = field(default_factory=list[list[str]])
+    """By process, the boundaries that it crossed, in order."""
+    said: list[str] = field(default_factory=list[str])
+    """By process, what it printed."""
+    seconds: float = 0.0
+
+
+class Place:
+    """One project. `name` is the prefix of its issues: places that share a model have different ones."""
+
+    def __init__(self, folder: Path, model: ModelServer, name: str, *, policies: str = POLICIES) -> None:
+        self.model, self.name = model, name
+        stage = Stage.at(folder)
+        self.folder, self.project, self.bd_program = folder, stage.project, stage.bd
+        self.environ = dict(stage.environ) | {"GOGC": "off", "PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1"}
+        self.state = self.project / ".agent-shepherd" / "state"
+        config = folder / "home" / "config" / "opencode"
+        for made in (config, folder / "home" / "tmp", self.project):
+            made.mkdir(parents=True)
+        # no copies of the work tree at each step: they cost half of the server's time, and ashep does not know of them
+        (config / "opencode.json").write_text(json.dumps(opencode_config(model.url) | {"snapshot": False}))
+        (self.project / "a.txt").write_text("a\n")
+        for words in (("init", "-q", "."), ("add", "."), ("commit", "-qm", "first")):
+            self.run("git", *words)
+        quiet = ("--quiet", "--non-interactive", "--stealth", "--skip-hooks", "--skip-agents")
+        self.bd("init", f"--prefix={name}", *quiet)
+        self.run(sys.executable, "-m", "ashep", "init")
+        (self.project / ".agent-shepherd" / "policies.yaml").write_text(policies)
+        self._template = folder / "template"
+        self.use_bd(stage.bd)
+
+    @property
+    def issue(self) -> str:
+        """The issue with which a life begins."""
+        return f"{self.name}-1"
+
+    def use_bd(self, program: Path, timeout: int = 30) -> None:
+        """Which bd ashep uses from its next start on, and the seconds that it waits for an answer."""
+        for folder in (self.project, self._template):
+            if folder.exists():
+                (folder / ".agent-shepherd" / "config.yaml").write_text(CONFIG % (program, timeout))
+
+    # --- programs ---
+
+    def run(self, *argv: str | Path, check: bool = True) -> str:
+        done = subprocess.run(argv, cwd=self.project, env=self.environ, capture_output=True, text=True, timeout=90)
+        assert done.returncode == 0 or not check, (argv, done.stdout, done.stderr)
+        return done.stdout
+
+    def bd(self, *words: str) -> str:
+        return self.run(self.bd_program, f"--actor={PERSON}", *words)
+
+    def ashep(self, *words: str, check: bool = False) -> str:
+        return self.run(sys.executable, "-m", "ashep", *words, check=check)
+
+    def start(self, output: Path, *words: str, **ours: str) -> subprocess.Popen[str]:
+        """Start `ashep` with these words; with variables of `tests.killed.life`, as a life whose boundaries count."""
+        module = "tests.killed.life" if ours else "ashep"
+        with output.open("wb") as file:
+            return subprocess.Popen(
+                (sys.executable, "-m", module, *words),
+                cwd=self.project,
+                env=self.environ | ours,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                text=True,
+                start_new_session=True,
+            )
+
+    def server_pid(self) -> int:
+        record = json.loads((folder_of(self.state, self.environ) / "server.json").read_text())
+        return int(record["pid"])
+
+    def stop(self) -> None:
+        """End the agent server, and forget all its sessions."""
+        self.ashep("stop", "--server")
+        shutil.rmtree(self.folder / "home" / "state", ignore_errors=True)
+
+    # --- a life ---
+
+    def renew(self) -> None:
+        """Put everything but the agent server back to the beginning."""
+        if not self._template.exists():
+            self.bd("create", f"--id={self.issue}", "--title=the first", "--type=task", "--silent")
+            subprocess.run(("cp", "-a", self.project, self._template), check=True)
+        for path in self.project.iterdir():  # the folder itself stays: the server works in it
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        subprocess.run(("cp", "-a", f"{self._template}/.", self.project), check=True)
+
+    def live(self, *kills: str, cold: bool = False) -> Life:
+        """Live from the beginning to the end, killed at these boundaries: each in a process of its own.
+
+        The agent server of the life before is found and used; `cold`: there is none, and in the end it is gone.
+        """
+        if cold:
+            self.stop()
+        self.renew()
+        mark, began = len(self.model.asks), time.monotonic()
+        life, left = Life(kills), list(kills)
+        person = Person(self)
+        try:
+            for _ in range(len(kills) + STARTS):
+                code = self._process(life, left[0] if left else "", person, cold=cold)
+                if code == -signal.SIGKILL and life.crossed[-1][-1].endswith(" killed"):
+                    life.killed.append(life.crossed[-1][-1].removesuffix(" killed"))
+                    left.pop(0)
+                else:
+                    assert code == 0, f"ashep ended with {code}"
+                    if self.all_closed():
+                        break
+            else:
+                raise AssertionError("it did not come to its end")
+            self.check(mark)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.story(life)}") from error
+        life.seconds = time.monotonic() - began
+        return life
+
+    def _process(self, life: Life, kill_at: str, person: "Person", *, cold: bool) -> int:
+        points, output = self.folder / "points", self.folder / "output"
+        points.unlink(missing_ok=True)
+        ours = {"ASHEP_TEST_POINTS": str(points), "ASHEP_TEST_KILL_AT": kill_at}
+        if not cold:
+            ours["ASHEP_TEST_KEEP_SERVER"] = "1"
+        process = self.start(output, "work", "--until-idle", "--idle-grace", "20s", **ours)
+        try:
+            wait_for(lambda: process.poll() is not None or person.look(), BOUND, "ashep had not ended")
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+            life.crossed.append(points.read_text().splitlines() if points.exists() else [])
+            life.said.append(output.read_text(errors="replace"))
+        return process.returncode
+
+    # --- what became of it ---
+
+    def issues(self) -> list[dict[str, Any]]:
+        """Everything that bd holds, comments included."""
+        return [json.loads(line) for line in self.bd("export").split("\n") if line]
+
+    def all_closed(self) -> bool:
+        issues = self.issues()
+        return len(issues) > 1 and all(issue["status"] == "closed" for issue in issues)
+
+    def records(self) -> list[dict[str, Any]]:
+        """The journal's lines, read as they are."""
+        return list(records(self.state))
+
+    def check(self, mark: int, restarts: int = 0) -> None:
+        """What must hold in the end, whatever was killed when; `restarts`: turns that a dead server cost."""
+        issues = {issue["id"]: issue for issue in self.issues()}
+        assert all(issue["status"] == "closed" for issue in issues.values()), issues
+        for issue in issues.values():
+            labels: list[str] = issue.get("labels") or []
+            assert not [one for one in labels if one.startswith(("phase:", "needs:", "ashep:", "human:"))], issue
+            texts = [comment["text"] for comment in issue.get("comments") or []]
+            assert len(set(texts)) == len(texts), f"a comment stands twice: {texts}"
+        found = [issue for issue in issues if issue != self.issue]
+        assert len(found) == 1, f"created once: {found}"
+        expected = Counter({f"{self.issue}/{way}": 1 for way in PHASES} | {f"{found[0]}/{PHASES[0]}": 1})
+        self._check_model(mark, expected, restarts)
+        effects = (self.project / EFFECT).read_text().split()
+        assert sorted(effects) == sorted(run for run in expected if "implement.1.1" in run), effects
+        self._check_journal(set(expected), restarts)
+
+    def _check_model(self, mark: int, expected: Counter[str], restarts: int) -> None:
+        asks = self.model.asks[mark:]
+        of = [(run, ask) for ask in asks if (run := run_of(ask.prompt)) and run.startswith(f"{self.name}-")]
+        turns = Counter(run for run, ask in of if ask.kind == "turn" and not ask.repeated)
+        requests = Counter(run for run, _ in of)
+        tools = {run: 1 for run in expected if "implement.1.1" in run}
+        assert restarts or turns == expected, f"prompts that the model saw: {turns}"
+        assert restarts or requests == expected + Counter(tools), f"requests that the model saw: {requests}"
+
+    def _check_journal(self, runs: set[str], restarts: int) -> None:
+        assert list(batches(self.state / "journal")), "the journal reads"
+        ended = [(one["run"], one["state"]) for one in self.records() if one["type"] == "RunEnded"]
+        assert sorted(ended) == sorted((run, "succeeded") for run in runs), ended
+        lines = (self.project / ".agent-shepherd" / "runs.jsonl").read_text().split("\n")
+        drawn = [json.loads(line) for line in lines if line]
+        assert sorted(one["run"] for one in drawn) == sorted(runs), drawn
+        assert sum(one["restarts"] for one in drawn) == restarts, drawn
+
+    def story(self, life: Life) -> str:
+        """What a person needs to understand what went wrong."""
+        parts = [f"killed at {life.killed} of {life.kills}"]
+        for number, (said, crossed) in enumerate(zip(life.said, life.crossed, strict=True), 1):
+            parts += [f"--- process {number}, {len(crossed)} boundaries, the last {crossed[-12:]}", said[-3000:]]
+        kept = Path(tempfile.mkdtemp(prefix="ashep-killed-"))
+        shutil.copytree(self.project, kept / "project", symlinks=True)
+        return "\n".join([*parts, f"--- the project as it was then: {kept}"])
+
+
+class Person:
+    """Approves as soon as the tracker asks: ashep may be dead at that moment."""
+
+    def __init__(self, place: Place) -> None:
+        self._place, self._size, self._asked, self._next = place, 0, False, 0.0
+        self.done = False
+
+    def look(self) -> bool:
+        """Answer if there is something to be answered; never more than a look at a file otherwise."""
+        if self.done or not (self._asked or self._asks()) or time.monotonic() < self._next:
+            return False
+        self._next = time.monotonic() + 0.3
+        place = self._place
+        shown = json.loads(place.bd("show", place.issue, "--json"))[0]
+        if "needs:human_approval" in (shown.get("labels") or []):
+            place.bd("label", "add", place.issue, "human:approved", "--json")
+            self.done = True
+        return False
+
+    def _asks(self) -> bool:
+        files = sorted((self._place.state / "journal").glob("*.jsonl"))
+        size = sum(file.stat().st_size for file in files)
+        if size != self._size:
+            self._size = size
+            self._asked = any(b'"type":"PersonAsked"' in file.read_bytes() for file in files)
+        return self._asked
+
+
+def records(state: Path) -> Iterator[dict[str, Any]]:
+    """The records of a state folder's journal, without looking at what they say."""
+    for path in sorted((state / "journal").glob("*.jsonl")):
+        for line in path.read_text().split("\n"):
+            if line:
+                yield json.loads(line.rpartition("\t")[0])
+
+
+def wait_for(found: Callable[[], Any], bound: float, what: str) -> Any:
+    """Wait until something is there; fail after `bound` seconds."""
+    end = time.monotonic() + bound
+    while not (value := found()):
+        assert time.monotonic() < end, f"{what} within {bound:.0f} s"
+        time.sleep(0.02)
+    return value
+
+
+@contextmanager
+def places(model: ModelServer, names: Sequence[str], **options: Any) -> Iterator[list[Place]]:
+    """Make places, in memory where the machine has such a place; in the end their servers are gone."""
+    shm = Path("/dev/shm")
+    folder = Path(tempfile.mkdtemp(prefix="ashep-killed-", dir=shm if os.access(shm, os.W_OK) else None))
+    made = list[Place]()
+    try:
+        for name in names:
+            made.append(Place(folder / name, model, name, **options))
+        yield made
+    finally:
+        for place in made:
+            place.stop()
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,52 @@
+"""The life that is killed: a review that rejects once, an issue that the first one leads to, a person who approves."""
+
+import json
+
+from ashep.demo.model import Ask, Call, Reply, outcome_text
+from ashep.demo.stage import run_of
+
+POLICIES = """
+version: 1
+default_policy: null
+policies:
+  whole:
+    match: {types: [task]}
+    phases:
+      - {name: implement, capabilities: [implement], access: write, timeout: 2m, retry: {max_attempts: 1}}
+      - name: review
+        capabilities: [review]
+        access: read
+        timeout: 2m
+        verdicts: [approve, needs_changes]
+        retry: {max_attempts: 1}
+        next: {approve: sign_off, needs_changes: implement}
+      - {name: sign_off, human: {ask: "Fine?", approved: close}}
+  short:
+    match: {types: [chore]}
+    phases:
+      - {name: implement, capabilities: [implement], access: write, timeout: 2m, retry: {max_attempts: 1}}
+"""
+"""One attempt a phase: whatever burns one, parks the issue, and is seen."""
+
+PHASES = ("implement.1.1", "review.1.1", "implement.2.1", "review.2.1")
+"""The runs of the first issue; the one that it leads to has the first of them only."""
+
+EFFECT = "effects.txt"
+"""A file of the work tree to which the first run's tool adds a line: what a tool did twice is seen."""
+
+
+def play(ask: Ask) -> Reply:
+    """The agents, by the run that the prompt begins with."""
+    run = run_of(ask.prompt) or ""
+    issue, _, way = run.partition("/")
+    if way.startswith("review."):
+        return Reply(outcome_text("needs_changes" if way.startswith("review.1") else "approve"))
+    if way != "implement.1.1" or ask.session == "":
+        return Reply(outcome_text())
+    if not ask.results:
+        command = f"echo {run} >> {EFFECT} && git add {EFFECT} && git commit -qm work -m 'Ashep-Run: {run}'"
+        return Reply(calls=(Call("bash", {"command": command, "description": "work"}),))
+    body: dict[str, object] = {"result": "success", "summary": "done"}
+    if issue.endswith("-1"):
+        body["created_issues"] = [{"title": "found on the way", "type": "chore"}]
+    return Reply(f"```json\n{json.dumps(body)}\n```\n")
