@@ -18,7 +18,7 @@ from ashep.config import Configuration, load
 from ashep.daemon import Parts, Say, WorkOptions, daemon, narrator
 from ashep.errors import AshepError, TrackerUnavailable
 from ashep.journal.lock import Lock
-from ashep.journal.log import Journal
+from ashep.journal.log import Journal, Sizes
 from ashep.ports import Tracker, TrackerInfo
 from ashep.preview import DryRun, preview
 from ashep.shepherd import Picture
@@ -40,7 +40,8 @@ def work(project: Path, options: WorkOptions, say: Say) -> int:
     gc.freeze()  # what was imported stays for ever: the collector need not walk it again and again
     clock = RealClock()
     with Lock.acquire(state, clock.now()):
-        journal = Journal.open(state, clock.now(), file_size=configuration.settings.journal.max_file_size)
+        sizes = configuration.settings.journal
+        journal = Journal.open(state, clock.now(), Sizes(sizes.max_file_size, sizes.keep))
         if journal.cut:
             say(f"the last {journal.cut} bytes of the journal were torn and are cut: nothing of them was acted on")
         try:
@@ -87,7 +88,7 @@ async def _work(
             group.start_soon(follower.run)
             pictures: list[Picture] = [lambda _, world: follower.offer(journal.position, world), narrator(say)]
             async with daemon(
-                parts, configuration, journal, options, pictures, project / FOLDER / "prompts"
+                parts, configuration, journal, options, pictures, project / FOLDER / "prompts", say
             ) as running:
                 code = await running.until(info, options, say)
             group.cancel_scope.cancel()

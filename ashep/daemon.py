@@ -45,6 +45,7 @@ from ashep.core.text import clean
 from ashep.core.world import World
 from ashep.effects import Effects
 from ashep.heartbeat import Heartbeat
+from ashep.journal.keeper import Keeper
 from ashep.journal.log import Journal
 from ashep.leases import Leases
 from ashep.monitor import Monitor
@@ -195,8 +196,11 @@ async def daemon(
     options: WorkOptions,
     pictures: Sequence[Picture] = (),
     prompts: Path | None = None,
+    report: Say = lambda _: None,
 ) -> AsyncGenerator[Running]:
     """Fold the journal, adopt the configuration, and take turns for as long as the block runs."""
+    keeper = Keeper(journal, report)
+    pictures = [*pictures, keeper.offer]
     leases = Leases(parts.tracker, parts.clock)
     effects = Effects(
         tracker=parts.tracker,
@@ -211,10 +215,14 @@ async def daemon(
     worker = Worker(shepherd, parts.tracker, parts.tree, parts.clock, configuration.settings)
     monitor = Monitor(shepherd, parts.runner, journal.blobs, parts.clock, configuration.settings)
     first = await _first(shepherd.world, configuration, journal, options, parts.tracker.actor)
-    async with shepherd.running(*first), anyio.create_task_group() as group:
-        group.start_soon(Heartbeat(shepherd, leases).run)
-        yield Running(shepherd, worker, monitor)
-        group.cancel_scope.cancel()
+    async with anyio.create_task_group() as beside:
+        beside.start_soon(keeper.run)
+        async with shepherd.running(*first), anyio.create_task_group() as group:
+            group.start_soon(Heartbeat(shepherd, leases).run)
+            yield Running(shepherd, worker, monitor)
+            group.cancel_scope.cancel()
+        beside.cancel_scope.cancel()
+    await keeper.finish()
 
 
 async def _first(

@@ -17,6 +17,7 @@ from ashep.core.records import Entry
 from ashep.core.step import RULES, step
 from ashep.core.world import World, evolve
 from ashep.journal.files import batches
+from ashep.journal.snapshots import newest
 from ashep.ports import IssueText, Look
 from ashep.prompt import Brief, render
 
@@ -85,7 +86,8 @@ def _recorded(state: Path) -> World:
     """What the journal says so far; read only, also beside a daemon that writes."""
     world = World()
     if (state / "journal").is_dir():
-        for batch in batches(state / "journal"):
+        world, after = newest(state)
+        for batch in batches(state / "journal", after):
             for entry in batch.entries:
                 world = evolve(world, entry)
     return world

@@ -51,9 +51,11 @@ class Shepherd:
         """How far our time is ahead of the wall clock: it goes on where that was set back."""
 
     def recover(self) -> World:
-        """Fold the whole journal. Blocks; call it once, before `running`."""
-        for entry in self._journal.read():
-            self.world = evolve(self.world, entry)
+        """Take the newest snapshot and fold what follows. Blocks; call it once, before `running`."""
+        self.world, after = self._journal.known()
+        for batch in self._journal.batches(after):
+            for entry in batch.entries:
+                self.world = evolve(self.world, entry)
         return self.world
 
     def tell(self, *told: Fact | Observation) -> None:

@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from ashep.core.world import World
 from ashep.journal.files import Batch, Position, Scan, batches, begun, holds, last_header
+from ashep.journal.snapshots import newest
 
 Place = tuple[str, int, int, str]
 
@@ -27,3 +29,7 @@ class Reading:
     def batches(self, after: Place, /) -> Iterator[Batch]:
         """Give the durable batches behind a position."""
         return batches(self._folder, Position(*after))
+
+    def known(self, until: Place, /) -> tuple[World, Position]:
+        """Give the World of the newest good snapshot not behind a position, or that of the beginning."""
+        return newest(self._folder.parent, Position(*until))

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from ashep.core.commands import Command
 from ashep.core.events import CreationWanted
 from ashep.core.model import Comment, Issue, Model, Tree
 from ashep.core.outcome import Outcome
+from ashep.core.records import Intent
 
 Stage = Literal["idle", "work", "person", "parked", "finishing", "giving_back", "left", "closed"]
 """idle: known, not ours · work: in an agent phase · person: a question is open · parked: given up, a person may take
@@ -197,7 +197,7 @@ class Flow:
     """What the open write will have written."""
     written: Posture | None = None
     """What stands in the tracker by our last confirmed write; None: nothing of ours."""
-    open: tuple[Command, ...] = ()
+    open: tuple[Intent, ...] = ()
     """Intents without an answer."""
     tries: tuple[tuple[str, int], ...] = ()
     write_seq: int = 0

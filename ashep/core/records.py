@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
-from pydantic import TypeAdapter
+from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 
 from ashep.core.commands import Command
 from ashep.core.events import Fact
@@ -76,6 +76,10 @@ def to_json(entry: Entry) -> dict[str, Any]:
 
 def from_json(data: dict[str, Any]) -> Entry:
     """Read an entry back; raises ValueError (pydantic's included) where it is not one of ours."""
+    return Entry(data["seq"], parse_time(data["at"]), _read_body(data))
+
+
+def _read_body(data: dict[str, Any]) -> Any:
     name, version = data["type"], data["v"]
     while (step := UPCASTS.get((name, version))) is not None:
         before = name
@@ -86,7 +90,16 @@ def from_json(data: dict[str, Any]) -> Entry:
         raise ValueError(f"unknown record type {name!r}")
     # JSON has no tuples: outcomes, which are strict about what an agent says, must take its lists here.
     # No record has a field of the names of the head: what is left over is not looked at.
-    return Entry(data["seq"], parse_time(data["at"]), _load(name)(data, strict=False))
+    return _load(name)(data, strict=False)
+
+
+def _body_json(body: Fact | Command) -> dict[str, Any]:
+    name = type(body).__name__
+    return {"v": form_of(name), "type": name} | _dump(name)(body, mode="json", exclude_defaults=True)
+
+
+Intent = Annotated[Command, PlainValidator(_read_body), PlainSerializer(_body_json, return_type=dict[str, Any])]
+"""A command as a field of another value: its JSON says of which type it is."""
 
 
 def body_text(entry: Entry, leave_out: frozenset[str] = frozenset()) -> str:

@@ -19,8 +19,11 @@ import anyio.lowlevel
 from anyio import to_thread
 
 from ashep.core.records import Entry
+from ashep.core.world import World
 from ashep.journal.blobs import Blobs
-from ashep.journal.log import Journal
+from ashep.journal.chain import check_sealed
+from ashep.journal.log import SIZES, Journal, Sizes
+from ashep.journal.snapshots import Mark
 
 THREAD = 5.0
 """Real seconds that a worker thread may keep virtual time from going on, before it is given up."""
@@ -119,9 +122,9 @@ class ImmediateJournal(Journal):
     latency = 0.004
 
     @classmethod
-    def open_now(cls, state: Path, at: datetime) -> "ImmediateJournal":
+    def open_now(cls, state: Path, at: datetime, sizes: Sizes = SIZES) -> "ImmediateJournal":
         """Open it as `open` does."""
-        journal = cls.open(state, at)
+        journal = cls.open(state, at, sizes)
         assert isinstance(journal, ImmediateJournal)
         journal.blobs = ImmediateBlobs(journal.folder.parent / "blobs")
         return journal
@@ -131,3 +134,13 @@ class ImmediateJournal(Journal):
         with anyio.CancelScope(shield=True):
             await anyio.sleep(self.latency)
         self.append_now(entries)
+
+    async def check_sealed(self) -> None:
+        """Compare the sealed files with their hashes."""
+        check_sealed(self.folder)
+        self.unchecked = False
+
+    async def keep(self, world: World, mark: Mark) -> None:
+        """Write a snapshot, and archive old files."""
+        await anyio.sleep(self.latency)
+        self.keep_now(world, mark)

@@ -13,13 +13,15 @@ the number after its last entry. Whoever appends numbers its entries from `Journ
 (a run's trace id, a posture's `seq`) is known before it is written; it counts for nothing until the batch is durable,
 and a batch that was cut gives its numbers to the next one.
 
-**Files.** The next file is begun once one has `FILE_SIZE` bytes, right after a batch. So a start reads the last file
+**Files.** The next file is begun once one has `Sizes.file` bytes, right after a batch. So a start reads the last file
 line by line and compares those before it with the hash in the next one's header. Old files move to `archive/`.
+
+**Snapshots.** They are written beside the work and are pictures; a start takes the newest good one and the tail.
 
 **Recovery.** A batch is written by one `write()` and begun only when the one before it is durable. So what follows the
 last complete batch is at most one batch that was never acknowledged: it is cut. A bad line that is followed by the
 commit of a later batch cannot come from an interrupted write, and stops the daemon (`JournalDamaged`).
 
-Modules: `lines` (one line), `files` (reading), `log` (writing), `chain` (what is sealed), `archive`, `blobs` (texts by
-their hash), `lock` (one writer; it imports nothing heavy).
+Modules: `lines` (one line), `files` (reading), `log` (writing), `chain` (what is sealed), `archive`, `snapshots`,
+`keeper` (when one is due), `blobs` (texts by their hash), `lock` (one writer; it imports nothing heavy).
 """

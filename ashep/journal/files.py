@@ -79,15 +79,23 @@ def open_file(folder: Path, name: str) -> BufferedReader:
 
 def base(folder: Path) -> Position:
     """Say where the journal begins: `START`, or what follows the pruned part. Raises `JournalDamaged`."""
+    record = _base(folder)
+    return Position(record["file"], record["offset"], record["seq"], record["crc"]) if record else START
+
+
+def _base(folder: Path) -> Record | None:
+    """Read the first line of what stands for the pruned part, if there is any."""
     path = folder / BASE
     try:
         with path.open("rb") as file:
             record = parse(file.readline())
-        return Position(record["file"], record["offset"], record["seq"], record["crc"])
     except FileNotFoundError:
-        return START
-    except (BadLine, KeyError) as error:
+        return None
+    except BadLine as error:
         raise damaged(folder, path, 1, str(error)) from None
+    if missing := {"file", "offset", "crc", "begun"} - record.keys():
+        raise damaged(folder, path, 1, f"it does not say {', '.join(sorted(missing))}")
+    return record
 
 
 def head_of(folder: Path, name: str) -> tuple[Record, Position] | None:
@@ -114,7 +122,11 @@ def last_header(folder: Path) -> Position:
 
 
 def begun(folder: Path) -> JournalBegun | None:
-    """Read the journal's first record; None: it is still to be written."""
+    """Read the journal's first record, as what stands for the pruned part has it; None: it is still to be written."""
+    record = _base(folder)
+    if record is not None:
+        said = record["begun"]
+        return JournalBegun(said["instance"], said["secret"], said["actor"])
     for _, _, records in Scan(folder).records():
         body = from_json(records[0]).body if records[0]["type"] == JournalBegun.__name__ else None
         return body if isinstance(body, JournalBegun) else None
@@ -162,7 +174,8 @@ class Scan:
         """With `hashing`: the hash of the file before the last one."""
         self._hashing = hashing
         self._previous: str | None = None
-        self._bad = ""
+        self._bad: tuple[int, str] | None = None
+        """Where the last file's torn end begins with a bad line, and what is wrong with that."""
 
     def batches(self) -> Iterator[Batch]:
         """Give the complete batches, entries decoded; raises `JournalDamaged`."""
@@ -181,8 +194,10 @@ class Scan:
             raise self._damaged(self.position.file, 0, "the file is missing")
         for name in names:
             if self.torn:
-                why = f"{self._bad or 'a batch is not complete'}: it does not end with a batch, but {name} follows"
-                raise self._damaged(self.position.file, self.position.offset, why)
+                at, why = self._bad or (self.position.offset, "a batch is not complete")
+                raise self._damaged(
+                    self.position.file, at, f"{why}: the file does not end with a batch, but {name} follows"
+                )
             yield from self._file(name)
 
     def _file(self, name: str) -> Iterator[tuple[int, Position, list[Record]]]:
@@ -250,7 +265,7 @@ class Scan:
 
         That batch has the next numbers; a commit of others shows that a later batch was durable.
         """
-        self._bad = why
+        self._bad = (at, why)
         for raw in tail:
             try:
                 record = parse(raw)

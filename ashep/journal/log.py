@@ -12,7 +12,10 @@ from anyio import to_thread
 
 from ashep.core.events import JournalBegun
 from ashep.core.records import Entry
+from ashep.core.world import World
 from ashep.errors import AshepError, DiskFailed
+from ashep.journal import snapshots
+from ashep.journal.archive import archive
 from ashep.journal.blobs import Blobs
 from ashep.journal.chain import check_sealed, sealed_size
 from ashep.journal.files import (
@@ -26,15 +29,25 @@ from ashep.journal.files import (
     holds,
     journal_files,
     last_header,
+    open_file,
 )
 from ashep.journal.lines import encode_batch, header, parse
 from ashep.journal.paths import make_folder, sync_folder, write_all
+from ashep.journal.snapshots import Mark
 
-FILE_SIZE = 16 * 1024 * 1024
-"""Bytes after which the next file is begun: a start reads the last file line by line."""
 
-AT_ONCE = 64 * 1024 * 1024
-"""Sealed files of this size together are compared with their hashes before the start; more of them beside the work."""
+class Sizes(NamedTuple):
+    """Bytes: how the journal is divided."""
+
+    file: int = 16 * 1024 * 1024
+    """The next file is begun once one has so many."""
+    keep: int = 256 * 1024 * 1024
+    """Files older than the newest ones of so many bytes together are archived."""
+    at_once: int = 64 * 1024 * 1024
+    """Up to so many in sealed files are compared with their hashes before the start; more of them beside the work."""
+
+
+SIZES = Sizes()
 
 _sync = getattr(os, "fdatasync", os.fsync)
 
@@ -42,24 +55,23 @@ _sync = getattr(os, "fdatasync", os.fsync)
 class Journal:
     """The only writer of a state folder's journal; hold the folder's `Lock` for as long as one is open."""
 
-    def __init__(self, folder: Path, tail: "Tail", begun: JournalBegun | None, *, cut: int, file_size: int) -> None:
+    def __init__(self, folder: Path, tail: "Tail", begun: JournalBegun | None, *, cut: int, sizes: Sizes) -> None:
         """Use `Journal.open`."""
         self.folder, self.cut, self.begun = folder, cut, begun
         self.blobs = Blobs(folder.parent / "blobs")
         self.unchecked = False
         """Whether sealed files are still to be compared with their hashes (`check_sealed`)."""
         self._file, self._position, self._digest = tail
-        self._file_size = file_size
+        self.sizes = sizes
         self._limiter = anyio.CapacityLimiter(1)
         self._refusal: str | None = None
 
     @classmethod
-    def open(cls, state: Path, at: datetime, *, file_size: int = FILE_SIZE, at_once: int = AT_ONCE) -> "Journal":
+    def open(cls, state: Path, at: datetime, sizes: Sizes = SIZES) -> "Journal":
         """Check the journal and cut a torn tail; make the folders and a first file (headed `at`) if need be.
 
-        The last file is read line by line. Sealed ones are compared with their hashes if they are no more than
-        `at_once` bytes, else `unchecked` says that `check_sealed` is to be called. The next file is begun once one has
-        `file_size` bytes.
+        The last file is read line by line, but for what a snapshot vouches for. Sealed ones are compared with their
+        hashes, if they are few; else `unchecked` says that `check_sealed` is to be called.
 
         Blocks: call it before the event loop or in a worker thread. Raises `JournalDamaged`, and `DiskFailed` where
         the folders and files cannot be made or cut. `cut` of what is returned counts the bytes that were cut, `begun`
@@ -69,13 +81,13 @@ class Journal:
         try:
             for path in (state, folder, state / "blobs"):
                 make_folder(path)
-            wait = sealed_size(folder) > at_once
+            wait = sealed_size(folder) > sizes.at_once
             if not wait:
                 check_sealed(folder)
-            scan = Scan(folder, last_header(folder), hashing=True)
+            scan = Scan(folder, _vouched(state) or last_header(folder), hashing=True)
             for _ in scan.records():
                 pass
-            journal = cls(folder, _prepare(folder, scan, at), begun(folder), cut=scan.torn, file_size=file_size)
+            journal = cls(folder, _prepare(folder, scan, at), begun(folder), cut=scan.torn, sizes=sizes)
         except OSError as error:
             raise DiskFailed(f"the journal in {folder} cannot be opened: {error}. Nothing was acted on.") from error
         journal.unchecked = wait
@@ -86,10 +98,34 @@ class Journal:
         """The journal's id."""
         return self.begun.instance if self.begun else None
 
-    def check_sealed(self) -> None:
-        """Compare the sealed files with their hashes; raises `JournalDamaged`. Blocks, for a second a gigabyte."""
-        check_sealed(self.folder)
+    async def check_sealed(self) -> None:
+        """Compare the sealed files with their hashes, in a worker thread; raises `JournalDamaged`."""
+        await to_thread.run_sync(check_sealed, self.folder)
         self.unchecked = False
+
+    @property
+    def mark(self) -> Mark:
+        """The end of the last durable batch, as a snapshot of the World there needs it."""
+        return Mark(self._position, self._digest.hexdigest())
+
+    async def keep(self, world: World, mark: Mark) -> None:
+        """Write a snapshot of the World as it was at a mark, and archive old files, in a worker thread.
+
+        Raises OSError: then the next start has more to fold, and nothing else comes of it.
+        """
+        await to_thread.run_sync(self.keep_now, world, mark)
+
+    def keep_now(self, world: World, mark: Mark) -> None:
+        """Do what `keep` does in the calling thread."""
+        snapshots.keep(self.folder.parent, world, mark)
+        archive(self.folder, self.sizes.keep)
+
+    def known(self, until: tuple[str, int, int, str] | None = None) -> tuple[World, Position]:
+        """Give the World of the newest good snapshot (not behind `until`) and its place: what `batches` gives follows.
+
+        Without a snapshot they are those with which the journal begins. Blocks; raises `JournalDamaged`.
+        """
+        return snapshots.newest(self.folder.parent, Position(*until) if until else None)
 
     @property
     def position(self) -> Position:
@@ -158,7 +194,7 @@ class Journal:
             _sync(self._file)
             self._digest.update(data)
             self._position = end
-            if end.offset >= self._file_size:
+            if end.offset >= self.sizes.file:
                 self._begin_file(at)
         except OSError as error:
             self._refusal = f"writing failed ({error})"
@@ -203,6 +239,18 @@ class Tail(NamedTuple):
     position: Position
     digest: Digest
     """Of the bytes before it in its file."""
+
+
+def _vouched(state: Path) -> Position | None:
+    """Find a place in the last file of which a snapshot knows the hash of what precedes it, and that is right."""
+    folder = state / "journal"
+    last = last_header(folder).file
+    for kept in snapshots.usable(state):
+        if kept.mark.position.file == last:
+            with open_file(folder, last) as file:
+                if sha256(file.read(kept.mark.position.offset)).hexdigest() == kept.mark.digest:
+                    return kept.mark.position
+    return None
 
 
 def _prepare(folder: Path, scan: Scan, at: datetime) -> Tail:

@@ -1,6 +1,7 @@
 """Folders and bytes that outlive a power cut. All of it blocks and raises OSError."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -32,12 +33,13 @@ def write_all(file: int, data: bytes) -> None:
         rest = rest[os.write(file, rest) :]
 
 
-def replace(path: Path, data: bytes) -> None:
+def replace(path: Path, data: bytes | Iterable[bytes]) -> None:
     """Give a file this content, all of it or none, durably."""
     draft = path.with_name(path.name + ".tmp")
     file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
-        write_all(file, data)
+        for piece in [data] if isinstance(data, bytes) else data:
+            write_all(file, piece)
         os.fsync(file)
     finally:
         os.close(file)

@@ -53,6 +53,10 @@ class Source(Protocol):
         """The durable batches behind a position, each with its end."""
         ...
 
+    def known(self, until: Position, /) -> tuple[World, Position]:
+        """A World that is known without folding, and its place, which is not behind this position."""
+        ...
+
 
 class Store:
     """The database and runs.jsonl of a state folder."""
@@ -93,7 +97,8 @@ class Store:
     def catch_up(self, source: Source, until: Position, world: World | None = None) -> None:
         """Draw what the journal holds up to a position, in one transaction.
 
-        `world` is the World at that position; without it the whole journal is folded, if there is anything to draw.
+        `world` is the World at that position; without it the journal is folded from a snapshot on, if there is
+        something to draw.
         """
         if until[2] <= self._position[2] and (world is None or not self._changed(world)):
             return
@@ -225,8 +230,8 @@ def _version() -> str:
 
 
 def _fold(source: Source, until: Position) -> World:
-    world = World()
-    for end, entries in source.batches(NOWHERE):
+    world, after = source.known(until)
+    for end, entries in source.batches(after):
         if end[2] > until[2]:
             break
         for entry in entries:
