@@ -12,6 +12,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from ashep.core.commands import Command
+from ashep.core.dispatcher import Dispatcher
 from ashep.core.events import ClockJumped, DaemonStopped, Fact
 from ashep.core.records import Entry
 from ashep.core.step import step
@@ -40,6 +41,7 @@ class Shepherd:
     def __init__(self, journal: Journal, effects: Effects, clock: Clock, pictures: Sequence[Picture] = ()) -> None:
         self.world = World()
         self._journal, self._effects, self._clock, self._pictures = journal, effects, clock, pictures
+        self._dispatcher = Dispatcher()
         self._queue: list[Fact | Observation] = []
         self._told = anyio.Event()
         self._changed = anyio.Event()
@@ -114,7 +116,9 @@ class Shepherd:
         if facts or everything:
             facts = [*self._jumped(), *facts]
             at = self._now()
-            world, entries = step(self.world, facts, at, self._journal.next_seq, everything=everything)
+            world, entries = step(
+                self.world, facts, at, self._journal.next_seq, everything=everything, dispatcher=self._dispatcher
+            )
             await self._journal.append(entries)
             self.world = world
             for picture in self._pictures:

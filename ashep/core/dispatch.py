@@ -1,8 +1,7 @@
 """The only rule that starts runs: wanted phases first, then ready issues, and a reason for all that does not start."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ashep.core.agents import Choice, choose, model_of
 from ashep.core.decide import foreign_changes
@@ -45,25 +44,53 @@ STANDING = ("phase_taken_off", "unknown_phase", "no_policy", "write_refused", "s
 Hold = tuple[str, str]
 """A stable code and a sentence."""
 
+ROOM = ("slot", "work_tree", "tree_dirty")
+"""Codes of holds that depend on what else runs and on the kind of the wanted run: on nothing of the issue itself."""
+
+Kind = Literal["read", "write", "take"]
+"""For which kind of run there must be room; `take`: what is in the way is no lack of room, but gives way to there being
+nothing left to take."""
+
+
+class Verdict(NamedTuple):
+    """What became of an issue in one dispatch."""
+
+    facts: list[Fact]
+    room: Room
+    """What is left."""
+    waits: tuple[Kind, str] | Literal["look", "change"] = "change"
+    """For room, for a run of this kind and held by this code; for a look at the tracker; else until something of its
+    own, or a rule's input, changes."""
+
+
 NOT_ASKED: Hold = ("not_asked", "this daemon was asked to work on other issues")
+ALL_TAKEN: Hold = ("max_issues", "this daemon took as many issues as it was asked to")
 
 
 def dispatch(world: World) -> list[Fact]:
-    """Start what can be started now, and say for everything else why not."""
-    if world.policies is None or world.agents is None or world.daemon is None:
+    """Start what can be started now, and say for everything else why not.
+
+    This is the rule. `ashep.core.dispatcher` comes to the same without looking at every issue.
+    """
+    if not is_begun(world):
         return []
-    room = _room(world)
+    room = room_of(world)
     facts: list[Fact] = []
-    for flow in sorted(_wanting(world), key=_rank):
-        started, room = _wanted(world, flow, room)
-        facts += started
-    for flow in sorted(_candidates(world), key=_rank):
-        started, room = _candidate(world, flow, room)
-        facts += started
+    for queue, rule in ((WANTED, wanted), (CANDIDATE, candidate)):
+        for flow in sorted((flow for flow in world.flows.values() if queue_of(flow) == queue), key=rank):
+            verdict = rule(world, flow, room)
+            room = verdict.room
+            facts += verdict.facts
     return facts
 
 
-def _room(world: World) -> Room:
+def is_begun(world: World) -> bool:
+    """Whether a daemon has adopted what it needs to dispatch anything."""
+    return world.policies is not None and world.agents is not None and world.daemon is not None
+
+
+def room_of(world: World) -> Room:
+    """What there is to give away."""
     worker, daemon = world.settings.worker, world.daemon
     runs = [(issue, world.flows[issue].run) for issue in world.live]
     writers = frozenset(issue for issue, run in runs if run and run.access == "write")
@@ -77,15 +104,21 @@ def _room(world: World) -> Room:
     )
 
 
-def _wanting(world: World) -> Iterator[Flow]:
-    return (flow for flow in world.flows.values() if flow.stage == "work" and flow.wanted)
+WANTED, CANDIDATE = "wanted", "candidate"
 
 
-def _candidates(world: World) -> Iterator[Flow]:
-    return (flow for flow in world.flows.values() if flow.stage in ("idle", "left"))
+def queue_of(flow: Flow) -> str | None:
+    """Whether its phase is wanted, or it may be taken; None: there is nothing to dispatch."""
+    if flow.stage == "work":
+        return WANTED if flow.wanted else None
+    return CANDIDATE if flow.stage in ("idle", "left") else None
 
 
-def _rank(flow: Flow) -> tuple[int, str, str]:
+Rank = tuple[int, str, str]
+
+
+def rank(flow: Flow) -> Rank:
+    """The order in which issues go first: priority, age, id."""
     return (flow.issue.priority, flow.issue.created_at.isoformat(), flow.issue.id)
 
 
@@ -100,32 +133,41 @@ def _held(flow: Flow, hold: Hold) -> list[Fact]:
 # --- phases that are wanted ---------------------------------------------------------------------------------------
 
 
-def _wanted(world: World, flow: Flow, room: Room) -> tuple[list[Fact], Room]:
+def wanted(world: World, flow: Flow, room: Room) -> Verdict:
+    """Plan a run of a phase that is wanted, or say why not."""
     policy = world.policy(flow)
     phase = policy.phase(flow.phase) if policy and flow.phase else None
     if policy is None or phase is None:
-        return park(flow, "unknown_phase", f"the policy {flow.policy} has no phase {flow.phase} any more"), room
+        why = f"the policy {flow.policy} has no phase {flow.phase} any more"
+        return Verdict(park(flow, "unknown_phase", why), room)
     if flow.not_before is not None:
-        return [], room
+        return Verdict([], room)
     if _not_asked(world, flow):
-        return _held(flow, NOT_ASKED), room
+        return Verdict(_held(flow, NOT_ASKED), room)
     if world.settings.labels.paused in flow.issue.labels:
-        return _held(flow, ("paused", "a person has taken over: its label says paused")), room
+        return Verdict(_held(flow, ("paused", "a person has taken over: its label says paused")), room)
     if flow.cycle_runs >= policy.limits.max_runs:
-        return park(flow, "max_runs", f"{flow.cycle_runs} runs in this cycle, the limit of the policy"), room
+        why = f"{flow.cycle_runs} runs in this cycle, the limit of the policy"
+        return Verdict(park(flow, "max_runs", why), room)
     if wall_time(flow, world.now) >= policy.limits.max_wall_time:
-        return park(flow, "max_wall_time", f"the cycle took longer than {policy.limits.max_wall_time}"), room
+        why = f"the cycle took longer than {policy.limits.max_wall_time}"
+        return Verdict(park(flow, "max_wall_time", why), room)
     if flow.run is not None and not flow.run.settled:
-        return [], room  # it is still being stopped, or its tree read: a moment, not a reason
+        return Verdict([], room)  # it is still being stopped, or its tree read: a moment, not a reason
     hold, choice = _start(world, flow, phase, room)
     if hold is not None:
-        return _held(flow, hold), room
+        return Verdict(_held(flow, hold), room, _waits(phase, hold))
     assert choice is not None and choice.agent is not None
     if choice.agent.is_human:
         question = f"{phase.name}: {', '.join(phase.needs)}. Is it done?"
-        return ask(world, flow, phase.name, question, choice.why, human=Human(ask=question)), room
+        human = Human(ask=question)
+        return Verdict(ask(world, flow, phase.name, question, choice.why, human=human), room)
     planned = _plan(world, flow, phase, choice, choice.agent)
-    return [planned], room.with_run(flow.issue.id, writes=phase.writes, lock=planned.lock)
+    return Verdict([planned], room.with_run(flow.issue.id, writes=phase.writes, lock=planned.lock))
+
+
+def _waits(phase: Phase, hold: Hold) -> tuple[Kind, str] | Literal["change"]:
+    return ("write" if phase.writes else "read", hold[0]) if hold[0] in ROOM else "change"
 
 
 def _start(world: World, flow: Flow, phase: Phase, room: Room) -> tuple[Hold | None, Choice | None]:
@@ -143,20 +185,20 @@ def _start(world: World, flow: Flow, phase: Phase, room: Room) -> tuple[Hold | N
         return (f"runner_{state}", why), None
     if world.tracker is None or world.tracker_error:
         return ("tracker_away", f"the tracker does not answer: {world.tracker_error[:200]}"), None
-    return _in_the_way(world, flow, phase, room), choice
+    return in_the_way(world, flow.issue.id, room, writes=phase.writes), choice
 
 
-def _in_the_way(world: World, flow: Flow, phase: Phase, room: Room) -> Hold | None:
-    issue = flow.issue.id
+def in_the_way(world: World, issue: str, room: Room, *, writes: bool) -> Hold | None:
+    """Say what else is in the way of a run of this issue; None: there is room."""
     if room.slots <= 0:
         return ("slot", f"all {world.settings.worker.max_concurrent_runs} slots are taken")
     if world.settings.worker.lock_work_tree:
         if room.lock not in (None, issue):
             return ("work_tree", f"{room.lock} holds the work tree")
-        others = (room.writers | room.readers if phase.writes else room.writers) - {issue}
+        others = (room.writers | room.readers if writes else room.writers) - {issue}
         if others:
             return ("work_tree", f"{min(others)} still works in the tree")
-    watched = phase.writes and not world.settings.worker.allow_dirty and not room.writers
+    watched = writes and not world.settings.worker.allow_dirty and not room.writers
     if watched and (foreign := foreign_changes(world)):
         return ("tree_dirty", f"the work tree has changes that are not ashep's: {', '.join(foreign[:5])}")
     return None
@@ -194,24 +236,25 @@ def _session(flow: Flow, phase: Phase, agent: Agent) -> str | None:
 # --- issues that may be taken -------------------------------------------------------------------------------------
 
 
-def _candidate(world: World, flow: Flow, room: Room) -> tuple[list[Fact], Room]:
+def candidate(world: World, flow: Flow, room: Room) -> Verdict:
+    """Take an issue that may be taken, or say why not."""
     assert world.policies is not None
     if flow.look_again or _stands(world, flow):
-        return [], room  # its own reason stands until a person acts
+        return Verdict([], room)  # its own reason stands until a person acts
     if flow.run is not None and not flow.run.settled:
-        return [], room
+        return Verdict([], room)
     if is_ours(world, flow.issue) and flow.stage == "idle" and not _not_asked(world, flow):
         hold, name, policy = policy_for(world.policies, flow.issue, world.settings.labels.policy_prefix)
         if name is not None and policy is not None:
-            return [adopt(world, flow, name, policy)], room
-        return _held(flow, hold or ("no_policy", "no policy claims it")), room
+            return Verdict([adopt(world, flow, name, policy)], room)
+        return Verdict(_held(flow, hold or ("no_policy", "no policy claims it")), room)
     hold, name, policy = eligible(world, flow)
     if hold is not None or policy is None or name is None:
-        return _held(flow, hold or ("no_policy", "no policy claims it")), room
+        return Verdict(_held(flow, hold or ("no_policy", "no policy claims it")), room)
     if not world.ready_fresh:
-        return [], room  # a look is due at once; nothing about this issue has changed
+        return Verdict([], room, "look")  # one is due at once; nothing about this issue has changed
     if room.takes is not None and room.takes <= 0:
-        return _held(flow, ("max_issues", "this daemon took as many issues as it was asked to")), room
+        return Verdict(_held(flow, ALL_TAKEN), room)
     names = phase_labels(world, flow.issue)
     phase = policy.phase(names[0]) if names else policy.phases[0]
     assert phase is not None
@@ -219,11 +262,12 @@ def _candidate(world: World, flow: Flow, room: Room) -> tuple[list[Fact], Room]:
     if phase.human is None:
         hold, choice = _start(world, fresh, phase, room)
         if hold is not None:
-            return _held(flow, hold), room
+            waits = _waits(phase, hold)
+            return Verdict(_held(flow, hold), room, ("take", hold[0]) if waits == "change" else waits)
         if choice is not None and choice.agent is not None and not choice.agent.is_human:
             return _take(world, fresh, phase, choice, choice.agent, room)
     taken: list[Fact] = [IssueTaken(flow.issue.id, name, f"ready, and the policy {name} claims it")]
-    return taken + begin_cycle(world, fresh, phase.name, "taken"), _taken(room)
+    return Verdict(taken + begin_cycle(world, fresh, phase.name, "taken"), _taken(room))
 
 
 def _stands(world: World, flow: Flow) -> bool:
@@ -233,15 +277,16 @@ def _stands(world: World, flow: Flow) -> bool:
     return flow.code != "assigned" or flow.issue.assignee not in (None, world.actor)
 
 
-def _take(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, room: Room) -> tuple[list[Fact], Room]:
+def _take(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, room: Room) -> Verdict:
     assert flow.policy is not None
     planned = _plan(world, flow, phase, choice, agent)
     entered = begin_cycle(world, flow, phase.name, f"taken under the policy {flow.policy}")
     why = f"ready, priority {flow.issue.priority}, and the policy {flow.policy} claims it"
     facts: list[Fact] = [IssueTaken(flow.issue.id, flow.policy, why), *entered]
     if not any(isinstance(fact, CycleBegan) for fact in entered):
-        return facts, room
-    return [*facts, planned], _taken(room).with_run(flow.issue.id, writes=phase.writes, lock=planned.lock)
+        return Verdict(facts, room)
+    left = _taken(room).with_run(flow.issue.id, writes=phase.writes, lock=planned.lock)
+    return Verdict([*facts, planned], left)
 
 
 def _taken(room: Room) -> Room:

@@ -14,6 +14,7 @@ from difflib import SequenceMatcher
 from typing import Any, get_args
 
 from ashep.core.commands import Command
+from ashep.core.dispatcher import Dispatcher
 from ashep.core.events import DECISIONS, Adopted, DaemonStarted, Fact
 from ashep.core.records import Entry, to_json
 from ashep.core.step import RULES, step
@@ -55,6 +56,7 @@ class Replay:
     def __init__(self, world: World | None = None, issue: str | None = None) -> None:
         self.world = world or World()
         self.issue = issue
+        self._dispatcher = Dispatcher()
         self.decisions = 0
         """Decisions and commands that were derived again."""
         self.folded: Counter[int] = Counter()
@@ -70,7 +72,7 @@ class Replay:
             self._fold(entries)
             return []
         self.decisions += made
-        world, derived = derive(self.world, told, entries)
+        world, derived = derive(self.world, told, entries, self._dispatcher)
         if derived == list(entries):
             self.world = world
             return []
@@ -87,13 +89,15 @@ class Replay:
             self.world = evolve(self.world, entry)
 
 
-def derive(world: World, told: Iterable[Any], entries: Sequence[Entry]) -> tuple[World, list[Entry]]:
+def derive(
+    world: World, told: Iterable[Any], entries: Sequence[Entry], dispatcher: Dispatcher | None = None
+) -> tuple[World, list[Entry]]:
     """Take the turn of a batch once more: the same facts, at the same time, under the same numbers."""
     facts: list[Fact] = list(told)
     first = entries[0]
     # the first batch of a start looks at every issue (`Shepherd.running`), and only there a daemon starts
     everything = any(isinstance(fact, DaemonStarted) for fact in facts)
-    return step(world, facts, first.at, first.seq, everything=everything)
+    return step(world, facts, first.at, first.seq, everything=everything, dispatcher=dispatcher)
 
 
 def differences(recorded: Sequence[Entry], derived: Sequence[Entry]) -> Iterator[Difference]:

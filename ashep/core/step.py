@@ -6,6 +6,7 @@ from datetime import datetime
 from ashep.core.commands import Command
 from ashep.core.decide import decide
 from ashep.core.dispatch import dispatch
+from ashep.core.dispatcher import Dispatcher
 from ashep.core.events import (
     CommentPosted,
     Fact,
@@ -31,8 +32,8 @@ QUIET = (SessionOpened, PromptPrepared, PromptSent, CommentPosted, TurnSeen, Iss
 class Batch:
     """The entries of one turn, with the World as it is after each."""
 
-    def __init__(self, world: World, at: datetime, first: int) -> None:
-        self.world, self.at, self.next = world, max(at, world.now), first
+    def __init__(self, world: World, at: datetime, first: int, dispatcher: Dispatcher | None) -> None:
+        self.world, self.at, self.next, self.dispatcher = world, max(at, world.now), first, dispatcher
         self.entries: list[Entry] = []
         self.touched: set[str] = set()
 
@@ -43,6 +44,8 @@ class Batch:
         self.world = evolve(before, entry)
         self.next += 1
         self.entries.append(entry)
+        if self.dispatcher is not None:
+            self.dispatcher.note(before, entry)
         issue = getattr(body, "issue", None)
         if isinstance(issue, str):
             self.touched.add(issue)
@@ -64,25 +67,37 @@ class Batch:
 
 
 def step(
-    world: World, facts: Iterable[Fact], at: datetime, first: int, *, everything: bool = False
+    world: World,
+    facts: Iterable[Fact],
+    at: datetime,
+    first: int,
+    *,
+    everything: bool = False,
+    dispatcher: Dispatcher | None = None,
 ) -> tuple[World, list[Entry]]:
     """Fold facts, decide, dispatch once, and add the commands that are lacking; `first` is the first entry's number.
 
-    `everything` looks for lacking commands at every issue: once after a start.
+    `everything` looks for lacking commands at every issue: once after a start. With a `dispatcher`, which remembers the
+    turns before, the same comes out at a cost that does not grow with the number of issues.
     """
-    batch = Batch(world, at, first)
+    if dispatcher is not None:
+        dispatcher.begin(world)
+    batch = Batch(world, at, first, dispatcher)
     for fact in facts:
         batch.follow(fact)
     if everything or any(not isinstance(entry.body, QUIET) for entry in batch.entries):
-        adopted = batch.follow_all(dispatch(batch.world))
+        start = dispatcher.dispatch if dispatcher else dispatch
+        adopted = batch.follow_all(start(batch.world))
         if adopted:  # what was taken in wants a run now
-            batch.follow_all(dispatch(batch.world))
+            batch.follow_all(start(batch.world))
     issues = set(batch.world.flows) if everything else batch.touched | _timers(batch)
     if world.runner is not batch.world.runner:
         issues |= {*batch.world.live}  # whether it answers decides what is asked for a run, and for nothing else
     for issue in sorted(issues):  # maps of the World are in no order that another process would repeat
         for command in outstanding(batch.world, issue):
             batch.add(command)
+    if dispatcher is not None:
+        dispatcher.end(batch.world)
     return batch.world, batch.entries
 
 

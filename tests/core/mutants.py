@@ -59,10 +59,10 @@ BROKEN_LAWS = [
         "[PhaseEntered(issue, policy.phases[0].name,",
     ),
     Mutant("visits without a bound", routing.enter, ">= phase.max_visits", ">= 10**9"),
-    Mutant("runs without a bound", private(dispatch, "_wanted"), ">= policy.limits.max_runs", ">= 10**9"),
+    Mutant("runs without a bound", dispatch.wanted, ">= policy.limits.max_runs", ">= 10**9"),
     Mutant("attempts without a bound", private(routing, "_try_again"), "failures < phase", "0 < phase"),
-    Mutant("a slot too many", private(dispatch, "_in_the_way"), "room.slots <= 0", "room.slots < 0"),
-    Mutant("the lock holds nobody", private(dispatch, "_in_the_way"), "if others:", "if False:"),
+    Mutant("a slot too many", dispatch.in_the_way, "room.slots <= 0", "room.slots < 0"),
+    Mutant("the lock holds nobody", dispatch.in_the_way, "if others:", "if False:"),
     Mutant("a late answer revives a run", private(evolve_run, "_sent"), "if run.ended:", "if False:"),
     Mutant("giving back never ends", evolve_flow.landed, 'flow.stage == "giving_back"', "False"),
     Mutant(
@@ -136,7 +136,7 @@ BROKEN_PLAYBOOKS = [
         "stop=False",
     ),
     Mutant("the lock outlives the question", private(world, "_evolve_issue"), "| PersonAsked()", ""),
-    Mutant("a left issue forgets why", private(dispatch, "_candidate"), "flow.code in STANDING", "False"),
+    Mutant("a left issue forgets why", dispatch.candidate, "flow.code in STANDING", "False"),
     Mutant(
         "created issues come late",
         private(outstanding, "_tracker_effect"),

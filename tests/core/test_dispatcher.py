@@ -1,0 +1,164 @@
+"""A dispatcher that remembers comes to what the rule comes to that looks at everything, in lives of many issues."""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ashep.core import dispatcher
+from ashep.core import events as e
+from ashep.core.dispatcher import Dispatcher, Waiting
+from ashep.core.events import Fact
+from ashep.core.model import Phase, Tree
+from ashep.core.records import Entry
+from ashep.core.step import step
+from ashep.core.world import World
+from tests.core import given as g
+from tests.core.chances import WILD
+from tests.core.lives import ANN, READER, ROUND, SHORT
+from tests.core.mutants import Mutant, planted, private
+from tests.core.world_of import MadeUp
+
+HURRIED = g.policy_of(
+    Phase(name="review"), Phase(name="implement"), max_runs=3, max_wall_time=timedelta(minutes=2), max_created_issues=1
+)
+"""Reads, then writes, within a short time."""
+
+
+@dataclass
+class Compared(MadeUp):
+    """A life in which each turn is taken twice: by one who remembers, and by one who looks at everything."""
+
+    dispatcher: Dispatcher = field(default_factory=Dispatcher)
+    earlier: World = field(default_factory=World)
+
+    def turn(self, *facts: Fact, everything: bool = False) -> list[Entry]:
+        first = self.world.seq + 1
+        world, entries = step(self.world, facts, self.now, first, everything=everything, dispatcher=self.dispatcher)
+        plain = super().turn(*facts, everything=everything)
+        assert entries == plain, "what is remembered is not so any more"
+        assert world == self.world
+        self.world = world  # the very one that the dispatcher goes on from
+        return plain
+
+
+def live(seed: int, steps: int = 160) -> Compared:
+    chance = random.Random(seed)
+    many = {"infra": 0.02, "crash": 0.005, "person": 0.1, "hint": 0.15}
+    made = Compared(seed, replace(WILD, **many))
+    daemon: dict[str, Any] = {"max_issues": chance.choice([None, None, 2, 6])}
+    if chance.random() < 0.15:
+        daemon["only"] = ("t-0", "t-3", "t-4")
+    made.begin(*g.start(some_policies(chance), some_team(chance), some_settings(chance), **daemon))
+    for number in range(12):
+        made.open(f"t-{number}", priority=chance.randrange(4), type=chance.choice(["task", "task", "epic"]))
+    made.open("t-90", blocked_by=("t-0", "t-1"))
+    for _ in range(steps):
+        made.tick()
+        disturb(made, chance)
+    return made
+
+
+def some_settings(chance: random.Random) -> g.Settings:
+    return g.settings(
+        lock_work_tree=chance.random() < 0.5,
+        max_concurrent_runs=chance.choice([1, 2, 3]),
+        allow_dirty=chance.random() < 0.2,
+    )
+
+
+def some_policies(chance: random.Random) -> g.Policies:
+    return g.policies(chance.choice([g.STANDARD, ROUND, SHORT, HURRIED]))
+
+
+def some_team(chance: random.Random) -> g.Agents:
+    rest = chance.sample([ANN, READER, g.CRITIC, g.JUDGE], chance.choice([1, 2, 3, 4]))
+    return g.Agents(version=1, agents=(g.BUILDER, *rest))
+
+
+def reprioritise(made: Compared, chance: random.Random) -> None:
+    name = chance.choice([*made.tracker])
+    made.tracker[name] = replace(made.tracker[name], priority=chance.randrange(4))
+
+
+def aside(made: Compared) -> None:
+    """A turn from an earlier World with the same memory, which is not of it."""
+    facts = [e.TreeSeen(Tree(True, "beef")), e.ReadyChanged((), (), made.earlier.seq)]
+    plain = step(made.earlier, facts, made.now, made.earlier.seq + 1)
+    assert step(made.earlier, facts, made.now, made.earlier.seq + 1, dispatcher=made.dispatcher) == plain
+
+
+def disturb(made: Compared, chance: random.Random) -> None:
+    """What the made-up world leaves as it is: the tree, priorities, what the server lists, the clock, who else runs."""
+    acts: Sequence[Callable[[], object]] = [
+        lambda: made.turn(e.TreeSeen(Tree(True, "c0ffee", (("a.py", "11"),) if chance.random() < 0.5 else ()))),
+        lambda: reprioritise(made, chance),
+        lambda: made.turn(g.up("server-1", agents=("build",) if chance.random() < 0.4 else ("build", "plan"))),
+        lambda: made.turn(e.TrackerLost("no bd")),
+        lambda: made.turn(e.TrackerSeen(g.ME, "t", "1.3.0")),
+        lambda: made.turn(e.ClockJumped(timedelta(minutes=chance.choice([-5, 1, 90])))),
+        lambda: made.turn(e.ReadySeen(tuple(chance.sample(sorted(made.tracker), 4)), made.world.seq)),
+        lambda: setattr(made, "now", made.now + timedelta(minutes=chance.choice([1, 3]))),
+        lambda: setattr(made, "dispatcher", Dispatcher()),
+        lambda: setattr(made, "earlier", made.world),
+        lambda: aside(made),
+        lambda: made.turn(g.adopted(chance.choice([some_settings(chance), some_policies(chance), some_team(chance)]))),
+    ]
+    if chance.random() < 0.12:
+        chance.choice(acts)()
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, 10**9))
+def test_remembering_changes_nothing(seed: int) -> None:
+    live(seed)
+
+
+@pytest.mark.slow
+def test_remembering_changes_nothing_in_many_lives() -> None:
+    for seed in range(120):
+        live(seed)
+
+
+def remembers_wrongly() -> bool:
+    for seed in range(120):
+        try:
+            live(seed)
+        except AssertionError:
+            return True
+    return False
+
+
+MUTANTS = [
+    Mutant("what is ready is not noted", Dispatcher.note, "self._touched.update(added, removed)", "pass"),
+    Mutant(
+        "what was ready is not noted", Dispatcher.note, "|= {*before.ready}.symmetric", "|= set(ids) or {*()}.symmetric"
+    ),
+    Mutant("timers touch nothing", Dispatcher.note, "self._touched.add(split_timer(key)[1])", "pass"),
+    Mutant("the clock never jumps", Dispatcher.note, " | ClockJumped()", ""),
+    Mutant("rules never change", Dispatcher.note, " | Adopted()", ""),
+    Mutant("another World is taken for the last one", Dispatcher.begin, "is not world", "is None"),
+    Mutant("the server never changes", private(Dispatcher, "_due"), "(world.runner, world", "(world"),
+    Mutant("the tracker is never away", private(Dispatcher, "_due"), ", world.tracker_error)", ")"),
+    Mutant("a look changes nothing", private(Dispatcher, "_due"), "if world.ready_fresh:", "if False:"),
+    Mutant("times are never up", private(Dispatcher, "_overtime"), "while self._time_order and", "while False and"),
+    Mutant("time is not kept", private(Dispatcher, "_keep_time"), "if policy is not None", "if False"),
+    Mutant("room is what it was at first", private(Dispatcher, "_go_through"), "if of is not room:", "if False:"),
+    Mutant("nobody waits for room", Waiting.next_after, "ways.get(kind, code) != code", "False"),
+    Mutant("everybody waits for the same", Waiting.next_after, "(found is None or ranks[at] < found)", "found is None"),
+    Mutant("who has left waits on", Waiting.leave, "del ranks[", "ranks["),
+    Mutant("all may be taken", private(dispatcher, "_ways"), "room.takes <= 0", "False"),
+    Mutant("one kind of run", private(dispatcher, "_ways"), "writes=writes", "writes=True"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_mistake_in_remembering_is_found(mutant: Mutant) -> None:
+    with planted(mutant):
+        assert remembers_wrongly()
