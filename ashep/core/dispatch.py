@@ -52,15 +52,22 @@ Kind = Literal["read", "write", "take"]
 nothing left to take."""
 
 
+class ForRoom(NamedTuple):
+    """It waits for room."""
+
+    kind: Kind
+    code: str
+    """The hold."""
+
+
 class Verdict(NamedTuple):
     """What became of an issue in one dispatch."""
 
     facts: list[Fact]
     room: Room
     """What is left."""
-    waits: tuple[Kind, str] | Literal["look", "change"] = "change"
-    """For room, for a run of this kind and held by this code; for a look at the tracker; else until something of its
-    own, or a rule's input, changes."""
+    waits: ForRoom | Literal["look", "change"] = "change"
+    """For room; for a look at the tracker; or until something of its own, or what every rule reads, changes."""
 
 
 NOT_ASKED: Hold = ("not_asked", "this daemon was asked to work on other issues")
@@ -76,7 +83,7 @@ def dispatch(world: World) -> list[Fact]:
         return []
     room = room_of(world)
     facts: list[Fact] = []
-    for queue, rule in ((WANTED, wanted), (CANDIDATE, candidate)):
+    for queue, rule in {WANTED: wanted, CANDIDATE: candidate}.items():
         for flow in sorted((flow for flow in world.flows.values() if queue_of(flow) == queue), key=rank):
             verdict = rule(world, flow, room)
             room = verdict.room
@@ -104,7 +111,8 @@ def room_of(world: World) -> Room:
     )
 
 
-WANTED, CANDIDATE = "wanted", "candidate"
+WANTED = "wanted"
+CANDIDATE = "candidate"
 
 
 def queue_of(flow: Flow) -> str | None:
@@ -166,8 +174,8 @@ def wanted(world: World, flow: Flow, room: Room) -> Verdict:
     return Verdict([planned], room.with_run(flow.issue.id, writes=phase.writes, lock=planned.lock))
 
 
-def _waits(phase: Phase, hold: Hold) -> tuple[Kind, str] | Literal["change"]:
-    return ("write" if phase.writes else "read", hold[0]) if hold[0] in ROOM else "change"
+def _waits(phase: Phase, hold: Hold) -> ForRoom | Literal["change"]:
+    return ForRoom("write" if phase.writes else "read", hold[0]) if hold[0] in ROOM else "change"
 
 
 def _start(world: World, flow: Flow, phase: Phase, room: Room) -> tuple[Hold | None, Choice | None]:
@@ -263,7 +271,7 @@ def candidate(world: World, flow: Flow, room: Room) -> Verdict:
         hold, choice = _start(world, fresh, phase, room)
         if hold is not None:
             waits = _waits(phase, hold)
-            return Verdict(_held(flow, hold), room, ("take", hold[0]) if waits == "change" else waits)
+            return Verdict(_held(flow, hold), room, ForRoom("take", hold[0]) if waits == "change" else waits)
         if choice is not None and choice.agent is not None and not choice.agent.is_human:
             return _take(world, fresh, phase, choice, choice.agent, room)
     taken: list[Fact] = [IssueTaken(flow.issue.id, name, f"ready, and the policy {name} claims it")]

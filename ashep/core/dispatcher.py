@@ -18,6 +18,7 @@ from heapq import heappop, heappush
 from ashep.core.dispatch import (
     CANDIDATE,
     WANTED,
+    ForRoom,
     Kind,
     Rank,
     Room,
@@ -45,14 +46,14 @@ class Waiting:
     """Issues of one queue by what they wait for."""
 
     def __init__(self) -> None:
-        self.for_room: defaultdict[tuple[Kind, str], list[Rank]] = defaultdict(list)
-        """In order, by the kind of the wanted run and the code by which they are held."""
+        self.for_room: defaultdict[ForRoom, list[Rank]] = defaultdict(list)
+        """In order, by what they wait for."""
         self.for_look: set[str] = set()
-        self._places: dict[str, tuple[tuple[Kind, str], Rank]] = {}
+        self._places: dict[str, tuple[ForRoom, Rank]] = {}
 
-    def enter(self, flow: Flow, waits: tuple[Kind, str] | str) -> None:
+    def enter(self, flow: Flow, waits: ForRoom | str) -> None:
         """Remember what an issue waits for; it waits for nothing yet."""
-        if isinstance(waits, tuple):
+        if isinstance(waits, ForRoom):
             place = rank(flow)
             self._places[flow.issue.id] = (waits, place)
             insort(self.for_room[waits], place)

@@ -92,7 +92,7 @@ def step(
             batch.follow_all(start(batch.world))
     issues = set(batch.world.flows) if everything else batch.touched | _timers(batch)
     if world.runner is not batch.world.runner:
-        issues |= {*batch.world.live}  # whether it answers decides what is asked for a run, and for nothing else
+        issues |= {*batch.world.unclosed, *batch.world.live}
     for issue in sorted(issues):  # maps of the World are in no order that another process would repeat
         for command in outstanding(batch.world, issue):
             batch.add(command)

@@ -8,6 +8,7 @@ from pathlib import Path
 from ashep.config import read
 from ashep.config.starter import starter
 from ashep.core.commands import ClaimIssue, Command, OpenSession, PreparePrompt, ReadTree, SendPrompt, WriteIssue
+from ashep.core.dispatcher import Dispatcher
 from ashep.core.events import (
     Adopted,
     DaemonStarted,
@@ -53,6 +54,7 @@ class History:
     def __init__(self, state: Path) -> None:
         self.journal = Journal.open(state, START)
         self.world, self.at, self.sessions = World(), START, 0
+        self._dispatcher = Dispatcher()
 
     def close(self) -> None:
         self.journal.close()
@@ -94,7 +96,9 @@ class History:
     def tell(self, *facts: Fact) -> None:
         """Take a turn, and those that follow from the answers to its commands."""
         self.at += timedelta(seconds=1)
-        self.world, entries = step(self.world, facts, self.at, self.journal.next_seq)
+        self.world, entries = step(
+            self.world, facts, self.at, self.journal.next_seq, dispatcher=self._dispatcher
+        )
         self.journal.append_now(entries)
         for entry in entries:
             if isinstance(entry.body, Command):
