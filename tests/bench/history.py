@@ -96,9 +96,7 @@ class History:
     def tell(self, *facts: Fact) -> None:
         """Take a turn, and those that follow from the answers to its commands."""
         self.at += timedelta(seconds=1)
-        self.world, entries = step(
-            self.world, facts, self.at, self.journal.next_seq, dispatcher=self._dispatcher
-        )
+        self.world, entries = step(self.world, facts, self.at, self.journal.next_seq, dispatcher=self._dispatcher)
         self.journal.append_now(entries)
         for entry in entries:
             if isinstance(entry.body, Command):
