@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import anyio
 
@@ -15,12 +16,14 @@ from ashep.adapters.clock import RealClock
 from ashep.adapters.git import GitTree
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.config import Configuration, load
+from ashep.core.model import Settings
 from ashep.daemon import Parts, Say, WorkOptions, daemon, narrator
 from ashep.errors import AshepError, TrackerUnavailable
 from ashep.journal.lock import Lock
 from ashep.journal.log import Journal, Sizes
 from ashep.ports import Tracker, TrackerInfo
 from ashep.preview import DryRun, preview
+from ashep.redaction import SHORTEST, Redaction
 from ashep.shepherd import Picture
 from ashep.store.follow import Follower
 
@@ -75,11 +78,18 @@ async def _work(
     state = project / FOLDER / "state"
     tracker_settings = configuration.settings.tracker
     actor = tracker_settings.actor or kept_name(journal) or actor_name(state)
-    tracker = BeadsTracker(project, tracker_settings.command, actor, tracker_settings.timeout.total_seconds())
+    redaction = secrets_of(configuration.settings, say)
+    journal.blobs.redact = redaction.text
+    timeout = tracker_settings.timeout.total_seconds()
+    tracker = BeadsTracker(project, tracker_settings.command, actor, timeout, redaction)
     runner = OpencodeRunner.from_settings(
-        configuration.settings.runners.opencode, directory=project, state=state, environ=os.environ
+        configuration.settings.runners.opencode,
+        directory=project,
+        state=state,
+        environ=os.environ,
+        redaction=redaction,
     )
-    parts = Parts(tracker, runner, GitTree(project), clock)
+    parts = Parts(tracker, runner, GitTree(project, redaction=redaction), clock)
     follower, code = Follower(state, journal, say), 0
     try:
         info = await _reach_tracker(tracker, say)
@@ -98,6 +108,20 @@ async def _work(
             await tracker.aclose()
             await runner.aclose()
             clock.close()
+
+
+def secrets_of(settings: Settings, say: Say) -> Redaction:
+    """Collect what must not be written down: the values that `redact` names, and the passwords of servers."""
+    redaction = Redaction()
+    for name in settings.redact:
+        value = os.environ.get(name, "")
+        redaction.add(value)
+        if len(value) < SHORTEST:
+            say(f"warning: redact: {name} is {'too short to be found in a text' if value else 'not set'}: not redacted")
+    opencode = settings.runners.opencode
+    redaction.add(os.environ.get(opencode.password_env))
+    redaction.add(urlsplit(opencode.url or "").password)
+    return redaction
 
 
 def kept_name(journal: Journal) -> str:

@@ -243,4 +243,4 @@ async def _first(
 async def _adopted(configuration: Configuration, journal: Journal, kind: str, content: str, name: str) -> Adopted:
     sources = {str(key): source.text for key, source in configuration.sources.items()}
     text = await journal.blobs.keep(sources.get(name, ""))
-    return Adopted(kind, content, text, RULES)  # pyright: ignore[reportArgumentType] - one of the three names above
+    return Adopted(kind, journal.blobs.redact(content), text, RULES)  # pyright: ignore[reportArgumentType] - one of the three names above

@@ -15,6 +15,7 @@ from ashep.core.model import Tree
 from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.ports import Changes, Commit
+from ashep.redaction import Redaction
 
 TRAILER = "Ashep-Run"
 """The trailer by which a commit names the run that made it."""
@@ -40,8 +41,8 @@ class GitTree:
     Errors: `ProgramMissing` without git, `ProgramTimedOut`, and `AshepError` with git's words for everything else.
     """
 
-    def __init__(self, project: Path, timeout: float = 30.0) -> None:
-        self._project, self._timeout = project, timeout
+    def __init__(self, project: Path, timeout: float = 30.0, redaction: Redaction | None = None) -> None:
+        self._project, self._timeout, self._redaction = project, timeout, redaction or Redaction()
         self._place: tuple[str, str] | None = None
 
     async def read(self) -> Tree:
@@ -137,8 +138,8 @@ class GitTree:
         argv = [git or "git", "--no-pager", *settings, *arguments]
         done = await programs.run(argv, cwd=self._project, env=env, timeout=self._timeout)
         if done.returncode == 0:
-            return done.stdout
-        said = done.stderr.decode(errors="replace").strip()
+            return self._redaction.data(done.stdout)
+        said = self._redaction.text(done.stderr.decode(errors="replace").strip())
         if absent is not None and absent.search(said):
             return None
         raise AshepError(f"git {arguments[0]} ended with exit code {done.returncode}: {clean(said)[:300]}")

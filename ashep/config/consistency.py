@@ -268,3 +268,6 @@ def _server(settings: Settings) -> Iterator[Problem]:
     if not _VARIABLE.fullmatch(opencode.password_env):
         # the value is not shown: it may be the password itself
         yield "bad-variable", (*path, "password_env"), "expected the name of an environment variable"
+    for place, name in enumerate(settings.redact):
+        if not _VARIABLE.fullmatch(name):
+            yield "bad-variable", ("redact", place), "expected the name of an environment variable, not a value"

@@ -24,7 +24,6 @@ NOT_YET: dict[str, tuple[str, ...]] = {
         "permissions",
         "providers",
         "quiet_hours",
-        "redact",
         "retention",
         "server",
     ),

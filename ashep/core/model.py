@@ -418,6 +418,9 @@ class Settings(Document):
     """How the journal is kept."""
     labels: Labels = Labels()
     """The labels by which people and ashep talk to each other."""
+    redact: tuple[str, ...] = ()
+    """Names of environment variables whose values must not be written down: what tools and agents say loses them before
+    it is kept. A value has at least 8 characters. The agent server's password is always among them."""
 
 
 # --- values that facts and commands carry ---------------------------------------------------------------------------

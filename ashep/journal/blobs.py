@@ -3,6 +3,7 @@
 A record names a blob by its hash, so the blob is made durable before the record is appended.
 """
 
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 
@@ -18,6 +19,8 @@ class Blobs:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.redact: Callable[[str], str] = str
+        """Takes secrets out of what is to be kept."""
         self._kept: set[str] = set()
         self._made: set[Path] = set()
         """Folders that this process knows to be durable."""
@@ -28,7 +31,7 @@ class Blobs:
 
         A lone surrogate, which UTF-8 cannot hold, becomes a question mark.
         """
-        data = text.encode(errors="replace")
+        data = self.redact(text).encode(errors="replace")
         name = sha256(data).hexdigest()
         if name not in self._kept:
             with anyio.CancelScope(shield=True):

@@ -28,6 +28,7 @@ from ashep.errors import (
     TrackerRefused,
     TrackerUnavailable,
 )
+from ashep.redaction import Redaction
 
 _GUARD = 13  # facts/beads.md 6
 _SHOWN = 300  # of a message that nobody can place
@@ -86,8 +87,11 @@ class Bd:
     Calls follow each other: bd lets one process in at a time anyway (facts/beads.md 7), and a queue of our own is fair.
     """
 
-    def __init__(self, project: Path, command: tuple[str, ...], actor: str, timeout: float) -> None:
+    def __init__(
+        self, project: Path, command: tuple[str, ...], actor: str, timeout: float, redaction: Redaction
+    ) -> None:
         self.project, self.actor, self._command, self._timeout = project, actor, command, timeout
+        self._redaction = redaction
         self.calls: Counter[str] = Counter()
         self.lock = anyio.Lock()
         self.bystander: Bystander | None = None
@@ -141,11 +145,12 @@ class Bd:
 
     async def _run(self, argv: list[str], stdin: bytes | None) -> programs.Finished:
         try:
-            return await programs.run(argv, cwd=self.project, env=self.env, timeout=self._timeout, stdin=stdin)
+            done = await programs.run(argv, cwd=self.project, env=self.env, timeout=self._timeout, stdin=stdin)
         except ProgramMissing as error:
             raise TrackerMissing(str(error)) from error
         except AshepError as error:
             raise TrackerUnavailable(str(error)) from error
+        return programs.Finished(done.returncode, self._redaction.data(done.stdout), self._redaction.data(done.stderr))
 
 
 def parse(model: type[_M], finished: programs.Finished) -> _M:

@@ -21,6 +21,7 @@ from ashep.core.model import Issue, LabelEvent, Stamp
 from ashep.core.text import clean
 from ashep.errors import TrackerError, TrackerMissing, TrackerRefused, TrackerUnavailable
 from ashep.ports import ClaimRequest, Creation, Look, Seen, TrackerInfo, Update
+from ashep.redaction import Redaction
 
 _OLDEST = (1, 3, 0)
 _VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
@@ -64,9 +65,16 @@ class BeadsTracker:
     that the last read showed: bd's answer to a write holds neither.
     """
 
-    def __init__(self, project: Path, command: tuple[str, ...], actor: str, timeout: float) -> None:
+    def __init__(
+        self,
+        project: Path,
+        command: tuple[str, ...],
+        actor: str,
+        timeout: float,
+        redaction: Redaction | None = None,
+    ) -> None:
         self.actor = actor
-        self._bd = Bd(project, command, actor, timeout)
+        self._bd = Bd(project, command, actor, timeout, redaction or Redaction())
         self._read: dict[str, Seen] = {}
         self._readers: list[Journal] = []
         self._found: tuple[wire.Where, bool] | None = None

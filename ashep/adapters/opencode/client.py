@@ -6,6 +6,7 @@ import httpx
 
 from ashep.adapters.opencode.server import USER, Address, verify, was_refused
 from ashep.errors import RunnerRefused, RunnerUnauthorized, RunnerUnavailable
+from ashep.redaction import Redaction
 
 _CALL = 15.0  # seconds for any call
 
@@ -13,8 +14,10 @@ _CALL = 15.0  # seconds for any call
 class Client:
     """Calls to one life of a server, about one directory."""
 
-    def __init__(self, address: Address, directory: str, timeout: float = _CALL) -> None:
-        self.address = address
+    def __init__(
+        self, address: Address, directory: str, timeout: float = _CALL, redaction: Redaction | None = None
+    ) -> None:
+        self.address, self._redaction = address, redaction or Redaction()
         auth = None if address.password is None else httpx.BasicAuth(USER, address.password)
         self._http = httpx.AsyncClient(
             base_url=address.url,
@@ -49,8 +52,16 @@ class Client:
             if isinstance(error, httpx.ConnectError) and was_refused(error):
                 raise Refused(f"nothing listens at {self.address.url}") from error
             raise RunnerUnavailable(f"{method} {path}: {type(error).__name__} {error}".rstrip()) from error
+        answer = self._redacted(answer)
         check(answer, accept)
         return answer
+
+    def _redacted(self, answer: httpx.Response) -> httpx.Response:
+        content = self._redaction.data(answer.content)
+        if content is answer.content:
+            return answer
+        kind = {"content-type": answer.headers.get("content-type", "application/json")}
+        return httpx.Response(answer.status_code, headers=kind, content=content, request=answer.request)
 
     def stream(self) -> httpx.AsyncClient:
         """The underlying client, for the event stream."""

@@ -16,6 +16,7 @@ from ashep.adapters.opencode.server import Address, ManagedServer, probe, was_re
 from ashep.core.model import Model, OpencodeSettings
 from ashep.errors import ConfigError, RunnerError, RunnerUnavailable
 from ashep.ports import Catalog, Prompt, SessionRequest, Sign, Turn
+from ashep.redaction import Redaction
 
 _PAGE = 100
 _ABORT = 10.0  # seconds until an aborted session must have stopped
@@ -47,8 +48,8 @@ class OpencodeRunner:
     or starts another; calling it while all is well costs one probe.
     """
 
-    def __init__(self, endpoint: Endpoint, *, directory: Path) -> None:
-        self._endpoint = endpoint
+    def __init__(self, endpoint: Endpoint, *, directory: Path, redaction: Redaction | None = None) -> None:
+        self._endpoint, self._redaction = endpoint, redaction or Redaction()
         self._directory = directory
         self._client: Client | None = None
         self._stale: list[Client] = []
@@ -58,7 +59,13 @@ class OpencodeRunner:
 
     @classmethod
     def from_settings(
-        cls, settings: OpencodeSettings, *, directory: Path, state: Path, environ: Mapping[str, str]
+        cls,
+        settings: OpencodeSettings,
+        *,
+        directory: Path,
+        state: Path,
+        environ: Mapping[str, str],
+        redaction: Redaction | None = None,
     ) -> "OpencodeRunner":
         """Make the runner that config.yaml describes; `state` is the folder `.agent-shepherd/state`."""
         endpoint: Endpoint
@@ -70,7 +77,7 @@ class OpencodeRunner:
         else:
             message = "a server that is not managed needs a url"
             raise ConfigError(message, file="config.yaml", key="runners.opencode.url")
-        return cls(endpoint, directory=directory)
+        return cls(endpoint, directory=directory, redaction=redaction)
 
     # --- life -----------------------------------------------------------------------------------------------------
 
@@ -80,7 +87,9 @@ class OpencodeRunner:
             address = await self._endpoint.reach()
             if self._client is None or self._client.address != address:
                 await self.aclose()
-                self._client = Client(address, await anyio.to_thread.run_sync(os.path.realpath, self._directory))
+                self._redaction.add(address.password)  # its tools inherit it, and may print it
+                directory = await anyio.to_thread.run_sync(os.path.realpath, self._directory)
+                self._client = Client(address, directory, redaction=self._redaction)
 
     async def aclose(self) -> None:
         """Let go of connections (see the port)."""
