@@ -447,3 +447,15 @@ def test_the_scripted_agent_gives_the_verdict_that_is_asked_for() -> None:
     assert verdict_asked('say\n"verdict": "approve | needs_changes"\n') == "approve"
     contract = '{"verdict": "needs_work"}\n- `verdict`, required with "success": one of "needs_work", "pass".\n'
     assert verdict_asked(contract) == "pass"
+
+
+def test_an_answer_to_another_prompt_is_none_to_ours_although_the_clock_was_set_back() -> None:
+    def message(id: str, role: str, created: int, **more: object) -> turns.Message:
+        info = {"id": id, "role": role, "time": {"created": created}} | more
+        return turns.Message.model_validate({"info": info, "parts": [{"type": "text", "text": id}]})
+
+    old = message("msg_a", "user", 1)
+    late = message("msg_b", "assistant", 9, parentID="msg_a", finish="stop")  # before the clock was set back
+    ours = message("msg_c", "user", 5)
+    turn = turns.read_turn(turns.order([old, late, ours]), "msg_c", frozenset(), turns.Status(busy=False), "i")
+    assert turn.state == "stored"

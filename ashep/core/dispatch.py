@@ -282,7 +282,9 @@ def _stands(world: World, flow: Flow) -> bool:
     """Whether the reason for which an issue was left still says what is in the way."""
     if flow.code not in STANDING or flow.stage != "left" or flow.issue.status == "open":
         return False
-    return flow.code != "assigned" or flow.issue.assignee not in (None, world.actor)
+    if flow.code == "assigned":
+        return flow.issue.assignee not in (None, world.actor)
+    return flow.code == "status_changed" or flow.issue.assignee in (None, world.actor)
 
 
 def _take(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, room: Room) -> Verdict:

@@ -257,8 +257,12 @@ class Flow:
 
     @property
     def leased(self) -> bool:
-        """Whether the tracker keeps a lease of ours: it is in progress by our own last write (facts/beads.md 6)."""
-        return self.active and self.written is not None and self.written.kind == "work"
+        """Whether the tracker keeps a lease of ours: it is in progress by our own last write (facts/beads.md 6).
+
+        Where somebody set another status or cleared the assignee there is none to be lost, and giving back needs none.
+        """
+        working = self.written is not None and self.written.kind == "work" and self.stage != "giving_back"
+        return self.active and working and self.issue.status == "in_progress"
 
     def times(self, phase: str) -> int:
         """How often the phase was entered, for ever."""

@@ -136,7 +136,7 @@ BROKEN_PLAYBOOKS = [
         "stop=False",
     ),
     Mutant("the lock outlives the question", private(world, "_evolve_issue"), "| PersonAsked()", ""),
-    Mutant("a left issue forgets why", dispatch.candidate, "flow.code in STANDING", "False"),
+    Mutant("a left issue forgets why", private(dispatch, "_stands"), "flow.code not in STANDING", "True"),
     Mutant(
         "created issues come late",
         private(outstanding, "_tracker_effect"),

@@ -183,3 +183,19 @@ def test_the_stamp_names_the_run_of_another_attempt() -> None:
     stamp = book.made.tracker["t-1"].stamp
     assert stamp is not None
     assert stamp.run == "t-1/implement.1.2"
+
+
+# --- where no lease is needed ---
+
+
+def test_giving_an_issue_back_needs_no_lease() -> None:
+    book = Playbook().looked()
+    assert book.flow().leased
+    book >> book.seen(add=["ashep:excluded"]) << ABORTED << like(e.IssueGivenBack, code="excluded")
+    assert not book.flow().leased
+
+
+def test_an_issue_that_somebody_set_to_open_has_no_lease_that_could_be_lost() -> None:
+    book = Playbook().looked()
+    book >> book.seen(status="open") << ABORTED << like(e.IssueGivenBack, code="reopened")
+    assert not book.flow().leased

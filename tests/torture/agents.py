@@ -98,5 +98,5 @@ class Agents:
         elif self.dice.roll("agent_asks", 0.15):
             body["needs_human"] = True
         if extra and self.dice.roll("agent_creates", 0.2):
-            body["created_issues"] = [{"title": f"found by {run} {n}"} for n in range(dice.randint(1, 2))]
+            body["created_issues"] = [{"title": f"found {self.said}.{n}"} for n in range(dice.randint(1, 2))]
         return f"Done.\n\n```json\n{json.dumps(body)}\n```\n"

@@ -67,6 +67,7 @@ KINDS: dict[str, str] = {
     "stop": "ashep is stopped in order",
     "clock": "the wall clock is set forward or back",
     "suspend": "the machine sleeps",
+    "rival": "another daemon takes over issues whose lease ran out long ago (beads.md 6)",
     "paused": "nothing of ashep runs for minutes (SIGSTOP), then it goes on with what it believed",
     "order": "what is ready at the same time runs in another order",
     "git": "git fails, or somebody edits tracked files",

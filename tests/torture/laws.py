@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ashep.core.account import account
 from ashep.core.commands import ClaimIssue, CreateIssue, PostComment, SendPrompt, WriteIssue
-from ashep.core.events import RunEnded, RunPlanned, TurnDied, TurnSeen
+from ashep.core.events import CycleBegan, IssueGivenBack, IssueLeft, RunEnded, RunPlanned, TurnDied, TurnSeen
 from ashep.core.outcome import last_block
 from ashep.core.records import Entry
 from ashep.core.replay import Replay
@@ -21,8 +21,10 @@ OURS = ("phase:", "needs:", "ashep:parked", "human:")
 """Labels that ashep may take off."""
 ADDED = ("phase:", "needs:", "ashep:parked")
 """Labels that ashep may set."""
-LATE = 60.0
-"""Seconds after which a daemon that read something has no excuse."""
+RIVAL = "ashep-rival"
+"""Another daemon, which takes over what a dead one left."""
+BLAME = ("assigned", "status_changed", "reopened", "phase_taken_off", "unknown_phase", "excluded")
+"""Codes of leaving and giving back that say what somebody did."""
 
 
 class Laws:
@@ -61,6 +63,11 @@ class Laws:
         """A write of ashep's was done by bd: `before` is how the issue stood."""
         command, issue = process.arguments[0], process.arguments[1]
         row = self.world.store.rows.get(issue)
+        if row is not None and row.assignee not in (None, process.actor) and command in ("comment", "create"):
+            if row.assignee == RIVAL:
+                self.broken(
+                    "another daemon's issue is not touched", f"{command} on {issue}, which {row.assignee} holds"
+                )
         if command == "create":
             made = next(one.removeprefix("--id=") for one in process.arguments if one.startswith("--id="))
             self._landed.append(("create", made, None))
@@ -87,12 +94,18 @@ class Laws:
         issue, actor = process.arguments[1], process.actor
         status, assignee = before
         what = f"{issue} was {before} by {by}, and ashep made it {after}"
-        if assignee is not None and not assignee.startswith("ashep-"):
-            self.broken("no act of a person is overwritten", f"assigned to a person: {what}")
+        if assignee not in (None, actor):
+            self.broken("no act of a person is overwritten", f"assigned to somebody else: {what}")
         elif status in ("closed", "deferred"):
             self.broken("no act of a person is overwritten", what)
         elif not by.startswith("ashep-") and before not in self._read[actor, issue]:
             self.broken("no act of a person is overwritten", f"never read: {what}")
+
+    def began(self, run: str) -> None:
+        """A turn begins on ashep's prompt: the issue must not be another daemon's by now."""
+        row = self.world.store.rows.get(run.split("/")[0])
+        if row is not None and row.standing == ("in_progress", RIVAL):
+            self.broken("another daemon's issue is not touched", f"a turn of {run} began, and {RIVAL} holds the issue")
 
     # --- at rest ---
 
@@ -160,6 +173,8 @@ class Laws:
         self._comments()
         self._intents(bodies)
         self._true_ends(bodies)
+        self._bounds(bodies)
+        self._blames(bodies)
         self._replays(batches)
         left = self.world.known
         if left.lock is not None or list(left.live):
@@ -240,6 +255,26 @@ class Laws:
             )
             if not true:
                 self.broken("a turn is finished when it ended", f"{fact}, but it said {said}")
+
+    def _bounds(self, bodies: list[Any]) -> None:
+        """A phase is tried no more often than its policy says, in one visit."""
+        most = {phase.name: phase.retry.max_attempts for phase in self.world.phases_of_policy}
+        failed = Counter(
+            fact.run.rpartition(".")[0] for fact in _of(bodies, RunEnded) if fact.state in ("failed", "timed_out")
+        )
+        for visit, count in failed.items():
+            phase = visit.split("/")[1].split(".")[0]
+            if count > most.get(phase, count):
+                self.broken("attempts have a bound", f"{visit} failed {count} times, {most[phase]} are allowed")
+
+    def _blames(self, bodies: list[Any]) -> None:
+        """Nobody is said to have done what ashep did itself."""
+        touched = self.world.store.touched
+        blamed = [fact for fact in _of(bodies, IssueLeft) + _of(bodies, IssueGivenBack) if fact.code in BLAME]
+        cycles = [fact for fact in _of(bodies, CycleBegan) if fact.why.startswith("somebody set the phase")]
+        for fact in [*blamed, *cycles]:
+            if fact.issue not in touched:
+                self.broken("nobody is blamed for ashep's own acts", f"{fact}")
 
     def _replays(self, batches: list[Sequence[Entry]]) -> None:
         """Every decision is derived again, and what is folded is what the daemon knew."""

@@ -131,7 +131,7 @@ class Life:
         if damaged is not None:
             self.world.laws.broken("the journal is readable", f"{damaged.exceptions[0]!r}")
         _, unexpected = rest.split(DiskFailed)
-        if unexpected is not None and not self.world.dice.calm:
+        if unexpected is not None:
             known, unexpected = unexpected.split(AshepError)
             if known is not None:
                 self.end(f"ended by {_flat(known)}")

@@ -48,7 +48,7 @@ class People:
     async def _now_and_then(self, kind: str, acts: list[Callable[[str], str]]) -> None:
         dice = self.dice.of(kind)
         while True:
-            await anyio.sleep(dice.expovariate(1 / 60))
+            await anyio.sleep(dice.expovariate(1 / 30))
             issues = sorted(self.world.store.rows)
             if self.dice.calm:
                 return
@@ -70,7 +70,7 @@ class People:
         """Answer what is asked, sooner or later; mostly yes."""
         dice = self.dice.of("answers")
         while True:
-            await anyio.sleep(dice.uniform(15, 90))
+            await anyio.sleep(dice.uniform(8, 50))
             for row in list(self.world.store.rows.values()):
                 if "needs:human_approval" in row.labels and row.status == "blocked":
                     label = "human:approved" if self.dice.calm or dice.random() < 0.75 else "human:changes_requested"
@@ -81,7 +81,7 @@ class People:
     async def _add(self) -> None:
         dice = self.dice.of("people_add")
         for number in range(3):
-            await anyio.sleep(dice.uniform(5, 150))
+            await anyio.sleep(dice.uniform(2, 60))
             if self.dice.calm:
                 return
             issues = sorted(self.world.store.rows)
@@ -92,7 +92,7 @@ class People:
     async def _write(self) -> None:
         dice = self.dice.of("people_write")
         while not self.dice.calm:
-            await anyio.sleep(dice.expovariate(1 / 60))
+            await anyio.sleep(dice.expovariate(1 / 30))
             sessions = self.world.server.sessions
             busy = [session for session in sessions.all.values() if session.turn is not None]
             if busy and sessions.up and not self.dice.calm:

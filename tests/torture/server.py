@@ -17,7 +17,7 @@ from ashep.adapters.opencode.server import Address
 from ashep.core.model import Model
 from ashep.errors import RunnerUnavailable
 from ashep.ports import Catalog, Sign
-from tests.torture.sessions import Json, Session, Sessions
+from tests.torture.sessions import Json, Session, Sessions, Turn
 
 if TYPE_CHECKING:
     from tests.torture.life import Life
@@ -37,6 +37,7 @@ class Server:
         self.sessions = Sessions(lambda: world.clock.now().timestamp() * 1000, self._play)
         self.sessions.tell = world.tell
         self.sessions.sign = self._sign
+        self.sessions.on_turn = self._begins
         self.listeners: list[SimulatedRunner] = []
 
     def _play(self, session: Session, message: Json, began: int) -> Any:
@@ -49,6 +50,11 @@ class Server:
         if began == 0 and "/implement." in run:
             self.world.edit(run)
         return play
+
+    def _begins(self, turn: Turn) -> None:
+        message = turn.session.message(turn.prompt)
+        if message is not None and not message["info"]["who"] and turn.session.metadata:
+            self.world.laws.began(str(turn.session.metadata["ashep"]).split(":", 1)[1])
 
     def _sign(self, session: str | None, urgent: bool) -> None:
         for listener in self.listeners:

@@ -76,6 +76,7 @@ class Sessions:
         """What each message's turns really said at their end."""
         self.sign: Callable[[str | None, bool], None] = lambda session, urgent: None
         self.tell: Callable[[str], None] = lambda text: None
+        self.on_turn: Callable[[Turn], None] = lambda turn: None
         self.count = 0
 
     def new_id(self, kind: str) -> str:
@@ -155,8 +156,6 @@ class Sessions:
             return  # opencode.md 16: an unknown model, a message that is never answered
         turn = Turn(session, id, self.life, play, parent=id)
         session.turn = turn
-        self.begun[id] += 1
-        self.tell(f"turn {self.begun[id]} of {session.metadata.get('ashep', 'somebody')} begins ({id}: {play.fate})")
         self._later(turn, play.young)
 
     def _later(self, turn: Turn, delay: float) -> None:
@@ -170,6 +169,10 @@ class Sessions:
         steps, play = turn.play.steps, turn.play
         if turn.status == "young":
             turn.status = "busy"
+            self.begun[turn.prompt] += 1
+            key = turn.session.metadata.get("ashep", "somebody")
+            self.tell(f"turn {self.begun[turn.prompt]} of {key} begins ({turn.prompt}: {play.fate}, {steps})")
+            self.on_turn(turn)
             self._answer(turn)
         if turn.step < len(steps):
             step, turn.step = steps[turn.step], turn.step + 1

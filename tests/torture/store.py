@@ -72,6 +72,8 @@ class Store:
         """Its data file is cut short: it says with exit 0 that there is nothing (facts/beads.md 8)."""
         self.numbers = 0
         self.changed: Callable[[str], None] = lambda actor: None
+        self.touched: set[str] = set()
+        """Issues to which somebody but ashep did more than to answer and comment."""
 
     # --- people ---
 
@@ -99,6 +101,8 @@ class Store:
     ) -> None:
         """Change an issue as people do: without a guard; `assignee=""` clears it (facts/beads.md 6)."""
         row = self.rows[issue]
+        if status is not None or assignee is not None or any(not one.startswith("human:") for one in (*add, *remove)):
+            self.touched.add(issue)
         if status is not None:
             row.status = status
             row.lease = row.lease if status == "in_progress" else None
@@ -117,6 +121,7 @@ class Store:
         return row.comments[-1]
 
     def delete(self, issue: str, actor: str) -> None:
+        self.touched.add(issue)
         del self.rows[issue]
         for row in self.rows.values():
             row.edges = [edge for edge in row.edges if edge[0] != issue]
@@ -237,6 +242,7 @@ class Store:
             if row.lease is not None and now - row.lease > older:
                 freed.append({"id": row.id, "previous_owner": row.assignee or ""})
                 row.status, row.assignee, row.lease, row.by = "open", None, None, actor
+                self.touched.add(row.id)
         if freed:
             self.changed(actor)
         return {"count": len(freed), "reclaimed": freed or None}

@@ -20,7 +20,7 @@ from tests.torture.agents import Agents
 from tests.torture.bd import SimulatedTracker
 from tests.torture.chaos import Dice
 from tests.torture.disk import Disk
-from tests.torture.laws import Laws
+from tests.torture.laws import RIVAL, Laws
 from tests.torture.life import ACTOR, Life
 from tests.torture.loop import LIFE, TortureLoop, WorldClock
 from tests.torture.people import People
@@ -92,6 +92,7 @@ class World:
         self.people = People(self)
         number = dice.of("policy").randrange(len(POLICIES))
         self.configuration = configuration(number)
+        self.phases_of_policy = self.configuration.policies.policies["standard"].phases
         self.phases = [str(phase["name"]) for phase in POLICIES[number][0]]
         self.group: TaskGroup
         self.life: Life | None = None
@@ -141,7 +142,7 @@ class World:
         async with anyio.create_task_group() as self.group:
             self.spawn(self.people.act)
             self.spawn(self._trouble)
-            await self._chaos(self.loop.time() + dice.choice((60, 180, 400, 700)))
+            await self._chaos(self.loop.time() + dice.choice((20, 50, 100, 200, 400)))
             await self._calm()
             self.group.cancel_scope.cancel()
 
@@ -159,7 +160,7 @@ class World:
                 await life.over.wait()
             if self.loop.time() < end or dice.random() < 0.6:
                 await self._end(life)
-                await anyio.sleep(dice.choice((0.05, 1.0, 20.0, 300.0)))
+                await anyio.sleep(dice.choice((0.05, 1.0, 5.0, 20.0)))
             soon = True
 
     def _term(self) -> float:
@@ -196,12 +197,13 @@ class World:
         """What happens to the machine and the server by itself."""
         async with anyio.create_task_group() as group:
             for kind, mean, act in (
-                ("server_killed", 90, self._kill_server),
-                ("clock", 150, self._set_clock),
-                ("suspend", 200, self._suspend),
-                ("paused", 120, self._pause),
-                ("bd_damaged", 150, self._damage),
-                ("git", 150, self._touch),
+                ("server_killed", 40, self._kill_server),
+                ("clock", 60, self._set_clock),
+                ("suspend", 80, self._suspend),
+                ("paused", 60, self._pause),
+                ("bd_damaged", 60, self._damage),
+                ("git", 60, self._touch),
+                ("rival", 40, self._rival),
             ):
                 if self.dice.on(kind):
                     group.start_soon(self._now_and_then, kind, mean, act)
@@ -230,7 +232,7 @@ class World:
         life = self.life
         if life is None or life.dead:
             return
-        seconds = self.dice.of("paused").choice((5, 40, 200, 900))
+        seconds = self.dice.of("paused").choice((5, 40, 200, 1500))
         self.tell(f"SIGSTOP for {seconds} s")
         self.loop.stop_life(life)
         await anyio.sleep(seconds)
@@ -244,18 +246,31 @@ class World:
         self.store.damaged = False
         self.tell("bd's data file is whole again")
 
+    async def _rival(self) -> None:
+        """Another daemon frees what nobody keeps alive, works on it for a while, and gives it back."""
+        free = {row.id for row in self.store.rows.values() if row.status == "in_progress"}
+        self.store.run(RIVAL, ("reclaim", "--older-than=10m"))
+        for issue in sorted(free & self.store.rows.keys()):
+            if self.store.rows[issue].standing == ("open", None):
+                self.tell(f"{RIVAL} takes {issue} over")
+                self.store.run(RIVAL, ("update", issue, "--claim"))
+        await anyio.sleep(self.dice.of("rival").uniform(20, 90))
+        for row in self.store.rows.values():
+            if row.assignee == RIVAL:
+                self.store.set(row.id, RIVAL, status="open", assignee="")
+
     async def _touch(self) -> None:
         self.tell("a person edits notes.md")
         self.tree.write("notes.md", f"{self.loop.time()}")
         await anyio.sleep(self.dice.of("git").uniform(5, 60))
-        self.tree.write("notes.md", "1")
+        self.tree.commit("a person's notes")
 
     # --- the end ---
 
     async def _calm(self) -> None:
         self.dice.calm = True
         self.store.damaged = False
-        self.tree.write("notes.md", "1")
+        self.tree.commit("a person's notes")
         self.tell("--- the chaos is over ---")
         if self.laws.bad:
             return

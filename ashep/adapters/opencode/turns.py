@@ -194,12 +194,14 @@ def _after(messages: Sequence[Message], at: int, ours: frozenset[str]) -> tuple[
     wrote belongs to the turn as well, because its parent does.
     """
     prompt = messages[at]
+    asked = {message.info.id for message in messages if message.info.role == "user"}
     turn = {prompt.info.id}
     answers: list[Message] = [m for m in messages[:at] if m.info.parentID == prompt.info.id]
     people: list[str] = []
     for message in messages[at + 1 :]:
         if message.info.role == "assistant":
-            if not people or message.info.parentID in turn:
+            # where the clock was set back, answers to other prompts stand after ours: the parent tells
+            if message.info.parentID in turn or not (people or message.info.parentID in asked):
                 answers.append(message)
         elif message.info.id not in ours and not is_servers_own(message, prompt.text):
             people.append(message.info.id)
