@@ -63,11 +63,8 @@ class Laws:
         """A write of ashep's was done by bd: `before` is how the issue stood."""
         command, issue = process.arguments[0], process.arguments[1]
         row = self.world.store.rows.get(issue)
-        if row is not None and row.assignee not in (None, process.actor) and command in ("comment", "create"):
-            if row.assignee == RIVAL:
-                self.broken(
-                    "another daemon's issue is not touched", f"{command} on {issue}, which {row.assignee} holds"
-                )
+        if row is not None and command == "comment" and row.standing == ("in_progress", RIVAL):
+            self.broken("another daemon's issue is not touched", f"comment on {issue}, which {RIVAL} holds")
         if command == "create":
             made = next(one.removeprefix("--id=") for one in process.arguments if one.startswith("--id="))
             self._landed.append(("create", made, None))
