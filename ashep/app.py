@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import anyio
+import anyio.to_thread
 
 from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.clock import RealClock
@@ -18,7 +19,7 @@ from ashep.adapters.opencode import OpencodeRunner
 from ashep.config import Configuration, load
 from ashep.core.model import Settings
 from ashep.daemon import Parts, Say, WorkOptions, daemon, narrator
-from ashep.errors import AshepError, TrackerUnavailable
+from ashep.errors import AshepError, DiskFailed, TrackerUnavailable
 from ashep.journal.lock import Lock
 from ashep.journal.log import Journal, Sizes
 from ashep.ports import Tracker, TrackerInfo
@@ -28,6 +29,9 @@ from ashep.shepherd import Picture
 from ashep.store.follow import Follower
 
 FOLDER = ".agent-shepherd"
+
+FOLDER_CHECK = 10.0
+"""Seconds between looks at whether the state folder is still there."""
 
 BACKOFF = (1.0, 30.0)
 """Seconds between tries to reach a tracker that does not answer at the start."""
@@ -42,13 +46,13 @@ def work(project: Path, options: WorkOptions, say: Say) -> int:
     state = project / FOLDER / "state"
     gc.freeze()  # what was imported stays for ever: the collector need not walk it again and again
     clock = RealClock()
-    with Lock.acquire(state, clock.now()):
+    with Lock.acquire(state, clock.now()) as lock:
         sizes = configuration.settings.journal
         journal = Journal.open(state, clock.now(), Sizes(sizes.max_file_size, sizes.keep))
         if journal.cut:
             say(f"the last {journal.cut} bytes of the journal were torn and are cut: nothing of them was acted on")
         try:
-            return _run(partial(_work, project, configuration, journal, clock, options, say))
+            return _run(partial(_work, project, configuration, journal, lock, clock, options, say))
         finally:
             journal.close()
 
@@ -73,7 +77,13 @@ def _leaves(group: BaseExceptionGroup[AshepError]) -> Iterator[AshepError]:
 
 
 async def _work(
-    project: Path, configuration: Configuration, journal: Journal, clock: RealClock, options: WorkOptions, say: Say
+    project: Path,
+    configuration: Configuration,
+    journal: Journal,
+    lock: Lock,
+    clock: RealClock,
+    options: WorkOptions,
+    say: Say,
 ) -> int:
     state = project / FOLDER / "state"
     tracker_settings = configuration.settings.tracker
@@ -96,6 +106,7 @@ async def _work(
         say(f"working on {info.location} as {actor}; bd {info.version}")
         async with anyio.create_task_group() as group:
             group.start_soon(follower.run)
+            group.start_soon(stay_at_home, lock)
             pictures: list[Picture] = [lambda _, world: follower.offer(journal.position, world), narrator(say)]
             async with daemon(
                 parts, configuration, journal, options, pictures, project / FOLDER / "prompts", say
@@ -108,6 +119,16 @@ async def _work(
             await tracker.aclose()
             await runner.aclose()
             clock.close()
+
+
+async def stay_at_home(lock: Lock, every: float = FOLDER_CHECK) -> None:
+    """Raise `DiskFailed` once the state folder is gone: the next daemon that starts would be a second one."""
+    while await anyio.to_thread.run_sync(lock.stands):
+        await anyio.sleep(every)
+    raise DiskFailed(
+        f"{lock.path.parent} was deleted or moved while the daemon ran. Nothing more is done. "
+        "Start ashep again: it goes on from what the tracker shows, or put the folder back first."
+    )
 
 
 def secrets_of(settings: Settings, say: Say) -> Redaction:

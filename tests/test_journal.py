@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,10 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ashep.app import stay_at_home
 from ashep.core.events import ChangeHinted, IssueHeld, JournalBegun, TrackerLost, TurnSeen
 from ashep.core.records import TYPES, Entry
 from ashep.core.world import World, evolve
@@ -441,6 +444,21 @@ async def test_cancelling_does_not_interrupt_an_append(tmp_path: Path) -> None:
 
 
 # --- one daemon a folder ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.may_block
+async def test_a_daemon_whose_folder_is_deleted_or_moved_ends(tmp_path: Path) -> None:
+    for number, move in enumerate((shutil.rmtree, lambda state: state.rename(tmp_path / "elsewhere"))):
+        state = tmp_path / str(number)
+        with Lock.acquire(state, T0) as lock:
+            with anyio.move_on_after(0.05) as waited:
+                await stay_at_home(lock, 0.01)
+            assert waited.cancelled_caught
+            move(state)
+            with pytest.raises(DiskFailed, match="deleted or moved"):
+                await stay_at_home(lock, 0.01)
+            with Lock.acquire(state, T0):  # another one in its place
+                assert not lock.stands()
 
 
 def test_the_second_daemon_is_told_of_the_first(tmp_path: Path) -> None:

@@ -32,9 +32,9 @@ class Holder:
 class Lock:
     """The state folder is ours until `release`, or until this process ends. A context manager."""
 
-    def __init__(self, file: int) -> None:
+    def __init__(self, file: int, path: Path) -> None:
         """Use `Lock.acquire`."""
-        self._file = file
+        self._file, self.path = file, path
 
     @classmethod
     def acquire(cls, state: Path, started: datetime) -> "Lock":
@@ -53,7 +53,14 @@ class Lock:
         except BaseException:
             os.close(file)
             raise
-        return cls(file)
+        return cls(file, state / "lock")
+
+    def stands(self) -> bool:
+        """Whether the folder is still the one that was taken: one that was deleted or moved may be another's now."""
+        try:
+            return os.path.samestat(os.stat(self.path), os.fstat(self._file))
+        except OSError:
+            return False
 
     def release(self) -> None:
         """Let the folder go; the file stays, for an flock is on a file and not on its name."""
