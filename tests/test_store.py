@@ -7,9 +7,11 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -18,7 +20,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ashep.core.account import account
-from ashep.core.events import IssueHeld, OutcomeRejected, RunEnded, RunPlanned, RunWithdrawn, SessionOpened, TurnSeen
+from ashep.core.events import (
+    ClockJumped,
+    IssueHeld,
+    OutcomeRejected,
+    RunEnded,
+    RunnerSeen,
+    RunPlanned,
+    RunWithdrawn,
+    SessionOpened,
+    TurnSeen,
+)
 from ashep.core.records import Entry
 from ashep.core.runs import RunRecord, tell
 from ashep.core.world import World, evolve
@@ -316,6 +328,31 @@ def test_a_batch_that_was_cut_from_the_journal_leaves_the_picture(state: Path, j
 # --- readers ------------------------------------------------------------------------------------------------------
 
 
+def test_issues_are_shown_as_they_are_after_facts_about_none(state: Path) -> None:
+    """An agent server that goes away changes how a running issue is shown, though nothing was said of the issue."""
+    journal = Journal.open(state, T0)
+    for batch in story()[:9]:
+        journal.append_now(batch)
+    world = fold(story()[:9])
+    store = Store.open(state, journal, world)
+    states = [account(world, "demo-1").state]
+    for fact in (RunnerSeen("away", "refused"), ClockJumped(timedelta(minutes=5)), RunnerSeen("up")):
+        entry = Entry(journal.next_seq, T0, fact)
+        journal.append_now([entry])
+        world = evolve(world, entry)
+        store.catch_up(journal, journal.position, world)
+        followed = dump(state)["issues"]
+        copy = state.parent / "copy" / "state"
+        copy.mkdir(parents=True)
+        Store.open(copy, journal).close()
+        assert dump(copy)["issues"] == followed
+        shutil.rmtree(copy.parent)
+        states.append(account(world, "demo-1").state)
+    assert {"running", "time"} <= {*states}, states
+    store.close()
+    journal.close()
+
+
 def test_a_reader_never_keeps_the_writer_waiting(state: Path, journal: Journal) -> None:
     store = Store.open(state, journal, world := fold(story()))
     with contextlib.closing(open_read_only(state)) as reader:
@@ -447,6 +484,93 @@ async def test_an_error_is_reported_and_drawn_over(state: Path) -> None:
     await to_thread.run_sync(draw, state, journal)
     assert dump(state) == followed
     journal.close()
+
+
+@pytest.mark.may_block
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda state: (state / "ashep.db").unlink(),
+        lambda state: [(state / f"ashep.db{suffix}").unlink(missing_ok=True) for suffix in ("", "-wal", "-shm")],
+        lambda state: (state / "ashep.db").replace(state / "elsewhere"),
+        lambda state: (state.parent / "runs.jsonl").unlink(),
+        lambda state: (state.parent / "runs.jsonl").write_text(""),
+    ],
+    ids=["database", "with its log", "moved away", "runs.jsonl", "runs.jsonl emptied"],
+)
+async def test_files_that_are_deleted_under_a_running_daemon_are_drawn_again(
+    state: Path, spoil: Callable[[Path], Any]
+) -> None:
+    journal = await to_thread.run_sync(Journal.open, state, T0)
+    reports: list[str] = []
+    follower = Follower(state, journal, reports.append, every=0.01, look_every=0.05)
+    before: dict[str, list[tuple[Any, ...]]] = {}
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(follower.run)
+        await tell_all(journal, follower, story(), World())
+        with anyio.fail_after(20):
+            while await to_thread.run_sync(stale, state):
+                await anyio.sleep(0.02)
+        before, lines = await to_thread.run_sync(dump, state), (state.parent / "runs.jsonl").read_bytes()
+        assert lines
+        spoil(state)
+        with anyio.fail_after(20):  # nothing is told to it meanwhile
+            while await to_thread.run_sync(stale, state) or _runs(state) != lines:
+                await anyio.sleep(0.02)
+        assert await to_thread.run_sync(dump, state) == before
+        tasks.cancel_scope.cancel()
+    assert dump(state) == before
+    assert any("deleted or replaced" in report for report in reports)
+    journal.close()
+
+
+def _runs(state: Path) -> bytes:
+    path = state.parent / "runs.jsonl"
+    return path.read_bytes() if path.exists() else b""
+
+
+@pytest.mark.may_block
+async def test_the_end_does_not_wait_for_a_drawing_from_the_beginning(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ashep.store.drawing.CHUNK", 10)
+    monkeypatch.setattr("ashep.store.follow.TELL_EVERY", 0.05)
+    journal = await to_thread.run_sync(Journal.open, state, T0)
+    for batch in story():
+        journal.append_now(batch)
+    reports: list[str] = []
+    slow, given = _Slowly(journal), 0
+    follower = Follower(state, cast(Any, slow), reports.append, every=0.01)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(follower.run)
+        follower.offer(journal.position, fold(story()))
+        with anyio.fail_after(20):
+            while not reports:
+                await anyio.sleep(0.01)
+        given = slow.given
+        tasks.cancel_scope.cancel()
+    assert slow.given <= given + 20, "it went on although the daemon was to end"
+    assert f"of {journal.position.seq:,} records" in reports[0]
+    assert not (state / "ashep.db").exists(), "all or nothing"
+    await to_thread.run_sync(draw, state, journal)
+    assert not (state / "ashep.db.new").exists()
+    journal.close()
+
+
+class _Slowly:
+    """A journal that gives a batch at a time."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal, self.given = journal, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.journal, name)
+
+    def batches(self, after: Any) -> Iterator[Any]:
+        for batch in self.journal.batches(after):
+            self.given += 1
+            time.sleep(0.03)
+            yield batch
 
 
 async def test_offering_does_not_wait_for_a_locked_database(state: Path) -> None:

@@ -5,94 +5,87 @@ JournalDamaged may come out of it: that store is spoilt then, and the next `Stor
 """
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Protocol, cast
+from typing import cast
 
-from rpds import HashTrieMap
 from sqlalchemy import Connection, Engine, Select, create_engine, delete, event, func, insert, inspect, select, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.schema import CreateTable
 from sqlmodel import SQLModel
 
 from ashep import __version__
-from ashep.core.flow import Flow
 from ashep.core.records import Entry, from_json
 from ashep.core.runs import Tally, run_of, tell
-from ashep.core.world import World, evolve
+from ashep.core.world import World
+from ashep.store.drawing import CHUNK, NOWHERE, Drawing, Position, Progress, Source
 from ashep.store.reader import NAME
 from ashep.store.runlog import RunLog
 from ashep.store.tables import ALL, FACTS, FORM, ISSUES, META, RUNS, Row, entry_data, fact_row, issue_row, run_row
 
-Position = tuple[str, int, int, str]
-"""A place in the journal: file, offset, last sequence number, checksum of the last line."""
+DRAFT = NAME + ".new"
+"""Where it is drawn anew."""
 
-NOWHERE: Position = ("", 0, 0, "")
-CHUNK = 1000
-"""Entries that are written at a time while the database catches up, so that memory stays flat."""
+_COLUMNS = tuple(column.name for column in FACTS.columns)
+_INSERT_FACT = f"INSERT INTO {FACTS.name} ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
+"""As SQLAlchemy would write it; most rows are facts, and handing them over as they are halves what they cost."""
 
 
-class Source(Protocol):
-    """What the store needs of the journal."""
+def _values(row: Row) -> tuple[object, ...]:
+    return tuple(map(row.__getitem__, _COLUMNS))
 
-    @property
-    def instance(self) -> str | None:
-        """The journal's id."""
-        ...
 
-    @property
-    def position(self) -> Position:
-        """The end of the last durable batch."""
-        ...
-
-    def holds(self, position: Position, /) -> bool:
-        """Whether the journal goes on from this position."""
-        ...
-
-    def batches(self, after: Position, /) -> Iterator[tuple[Position, Sequence[Entry]]]:
-        """The durable batches behind a position, each with its end."""
-        ...
-
-    def known(self, until: Position, /) -> tuple[World, Position]:
-        """A World that is known without folding, and its place, which is not behind this position."""
-        ...
+def _silent(done: int, end: int) -> None:
+    pass
 
 
 class Store:
     """The database and runs.jsonl of a state folder."""
 
-    def __init__(self, engine: Engine, runs: RunLog, redrawn: str) -> None:
+    def __init__(self, engine: Engine, runs: RunLog | None, redrawn: str, progress: Progress) -> None:
         """Use `Store.open`."""
         self.redrawn = redrawn
         """Why the database was drawn anew; empty: it was not."""
-        self._engine, self._log = engine, runs
-        self._file: tuple[int, int] | None = None
+        self._engine, self._log, self._progress = engine, runs, progress
         self._db: Connection = engine.connect()
         self._tallies: dict[str, Tally] = {}
-        self._flows: HashTrieMap[str, Flow] = HashTrieMap()
         self._position = NOWHERE
+        self._file = _identity(engine)
 
     @classmethod
-    def open(cls, state: Path, source: Source, world: World | None = None) -> "Store":
-        """Open, and draw anew or catch up as need be; `world` is the journal's at its present end, if known.
+    def open(
+        cls,
+        state: Path,
+        source: Source,
+        world: World | None = None,
+        *,
+        until: Position | None = None,
+        progress: Progress = _silent,
+    ) -> "Store":
+        """Open, and draw anew or catch up as need be, up to a position: by default the journal's present end.
 
-        The database is drawn anew where it is missing, damaged, of another version, or not of this journal.
+        `world` is the World there, if known. The database is drawn anew where it is missing, damaged, of another
+        version, or not of this journal: beside its place, so that whoever reads sees all of it or nothing.
         """
-        path = state / NAME
+        path, end = state / NAME, until or source.position
         reason = _reason(path, source)
         if reason:
-            for suffix in ("", "-wal", "-shm", "-journal"):
-                path.with_name(NAME + suffix).unlink(missing_ok=True)
-        store = cls(_engine(path), RunLog(state.parent / "runs.jsonl"), reason)
+            _draw_anew(state, source, end, world, progress)
+        log = RunLog(state.parent / "runs.jsonl")
+        store = cls(_engine(path, _prepare), log, reason, progress)
         try:
-            store._begin(source)
-            store.catch_up(source, source.position, world)
-            store._log.reconcile(store._finished())
-            store._file = _identity(path)
+            store._begin()
+            store.catch_up(source, end, world)
+            log.reconcile(store._finished())
         except BaseException:
             store.close()
             raise
         return store
+
+    def stands(self) -> bool:
+        """Say whether the files that are written to are still the ones that readers find. Blocks, for microseconds."""
+        return _identity(self._engine) == self._file and (self._log is None or self._log.stands())
 
     def catch_up(self, source: Source, until: Position, world: World | None = None) -> None:
         """Draw what the journal holds up to a position, in one transaction.
@@ -100,30 +93,36 @@ class Store:
         `world` is the World at that position; without it the journal is folded from a snapshot on, if there is
         something to draw.
         """
-        if until[2] <= self._position[2] and (world is None or not self._changed(world)):
+        if until[2] <= self._position[2]:
             return
         ended: list[str] = []
+        drawing = Drawing(source, self._position, until, world)
         with self._db.begin():
-            for rows, tallies in self._chunks(source, until):
-                self._db.execute(insert(FACTS), rows)
-                ended += self._write_runs(tallies)
-            self._position = max(self._position, until, key=lambda position: position[2])
-            world = world or _fold(source, until)
-            self._write_issues(world)
+            for entries in drawing.chunks(self._progress):
+                self._db.exec_driver_sql(_INSERT_FACT, [_values(fact_row(entry)) for entry in entries])
+                ended += self._write_runs(self._told(entries))
+            self._position = until
+            self._write_issues(*drawing.end())
             self._write_meta(source)
-        self._flows = world.flows
-        self._log.append(ended)
+        if self._log is not None:
+            self._log.append(ended)
 
-    def stands(self) -> bool:
-        """Say whether the files that are written to are still the ones that readers find. Blocks, for microseconds."""
-        return self._file == _identity(Path(self._engine.url.database or "")) and self._log.stands()
+    def draw_all(self, source: Source, until: Position, world: World | None) -> None:
+        """Fill an empty database."""
+        for table in ALL:
+            self._db.execute(CreateTable(table))
+        self._db.commit()
+        self.catch_up(source, until, world)
+        for index in (index for table in ALL for index in table.indexes):
+            index.create(self._db)  # once all rows are there: kept up row by row they would cost several times as much
+        self._db.commit()
 
     def close(self) -> None:
         """Close the database."""
         self._db.close()
         self._engine.dispose()
 
-    def _begin(self, source: Source) -> None:
+    def _begin(self) -> None:
         SQLModel.metadata.create_all(self._db, tables=list(ALL))
         self._db.commit()
         meta = _meta(self._db)
@@ -132,33 +131,18 @@ class Store:
             self._position = _position(meta)
             self._load_tallies()
 
-    def _chunks(self, source: Source, until: Position) -> Iterator[tuple[list[Row], dict[str, tuple[Tally, int]]]]:
-        """Give the rows of facts, and the runs that changed (each with the number of the entry that did it last)."""
-        rows: list[Row] = []
-        tallies: dict[str, tuple[Tally, int]] = {}
-        for end, entries in source.batches(self._position):
-            if end[2] > until[2]:
-                break
-            for entry in entries:
-                rows.append(fact_row(entry))
-                self._tell(entry, tallies)
-            self._position = end
-            if len(rows) >= CHUNK:
-                yield rows, tallies
-                rows, tallies = [], {}
-        if rows:
-            yield rows, tallies
-
-    def _tell(self, entry: Entry, changed: dict[str, tuple[Tally, int]]) -> None:
-        run = run_of(entry)
-        if run is None:
-            return
-        before = self._tallies.get(run)
-        after = tell(before, entry)
-        if after is None or after is before:
-            return
-        changed[run] = (after, entry.seq)
-        self._tallies[run] = after
+    def _told(self, entries: Iterable[Entry]) -> dict[str, tuple[Tally, int]]:
+        """Give the runs that changed, each with the number of the entry that did it last."""
+        changed: dict[str, tuple[Tally, int]] = {}
+        for entry in entries:
+            run = run_of(entry)
+            if run is not None:
+                before = self._tallies.get(run)
+                after = tell(before, entry)
+                if after is not None and after is not before:
+                    changed[run] = (after, entry.seq)
+                    self._tallies[run] = after
+        return changed
 
     def _write_runs(self, tallies: dict[str, tuple[Tally, int]]) -> list[str]:
         """Write runs; give the lines of runs.jsonl for those that finished."""
@@ -170,12 +154,8 @@ class Store:
             del self._tallies[run]
         return [record.model_dump_json() for _, _, record in sorted(over) if record.state != "withdrawn"]
 
-    def _changed(self, world: World) -> list[str]:
-        return [issue for issue, flow in world.flows.items() if self._flows.get(issue) is not flow]
-
-    def _write_issues(self, world: World) -> None:
-        rows = [issue_row(world, issue) for issue in self._changed(world)]
-        if rows:
+    def _write_issues(self, world: World, issues: Iterable[str]) -> None:
+        if rows := [issue_row(world, issue) for issue in issues]:
             self._db.execute(insert(ISSUES).prefix_with("OR REPLACE"), rows)
 
     def _write_meta(self, source: Source) -> None:
@@ -189,7 +169,7 @@ class Store:
         """Tell the runs that are not over again, from their facts."""
         under_way = select(RUNS.c.run).where(RUNS.c.ended.is_(None))
         for row in self._rows(select(FACTS).where(FACTS.c.run.in_(under_way)).order_by(FACTS.c.seq)):
-            self._tell(from_json(entry_data(row)), {})
+            self._told([from_json(entry_data(row))])
         self._db.commit()
 
     def _finished(self) -> Iterator[str]:
@@ -203,17 +183,26 @@ class Store:
             yield cast(Row, row)
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _draw_anew(state: Path, source: Source, until: Position, world: World | None, progress: Progress) -> None:
+    """Draw a database beside the one that is to be replaced, and put it in its place."""
+    path, draft = state / NAME, state / DRAFT
+    draft.unlink(missing_ok=True)
+    store = Store(_engine(draft, _in_a_hurry), None, "", progress)
     try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
+        store.draw_all(source, until, world)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    finally:
+        store.close()
+    for suffix in ("-wal", "-shm", "-journal"):  # of the one before; beside the new one they would spoil it
+        path.with_name(NAME + suffix).unlink(missing_ok=True)
+    draft.replace(path)
 
 
-def _engine(path: Path) -> Engine:
+def _engine(path: Path, prepare: Callable[[DBAPIConnection, object], None]) -> Engine:
     engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": 10})
-    event.listen(engine, "connect", _prepare)
+    event.listen(engine, "connect", prepare)
     return engine
 
 
@@ -225,18 +214,25 @@ def _prepare(connection: DBAPIConnection, _: object) -> None:
     cursor.close()
 
 
+def _in_a_hurry(connection: DBAPIConnection, _: object) -> None:
+    """Nobody reads a draft, and what a crash leaves of it is thrown away."""
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode=OFF")
+    cursor.execute("PRAGMA synchronous=OFF")
+    cursor.close()
+
+
+def _identity(engine: Engine) -> tuple[int, int] | None:
+    """Say which file stands at the database's place; None: none."""
+    try:
+        found = Path(engine.url.database or "").stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def _version() -> str:
     return f"{FORM}/{__version__}"
-
-
-def _fold(source: Source, until: Position) -> World:
-    world, after = source.known(until)
-    for end, entries in source.batches(after):
-        if end[2] > until[2]:
-            break
-        for entry in entries:
-            world = evolve(world, entry)
-    return world
 
 
 def _meta(db: Connection) -> dict[str, str]:
@@ -251,7 +247,7 @@ def _reason(path: Path, source: Source) -> str:
     """Say why the database must be drawn anew; empty: it need not."""
     if not path.exists():
         return "there was none"
-    engine = _engine(path)
+    engine = _engine(path, _prepare)
     try:
         with engine.connect() as db:
             if (found := db.execute(text("PRAGMA quick_check(1)")).scalar()) != "ok":

@@ -6,6 +6,7 @@ memory however long a drawing takes. An error spoils the pictures only: it is re
 somebody deleted is drawn again, too: an open file goes on taking what nobody can read, so it is looked for.
 """
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,13 +14,21 @@ import anyio
 from anyio import to_thread
 
 from ashep.core.world import World
-from ashep.store.database import Position, Source, Store
-
-_LOOK = 1.0
-"""Seconds between looks whether the files still stand; a reader waits for two."""
+from ashep.store.database import Store
+from ashep.store.drawing import Position, Source
 
 _LAST_CHANCE = 10.0
 """Seconds that the end waits for the last drawing."""
+
+LOOK_EVERY = 1.0
+"""Seconds between looks whether the files still stand; a reader waits for two."""
+
+TELL_EVERY = 2.0
+"""Seconds of a drawing between two words to a person."""
+
+
+class _GivenUpError(Exception):
+    """The daemon ends, and a drawing has not: the next start goes on with it."""
 
 
 class Follower:
@@ -33,12 +42,16 @@ class Follower:
         *,
         store: Store | None = None,
         every: float = 0.2,
+        look_every: float = LOOK_EVERY,
     ) -> None:
         self._state, self._source, self._report, self._store, self._every = state, source, report, store, every
+        self._look_every = look_every
         self._latest: tuple[Position, World] | None = None
-        self._drawn: tuple[Position, World] | None = None
         self._news = anyio.Event()
         self._limiter = anyio.CapacityLimiter(1)
+        self._given_up = False
+        self._one_at_a_time = threading.Lock()
+        self._drawn = (0, 0)
 
     def offer(self, position: Position, world: World) -> None:
         """Say where the journal has got to, and the World there. Never waits, never fails."""
@@ -46,53 +59,78 @@ class Follower:
         self._news.set()
 
     async def run(self) -> None:
-        """Draw what is offered until cancelled; then draw the rest and close."""
+        """Draw what is offered until cancelled; then draw the rest and close.
+
+        A drawing from the beginning is not waited for at the end: the next start does it.
+        """
         pause = self._every
         try:
             while True:
-                await self._until_news()
+                with anyio.move_on_after(self._look_every):
+                    await self._news.wait()
                 pause = self._every if await self._draw() else min(pause * 2, 60.0)
                 await anyio.sleep(pause)
         finally:
+            self._given_up = self._store is None and self._one_at_a_time.locked()
             with anyio.move_on_after(_LAST_CHANCE, shield=True):
                 await self._draw()
-                await to_thread.run_sync(self._close, limiter=self._limiter)
-
-    async def _until_news(self) -> None:
-        """Return when there is something to draw: what was offered, or what was drawn before and is gone."""
-        while not self._news.is_set():
-            with anyio.move_on_after(_LOOK):
-                await self._news.wait()
-            if self._store is not None and not await to_thread.run_sync(self._store.stands, limiter=self._limiter):
-                self._latest = self._latest or self._drawn
-                return
+            self._given_up = True
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(self._close)
 
     async def _draw(self) -> bool:
         latest, self._news = self._latest, anyio.Event()
         if latest is None:
             return True
+        error: Exception | None = None
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._tell)
+            error = await self._attempt(*latest)
+            group.cancel_scope.cancel()
+        if error is None:
+            return True
+        self._report(f"{self._state}: the pictures of the journal could not be drawn: {error}")
+        await to_thread.run_sync(self._close, limiter=self._limiter)
+        self._news.set()
+        return False
+
+    async def _attempt(self, position: Position, world: World) -> Exception | None:
         try:
-            await to_thread.run_sync(self._catch_up, *latest, limiter=self._limiter)
+            await to_thread.run_sync(self._catch_up, position, world, limiter=self._limiter, abandon_on_cancel=True)
+        except _GivenUpError:
+            return None
         except Exception as error:  # whatever it is: pictures must not stop the work that they are of
-            self._report(f"{self._state}: the pictures of the journal could not be drawn: {error}")
-            await to_thread.run_sync(self._close, limiter=self._limiter)
-            self._news.set()
-            return False
-        self._drawn = latest
-        if self._latest is latest:
-            self._latest = None
-        return True
+            return error
+        return None
+
+    async def _tell(self) -> None:
+        """Say how far a drawing is that takes long."""
+        while True:
+            await anyio.sleep(TELL_EVERY)
+            done, end = self._drawn
+            if end:
+                self._report(f"drawing the picture of the journal: {done:,} of {end:,} records")
+
+    def _progress(self, done: int, end: int) -> None:
+        self._drawn = (done, end)
+        if self._given_up:
+            raise _GivenUpError
 
     def _catch_up(self, position: Position, world: World) -> None:
-        if self._store is not None and not self._store.stands():
-            self._close()
-        if self._store is None:
-            self._store = Store.open(self._state, self._source)
-            if self._store.redrawn:
-                self._report(f"{self._state}: the database was drawn anew: {self._store.redrawn}")
-        self._store.catch_up(self._source, position, world)
+        with self._one_at_a_time:
+            self._drawn = (0, 0)
+            if self._store is not None and not self._store.stands():
+                self._store.close()
+                self._store = None
+                self._report(f"{self._state}: somebody deleted or replaced ashep.db or runs.jsonl")
+            if self._store is None:
+                self._store = Store.open(self._state, self._source, world, until=position, progress=self._progress)
+                if self._store.redrawn:
+                    self._report(f"{self._state}: the database was drawn anew: {self._store.redrawn}")
+            self._store.catch_up(self._source, position, world)
 
     def _close(self) -> None:
-        store, self._store = self._store, None
-        if store is not None:
-            store.close()
+        with self._one_at_a_time:
+            store, self._store = self._store, None
+            if store is not None:
+                store.close()

@@ -14,11 +14,11 @@ class RunLog:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._written = False
+        self._left: tuple[int, int] | None = None
 
     def stands(self) -> bool:
-        """Say whether the file is there, where it holds anything."""
-        return not self._written or self.path.exists()
+        """Say whether the file is as this one left it: nobody has deleted, replaced or cut it."""
+        return self._left == _found(self.path)
 
     def append(self, lines: Iterable[str]) -> None:
         """Add the lines of runs that ended just now. It need not be durable: `reconcile` draws what was lost."""
@@ -26,7 +26,7 @@ class RunLog:
         if data:
             with self.path.open("ab") as file:
                 file.write(data)
-            self._written = True
+            self._left = _found(self.path)
 
     def reconcile(self, lines: Iterable[str]) -> bool:
         """Make the file hold exactly these lines; True: it had to be drawn anew, in one piece."""
@@ -35,12 +35,21 @@ class RunLog:
             file.writelines((line + "\n").encode() for line in lines)
             file.flush()
             os.fsync(file.fileno())
-            self._written = file.tell() > 0
-        if _same(self.path, draft):
+        same = _same(self.path, draft)
+        if same:
             draft.unlink()
-            return False
-        draft.rename(self.path)
-        return True
+        else:
+            draft.rename(self.path)
+        self._left = _found(self.path)
+        return not same
+
+
+def _found(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -1,0 +1,98 @@
+"""One pass over the journal for a picture of it: what is to be drawn, what that touches, and the World on the way."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
+
+from ashep.core.events import ClockJumped, DaemonStarted, RunnerSeen, TimerDue
+from ashep.core.records import Entry
+from ashep.core.world import World, evolve, split_timer
+
+Position = tuple[str, int, int, str]
+"""A place in the journal: file, offset, last sequence number, checksum of the last line."""
+
+NOWHERE: Position = ("", 0, 0, "")
+CHUNK = 1000
+"""Entries that are written at a time while the database catches up, so that memory stays flat."""
+
+Progress = Callable[[int, int], None]
+"""Is told at every chunk up to which number it is drawn, and up to which it will be. It may raise to end that."""
+
+EVERYWHERE = (ClockJumped, DaemonStarted, RunnerSeen)
+"""Facts about no issue that change how issues are shown: due times, and whether a run's server answers."""
+
+
+class Source(Protocol):
+    """What the store needs of the journal."""
+
+    @property
+    def instance(self) -> str | None:
+        """The journal's id."""
+        ...
+
+    @property
+    def position(self) -> Position:
+        """The end of the last durable batch."""
+        ...
+
+    def holds(self, position: Position, /) -> bool:
+        """Whether the journal goes on from this position."""
+        ...
+
+    def batches(self, after: Position, /) -> Iterator[tuple[Position, Sequence[Entry]]]:
+        """The durable batches behind a position, each with its end."""
+        ...
+
+    def known(self, until: Position, /) -> tuple[World, Position]:
+        """A World that is known without folding, and its place, which is not behind this position."""
+        ...
+
+
+def _number(position: Position) -> int:
+    return position[2]
+
+
+class Drawing:
+    """The entries behind one position up to another."""
+
+    def __init__(self, source: Source, after: Position, until: Position, world: World | None) -> None:
+        """Take `world` as the one at `until`; None: it is folded in the same pass, from what is known without that."""
+        self._source, self._after, self._until = source, after, until
+        self._world, self._known = (world, until) if world is not None else source.known(until)
+        self._issues: set[str] = set()
+        self._everywhere = False
+
+    def chunks(self, progress: Progress) -> Iterator[list[Entry]]:
+        """Give the entries, some at a time."""
+        entries: list[Entry] = []
+        passed = 0
+        for end, batch in self._source.batches(min(self._after, self._known, key=_number)):
+            if end[2] > self._until[2]:
+                break
+            if end[2] > self._known[2]:
+                for entry in batch:
+                    self._world = evolve(self._world, entry)
+            if end[2] > self._after[2]:
+                self._touch(batch)
+                entries += batch
+            passed += len(batch)
+            if passed >= CHUNK:
+                progress(end[2], self._until[2])
+                if entries:
+                    yield entries
+                entries, passed = [], 0
+        if entries:
+            yield entries
+
+    def _touch(self, batch: Iterable[Entry]) -> None:
+        for entry in batch:
+            body = entry.body
+            issue = split_timer(body.key)[1] if isinstance(body, TimerDue) else getattr(body, "issue", None)
+            if issue is not None:
+                self._issues.add(issue)
+            elif isinstance(body, EVERYWHERE):
+                self._everywhere = True
+
+    def end(self) -> tuple[World, Iterable[str]]:
+        """Give the World at the end, once `chunks` has come there, and the issues that may be shown otherwise now."""
+        touched = self._issues.union(self._world.unclosed) if self._everywhere else self._issues
+        return self._world, [issue for issue in touched if issue in self._world.flows]
