@@ -28,7 +28,7 @@ from ashep.core.events import (
 )
 from ashep.core.model import Agents, Issue, Model, Policies, Settings, Stamp, Tree, WorkerSettings
 from ashep.core.step import RULES, step
-from ashep.core.world import World
+from ashep.core.world import World, evolve
 from ashep.journal.log import Journal
 from tests.bench.place import THREE
 
@@ -49,11 +49,15 @@ def name_of(number: int) -> str:
 
 
 class History:
-    """One writer's turns, without a world around it."""
+    """One writer's turns, without a world around it; it goes on with what the journal holds."""
 
     def __init__(self, state: Path) -> None:
         self.journal = Journal.open(state, START)
         self.world, self.at, self.sessions = World(), START, 0
+        for entry in self.journal.read():
+            self.world = evolve(self.world, entry)
+            self.at = entry.at
+            self.sessions += isinstance(entry.body, SessionOpened)
         self._dispatcher = Dispatcher()
 
     def close(self) -> None:

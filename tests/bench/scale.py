@@ -1,0 +1,200 @@
+"""What grows with the journal and with the number of issues, and what must not. Each part runs in a process of its own.
+
+`python -m tests.bench.scale PART STATE NUMBER` measures a part and prints it as JSON.
+"""
+
+import json
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from ashep.adapters.memory.runner import MemoryRunner, Play
+from ashep.adapters.memory.tracker import MemoryTracker
+from ashep.adapters.memory.tree import MemoryTree
+from ashep.cli.reading import Reading
+from ashep.config import load, write_starter
+from ashep.core.replay import Replay
+from ashep.daemon import Parts, WorkOptions, daemon
+from ashep.demo.virtual import VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
+from ashep.replay import replay
+from ashep.store.database import Store
+from tests.bench import copies
+from tests.bench.figures import Figure, short
+from tests.bench.history import History
+from tests.bench.place import ROOT, say
+
+ENTRIES = 45
+"""Facts, decisions and commands of a copied life."""
+
+FLAT = 1.5
+"""A cost that grew with what there is would be tens or thousands of times as high: this leaves room for caches."""
+
+LIVES = 40
+"""Lives over which the cost of an entry is measured."""
+
+
+def measure(*, facts: int, issues: int) -> list[Figure]:
+    """Measure with so many facts in the journal, and so many open issues."""
+    with tempfile.TemporaryDirectory(prefix="ashep-bench-") as folder:
+        large, small = Path(folder, "large"), Path(folder, "small")
+        say(f"scale: a journal of {facts} facts")
+        copies.write(large, -(-facts // ENTRIES))
+        copies.write(small, -(-1000 // ENTRIES))
+        return [
+            *_reading(large, facts),
+            *_flat(small, large, facts, issues),
+            *_daemon(Path(folder, "daemon"), issues),
+        ]
+
+
+def _reading(large: Path, facts: int) -> list[Figure]:
+    drawn, told = part("rebuild", large, 0), part("replay", large, 0)
+    made = f"{told['differences']} differences in {told['decisions']:.0f} decisions and commands"
+    return [
+        Figure(f"rebuild of the database from {facts} facts", drawn["cpu"], "s", 40,
+               f"CPU; {short(drawn['wall'])} s by the clock, {short(drawn['memory'])} MB"),
+        Figure("replay, a decision or command (50 us are 20,000 a second)", 1e6 * told["cpu"] / told["decisions"],
+               "us", 50, f"CPU; {made}"),
+        Figure("  differences that it found", told["differences"], "", 0),
+    ]  # fmt: skip
+
+
+def _flat(small: Path, large: Path, facts: int, issues: int) -> list[Figure]:
+    few, many = part("turns", small, 10), part("turns", small, issues)
+    short_past, long_past = part("turns", small, 0), part("turns", large, 0)
+    return [
+        Figure(f"cost of a fact with {issues} open issues, against 10", many["each"] / few["each"], "x", FLAT,
+               f"{short(many['each'])} us of CPU against {short(few['each'])} us"),
+        Figure(f"cost of a fact behind {facts} others, against 1000", long_past["each"] / short_past["each"], "x",
+               FLAT, f"{short(long_past['each'])} us of CPU against {short(short_past['each'])} us"),
+    ]  # fmt: skip
+
+
+def _daemon(folder: Path, issues: int) -> list[Figure]:
+    full, idle = part("memory", folder / "full", issues), part("idle", folder / "idle", 100)
+    return [
+        Figure(f"memory of a daemon with {issues} open issues", full["memory"], "MB", 200,
+               f"with a tracker in memory; {full['entries']:.0f} entries in 20 virtual minutes"),
+        Figure("an hour of idling: entries that are no timers", idle["others"], "", 0, f"{idle['timers']:.0f} timers"),
+    ]  # fmt: skip
+
+
+def part(name: str, state: Path, number: int) -> dict[str, float]:
+    """Measure a part in a process of its own."""
+    say(f"scale: {name} {number or ''}")
+    argv = [sys.executable, "-m", "tests.bench.scale", name, str(state), str(number)]
+    done = subprocess.run(argv, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, timeout=1200)
+    if done.returncode:
+        raise RuntimeError(f"{argv} ended with {done.returncode}: {done.stderr.decode()[-2000:]}")
+    return json.loads(done.stdout)
+
+
+# --- the parts --------------------------------------------------------------------------------------------------------
+
+
+def _memory() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def rebuild(state: Path, _: int) -> dict[str, float]:
+    """Draw the database of a journal from its beginning, as a reading command does."""
+    with tempfile.TemporaryDirectory(dir=state) as scratch:
+        target = Path(scratch, "state")
+        target.mkdir()
+        wall, cpu = time.monotonic(), time.process_time()
+        Store.open(target, Reading(state / "journal")).close()
+        return {"cpu": time.process_time() - cpu, "wall": time.monotonic() - wall, "memory": _memory()}
+
+
+def replayed(state: Path, _: int) -> dict[str, float]:
+    """Derive every decision again."""
+    again, cpu = Replay(), time.process_time()
+    differences = sum(1 for _ in replay(state, again))
+    return {"cpu": time.process_time() - cpu, "decisions": again.decisions, "differences": differences}
+
+
+def turns(state: Path, issues: int) -> dict[str, float]:
+    """Live some lives at the end of a journal: fold, decide, dispatch, write; the cost of an entry in microseconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, "state")
+        shutil.copytree(state, copy)
+        history = History(copy)
+        history.begin()
+        if issues:
+            history.leave_open(issues)
+        for number in range(1, 4):
+            history.issue(90_000 + number)
+        cpu, first = time.process_time(), history.world.seq
+        for number in range(LIVES):
+            history.issue(91_000 + number)
+        used = time.process_time() - cpu
+        history.close()
+        return {"each": 1e6 * used / (history.world.seq - first)}
+
+
+async def _live(state: Path, issues: int, kind: str, seconds: float) -> list[str]:
+    """Let a daemon run for so many virtual seconds; give the types of what it wrote in them."""
+    wait_for_threads()
+    clock = LoopClock()
+    tracker, tree = MemoryTracker(clock.now, "ashep-bench", "t"), MemoryTree()
+    tree.write("a.txt", "a")
+    tree.commit("begin")
+    for number in range(issues):
+        tracker.add(f"Make part {number} of the program", id=f"t-{number}", type=kind, actor="pat")
+    runner = MemoryRunner(
+        clock, lambda _: Play(text='```json\n{"result": "success", "summary": "x"}\n```', delay=240.0)
+    )
+    folder = state / ".agent-shepherd"
+    write_starter(folder)
+    journal, written = ImmediateJournal.open_now(folder / "state", clock.now()), list[str]()
+    parts = Parts(tracker, runner, tree, clock)
+
+    def note(entries: Any, _: object) -> None:
+        written.extend(type(entry.body).__name__ for entry in entries)
+
+    info = await tracker.check()
+    async with daemon(parts, load(folder), journal, WorkOptions(), [note]) as running:
+        async with anyio.create_task_group() as group:
+            group.start_soon(running.worker.run, info)
+            group.start_soon(running.monitor.run)
+            await anyio.sleep(300)
+            written.clear()
+            await anyio.sleep(seconds)
+            group.cancel_scope.cancel()
+    journal.close()
+    return written
+
+
+def memory(state: Path, issues: int) -> dict[str, float]:
+    """Run a daemon over so many ready issues for a while."""
+    state.mkdir(parents=True)
+    entries = len(anyio.run(_live, state, issues, "task", 1200.0, backend_options=dict(VIRTUAL)))
+    return {"memory": _memory(), "entries": entries}
+
+
+def idle(state: Path, issues: int) -> dict[str, float]:
+    """Run a daemon for an hour over issues that it may not take."""
+    state.mkdir(parents=True)
+    written = Counter(anyio.run(_live, state, issues, "epic", 3600.0, backend_options=dict(VIRTUAL)))
+    return {"timers": written.pop("TimerDue", 0), "others": written.total()}
+
+
+PARTS: dict[str, Callable[[Path, int], dict[str, float]]] = {
+    "rebuild": rebuild,
+    "replay": replayed,
+    "turns": turns,
+    "memory": memory,
+    "idle": idle,
+}
+
+if __name__ == "__main__":
+    print(json.dumps(PARTS[sys.argv[1]](Path(sys.argv[2]), int(sys.argv[3]))))
