@@ -38,6 +38,8 @@ ENTRIES = 45
 FLAT = 1.5
 """A cost that grew with what there is would be tens or thousands of times as high: this leaves room for caches."""
 
+DONE = '```json\n{"result": "success", "summary": "x"}\n```'
+
 LIVES = 40
 """Lives over which the cost of an entry is measured."""
 
@@ -150,9 +152,7 @@ async def _live(state: Path, issues: int, kind: str, seconds: float) -> list[str
     tree.commit("begin")
     for number in range(issues):
         tracker.add(f"Make part {number} of the program", id=f"t-{number}", type=kind, actor="pat")
-    runner = MemoryRunner(
-        clock, lambda _: Play(text='```json\n{"result": "success", "summary": "x"}\n```', delay=240.0)
-    )
+    runner = MemoryRunner(clock, lambda _: Play(text=DONE, delay=240.0))
     folder = state / ".agent-shepherd"
     write_starter(folder)
     journal, written = ImmediateJournal.open_now(folder / "state", clock.now()), list[str]()
@@ -162,14 +162,16 @@ async def _live(state: Path, issues: int, kind: str, seconds: float) -> list[str
         written.extend(type(entry.body).__name__ for entry in entries)
 
     info = await tracker.check()
-    async with daemon(parts, load(folder), journal, WorkOptions(), [note]) as running:
-        async with anyio.create_task_group() as group:
-            group.start_soon(running.worker.run, info)
-            group.start_soon(running.monitor.run)
-            await anyio.sleep(300)
-            written.clear()
-            await anyio.sleep(seconds)
-            group.cancel_scope.cancel()
+    async with (
+        daemon(parts, load(folder), journal, WorkOptions(), [note]) as running,
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(running.worker.run, info)
+        group.start_soon(running.monitor.run)
+        await anyio.sleep(300)
+        written.clear()
+        await anyio.sleep(seconds)
+        group.cancel_scope.cancel()
     journal.close()
     return written
 
