@@ -72,6 +72,10 @@ class JournalDamaged(AshepError):
 
     exit_code = 65
 
+    def __init__(self, message: str = "", *, file: Path | str | None = None, line: int | None = None) -> None:
+        super().__init__(message)
+        self.file, self.line = None if file is None else str(file), line
+
 
 class DiskFailed(AshepError):
     """A write or fsync failed."""

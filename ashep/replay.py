@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ashep.core.replay import Difference, Replay
 from ashep.journal.files import batches
+from ashep.journal.snapshots import beginning
 
 Told = Callable[[int], None]
 """How far it has got: the number of the last record."""
@@ -19,6 +20,7 @@ def replay(state: Path, again: Replay, told: Told = nobody) -> Iterator[Differen
 
     `again` counts, and holds the World at the end. Raises `JournalDamaged`.
     """
-    for batch in batches(state / "journal"):
+    again.world, after = beginning(state / "journal")
+    for batch in batches(state / "journal", after):
         yield from again.batch(batch.entries)
         told(batch.end.seq)

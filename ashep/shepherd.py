@@ -14,6 +14,7 @@ from anyio.abc import TaskGroup
 from ashep.core.commands import Command
 from ashep.core.dispatcher import Dispatcher
 from ashep.core.events import ClockJumped, DaemonStopped, Fact
+from ashep.core.observe import disk_read
 from ashep.core.records import Entry
 from ashep.core.step import step
 from ashep.core.world import World, due_timers, evolve, next_due
@@ -113,6 +114,7 @@ class Shepherd:
         facts: list[Fact] = []
         for one in told:
             facts += one(self.world) if callable(one) else [one]
+        facts = [*disk_read(self.world, self._journal.room()), *facts]
         if facts or everything:
             facts = [*self._jumped(), *facts]
             at = self._now()

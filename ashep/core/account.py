@@ -11,7 +11,7 @@ State = Literal["running", "person", "time", "parked", "not_eligible", "closed"]
 
 TIMED = (
     "slot", "work_tree", "cooldown", "runner_away", "runner_unauthorized", "tracker_away", "retry",
-    "tree_dirty", "no_agent",
+    "tree_dirty", "no_agent", "disk_low",
 )  # fmt: skip
 """Holds that end by themselves or once the machine is put right; the others are about the issue."""
 
@@ -76,7 +76,7 @@ def is_idle(world: World, soon: timedelta = timedelta()) -> bool:
 
 
 def is_held_up(world: World) -> bool:
-    """Whether something could start if only the agent server or the tracker answered."""
-    away = ("runner_away", "runner_unauthorized", "tracker_away")
+    """Whether something could start if only the agent server or the tracker answered, or there were room."""
+    away = ("runner_away", "runner_unauthorized", "tracker_away", "disk_low")
     flows = (world.flows[issue] for issue in world.unclosed)
     return any(flow.code in away and flow.stage in ("idle", "left", "work") for flow in flows)

@@ -55,6 +55,22 @@ class Adopted:
 
 
 @dataclass(frozen=True, slots=True)
+class JournalPruned:
+    """The owner gave up what precedes a number: those archived files are deleted, and the journal begins there."""
+
+    first: int
+    """The sequence number of the first line that is kept."""
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DiskSeen:
+    """How much room there is where the state folder lies. By difference of its state."""
+
+    state: Literal["ok", "low"]
+
+
+@dataclass(frozen=True, slots=True)
 class TimerDue:
     """A due time in the World has passed. Ignored where that wait no longer stands."""
 
@@ -634,7 +650,7 @@ class IssueReclaimed:
 
 
 Fact = (
-    JournalBegun | DaemonStarted | DaemonStopped | Adopted | TimerDue | ClockJumped
+    JournalBegun | DaemonStarted | DaemonStopped | Adopted | TimerDue | ClockJumped | JournalPruned | DiskSeen
     | TrackerSeen | TrackerLost | RunnerSeen | ChangeHinted | ReadySeen | ReadyChanged | IssueSeen | IssueGone
     | TreeSeen | TurnSeen
     | LeaseLost | LeaseExpired | IssueAdopted | TakeoverWanted | OrphanStopped | IssueReclaimed

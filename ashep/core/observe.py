@@ -8,6 +8,7 @@ from datetime import datetime
 
 from ashep.core.events import (
     ChangeHinted,
+    DiskSeen,
     Fact,
     IssueGone,
     IssueSeen,
@@ -22,6 +23,9 @@ from ashep.core.evolve_flow import stale
 from ashep.core.model import Issue, Tree
 from ashep.core.orphans import LEASE_GRACE
 from ashep.core.world import World
+
+LOW_DISK = 8 * 1024 * 1024
+"""Bytes: where fewer are free, nothing new is taken. It ends when twice as many are, so that it does not flutter."""
 
 
 def looked(world: World, ready: tuple[str, ...], issues: Iterable[Issue], tree: Tree | None, as_of: int) -> list[Fact]:
@@ -100,3 +104,9 @@ def turn_read(world: World, seen: TurnSeen) -> list[Fact]:
         return []
     same = seen.state == run.turn and seen.people == run.people and seen.instance == run.turn_instance
     return [] if same and run.fresh_after == 0 else [seen]
+
+
+def disk_read(world: World, free: int) -> list[Fact]:
+    """Compare the room on the disk with what is known of it."""
+    low = free < (2 * LOW_DISK if world.disk_low else LOW_DISK)
+    return [] if low == world.disk_low else [DiskSeen("low" if low else "ok")]

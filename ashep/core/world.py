@@ -25,6 +25,7 @@ from ashep.core.events import (
     CycleBegan,
     DaemonStarted,
     DaemonStopped,
+    DiskSeen,
     IssueClosed,
     IssueCreated,
     IssueGivenBack,
@@ -35,6 +36,7 @@ from ashep.core.events import (
     IssueSeen,
     IssueTaken,
     JournalBegun,
+    JournalPruned,
     PersonAsked,
     ReadyChanged,
     ReadySeen,
@@ -99,6 +101,8 @@ class World:
     """Paths that our runs left dirty: hash of the content, and the issue."""
     lock: str | None = None
     """The issue that holds the work tree."""
+    disk_low: bool = False
+    """Whether there is little room where the state folder lies: nothing new is taken."""
     flows: HashTrieMap[str, Flow] = NO_FLOWS
     live: HashTrieSet[str] = NO_ISSUES
     """Issues whose run is not settled."""
@@ -143,6 +147,10 @@ def evolve(world: World, entry: Entry) -> World:
             return _evolve_daemon(world, body)
         case TrackerSeen() | TrackerLost() | RunnerSeen() | ChangeHinted() | ReadySeen() | ReadyChanged():
             return _evolve_seen(world, body)
+        case DiskSeen():
+            return replace(world, disk_low=body.state == "low")
+        case JournalPruned():
+            return world
         case TreeSeen():
             return _evolve_tree(world, body)
         case IssueSeen():

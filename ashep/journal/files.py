@@ -280,7 +280,7 @@ class Scan:
 
 def damaged(folder: Path, path: Path, line: int, why: str) -> JournalDamaged:
     """Say what is wrong where, and what to do."""
-    return JournalDamaged(f"{path}:{line}: {why}. {_REMEDY.format(folder=folder)}")
+    return JournalDamaged(f"{path}:{line}: {why}. {_REMEDY.format(folder=folder)}", file=path, line=line)
 
 
 def path_of(folder: Path, name: str) -> Path:

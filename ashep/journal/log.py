@@ -11,6 +11,7 @@ import anyio
 from anyio import to_thread
 
 from ashep.core.events import JournalBegun
+from ashep.core.observe import LOW_DISK
 from ashep.core.records import Entry
 from ashep.core.world import World
 from ashep.errors import AshepError, DiskFailed
@@ -34,6 +35,7 @@ from ashep.journal.files import (
 from ashep.journal.lines import encode_batch, header, parse
 from ashep.journal.paths import make_folder, sync_folder, write_all
 from ashep.journal.snapshots import Mark
+from ashep.journal.space import Reserve, free
 
 
 class Sizes(NamedTuple):
@@ -61,6 +63,7 @@ class Journal:
         self.blobs = Blobs(folder.parent / "blobs")
         self.unchecked = False
         """Whether sealed files are still to be compared with their hashes (`check_sealed`)."""
+        self._reserve = Reserve(folder.parent)
         self._file, self._position, self._digest = tail
         self.sizes = sizes
         self._limiter = anyio.CapacityLimiter(1)
@@ -137,6 +140,13 @@ class Journal:
         """The number of the next entry to be appended."""
         return self._position.seq + 1
 
+    def room(self) -> int:
+        """Give the bytes that may still be written where the journal lies; it takes microseconds."""
+        try:
+            return free(self.folder)
+        except OSError:
+            return 2 * LOW_DISK  # whoever writes next will be told what is wrong
+
     def read(self) -> Iterator[Entry]:
         """Give every durable entry, in order; raises `JournalDamaged`. Blocks."""
         for batch in self.batches():
@@ -190,6 +200,7 @@ class Journal:
 
     def _write(self, data: bytes, end: Position, at: datetime) -> None:
         try:
+            self._reserve.see_to(len(data), plenty=2 * LOW_DISK)
             write_all(self._file, data)
             _sync(self._file)
             self._digest.update(data)

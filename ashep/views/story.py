@@ -209,7 +209,7 @@ SILENT = frozenset(
     {
         # about no issue in particular
         "JournalBegun", "DaemonStarted", "DaemonStopped", "Adopted", "TimerDue", "ClockJumped", "TrackerSeen",
-        "TrackerLost", "RunnerSeen", "ChangeHinted", "ReadySeen", "ReadyChanged",
+        "JournalPruned", "DiskSeen", "TrackerLost", "RunnerSeen", "ChangeHinted", "ReadySeen", "ReadyChanged",
         # what comes of them is told
         "CommentWanted", "CreationWanted", "PromptPrepared",
         # commands: their answers tell; those without one stand in the last line

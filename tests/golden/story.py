@@ -232,6 +232,7 @@ def people() -> list[list[Fact | Command]]:
         [e.ClaimRefused("demo-3", "demo-3/claim/1", "bob has it"), e.IssueLeft("demo-3", "assigned", "bob has it")],
         [e.GuardRefused("demo-4", "demo-4/park/1"), e.WriteRefused("demo-4", "demo-4/close/2", "an open blocker")],
         [e.IssueGivenBack("demo-4", "opened", "somebody did", T0 + timedelta(minutes=10)), e.IssueGone("demo-5", 90)],
+        [e.DiskSeen("low"), e.DiskSeen("ok"), e.JournalPruned(7, ("000000000001.jsonl",))],
         [e.TrackerLost("bd: no answer in 30 s"), e.DaemonStopped("SIGTERM")],
     ]  # fmt: skip
 

@@ -1,0 +1,203 @@
+"""Looking through a whole journal, archive included; and saving what can be read of one that is damaged.
+
+Both only read the journal. A torn end is no damage: it is a batch that was never acted on, or that a daemon is writing.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from shutil import copyfileobj
+
+from ashep.errors import JournalDamaged, UsageError
+from ashep.journal.files import BASE, START, Position, Scan, journal_files, open_file, path_of
+from ashep.journal.lines import COMMIT, HEADER, BadLine, Record, parse
+from ashep.journal.paths import make_folder, sync_folder, write_all
+from ashep.journal.snapshots import beginning
+
+REST = "rest.jsonl"
+"""The file of a salvage that holds what stands behind the damage."""
+
+NAMED = 100
+"""Places that a salvage names; it counts all."""
+
+Told = Callable[[int], None]
+"""How far it has got: the number of the last record."""
+
+
+def nobody(_: int) -> None:
+    """Tell nobody."""
+
+
+@dataclass(slots=True)
+class Verified:
+    """What was looked through."""
+
+    first: int
+    """The first sequence number: 1, or what follows the pruned part."""
+    last: int = 0
+    entries: int = 0
+    batches: int = 0
+    files: int = 0
+    archived: int = 0
+    """How many of the files are in the archive."""
+    torn: int = 0
+    """Bytes behind the last batch: never acted on, or being written."""
+
+
+def verify(folder: Path, told: Told = nobody) -> Verified:
+    """Read every line and batch, and compare each file with its hash; raises `JournalDamaged` at the first bad place.
+
+    Blocks.
+    """
+    files = journal_files(folder)
+    _, begin = beginning(folder)
+    found = Verified(first=begin.seq or 1, last=begin.seq, files=len(files))
+    found.archived = sum(path.parent != folder for path in files)
+    scan = Scan(folder, hashing=True)
+    for end, entries in scan.batches():
+        found.last, found.entries, found.batches = end.seq, found.entries + len(entries), found.batches + 1
+        told(end.seq)
+    found.last, found.torn = scan.position.seq, scan.torn
+    return found
+
+
+@dataclass(slots=True)
+class Salvaged:
+    """What became of a journal that is damaged."""
+
+    damage: str = ""
+    """What is wrong with it; empty: nothing is."""
+    last: int = 0
+    """The new folder's journal is good up to this record."""
+    rest: int = 0
+    """Entries behind the damage that are in `rest.jsonl`."""
+    bad: int = 0
+    """Lines that cannot be read."""
+    places: list[str] = field(default_factory=list[str])
+    """The first of them, `file:line`."""
+    blobs: int = 0
+    bad_blobs: list[str] = field(default_factory=list[str])
+    """Texts that are not what was kept."""
+
+
+def salvage(state: Path, target: Path, told: Told = nobody) -> Salvaged:
+    """Write what can be read of a state folder into a new one, and touch nothing of the old one. Blocks.
+
+    `journal/` gets everything up to the damage, as a journal that a daemon can go on with; `rest.jsonl` what stands
+    behind it, for people; `blobs/` the texts. UsageError where the new folder holds something, or lies in the old one.
+    """
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise UsageError(f"{target} is not an empty folder")
+    if target.resolve().is_relative_to((state / "journal").resolve()):
+        raise UsageError(f"{target} lies in the journal that is to be saved")
+    folder, done = state / "journal", Salvaged()
+    for path in (target, target / "journal"):
+        make_folder(path)
+    good = _find_damage(folder, done, told)
+    if good is not None:
+        done.last = good.seq
+        _copy_good(folder, target / "journal", good)
+    if done.damage:
+        _write_rest(folder, target / REST, good or START, done)
+    _copy_blobs(state / "blobs", target / "blobs", done)
+    return done
+
+
+def _find_damage(folder: Path, done: Salvaged, told: Told) -> Position | None:
+    """Say up to where the journal is good; None: not even what it begins with is."""
+    scan: Scan | None = None
+    try:
+        _, begin = beginning(folder)
+        scan = Scan(folder, begin, hashing=True)
+        for end, _ in scan.batches():
+            told(end.seq)
+    except JournalDamaged as damage:
+        done.damage = str(damage)
+    return scan.position if scan else None
+
+
+def _copy_good(folder: Path, target: Path, good: Position) -> None:
+    """Copy whole files up to the damage, and the good part of the file where it is."""
+    if (folder / BASE).exists():
+        _copy(folder / BASE, target / BASE)
+    for path in journal_files(folder):
+        if path.name < good.file:
+            _copy(path, target / path.name)
+        elif path.name == good.file and good.offset:
+            _copy(path, target / path.name, good.offset)
+
+
+def _copy(path: Path, target: Path, size: int = -1) -> None:
+    with path.open("rb") as source, target.open("xb") as copy:
+        os.fchmod(copy.fileno(), 0o600)
+        if size < 0:
+            copyfileobj(source, copy, 1 << 20)
+        else:
+            copy.write(source.read(size))
+        copy.flush()
+        os.fsync(copy.fileno())
+    sync_folder(target.parent)
+
+
+def _write_rest(folder: Path, target: Path, good: Position, done: Salvaged) -> None:
+    file = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        for path in journal_files(folder):
+            if path.name >= good.file:
+                for record in _good_lines(folder, path.name, good.offset if path.name == good.file else 0, done):
+                    write_all(file, as_line(record))
+                    done.rest += 1
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _good_lines(folder: Path, name: str, skip: int, done: Salvaged) -> Iterator[Record]:
+    """Give the entries of a file behind an offset whose own checksum is right."""
+    with open_file(folder, name) as file:
+        skipped = file.read(skip).count(b"\n")
+        for number, raw in enumerate(file, skipped + 1):
+            try:
+                record = parse(raw)
+            except BadLine:
+                done.bad += 1
+                if len(done.places) < NAMED:
+                    done.places.append(f"{path_of(folder, name)}:{number}")
+                continue
+            if record["type"] not in (HEADER, COMMIT):
+                yield record
+
+
+def _copy_blobs(folder: Path, target: Path, done: Salvaged) -> None:
+    for path in sorted(folder.glob("*/*")):
+        with suppress(OSError):
+            data = path.read_bytes()
+            if sha256(data).hexdigest() != path.name:
+                done.bad_blobs.append(path.name)
+                continue
+            (target / path.parent.name).mkdir(mode=0o700, parents=True, exist_ok=True)
+            _copy(path, target / path.parent.name / path.name)
+            done.blobs += 1
+
+
+def exported(folder: Path, issue: str | None = None, since: int = 0) -> Iterator[Record]:
+    """Give every entry as plain JSON data, as it stands in the journal, without its secret; raises `JournalDamaged`.
+
+    `issue`: only what is about this issue; `since`: only from this sequence number on.
+    """
+    for _, end, records in Scan(folder).records():
+        if end.seq < since:
+            continue
+        for record in records:
+            if record["seq"] >= since and (issue is None or record.get("issue") == issue):
+                record.pop("secret", None)
+                yield record
+
+
+def as_line(record: Record) -> bytes:
+    """Write a record as a line of JSON that holds nothing but ASCII, so that no terminal acts on it."""
+    return json.dumps(record, separators=(",", ":")).encode() + b"\n"

@@ -1,0 +1,310 @@
+"""`ashep journal verify`, `export` and `prune`, and what a salvage saves."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ashep.cli import main
+from ashep.cli.place import FOLDER
+from ashep.core.events import IssueSeen, JournalPruned
+from ashep.core.replay import Replay
+from ashep.core.world import World
+from ashep.errors import DiskFailed
+from ashep.journal import archive as archives
+from ashep.journal import snapshots
+from ashep.journal.archive import archive, archived, prune
+from ashep.journal.blobs import Blobs
+from ashep.journal.files import BASE, batches, journal_files
+from ashep.journal.lock import Lock
+from ashep.replay import replay
+from ashep.store.database import Store
+from tests.golden.story import T0
+from tests.test_journal_snapshots import SMALL, folded, lived, opened, recovered
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, World]:
+    project = tmp_path_factory.mktemp("commands")
+    world = lived(project / FOLDER / "state")
+    archive(project / FOLDER / "state" / "journal", 30_000)
+    return project, world
+
+
+@pytest.fixture
+def project(made: tuple[Path, World], tmp_path: Path) -> Path:
+    shutil.copytree(made[0], tmp_path / "project")
+    return tmp_path / "project"
+
+
+def state_of(project: Path) -> Path:
+    return project / FOLDER / "state"
+
+
+def run(project: Path, capsysbinary: pytest.CaptureFixture[bytes], *words: str) -> tuple[int, str, str]:
+    code = main(["-C", str(project), "journal", *words])
+    said = capsysbinary.readouterr()
+    return code, said.out.decode(), said.err.decode()
+
+
+def flip(path: Path, line: int) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    raw = lines[line - 1]
+    lines[line - 1] = raw[:20] + bytes([raw[20] ^ 1]) + raw[21:]
+    path.write_bytes(b"".join(lines))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_good_journal_is_said_to_be_good(project: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    folder = state_of(project) / "journal"
+    files = journal_files(folder)
+    assert archived(folder)
+    before = contents(project)
+    code, out, _ = run(project, capsysbinary, "verify", "--json")
+    told = json.loads(out)
+    batches_there = list(batches(folder))
+    with opened(state_of(project)) as journal:
+        last = journal.position.seq
+    assert code == 0
+    assert told == {
+        "damaged": None, "first": 1, "last": last, "batches": len(batches_there),
+        "entries": sum(len(batch.entries) for batch in batches_there), "files": len(files),
+        "archived": len(archived(folder)), "torn": 0,
+    }  # fmt: skip
+    with files[-1].open("ab") as file:
+        file.write(b"half a line")
+    code, out, _ = run(project, capsysbinary, "verify")
+    assert code == 0
+    assert f"records 1 to {told['last']}: " in out
+    assert "11 bytes behind the last batch" in out
+    files[-1].write_bytes(files[-1].read_bytes()[:-11])
+    assert contents(project) == before
+
+
+@pytest.mark.parametrize("place", ["archived", "sealed", "last"])
+def test_damage_is_told_with_file_and_line(
+    project: Path, capsysbinary: pytest.CaptureFixture[bytes], place: str
+) -> None:
+    folder = state_of(project) / "journal"
+    with opened(state_of(project), SMALL._replace(file=1 << 20)) as journal:
+        for _ in range(3):
+            journal.append_now([archives.Entry(journal.next_seq, T0, JournalPruned(1, ()))])
+    files = journal_files(folder)
+    path = {"archived": archived(folder)[1], "sealed": files[-3], "last": files[-1]}[place]
+    flip(path, 3)
+    code, out, err = run(project, capsysbinary, "verify")
+    assert (code, out) == (1, "")
+    assert f"{path}:3: the checksum does not match" in err
+    code, out, _ = run(project, capsysbinary, "verify", "--json")
+    told = json.loads(out)
+    assert (code, told["file"], told["line"]) == (1, str(path), 3)
+
+
+def test_work_on_a_damaged_journal_ends_with_file_line_and_remedy(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from ashep.config.starter import write_starter
+
+    write_starter(project / FOLDER)
+    path = journal_files(state_of(project) / "journal")[-3]
+    flip(path, 4)
+    before = contents(project)
+    assert main(["-C", str(project), "work"]) == 65
+    err = capsys.readouterr().err
+    assert f"{path}:4: the checksum does not match" in err
+    assert "Restore the folder" in err
+    assert "verify --salvage" in err
+    after = contents(project)
+    after.pop(f"{FOLDER}/state/lock")
+    before.pop(f"{FOLDER}/state/lock", None)
+    assert after == before
+
+
+# --- salvage ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("number", "line"), [(0, 1), (0, 3), (3, 4), (-2, 1)])
+def test_a_salvage_saves_all_that_can_be_read(
+    project: Path, capsysbinary: pytest.CaptureFixture[bytes], number: int, line: int
+) -> None:
+    state = state_of(project)
+    blobs = Blobs(state / "blobs")
+    good, bad = (snapshots.sha256(text).hexdigest() for text in (b"good", b"bad"))
+    for name, text in ((good, b"good"), (bad, b"good")):
+        blobs.path(name).parent.mkdir(parents=True)
+        blobs.path(name).write_bytes(text)
+    everything = {entry.seq for batch in batches(state / "journal") for entry in batch.entries}
+    path = journal_files(state / "journal")[number]
+    flip(path, line)
+    before = contents(project)
+    target = project / "saved"
+    code, out, _ = run(project, capsysbinary, "verify", "--salvage", str(target))
+    assert code == 1
+    assert f"left out: {path}:{line} cannot be read" in out
+    assert f"left out: the text {bad}" in out
+    assert {name: data for name, data in contents(project).items() if not name.startswith("saved")} == before
+    rest = [json.loads(raw)["seq"] for raw in (target / "rest.jsonl").read_bytes().splitlines()]
+    saved: list[int] = []
+    if (target / "journal").exists() and any((target / "journal").iterdir()):
+        with opened(target) as journal:  # it can be gone on with
+            saved = [entry.seq for entry in journal.read()]
+            assert journal.cut == 0
+    damaged_entry = everything - {*saved} - {*rest}
+    assert len(damaged_entry) <= 1, "nothing but the line itself is lost"
+    assert not {*saved} & {*rest}
+    assert Blobs(target / "blobs").text(good) == "good"
+    assert not Blobs(target / "blobs").path(bad).exists()
+
+
+def test_a_salvage_writes_into_an_empty_folder_only(project: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    (project / "full").mkdir()
+    (project / "full" / "x").write_text("mine")
+    for target in (project / "full", project / "full" / "x", state_of(project) / "journal" / "new"):
+        code, _, err = run(project, capsysbinary, "verify", "--salvage", str(target))
+        assert code == 2, err
+    assert (project / "full" / "x").read_text() == "mine"
+    assert not (state_of(project) / "journal" / "new").exists()
+
+
+def test_a_salvage_of_a_good_journal_is_a_copy(
+    project: Path, made: tuple[Path, World], capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    code, out, _ = run(project, capsysbinary, "verify", "--salvage", str(project / "saved"), "--json")
+    assert (code, json.loads(out)["damage"]) == (0, "")
+    assert recovered(project / "saved")[0] == made[1]
+    assert not (project / "saved" / "rest.jsonl").exists()
+
+
+# --- export -----------------------------------------------------------------------------------------------------------
+
+
+def exported(project: Path, capsysbinary: pytest.CaptureFixture[bytes], *words: str) -> list[dict[str, Any]]:
+    code, out, _ = run(project, capsysbinary, "export", *words)
+    assert code == 0
+    assert out.isascii()
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def test_every_record_is_exported_but_for_the_secret(project: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    entries = [entry for batch in batches(state_of(project) / "journal") for entry in batch.entries]
+    told = exported(project, capsysbinary)
+    assert [line["seq"] for line in told] == [entry.seq for entry in entries]
+    assert told[0]["type"] == "JournalBegun"
+    assert "secret" not in told[0]
+    issue = next(entry.body.issue for entry in entries if isinstance(entry.body, IssueSeen))
+    about = exported(project, capsysbinary, "--issue", issue)
+    assert [line["seq"] for line in about] == [
+        entry.seq for entry in entries if getattr(entry.body, "issue", None) == issue
+    ]
+    since = entries[len(entries) // 2].seq
+    assert [line["seq"] for line in exported(project, capsysbinary, "--since", str(since))] == [
+        entry.seq for entry in entries if entry.seq >= since
+    ]
+
+
+# --- prune ------------------------------------------------------------------------------------------------------------
+
+
+def test_pruning_says_first_what_would_go(project: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    before = contents(project)
+    code, out, _ = run(project, capsysbinary, "prune")
+    assert code == 0
+    assert "would delete" in out
+    assert "--yes" in out
+    assert contents(project) == before
+
+
+def test_a_pruned_journal_knows_the_same_and_says_where_it_begins(
+    project: Path, made: tuple[Path, World], capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    state = state_of(project)
+    files = archived(state / "journal")
+    code, out, _ = run(project, capsysbinary, "prune", "--yes", "--json")
+    told = json.loads(out)
+    assert (code, told["deleted"], told["files"]) == (0, True, [path.name for path in files])
+    assert archived(state / "journal") == []
+    first = told["first"]
+    assert first == int(journal_files(state / "journal")[0].stem)
+    shutil.rmtree(state / "snapshots")  # nothing but what stands for the pruned part is left
+    world, _ = recovered(state)
+    again = {name: getattr(world, name) for name in ("flows", "instance", "policies", "ready", "dues")}
+    assert again == {name: getattr(made[1], name) for name in again}
+    last = [batch.entries for batch in batches(state / "journal")][-1]
+    assert [entry.body for entry in last] == [JournalPruned(first, tuple(path.name for path in files))]
+    code, out, _ = run(project, capsysbinary, "verify")
+    assert (code, f"what precedes record {first} was pruned" in out) == (0, True)
+    assert exported(project, capsysbinary)[0]["seq"] == first + 1
+    made_again = Replay()
+    list(replay(state, made_again))
+    assert made_again.world == folded(state)
+    with opened(state) as journal:
+        Store.open(state, journal).close()
+        assert journal.begun is not None
+        assert journal.begun.instance == made[1].instance
+    assert run(project, capsysbinary, "prune", "--yes")[1] == "there is nothing in the archive\n"
+
+
+def test_a_journal_is_pruned_twice(project: Path, made: tuple[Path, World]) -> None:
+    state = state_of(project)
+    for keep in (20_000, 8_000):
+        archive(state / "journal", keep)
+        with opened(state) as journal:
+            assert prune(journal, T0)
+        shutil.rmtree(state / "snapshots", ignore_errors=True)
+        assert recovered(state)[0].flows == made[1].flows
+
+
+@pytest.mark.parametrize("step", ["before anything", "fact", "snapshot", "first file"])
+def test_pruning_that_was_interrupted_can_be_done_again(
+    project: Path, made: tuple[Path, World], step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = state_of(project)
+    shutil.rmtree(state / "snapshots")
+
+    def fails(*_: object) -> None:
+        raise OSError(5, "the machine went away")
+
+    unlink, unlinked = Path.unlink, list[Path]()
+
+    def second_fails(path: Path) -> None:
+        if path.suffix == ".jsonl" and len(unlinked) == (1 if step == "first file" else 0):
+            raise OSError(5, "the machine went away")
+        unlinked.append(path)
+        unlink(path)
+
+    with monkeypatch.context() as patch:
+        if step == "before anything":
+            patch.setattr(archives, "_folded", fails)
+        elif step == "fact":
+            patch.setattr(snapshots, "write", fails)
+        else:
+            patch.setattr(Path, "unlink", second_fails)
+        with opened(state) as journal, pytest.raises(DiskFailed, match="can be done again"):
+            prune(journal, T0)
+    assert recovered(state)[0].flows == made[1].flows
+    with opened(state) as journal:
+        assert prune(journal, T0)
+    assert archived(state / "journal") == []
+    assert (state / "journal" / BASE).exists()
+    assert recovered(state)[0].flows == made[1].flows
+
+
+def test_nothing_is_pruned_under_a_running_daemon(project: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    before = contents(project / FOLDER / "state" / "journal")
+    with Lock.acquire(state_of(project), T0):
+        code, _, err = run(project, capsysbinary, "prune", "--yes")
+    assert (code, "another daemon holds" in err) == (3, True)
+    assert contents(project / FOLDER / "state" / "journal") == before
+
+
+def test_without_a_journal_that_is_said(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    (tmp_path / FOLDER).mkdir()
+    for command in ("verify", "export", "prune"):
+        code, out, err = run(tmp_path, capsysbinary, command)
+        assert (code, out) == (1, "")
+        assert "there is no journal yet" in err

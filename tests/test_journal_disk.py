@@ -1,0 +1,197 @@
+"""A disk that fails or is full: what is safe is said, nothing is tried again, and the last facts still fit."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from ashep.core.events import DiskSeen, IssueHeld, IssueTaken
+from ashep.core.observe import LOW_DISK, disk_read
+from ashep.core.records import Entry
+from ashep.core.world import World
+from ashep.errors import DiskFailed
+from ashep.journal import log, space
+from ashep.journal.log import Journal
+from ashep.journal.space import RESERVE, Reserve
+from tests.golden.story import T0
+from tests.loop_world import World as Loop
+from tests.loop_world import Writing, simulate
+from tests.test_journal_snapshots import opened
+
+
+def held(seq: int, why: str = "w") -> Entry:
+    return Entry(seq, T0, IssueHeld("demo-1", "slots", why))
+
+
+# --- one that fails ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("call", ["write", "sync", "begin", "reserve"])
+def test_any_failure_of_an_append_ends_it_at_once(tmp_path: Path, call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the write, of fdatasync, of the next file, and of freeing the reserve; the second try is refused untried."""
+    calls: list[object] = []
+
+    def fails(*arguments: object, **_: object) -> Any:
+        calls.append(arguments)
+        raise OSError(5, "Input/output error")
+
+    journal = Journal.open(tmp_path, T0, log.Sizes(file=600))
+    journal.append_now([held(2)])
+    with monkeypatch.context() as patch:
+        if call == "begin":
+            patch.setattr(log, "_headed", fails)
+        elif call == "reserve":
+            patch.setattr(Reserve, "see_to", fails)
+        else:
+            patch.setattr(log, "write_all" if call == "write" else "_sync", fails)
+        with pytest.raises(DiskFailed, match=r"up to record \d+ is safe") as caught:
+            journal.append_now([held(4, "x" * 600)])
+        assert caught.value.exit_code == 74
+        with pytest.raises(DiskFailed, match="takes no more records"):
+            journal.append_now([held(journal.next_seq)])
+    with pytest.raises(DiskFailed, match="takes no more records"):
+        journal.append_now([held(journal.next_seq)])
+    assert len(calls) == 1
+    journal.close()
+    with opened(tmp_path) as again:
+        assert next(iter(again.read())) == held(2)
+
+
+# --- a real one that is full ------------------------------------------------------------------------------------------
+
+FULL = """
+import os, subprocess, sys
+from pathlib import Path
+import anyio
+from ashep.errors import AshepError
+from ashep.journal.log import Journal
+from ashep.core.records import Entry
+from ashep.core.events import IssueHeld
+from datetime import UTC, datetime
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+place = Path(sys.argv[1])
+subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", place], check=True)
+journal = Journal.open(place / "state", AT)
+
+def append(size):
+    journal.append_now([Entry(journal.next_seq, AT, IssueHeld("demo-1", "c", "x" * size))])
+
+append(10)
+print("reserve", (place / "state" / "reserve").exists())
+filler = os.open(place / "filler", os.O_WRONLY | os.O_CREAT)
+try:
+    while True:
+        os.write(filler, b"x" * 65536)
+except OSError as error:
+    print("full", error.errno, journal.room() < 65536)
+before = journal.position.seq
+append(1000)
+print("freed", not (place / "state" / "reserve").exists(), journal.position.seq == before + 2)
+written = 0
+try:
+    while True:
+        append(50_000)
+        written += 50_000
+except AshepError as error:
+    print("ended", error.exit_code, 500_000 < written < 1_100_000, "is safe" in str(error))
+safe = journal.position
+journal.close()
+os.ftruncate(filler, 0)
+journal = Journal.open(place / "state", AT)
+print("again", journal.position == safe, journal.cut > 0)
+append(10)
+print("reserve", (place / "state" / "reserve").exists())
+"""
+
+
+def in_a_small_disk(tmp_path: Path, code: str) -> str:
+    """Run a program that may mount a file system of its own."""
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "full.py").write_text(code)
+    probe = ["unshare", "-Urm", "mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(tmp_path / "disk")]
+    if subprocess.run(probe, capture_output=True, check=False).returncode:
+        pytest.skip("this machine lets nobody mount in a namespace of his own")
+    argv = ["unshare", "-Urm", sys.executable, str(tmp_path / "full.py"), str(tmp_path / "disk")]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_reserve_lets_the_last_facts_be_written(tmp_path: Path) -> None:
+    assert in_a_small_disk(tmp_path, FULL).splitlines() == [
+        "reserve True",
+        "full 28 True",
+        "freed True True",
+        "ended 74 True True",
+        "again True True",
+        "reserve True",
+    ]
+
+
+def test_the_reserve_is_laid_aside_where_there_is_plenty_and_really_takes_room(tmp_path: Path) -> None:
+    reserve = Reserve(tmp_path)
+    reserve.see_to(10, plenty=space.free(tmp_path))
+    assert not reserve.held, "there is not so much that it would not be missed"
+    reserve.see_to(10, plenty=0)
+    assert reserve.held
+    found = (tmp_path / "reserve").stat()
+    assert found.st_blocks * 512 >= RESERVE
+    assert found.st_mode & 0o777 == 0o600
+    assert Reserve(tmp_path).held
+    os.truncate(tmp_path / "reserve", 0)
+    assert not Reserve(tmp_path).held
+
+
+# --- little room ------------------------------------------------------------------------------------------------------
+
+
+def test_little_room_is_a_fact_once_and_does_not_flutter() -> None:
+    plenty, low = World(), World(disk_low=True)
+    assert disk_read(plenty, LOW_DISK) == []
+    assert disk_read(plenty, LOW_DISK - 1) == [DiskSeen("low")]
+    assert disk_read(low, LOW_DISK - 1) == disk_read(low, 2 * LOW_DISK - 1) == []
+    assert disk_read(low, 2 * LOW_DISK) == [DiskSeen("ok")]
+
+
+def test_nothing_new_is_taken_while_there_is_little_room_and_what_runs_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = Loop(tmp_path)
+    room = [1 << 30]
+    monkeypatch.setattr(Writing, "room", lambda _: room[0])
+
+    async def main() -> None:
+        first = world.tracker.add("first")
+
+        async def fill() -> None:
+            while not world.bodies(IssueTaken):
+                await anyio.sleep(1)
+            room[0] = LOW_DISK - 1
+            second = world.tracker.add("second")
+            while world.code(first) != "question":
+                await anyio.sleep(10)
+            while not world.bodies(DiskSeen):
+                await anyio.sleep(10)
+            assert world.stands(second) == "time"
+            assert world.code(second) == "disk_low"
+            world.tracker.person_sets(first, "pat", add_labels=("human:approved",))
+            while world.stands(first) != "closed":
+                await anyio.sleep(10)
+            assert [taken.issue for taken in world.bodies(IssueTaken)] == [first]
+            room[0] = 1 << 30
+            world.tracker.add("third")
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(fill)
+            group.start_soon(world.person)
+            assert await world.live()
+            group.cancel_scope.cancel()
+
+    simulate(main)
+    assert [fact.state for fact in world.bodies(DiskSeen)] == ["low", "ok"]
+    assert len(world.bodies(IssueTaken)) == 3
