@@ -1,5 +1,6 @@
 """A disk that fails or is full: what is safe is said, nothing is tried again, and the last facts still fit."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,9 +10,12 @@ from typing import Any
 import anyio
 import pytest
 
+from ashep.cli import main
+from ashep.cli.place import FOLDER
 from ashep.core.events import DiskSeen, IssueHeld, IssueTaken
-from ashep.core.observe import LOW_DISK, disk_read
+from ashep.core.observe import disk_read
 from ashep.core.records import Entry
+from ashep.core.room import LOW_DISK
 from ashep.core.world import World
 from ashep.errors import DiskFailed
 from ashep.journal import log, space
@@ -20,7 +24,7 @@ from ashep.journal.space import RESERVE, Reserve
 from tests.golden.story import T0
 from tests.loop_world import World as Loop
 from tests.loop_world import Writing, simulate
-from tests.test_journal_snapshots import opened
+from tests.test_journal_snapshots import lived, opened
 
 
 def held(seq: int, why: str = "w") -> Entry:
@@ -191,7 +195,24 @@ def test_nothing_new_is_taken_while_there_is_little_room_and_what_runs_goes_on(
             group.start_soon(world.person)
             assert await world.live()
             group.cancel_scope.cancel()
+        assert [fact.state for fact in world.bodies(DiskSeen)] == ["low", "ok"]
+        assert len(world.bodies(IssueTaken)) == 3
 
     simulate(main)
-    assert [fact.state for fact in world.bodies(DiskSeen)] == ["low", "ok"]
-    assert len(world.bodies(IssueTaken)) == 3
+
+
+def test_status_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    project = tmp_path / "project"
+    lived(project / FOLDER / "state")
+
+    def status(room: int) -> tuple[str, str]:
+        monkeypatch.setattr("ashep.cli.look.free", lambda _: room)
+        assert main(["-C", str(project), "status", "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)["daemon"]["disk"]
+        assert main(["-C", str(project), "status"]) == 0
+        return told, capsys.readouterr().out
+
+    assert status(LOW_DISK)[0] == "ok"
+    told, said = status(LOW_DISK - 1)
+    assert told == "low"
+    assert "the disk is nearly full: nothing new is taken" in said

@@ -7,7 +7,9 @@ from typing import Any
 
 from ashep.cli import screen
 from ashep.cli.place import Picture, configured, find_project, picture
+from ashep.core.room import is_low
 from ashep.errors import AshepError
+from ashep.journal.space import free
 from ashep.views import attempts, standing, story
 from ashep.views.times import local
 
@@ -28,8 +30,9 @@ def _hint(seen: Picture) -> None:
 
 def status(project: Path | None, *, everything: bool = False, as_json: bool = False) -> int:
     """Say where every issue stands."""
-    with picture(_state(project)) as seen:
-        told = standing.status(seen.database, _daemon(seen))
+    state = _state(project)
+    with picture(state) as seen:
+        told = standing.status(seen.database, _daemon(seen) | {"disk": _disk(state)})
         _hint(seen)
     if as_json:
         screen.data(told)
@@ -38,6 +41,13 @@ def status(project: Path | None, *, everything: bool = False, as_json: bool = Fa
     screen.say(standing.counts(told))
     screen.table(standing.COLUMNS, standing.table(told, now(), everything=everything))
     return 0
+
+
+def _disk(state: Path) -> str:
+    try:
+        return "low" if is_low(free(state)) else "ok"
+    except OSError:  # there is no state folder yet
+        return "ok"
 
 
 def _daemon(seen: Picture) -> dict[str, Any]:

@@ -72,6 +72,7 @@ class Verdict(NamedTuple):
 
 NOT_ASKED: Hold = ("not_asked", "this daemon was asked to work on other issues")
 ALL_TAKEN: Hold = ("max_issues", "this daemon took as many issues as it was asked to")
+NO_ROOM: Hold = ("disk_low", "the disk that holds the journal is nearly full")
 
 
 def dispatch(world: World) -> list[Fact]:
@@ -261,6 +262,8 @@ def candidate(world: World, flow: Flow, room: Room) -> Verdict:
         return Verdict(_held(flow, hold or ("no_policy", "no policy claims it")), room)
     if not world.ready_fresh:
         return Verdict([], room, "look")  # one is due at once; nothing about this issue has changed
+    if world.disk_low:
+        return Verdict(_held(flow, NO_ROOM), room)
     if room.takes is not None and room.takes <= 0:
         return Verdict(_held(flow, ALL_TAKEN), room)
     names = phase_labels(world, flow.issue)

@@ -133,7 +133,7 @@ class Dispatcher:
 
     def _due(self, world: World, room: Room) -> dict[str, list[Rank]]:
         """What must be looked at whatever becomes of the others, in order."""
-        inputs = (world.runner, world.tracker, world.tracker_error)
+        inputs = (world.runner, world.tracker, world.disk_low, world.tracker_error)
         if self._all or inputs != self._inputs:
             self._queues = {WANTED: Waiting(), CANDIDATE: Waiting()}
             self._times, self._time_order = {}, []

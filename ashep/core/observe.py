@@ -22,10 +22,8 @@ from ashep.core.events import (
 from ashep.core.evolve_flow import stale
 from ashep.core.model import Issue, Tree
 from ashep.core.orphans import LEASE_GRACE
+from ashep.core.room import is_low
 from ashep.core.world import World
-
-LOW_DISK = 8 * 1024 * 1024
-"""Bytes: where fewer are free, nothing new is taken. It ends when twice as many are, so that it does not flutter."""
 
 
 def looked(world: World, ready: tuple[str, ...], issues: Iterable[Issue], tree: Tree | None, as_of: int) -> list[Fact]:
@@ -108,5 +106,5 @@ def turn_read(world: World, seen: TurnSeen) -> list[Fact]:
 
 def disk_read(world: World, free: int) -> list[Fact]:
     """Compare the room on the disk with what is known of it."""
-    low = free < (2 * LOW_DISK if world.disk_low else LOW_DISK)
+    low = is_low(free, was_low=world.disk_low)
     return [] if low == world.disk_low else [DiskSeen("low" if low else "ok")]

@@ -11,8 +11,8 @@ import anyio
 from anyio import to_thread
 
 from ashep.core.events import JournalBegun
-from ashep.core.observe import LOW_DISK
 from ashep.core.records import Entry
+from ashep.core.room import LOW_DISK
 from ashep.core.world import World
 from ashep.errors import AshepError, DiskFailed
 from ashep.journal import snapshots

@@ -37,7 +37,9 @@ def status(database: Database | None, daemon: Data) -> Data:
     order = {state: place for place, state in enumerate(STATES)}
     issues.sort(key=lambda entry: (order[entry["state"]], entry["priority"], entry["since"] or "", entry["issue"]))
     ended = {key: names.hide(value) for key, value in last_end(database).items()} if not daemon["running"] else {}
-    return {"daemon": daemon | ended, "issues": issues}
+    # the daemon waits for some more room than it took to stop it
+    low = {"disk": "low"} if any(entry["code"] == "disk_low" for entry in issues) else {}
+    return {"daemon": daemon | ended | low, "issues": issues}
 
 
 def issue_rows(database: Database | None) -> list[sqlite3.Row]:
@@ -96,12 +98,13 @@ COLUMNS = ("STATE", "ISSUE", "PHASE", "SINCE", "TITLE", "REASON")
 def headline(seen: Data, when: Callable[[str], str]) -> str:
     """Say in a line what the daemon does."""
     daemon = seen["daemon"]
+    low = "; the disk is nearly full: nothing new is taken" if daemon.get("disk") == "low" else ""
     if daemon["running"]:
         since = f" since {when(daemon['since'])}" if daemon["since"] else ""
         behind = "; what follows may be some seconds old" if daemon["behind"] else ""
-        return f"ashep {daemon['version']} is running: process {daemon['pid']}{since}{behind}"
+        return f"ashep {daemon['version']} is running: process {daemon['pid']}{since}{behind}{low}"
     ended = f" since {when(daemon['ended'])} ({daemon['why']})" if "ended" in daemon else ""
-    return f"ashep is not running{ended}"
+    return f"ashep is not running{ended}{low}"
 
 
 def counts(seen: Data) -> str:

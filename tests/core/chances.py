@@ -26,10 +26,12 @@ class Chances:
     """A look that took long: its facts arrive after other facts."""
     lease: float = 0.0
     """Heartbeats are refused, for whatever reason."""
+    disk: float = 0.0
+    """There is little room on the disk for a while."""
 
 
 CALM = Chances()
-WILD = Chances(0.08, 0.01, 0.05, 0.01, 0.01, 0.01, 0.05, 0.03, 0.02, 0.15, 0.01)
+WILD = Chances(0.08, 0.01, 0.05, 0.01, 0.01, 0.01, 0.05, 0.03, 0.02, 0.15, 0.01, 0.01)
 
 
 @dataclass

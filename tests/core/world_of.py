@@ -104,6 +104,8 @@ class MadeUp:
         if self.hit(chances.away if self.up else 0.3):
             self.up = not self.up
             self.turn(self.seen_server())
+        if self.hit(0.3 if self.world.disk_low else chances.disk):
+            self.turn(e.DiskSeen("ok" if self.world.disk_low else "low"))
         if self.hit(chances.person):
             self.person()
         if self.hit(chances.lease):
