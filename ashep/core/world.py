@@ -203,15 +203,7 @@ def _parse(kind: str, content: str) -> Policies | Agents | Settings:
 
 
 def _adopt(world: World, fact: Adopted) -> World:
-    adopted = _parse(fact.kind, fact.content)
-    world = replace(world, rules=fact.rules)
-    match adopted:
-        case Policies():
-            return replace(world, policies=adopted)
-        case Agents():
-            return replace(world, agents=adopted)
-        case Settings():
-            return replace(world, settings=adopted)
+    return replace(world, rules=fact.rules, **{fact.kind: _parse(fact.kind, fact.content)})  # fields of these names
 
 
 def _evolve_seen(
