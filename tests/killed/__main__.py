@@ -1,4 +1,7 @@
-"""`make torture-real`: the whole sweep, every boundary once and twice in a row. Ends with 1 where a life went wrong."""
+"""`make torture-real`: every boundary once and twice, a race, and a daemon that sleeps until its lease is gone.
+
+Ends with 1 where anything went wrong.
+"""
 
 import argparse
 import signal
@@ -8,6 +11,7 @@ import time
 from anyio.from_thread import start_blocking_portal
 
 from ashep.demo.model import ModelServer
+from tests.killed import race
 from tests.killed.place import places
 from tests.killed.scenario import play
 from tests.killed.sweep import Sweep, boundaries, twice
@@ -18,25 +22,48 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2, help="lives at once")
     parser.add_argument("--each", type=int, default=1, help="only each so-manieth boundary")
     parser.add_argument("--first", type=int, default=0, help="leave out so many boundaries at the beginning")
-    parser.add_argument("--only", choices=("once", "twice"), help="half of it")
+    parser.add_argument("--only", choices=("once", "twice", "race", "lease"), help="a part")
     chosen = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     began, good = time.monotonic(), True
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(ModelServer(play)) as model:
-        names = [f"k{chr(ord('a') + number)}" for number in range(chosen.workers)]
-        with places(model, names) as made:
-            found = boundaries(made[0])
-            some = found[chosen.first :: chosen.each]
-            _say(f"an undisturbed life crosses {len(found)} boundaries; {len(some)} of them are tried")
-            sweep = Sweep(made, _say)
-            if chosen.only != "twice":
-                _say("killed once")
-                good &= sweep.run(some)
-            if chosen.only != "once":
-                _say("killed twice in a row")
-                good &= sweep.run(twice(found)[chosen.first :: chosen.each])
+    for part in ("once", "twice", "race", "lease"):
+        if chosen.only in (None, part):
+            good &= _race(part) if part in ("race", "lease") else _sweep(part, chosen)
     _say(f"{'good' if good else 'BAD'}, after {(time.monotonic() - began) / 60:.1f} min")
     return 0 if good else 1
+
+
+def _sweep(part: str, chosen: argparse.Namespace) -> bool:
+    names = [f"k{chr(ord('a') + number)}" for number in range(chosen.workers)]
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(ModelServer(play)) as model,
+        places(model, names) as made,
+    ):
+        found = boundaries(made[0])
+        kills = (twice(found) if part == "twice" else found)[chosen.first :: chosen.each]
+        _say(f"killed {part}: {len(kills)} of the {len(found)} boundaries that an undisturbed life crosses")
+        return Sweep(made, _say).run(kills)
+
+
+def _race(part: str) -> bool:
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(ModelServer(race.willing)) as model,
+        places(model, ["r"], policies=race.POLICIES) as (place,),
+    ):
+        try:
+            if part == "race":
+                _say("four daemons and 40 issues")
+                race.race(place, 4, 40)
+            else:
+                _say("a daemon that sleeps until its lease is gone (a quarter of an hour)")
+                took = race.wake_too_late(place, by_hand=False)
+                _say(f"the issue was closed by another after {took / 60:.1f} min, and the first did no harm")
+        except AssertionError as error:
+            _say(f"FAILED: {error}")
+            return False
+    return True
 
 
 def _say(line: str) -> None:

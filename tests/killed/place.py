@@ -270,12 +270,12 @@ def records(state: Path) -> Iterator[dict[str, Any]]:
                 yield json.loads(line.rpartition("\t")[0])
 
 
-def wait_for(found: Callable[[], Any], bound: float, what: str) -> Any:
+def wait_for(found: Callable[[], Any], bound: float, what: str, every: float = 0.02) -> Any:
     """Wait until something is there; fail after `bound` seconds."""
     end = time.monotonic() + bound
     while not (value := found()):
         assert time.monotonic() < end, f"{what} within {bound:.0f} s"
-        time.sleep(0.02)
+        time.sleep(every)
     return value
 
 

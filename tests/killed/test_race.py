@@ -1,0 +1,34 @@
+"""Several daemons on one database: nothing is run twice, and one that slept while its claim went does no harm."""
+
+from collections.abc import Iterator
+
+import pytest
+from anyio.from_thread import start_blocking_portal
+
+from ashep.demo.model import ModelServer
+from tests.killed.place import Place, places
+from tests.killed.race import POLICIES, race, wake_too_late, willing
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ModelServer]:
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(ModelServer(willing)) as model:
+        yield model
+
+
+@pytest.fixture
+def empty(model: ModelServer) -> Iterator[Place]:
+    """A project without an issue."""
+    with places(model, ["r"], policies=POLICIES) as (made,):
+        model.asks.clear()
+        yield made
+
+
+def test_four_daemons_and_eight_issues(empty: Place) -> None:
+    race(empty, 4, 8)
+
+
+def test_a_stopped_daemon_that_wakes_after_its_claim_is_gone_does_no_harm(empty: Place) -> None:
+    wake_too_late(empty, by_hand=True)
