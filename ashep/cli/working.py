@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -118,12 +119,20 @@ def _terminate(pid: int) -> None:
         raise AshepError(f"process {pid} is another user's, and may not be stopped") from error
 
 
-@app.command(short_help="Watch it work, offline.", epilog=example("ashep demo", "ashep demo --simulated"))
+@app.command(
+    short_help="Watch it work, offline.",
+    epilog=example("ashep demo", "ashep demo --simulated", "ashep demo --in /tmp/demo"),
+)
 def demo(
     simulated: Annotated[bool, typer.Option("--simulated", help="Without bd and OpenCode, in virtual time.")] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the demonstration's project there to look at.")] = False,
+    place: Annotated[
+        Path | None, typer.Option("--in", metavar="DIR", help="Keep it in this folder; if it was killed there, go on.")
+    ] = None,
 ) -> None:
     """Watch issues being walked through a policy, offline, with a scripted model."""
     from ashep.demo.run import demo as run
 
-    raise typer.Exit(run(simulated=simulated, keep=keep, say=screen.progress))
+    if simulated and place is not None:
+        raise UsageError("--in goes with the real tools, not with --simulated")
+    raise typer.Exit(run(simulated=simulated, keep=keep, place=place, say=screen.progress))

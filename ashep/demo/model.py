@@ -14,6 +14,7 @@ As a process, which prints `{"url": …}` as its first line: `python -m ashep.de
 
 import argparse
 import json
+import os
 import re
 import socket
 import sys
@@ -259,7 +260,8 @@ class ModelServer:
     async def _asks(self, request: Request) -> Response:
         """How many turns began with a prompt that holds `?text=`, for tests in another process."""
         text = request.query_params.get("text", "")
-        return JSONResponse({"prompts": self.prompts_seen(text), "requests": self.requests_seen(text)})
+        counts = {"prompts": self.prompts_seen(text), "requests": self.requests_seen(text)}
+        return JSONResponse(counts | {"pid": os.getpid()})
 
     def _note(self, ask: Ask, reply: Reply) -> None:
         self.asks.append(ask)

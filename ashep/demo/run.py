@@ -10,11 +10,12 @@ import tempfile
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import anyio
+from anyio import to_thread
 from anyio.abc import Process
 from anyio.streams.text import TextReceiveStream
 from rich.console import Console, Group
@@ -23,9 +24,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ashep.core.text import clean
-from ashep.demo.model import ModelServer
+from ashep.demo.kept import Kept, model, prompts, write_environment
 from ashep.demo.simulated import simulate
-from ashep.demo.stage import PERSON, Stage, ashep, run_of, script
+from ashep.demo.stage import PERSON, Stage, ashep
 from ashep.demo.story import ISSUES
 from ashep.errors import AshepError
 
@@ -41,9 +42,13 @@ END = 15.0
 Say = Callable[[str], None]
 
 
-def demo(*, simulated: bool = False, keep: bool = False, say: Say = print) -> int:
-    """Show it and give the exit code: 0 where every proof holds. `keep` leaves the folder as it is at the end."""
-    folder = Path(tempfile.mkdtemp(prefix="ashep-demo-"))
+def demo(*, simulated: bool = False, keep: bool = False, place: Path | None = None, say: Say = print) -> int:
+    """Show it and give the exit code: 0 where every proof holds.
+
+    `keep` leaves the folder as it is at the end. `place` is the folder, which is kept: one that was killed goes on.
+    """
+    keep = keep or place is not None
+    folder = place.absolute() if place else Path(tempfile.mkdtemp(prefix="ashep-demo-"))
     try:
         return simulate(folder, say) if simulated else anyio.run(_real, folder, say)
     except TimeoutError:
@@ -89,17 +94,31 @@ async def _ended_by_signal(scope: anyio.CancelScope, codes: list[int]) -> None:
 
 
 async def _show(stage: Stage, say: Say) -> int:
-    async with ModelServer(script) as model:
-        say("a project with a bug, three issues in bd, a scripted model (about 10 seconds) …")
-        await stage.build(model.url)
-        before = await stage.test()
-        say(f"{stage.project}: its test {'passes' if before else 'fails'}; `ashep work` begins")
+    kept = await to_thread.run_sync(Kept.of, stage.folder)
+    async with model(stage.folder, kept.url, stage.environ):
+        if kept.built:
+            say(f"a demonstration was begun in {stage.folder}; it goes on")
+            await stage.ashep("stop", check=False)
+        else:
+            kept = await _build(stage, kept, say)
         async with _working(stage) as process:
             await _watch(stage, process, Console())
         for words in (("status", "--all"), ("why", ISSUES[0].id)):
             say(f"\n$ ashep {' '.join(words)}")
             say((await stage.ashep(*words, check=False)).rstrip())
-        return await _prove(stage, model, say, before=before)
+        return await _prove(stage, say, before=not kept.failed_before)
+
+
+async def _build(stage: Stage, kept: Kept, say: Say) -> Kept:
+    say("a project with a bug, three issues in bd, a scripted model (about 10 seconds) …")
+    for begun in ("home", "calc"):  # of one that was killed while it was built
+        await to_thread.run_sync(lambda name: shutil.rmtree(stage.folder / name, ignore_errors=True), begun)
+    await stage.build(kept.url)
+    kept = replace(kept, built=True, failed_before=not await stage.test())
+    write_environment(stage.folder, stage.environ, stage.bd.parent)
+    kept.write(stage.folder)
+    say(f"{stage.project}: its test {'fails' if kept.failed_before else 'passes'}; `ashep work` begins")
+    return kept
 
 
 @asynccontextmanager
@@ -195,16 +214,12 @@ def _line(line: str, picture: _Picture, console: Console | None) -> None:
         console.print(Text(line), soft_wrap=True)
 
 
-async def _prove(stage: Stage, model: ModelServer, say: Say, *, before: bool) -> int:
+async def _prove(stage: Stage, say: Say, *, before: bool) -> int:
     """Look at the world, not at what ashep says of it."""
     issues = await stage.issues()
     closed = sum(issue["status"] == "closed" for issue in issues)
     after = await stage.test()
-    seen: dict[str, int] = {}
-    for ask in model.asks:
-        run = run_of(ask.prompt)
-        if ask.kind == "turn" and not ask.repeated and run is not None:
-            seen[run] = seen.get(run, 0) + 1
+    seen = await to_thread.run_sync(prompts, stage.folder)
     log = (await stage.run("git", "log", "--format=%(trailers:key=Ashep-Run,valueonly,separator=)")).split()
     proofs = [
         (f"closed in bd: {closed} of {len(issues)}", closed == len(ISSUES) == len(issues)),

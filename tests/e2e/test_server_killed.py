@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Timer
@@ -74,7 +73,7 @@ def just_finished(killer: Killer, _: Ask) -> Reply:
 
 
 def in_the_recovery(killer: Killer, ask: Ask) -> Reply:
-    if "outcome" not in ask.prompt or len(ask.messages) < 4:
+    if "did not hold a valid report" not in ask.prompt:
         return Reply("I am done, and report nothing.")
     if killer.left:
         killer.soon(0.5)
@@ -100,7 +99,7 @@ def test_the_server_is_killed_in_a_phase_of_a_turn(site: Site, phase: str) -> No
     issue = site.add(phase, behaves=lambda ask: behaves(killer, ask))
     run = f"{issue}/implement.1.1"
     assert site.work_until_idle(issue, 120) == 0
-    check(site, issue, run, allowed)
+    check(site, issue, run, allowed, prompts=2 if phase == "in the recovery" else 1)
     assert not killer.left
 
 
@@ -122,14 +121,13 @@ def test_the_server_is_killed_around_the_delivery_of_a_prompt(site: Site, record
     check(site, issue, run, allowed)
 
 
-def check(site: Site, issue: str, run: str, allowed: set[int]) -> None:
-    """The turn once, and so many times more as the record says."""
+def check(site: Site, issue: str, run: str, allowed: set[int], prompts: int = 1) -> None:
+    """The turn of each prompt once, and so many times more as the record says."""
     seen = site.issue(issue)
-    assert seen["status"] == "closed", seen
+    assert seen["status"] == "closed", site.ashep("why", issue)
     lines: list[dict[str, Any]] = site.runs(issue)
     assert [(line["run"], line["state"]) for line in lines] == [(run, "succeeded")]
     restarts = lines[0]["restarts"]
     begun = sum(ask.kind == "turn" and f"Run: {run}" in ask.prompt for ask in site.model.asks)
-    time.sleep(0.2)
     assert restarts in allowed
-    assert begun <= 1 + restarts, f"{begun} turns, {restarts} counted"
+    assert prompts <= begun <= prompts + restarts, f"{begun} turns, {restarts} counted"

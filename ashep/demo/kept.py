@@ -1,0 +1,111 @@
+"""What outlives a demonstration that is killed: its place, and the scripted model, which is a process of its own."""
+
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import anyio
+import httpx
+
+from ashep.demo.stage import run_of
+from ashep.errors import AshepError
+
+LOG = "model.jsonl"
+"""One line for each request that the model got."""
+
+_NAME = "demo.json"
+_START = 20.0  # seconds until the model listens
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The content of `demo.json`."""
+
+    url: str
+    """Where the model is, also when it has to be started again."""
+    built: bool = False
+    """Whether project, issues and configuration are complete."""
+    failed_before: bool = False
+    """Whether the program's test failed before anybody worked on it."""
+
+    @staticmethod
+    def of(folder: Path) -> "Kept":
+        """Read what an earlier demonstration left there, or begin a new one.
+
+        Raises `AshepError` where the folder holds something else.
+        """
+        try:
+            kept = Kept(**json.loads((folder / _NAME).read_text()))
+        except FileNotFoundError:
+            if folder.exists() and any(folder.iterdir()):
+                raise AshepError(f"{folder} is not empty, and holds no demonstration to go on with") from None
+            folder.mkdir(parents=True, exist_ok=True)
+            with socket.create_server(("127.0.0.1", 0)) as listener:
+                kept = Kept(f"http://127.0.0.1:{listener.getsockname()[1]}")
+            kept.write(folder)
+        return kept
+
+    def write(self, folder: Path) -> None:
+        """Write it, all or nothing."""
+        draft = folder / f"{_NAME}.tmp"
+        draft.write_text(json.dumps(asdict(self)))
+        draft.rename(folder / _NAME)
+
+
+def write_environment(folder: Path, environ: Mapping[str, str], tools: Path) -> None:
+    """Write `env`, by which a shell uses the demonstration's home: `. DIR/env`."""
+    ours = {name: value for name, value in environ.items() if os.environ.get(name) != value}
+    ours["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), str(tools), environ.get("PATH", "")))
+    lines = [f"export {name}={shlex.quote(value)}\n" for name, value in sorted(ours.items())]
+    (folder / "env").write_text("".join(lines))
+
+
+@asynccontextmanager
+async def model(folder: Path, url: str, environ: Mapping[str, str]) -> AsyncGenerator[None]:
+    """The scripted model at this address: the one that listens there, or a new one; in the end it is gone."""
+    if await _pid(url) is None:
+        port = url.rpartition(":")[2]
+        words = (sys.executable, "-m", "ashep.demo", "--port", port, "--log", str(folder / LOG), "--script", "demo")
+        with (folder / "model.err").open("wb") as errors:
+            await anyio.open_process(
+                words, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors,
+                start_new_session=True,
+            )  # fmt: skip
+        with anyio.move_on_after(_START):
+            while await _pid(url) is None:
+                await anyio.sleep(0.1)
+    if await _pid(url) is None:
+        raise AshepError(f"the scripted model does not listen at {url}: {(folder / 'model.err').read_text()[-500:]}")
+    try:
+        yield
+    finally:
+        with anyio.move_on_after(_START, shield=True):
+            while (pid := await _pid(url)) is not None:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGTERM)
+                await anyio.sleep(0.1)
+
+
+async def _pid(url: str) -> int | None:
+    """Ask the model for its process; None where it does not answer."""
+    try:
+        async with httpx.AsyncClient(timeout=2, trust_env=False) as client:
+            return int((await client.get(f"{url}/asks")).json()["pid"])
+    except (httpx.HTTPError, ValueError, KeyError):
+        return None
+
+
+def prompts(folder: Path) -> Counter[str]:
+    """How many turns of the model began, by run."""
+    lines = [json.loads(line) for line in (folder / LOG).read_text(encoding="utf-8").split("\n") if line]
+    turns = [line for line in lines if line["kind"] == "turn" and not line["repeated"]]
+    return Counter(run for line in turns if (run := run_of(line["prompt"])) is not None)
