@@ -287,7 +287,9 @@ def _stands(world: World, flow: Flow) -> bool:
         return False
     if flow.code == "assigned":
         return flow.issue.assignee not in (None, world.actor)
-    return flow.code == "status_changed" or flow.issue.assignee in (None, world.actor)
+    if flow.code in ("phase_taken_off", "unknown_phase"):  # a good label would lead on only while it is ours
+        return flow.issue.assignee == world.actor and flow.issue.status in ("in_progress", "blocked")
+    return True
 
 
 def _take(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, room: Room) -> Verdict:

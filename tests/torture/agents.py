@@ -32,6 +32,7 @@ class Agents:
     def __init__(self, dice: Dice) -> None:
         self.dice = dice
         self._fates: dict[str, str] = {}
+        self._failing = dice.of("temper").choice((0.15, 0.15, 0.7))
         self.said = 0
 
     def play(self, run: str, message: str, began: int, text: str) -> Play:
@@ -93,7 +94,7 @@ class Agents:
         if phase in VERDICTS:
             verdict = "needs_changes" if self.dice.roll("agent_rejects", 0.3) else "approve"
             body["verdict"] = verdict
-        if self.dice.roll("agent_fails", 0.15):
+        if self.dice.roll("agent_fails", self._failing):
             body = {"result": dice.choice(("failed", "partial")), "summary": summary}
         elif self.dice.roll("agent_asks", 0.15):
             body["needs_human"] = True

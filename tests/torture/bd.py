@@ -14,6 +14,7 @@ from ashep.adapters.beads.command import Bd
 from ashep.adapters.beads.tracker import BeadsTracker
 from ashep.adapters.programs import Finished
 from ashep.errors import TrackerUnavailable
+from ashep.redaction import Redaction
 from tests.torture.store import Row
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class SimulatedBd(Bd):
     """Starts processes in the simulated world."""
 
     def __init__(self, life: "Life", actor: str) -> None:
-        super().__init__(Path("/p"), ("bd",), actor, TIMEOUT)
+        super().__init__(Path("/p"), ("bd",), actor, TIMEOUT, Redaction())
         self.life = life
 
     async def argv(self, *arguments: str) -> list[str]:

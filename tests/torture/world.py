@@ -199,11 +199,11 @@ class World:
             for kind, mean, act in (
                 ("server_killed", 40, self._kill_server),
                 ("clock", 60, self._set_clock),
-                ("suspend", 80, self._suspend),
+                ("suspend", 40, self._suspend),
                 ("paused", 60, self._pause),
                 ("bd_damaged", 60, self._damage),
                 ("git", 60, self._touch),
-                ("rival", 40, self._rival),
+                ("rival", 8, self._rival),
             ):
                 if self.dice.on(kind):
                     group.start_soon(self._now_and_then, kind, mean, act)

@@ -1,0 +1,165 @@
+"""Bugs that are planted, one at a time: the laws must find each of them, or they prove nothing.
+
+Each is a context in which ashep's code is another one: a fault that somebody could write by mistake.
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from ashep.adapters.beads.tracker import BeadsTracker
+from ashep.core import decide, dispatch, evolve_flow, observe, routing
+from ashep.core.commands import Command, SendPrompt
+from ashep.core.events import Fact, IssueHeld
+from ashep.core.flow import Flow
+from ashep.core.step import step
+from ashep.core.world import World
+from ashep.effects import Effects
+from ashep.journal import log
+from ashep.ports import Seen
+from ashep.shepherd import Shepherd
+from tests.torture.chaos import Kinds
+
+Planted = Callable[[], AbstractContextManager[object]]
+
+
+def random_message_id() -> AbstractContextManager[object]:
+    """A prompt that is sent again gets a new id."""
+    original = Effects._send  # pyright: ignore[reportPrivateUsage]
+
+    async def send(self: Effects, command: SendPrompt, world: World, probe: bool) -> list[Fact]:
+        if probe:
+            digits = f"{random.getrandbits(96):024x}"
+            head = command.message_id[4:16]
+            command = replace(command, message_id=f"msg_{head}{digits[:14]}", part_id=f"prt_{head}{digits[:14]}")
+        return await original(self, command, world, probe)
+
+    return patch.object(Effects, "_send", send)
+
+
+def no_fsync() -> AbstractContextManager[object]:
+    """The journal writes, and leaves the rest to the system."""
+    return patch.object(log, "_sync", lambda file: None)
+
+
+def effect_before_intent() -> AbstractContextManager[object]:
+    """Commands are carried out while their batch is still being written."""
+
+    async def turn(self: Any, told: Iterable[Any], *, everything: bool = False) -> None:
+        facts: list[Any] = []
+        for one in told:
+            seen: Any = one(self.world) if callable(one) else [one]
+            facts += seen
+        if facts or everything:
+            facts = [*self._jumped(), *facts]
+            world, entries = step(self.world, facts, self._now(), self._journal.next_seq, everything=everything)
+            self.world = world
+            for entry in entries:
+                if isinstance(entry.body, Command):
+                    self._start(entry.body, probe=False)
+            await self._journal.append(entries)
+            for picture in self._pictures:
+                picture(entries, world)
+        self._changed.set()
+        self._changed = type(self._changed)()
+
+    return patch.object(Shepherd, "_turn", turn)
+
+
+def probe_skipped() -> AbstractContextManager[object]:
+    """After a crash or a failure an effect is simply done again."""
+    original = Effects._do  # pyright: ignore[reportPrivateUsage]
+
+    def do(self: Effects, command: Command, world: Callable[[], World], probe: bool) -> Any:
+        return original(self, command, world, False)
+
+    return patch.object(Effects, "_do", do)
+
+
+def retry_count_lost() -> AbstractContextManager[object]:
+    """Every failure is taken for the first one."""
+    original = routing._try_again  # pyright: ignore[reportPrivateUsage]
+
+    def try_again(world: World, flow: Flow, *more: Any) -> list[Fact]:
+        return original(world, replace(flow, failures=1), *more)
+
+    return patch.object(routing, "_try_again", try_again)
+
+
+def unguarded_transition() -> AbstractContextManager[object]:
+    """A transition is written whatever the issue has become."""
+    original = BeadsTracker._update  # pyright: ignore[reportPrivateUsage]
+
+    async def update(self: BeadsTracker, issue: str, wanted: Any, *flags: str) -> Seen:
+        return await original(self, issue, wanted, *(flag for flag in flags if not flag.startswith("--if-")))
+
+    return patch.object(BeadsTracker, "_update", update)
+
+
+def stale_read_believed() -> AbstractContextManager[object]:
+    """A read is believed whenever it began."""
+    return _everywhere("stale", lambda flow, as_of: False, evolve_flow, decide, observe)
+
+
+def clock_in_a_hold() -> AbstractContextManager[object]:
+    """A hold depends on what time it is on the wall."""
+
+    def held(flow: Flow, hold: tuple[str, str]) -> list[Fact]:
+        code, why = hold
+        late = time.time_ns() // 1000 % 10 < 5
+        return [] if flow.code == code else [IssueHeld(flow.issue.id, code, f"{why} (late)" if late else why)]
+
+    return patch.object(dispatch, "_held", held)
+
+
+@contextmanager
+def _everywhere(name: str, value: object, *modules: Any) -> Iterator[None]:
+    with ExitStack() as stack:
+        for module in modules:
+            stack.enter_context(patch.object(module, name, value))
+        yield
+
+
+def _kinds(words: str) -> Kinds:
+    return frozenset(words.split())
+
+
+BUGS: dict[str, tuple[Planted, Kinds, tuple[str, ...]]] = {
+    "random message id at retry": (
+        random_message_id,
+        _kinds("crash crash_again server_forgets"),
+        ("no effect without its intent", "each prompt is delivered once"),
+    ),
+    "no fsync": (no_fsync, _kinds("crash power"), ("no durable fact is lost",)),
+    "effect before intent": (
+        effect_before_intent,
+        _kinds("crash crash_again bd_orphan"),
+        ("no effect without its intent", "each prompt is delivered once", "no durable fact is lost"),
+    ),
+    "probe skipped": (
+        probe_skipped,
+        _kinds("crash crash_again server_forgets bd_killed_late"),
+        ("each prompt is delivered once", "no comment is posted twice"),
+    ),
+    "retry count lost": (retry_count_lost, _kinds("agent_fails"), ("attempts have a bound",)),
+    "unguarded transition": (
+        unguarded_transition,
+        _kinds("people_status people_close people_assign people_between"),
+        ("no act of a person is overwritten",),
+    ),
+    "stale read believed": (
+        stale_read_believed,
+        _kinds("bd_slow hints_late agent_rejects agent_asks people_comment"),
+        ("nobody is blamed for ashep's own acts",),
+    ),
+    "a hold that depends on a clock": (
+        clock_in_a_hold,
+        _kinds("people_add people_exclude people_status"),
+        ("the replay is equal",),
+    ),
+}
+"""The bugs, the kinds of chaos in which they are looked for, and the laws of which one must be broken."""
