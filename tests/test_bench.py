@@ -13,7 +13,7 @@ from ashep.journal.log import Journal
 from ashep.store.database import Store
 from ashep.store.reader import open_read_only
 from tests.bench import __main__ as bench
-from tests.bench import commands, copies, history
+from tests.bench import commands, copies, history, scale
 from tests.bench.figures import Figure, markdown, short, table, times
 from tests.bench.issues import Side, figures_of, plan_of
 from tests.bench.place import THREE, Calls, Project, Tools
@@ -108,6 +108,15 @@ def test_copied_lives_are_byte_for_byte_those_that_the_core_lives(tmp_path: Path
     assert last == lived.world.seq
     name = lived.journal.position.file
     assert (tmp_path / "copied/journal" / name).read_bytes() == (tmp_path / "lived/journal" / name).read_bytes()
+
+
+@pytest.mark.slow
+def test_what_must_not_grow_is_measured_at_a_tiny_size() -> None:
+    figures = {figure.name: figure for figure in scale.measure(facts=2000, issues=30)}
+    assert figures["  differences that it found"].value == 0
+    assert figures["an hour of idling: entries that are no timers"].value == 0
+    assert all(figure.bound is not None for figure in figures.values())
+    assert len(figures) == 7
 
 
 def test_the_plan_of_the_bare_loop_is_what_ashep_did(tmp_path: Path) -> None:

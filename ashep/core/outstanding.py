@@ -53,7 +53,8 @@ def outstanding(world: World, issue: str) -> list[Command]:
         return []
     tries, known = dict(flow.tries), {command.key for command in flow.open}
     wanted = [*_run_effects(world, flow), *_tracker_effects(world, flow)]
-    return [replace(command, tries=tries.get(command.key, 0)) for command in wanted if command.key not in known]
+    lacking = (command for command in wanted if command.key not in known)
+    return [replace(one, tries=tries[one.key]) if one.key in tries else one for one in lacking]
 
 
 # --- the tracker --------------------------------------------------------------------------------------------------
