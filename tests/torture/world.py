@@ -293,13 +293,13 @@ class World:
         """Wait until nothing more can happen by itself, or until patience ends."""
         end, still = self.loop.time() + PATIENCE, 0
         while still < 5:  # a look comes every 10 s at the latest, every 30 s where hints work
+            await anyio.sleep(8)
             still = still + 1 if self._rests(closed=closed) else 0
             if self.life is None or self.life.dead:
                 self._start(None)  # what made it end is over
             if self.loop.time() > end:
                 self.laws.broken(f"everything {what}", self.laws.standing())
                 return
-            await anyio.sleep(8)
 
     def _rests(self, *, closed: bool) -> bool:
         known, rows = self.known, self.store.rows
