@@ -10,16 +10,19 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import anyio
 from anyio import to_thread
 
 from ashep import __version__
+from ashep.auditor import Auditor, Looked
 from ashep.config import Configuration
 from ashep.core.account import account, is_held_up, is_idle
 from ashep.core.commands import Command
 from ashep.core.events import (
+    AccountAudited,
     Adopted,
     AnswerRefused,
     DaemonStarted,
@@ -106,6 +109,9 @@ def _told(body: Fact | Command) -> str | None:
             return f"{body.issue} closed by {body.by}: {body.why}"
         case RunnerSeen() if body.state != "up":
             return f"the agent server is {body.state}: {body.detail}"
+        case AccountAudited() if body.findings:
+            several = f", and {n} more" if (n := len(body.findings) - 1 + body.more) else ""
+            return f"the audit found: {body.findings[0].issue or ''} {body.findings[0].what}{several} (`ashep audit`)"
         case TrackerLost():
             return f"the tracker does not answer: {body.error}"
         case _:
@@ -118,8 +124,8 @@ def _told(body: Fact | Command) -> str | None:
 class Running:
     """A daemon that runs."""
 
-    def __init__(self, shepherd: Shepherd, worker: Worker, monitor: Monitor) -> None:
-        self.shepherd, self.worker, self.monitor = shepherd, worker, monitor
+    def __init__(self, shepherd: Shepherd, worker: Worker, monitor: Monitor, auditor: Auditor) -> None:
+        self.shepherd, self.worker, self.monitor, self.auditor = shepherd, worker, monitor, auditor
 
     async def until(self, info: TrackerInfo, options: WorkOptions, say: Say) -> int:
         """Work until a signal, or until idle where that was asked for; give the exit code."""
@@ -127,12 +133,14 @@ class Running:
         async with anyio.create_task_group() as group:
             group.start_soon(self.worker.run, info)
             group.start_soon(self.monitor.run)
+            group.start_soon(self.auditor.run)
             with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
                 async with anyio.create_task_group() as waiting:
                     waiting.start_soon(self._until_signal, signals, waiting.cancel_scope, say)
                     if options.until_idle:
                         code, why = await self.until_idle(options.idle_grace), "idle"
                         waiting.cancel_scope.cancel()
+            await self.auditor.last()
             await self.shepherd.stop(why)
             group.cancel_scope.cancel()
         await self.monitor.let_go()
@@ -214,15 +222,21 @@ async def daemon(
     await to_thread.run_sync(shepherd.recover)
     worker = Worker(shepherd, parts.tracker, parts.tree, parts.clock, configuration.settings)
     monitor = Monitor(shepherd, parts.runner, journal.blobs, parts.clock, configuration.settings)
+    auditor = Auditor(shepherd, parts.runner, parts.clock, partial(_look, worker))
+    shepherd.show(auditor.note)
     first = await _first(shepherd.world, configuration, journal, options, parts.tracker.actor)
     async with anyio.create_task_group() as beside:
         beside.start_soon(keeper.run)
         async with shepherd.running(*first), anyio.create_task_group() as group:
             group.start_soon(Heartbeat(shepherd, leases).run)
-            yield Running(shepherd, worker, monitor)
+            yield Running(shepherd, worker, monitor, auditor)
             group.cancel_scope.cancel()
         beside.cancel_scope.cancel()
     await keeper.finish()
+
+
+async def _look(worker: Worker, at_once: bool) -> Looked:
+    return Looked(*await worker.next_look(at_once))
 
 
 async def _first(

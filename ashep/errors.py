@@ -8,6 +8,7 @@
     │   ├── TrackerMissing          2   no bd, too old, or no database: an unmistakable answer
     │   └── ProgramMissing          2   a program is not on PATH nor in the tools cache
     ├── AlreadyRunning              3   another daemon holds this state folder
+    ├── NotChecked                  69  an audit found nothing, but could not ask the tracker
     ├── JournalDamaged              65  a bad line with a complete batch after it
     ├── DiskFailed                  74  a write or fsync failed; nothing after it may be acted on
     ├── ProgramTimedOut             1   a program was killed with its process group at its bound
@@ -65,6 +66,12 @@ class AlreadyRunning(AshepError):
     """Another daemon holds this state folder."""
 
     exit_code = 3
+
+
+class NotChecked(AshepError):
+    """An audit found nothing, but could not ask the tracker."""
+
+    exit_code = 69
 
 
 class JournalDamaged(AshepError):

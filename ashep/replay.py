@@ -18,8 +18,11 @@ def nobody(_: int) -> None:
 def replay(state: Path, again: Replay, told: Told = nobody) -> Iterator[Difference]:
     """Derive every decision again, up to the last complete batch; give what differs, as it comes.
 
-    `again` counts, and holds the World at the end. Raises `JournalDamaged`.
+    `again` counts, and holds the World at the end. It begins where the journal does: at what stands for the part that
+    was pruned, where one was. Raises `JournalDamaged`.
     """
+    again.world, begins = beginning(state / "journal")
+    again.covers = begins.seq + 1
     again.world, after = beginning(state / "journal")
     for batch in batches(state / "journal", after):
         yield from again.batch(batch.entries)

@@ -61,6 +61,10 @@ class Shepherd:
                 self.world = evolve(self.world, entry)
         return self.world
 
+    def show(self, picture: Picture) -> None:
+        """Draw one more picture of every batch from now on."""
+        self._pictures = (*self._pictures, picture)
+
     def tell(self, *told: Fact | Observation) -> None:
         """Queue facts for the next turn; returns at once."""
         self._queue.extend(told)

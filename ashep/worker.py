@@ -40,6 +40,8 @@ class Worker:
         """How many were completed, or failed."""
         self._looking = False
         self._looked = anyio.Event()
+        self._wanted = False
+        self._kept: tuple[int, list[Issue]] | None = None
 
     async def run(self, info: TrackerInfo) -> None:
         """Look for ever; `info` is what the tracker said at the start."""
@@ -61,6 +63,16 @@ class Worker:
             self._look_now.set()
             await self._looked.wait()
 
+    async def next_look(self, at_once: bool) -> tuple[int, list[Issue]]:
+        """Return the next complete look, once it has been told, and the number at which it began."""
+        self._wanted, self._kept = True, None
+        while self._kept is None:
+            if at_once:
+                self._look_now.set()
+            await self._looked.wait()
+        self._wanted, (kept, self._kept) = False, (self._kept, None)
+        return kept
+
     async def _look(self, info: TrackerInfo) -> None:
         as_of, self._looking = self._shepherd.world.seq, True
         try:
@@ -79,6 +91,8 @@ class Worker:
                 lambda world: expired_leases(world, leases, self._clock.now()),
             )
             await self._shepherd.changed()
+            if self._wanted:
+                self._kept = as_of, [seen.issue for seen in look.issues]
         self.looks, self._looking = self.looks + 1, False
         self._looked.set()
         self._looked = anyio.Event()

@@ -22,13 +22,15 @@ from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.adapters.memory.tree import MemoryTree
 from ashep.config import load, write_starter
 from ashep.core.account import account
+from ashep.core.audit import Ledger, of_indexes, of_issue, of_look, of_world
 from ashep.core.events import RunEnded, RunPlanned
 from ashep.core.records import Entry
+from ashep.core.replay import Replay
 from ashep.core.world import World as Known
-from ashep.core.world import evolve
 from ashep.daemon import Parts, Running, WorkOptions, daemon
 from ashep.demo.virtual import VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
 from ashep.errors import RunnerUnavailable, TrackerUnavailable
+from ashep.replay import replay
 
 T = TypeVar("T")
 
@@ -185,6 +187,7 @@ class World:
                 if sources:
                     group.start_soon(running.worker.run, info)
                     group.start_soon(running.monitor.run)
+                    group.start_soon(running.auditor.run)
                 yield running
                 group.cancel_scope.cancel()
         finally:
@@ -272,13 +275,28 @@ class World:
         for issue in self.issues():
             markers = [text.split("\n")[-1] for text in self.comments(issue) if "<!-- ashep" in text]
             assert len(markers) == len(set(markers)), f"a comment was posted twice: {markers}"
-        folded = Known()
-        for entry in self.journal():
-            folded = evolve(folded, entry)
-        planned = [fact.run for fact in self.bodies(RunPlanned)]
+        again = Replay()
+        differences = list(replay(self.folder / "state", again))
+        assert not differences, f"derived again, it differs: {differences[:3]}"
+        entries = self.journal()
+        bodies = [entry.body for entry in entries]
+        self.audit(again.world, entries)
+        planned = [fact.run for fact in bodies if isinstance(fact, RunPlanned)]
         assert len(planned) == len(set(planned)), "a run id was used twice"
-        ended = Counter(fact.run for fact in self.bodies(RunEnded))
+        ended = Counter(fact.run for fact in bodies if isinstance(fact, RunEnded))
         assert all(count == 1 for count in ended.values()), f"a run ended twice: {ended}"
+
+    def audit(self, known: Known, entries: Sequence[Entry]) -> None:
+        """Nothing is left over, as `ashep audit` would see it."""
+        ledger = Ledger(Known())
+        for entry in entries:
+            ledger.note(entry)
+        found = [*of_world(known), *of_indexes(known), *ledger.findings(known)]
+        for flow in known.flows.values():
+            found += of_issue(known, flow, self.clock.now(), living=False)
+        listed = [issue for issue in self.issues().values() if issue.status != "closed"]
+        found += of_look(known, listed, known.seq, taken_in=False)
+        assert not found, f"left over: {found}"
 
     def check_done(self, *, restarts: int = 0) -> None:
         """Everything closed, and nothing left behind."""

@@ -27,6 +27,7 @@ def test_the_simulation_closes_everything_and_proves_it(tmp_path: Path, monkeypa
     assert "FAILED" not in text
     assert "closed in the tracker: 3 of 3" in text
     assert "prompts that the agents saw: 12, for 12 runs" in text
+    assert re.search(r"ok +decisions derived again: \d{3}, 0 differences\n +ok +audit: 3 issues, 0 findings", text)
     assert re.search(r"calc-1 closed by shepherd.*calc-2: ready", text, re.S), "calc-2 waited for calc-1"
     assert "now: closed: pat answered approved" in text
     assert not list(tmp_path.iterdir()), "nothing is left"
@@ -49,6 +50,8 @@ def test_the_real_tools_do_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     text = "\n".join(said)
     assert "closed in bd: 3 of 3" in text
     assert "prompts that the model saw: 12, for 12 runs" in text
+    assert re.search(r"ok +ashep replay: \d+ decisions derived again: all as recorded", text)
+    assert "ok     ashep audit: 3 issues: nothing is left over" in text
     assert not list(tmp_path.iterdir())
     assert not living_in(tmp_path), "a process was left behind"
 

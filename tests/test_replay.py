@@ -35,10 +35,13 @@ from tests.core.given import T0
 from tests.core.lives import live
 from tests.core.mutants import Mutant, planted, private
 from tests.core.world_of import MadeUp
+from tests.golden.make import LIFE
 from tests.recorded import life
 
 ROOT = Path(__file__).resolve().parent.parent
 Batches = list[list[Entry]]
+RELEASED_RULES = 1
+"""`RULES` of the last release: its golden life is never written again."""
 
 
 def lived(seed: int, steps: int = 120) -> tuple[World, Batches]:
@@ -212,6 +215,25 @@ def test_only_what_is_about_the_issue_is_compared() -> None:
         assert found == []
         counts.append(made.decisions)
     assert sum(counts) == again(kept)[0].decisions
+
+
+@pytest.mark.parametrize("golden", sorted(LIFE.parent.glob("life-rules-*.jsonl")), ids=lambda path: path.stem)
+def test_a_golden_life_is_derived_again_under_its_rules_and_folds_under_others(golden: Path, tmp_path: Path) -> None:
+    (tmp_path / "journal").mkdir()
+    shutil.copy(golden, tmp_path / "journal" / "000000000001.jsonl")
+    made = Replay()
+    found = [one.as_json() for one in replay(tmp_path, made)]
+    number = int(golden.stem.rpartition("-")[2])
+    assert not found, (
+        f"The rules decide otherwise than before: {found[0]}. Raise RULES in ashep/core/step.py, unless it was raised "
+        f"since the last release (its rules were {RELEASED_RULES}), and run `python -m tests.golden.make`."
+    )
+    assert (made.decisions if number == RULES else made.folded[number]) > 100
+
+
+def test_the_present_rules_have_a_golden_life() -> None:
+    assert LIFE.exists(), "run `python -m tests.golden.make`"
+    assert RULES >= RELEASED_RULES
 
 
 def test_what_other_rules_decided_is_folded_and_not_judged() -> None:

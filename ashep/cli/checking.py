@@ -1,4 +1,4 @@
-"""Commands that check what ashep says of itself: replay."""
+"""Commands that check what ashep says of itself: replay and audit."""
 
 import sys
 import time
@@ -8,8 +8,8 @@ import typer
 
 from ashep.cli import screen
 from ashep.cli.place import configured
-from ashep.cli.root import Json, app, example, project_of
-from ashep.errors import AshepError
+from ashep.cli.root import Json, app, example, project_of, settings_of
+from ashep.errors import AshepError, NotChecked
 
 SILENCE = 2.0
 """Seconds after which a person at a terminal is told how far it has got."""
@@ -79,6 +79,8 @@ def replay(
         for one in found:
             _print(one)
         _sum_up(again.decisions, dict(again.folded), count)
+        if again.covers > 1:
+            screen.say(f"what was before {again.covers} was pruned from the journal, and is not covered")
     raise typer.Exit(int(count > 0))
 
 
@@ -101,3 +103,45 @@ def _sum_up(decisions: int, folded: dict[int, int], differences: int) -> None:
     screen.say(f"{decisions} decisions derived again: {verdict}")
     for rules, count in sorted(folded.items()):
         screen.say(f"{count} folded, {f'rules {rules}' if rules else 'made before any rules were adopted'}")
+
+
+@app.command(
+    short_help="Check that every issue is accounted for.",
+    epilog=example("ashep audit", "ashep audit --json"),
+)
+def audit(context: typer.Context, as_json: Json = False) -> None:
+    """Compute the account of every issue anew from the journal and from bd, and print what is left over.
+
+    Each issue stands in one state with its reason, each claim has an owner, each run an end or a living session, each
+    wait an end, each closed issue its evidence. Nothing is written or started; a daemon may run. The exit code is 1
+    where something is left over, and 69 where nothing is but bd could not be asked.
+    """
+    from ashep.audit import audit as examine
+    from ashep.core.audit import REMEDIES
+
+    project, progress = project_of(context), Progress("audited")
+    state = configured(project) / "state"
+    try:
+        account = examine(project, state, settings_of(project), progress)
+    finally:
+        progress.end()
+    not_asked = {"tracker": account.no_tracker, "server": account.no_server}
+    found = [
+        {"code": one.code, "issue": one.issue, "what": one.what, "remedy": REMEDIES[one.code]}
+        for one in account.findings
+    ]
+    if as_json:
+        screen.data({"issues": account.issues, "findings": found, "not_asked": not_asked})
+    else:
+        for one in found:
+            screen.say_painted((one["code"] or "", "red"), (f"{one['issue'] or 'ashep'} {one['what']}", None))
+            screen.say(f"    {one['remedy']}")
+        left = f"{len(found)} findings" if found else "nothing is left over"
+        screen.say(f"{account.issues} issues: {left}")
+        for who, why in not_asked.items():
+            if why and (found or who == "server"):
+                screen.note(f"the {who} could not be asked: {why}")
+    if found:
+        raise typer.Exit(1)
+    if account.no_tracker:
+        raise NotChecked(f"nothing was checked against the tracker: {account.no_tracker}")

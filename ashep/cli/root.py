@@ -23,7 +23,7 @@ app = typer.Typer(
     name="ashep",
     help="Agent Shepherd: takes ready issues from Beads and walks each through a policy with coding agents.",
     epilog="Exit codes: 0 done, 1 a check failed, 2 configuration or usage (or bd is missing), 3 another daemon holds "
-    "this project, 65 the journal is damaged, 74 the disk failed.",
+    "this project, 65 the journal is damaged, 69 not everything could be checked, 74 the disk failed.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

@@ -6,12 +6,12 @@ from typing import Literal, NamedTuple
 from ashep.core.agents import Choice, choose, model_of
 from ashep.core.decide import foreign_changes
 from ashep.core.events import CycleBegan, Fact, IssueHeld, IssueTaken, RunPlanned
-from ashep.core.flow import Flow
+from ashep.core.flow import Flow, wall_time
 from ashep.core.model import Agent, Human, Issue, Phase, Policies, Policy, ReuseFrom
 from ashep.core.orphans import adopt, is_ours
 from ashep.core.people import phase_labels
 from ashep.core.routing import ask, begin_cycle, park
-from ashep.core.world import World, wall_time
+from ashep.core.world import World
 
 
 @dataclass(frozen=True, slots=True)

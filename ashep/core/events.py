@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
 
+from ashep.core.finding import Finding
 from ashep.core.model import Comment, Issue, LabelEvent, Model, NewIssue, Tree
 from ashep.core.outcome import Outcome
 
@@ -83,6 +84,15 @@ class ClockJumped:
     """Wall and monotonic time parted by this much (suspend, clock set): running deadlines move with it."""
 
     gap: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class AccountAudited:
+    """The daemon checked the account (`ashep.core.audit`). By difference: nothing is said of what is still so."""
+
+    findings: tuple[Finding, ...] = ()
+    more: int = 0
+    """How many findings are not listed."""
 
 
 # --- what was seen ------------------------------------------------------------------------------------------------
@@ -651,6 +661,7 @@ class IssueReclaimed:
 
 Fact = (
     JournalBegun | DaemonStarted | DaemonStopped | Adopted | TimerDue | ClockJumped | JournalPruned | DiskSeen
+    | AccountAudited
     | TrackerSeen | TrackerLost | RunnerSeen | ChangeHinted | ReadySeen | ReadyChanged | IssueSeen | IssueGone
     | TreeSeen | TurnSeen
     | LeaseLost | LeaseExpired | IssueAdopted | TakeoverWanted | OrphanStopped | IssueReclaimed

@@ -271,3 +271,8 @@ class Flow:
     def cycle_times(self, phase: str) -> int:
         """How often the phase was entered in this cycle."""
         return dict(self.cycle_visits).get(phase, 0)
+
+
+def wall_time(flow: Flow, now: datetime) -> timedelta:
+    """How long the cycle has gone on, without people's thinking."""
+    return now - flow.cycle_began - flow.thought if flow.cycle_began else timedelta()

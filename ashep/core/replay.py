@@ -57,6 +57,8 @@ class Replay:
         self.world = world or World()
         self.issue = issue
         self._dispatcher = Dispatcher()
+        self.covers = 1
+        """The first sequence number of the journal that is there."""
         self.decisions = 0
         """Decisions and commands that were derived again."""
         self.folded: Counter[int] = Counter()

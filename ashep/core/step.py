@@ -8,6 +8,7 @@ from ashep.core.decide import decide
 from ashep.core.dispatch import dispatch
 from ashep.core.dispatcher import Dispatcher
 from ashep.core.events import (
+    AccountAudited,
     CommentPosted,
     Fact,
     IssueAdopted,
@@ -25,7 +26,7 @@ from ashep.core.world import World, evolve, split_timer
 RULES = 2
 """The number of the core's rules: a replay derives again the decisions that were made under the present number."""
 
-QUIET = (SessionOpened, PromptPrepared, PromptSent, CommentPosted, TurnSeen, IssueHeld)
+QUIET = (SessionOpened, PromptPrepared, PromptSent, CommentPosted, TurnSeen, IssueHeld, AccountAudited)
 """Facts that change no input of `dispatch`; what follows from them (a RunEnded, say) is another fact."""
 
 

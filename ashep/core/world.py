@@ -18,6 +18,7 @@ from rpds import HashTrieMap, HashTrieSet
 from ashep.core import evolve_flow
 from ashep.core.commands import Command
 from ashep.core.events import (
+    AccountAudited,
     Adopted,
     ChangeHinted,
     ClaimRefused,
@@ -47,6 +48,7 @@ from ashep.core.events import (
     TrackerSeen,
     TreeSeen,
 )
+from ashep.core.finding import Finding
 from ashep.core.flow import Flow
 from ashep.core.model import Agents, Policies, Policy, Settings, Tree
 from ashep.core.ordered import Ordered
@@ -118,6 +120,8 @@ class World:
     """The same, the earliest first."""
     dependents: HashTrieMap[str, HashTrieSet[str]] = NO_DEPENDENTS
     """The issues that depend on an issue."""
+    findings: tuple[Finding, ...] = ()
+    """What the last audit found."""
 
     def policy(self, flow: Flow) -> Policy | None:
         """The policy of a flow, as it is in force now."""
@@ -143,6 +147,8 @@ def evolve(world: World, entry: Entry) -> World:
     if isinstance(body, Command):
         return _put(world, body.issue, evolve_flow.asked(world.flows[body.issue], body))
     match body:
+        case AccountAudited():
+            return replace(world, findings=body.findings)
         case JournalBegun() | DaemonStarted() | DaemonStopped() | Adopted() | TimerDue() | ClockJumped():
             return _evolve_daemon(world, body)
         case TrackerSeen() | TrackerLost() | RunnerSeen() | ChangeHinted() | ReadySeen() | ReadyChanged():
@@ -391,8 +397,3 @@ def due_timers(world: World, now: datetime) -> Iterator[TimerDue]:
 def next_due(world: World) -> datetime | None:
     """The earliest due time there is."""
     return next((due for due, _ in world.due_order), None)
-
-
-def wall_time(flow: Flow, now: datetime) -> timedelta:
-    """How long the cycle has gone on, without people's thinking."""
-    return now - flow.cycle_began - flow.thought if flow.cycle_began else timedelta()

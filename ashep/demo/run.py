@@ -23,10 +23,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from ashep.adapters import programs
 from ashep.core.text import clean
 from ashep.demo.kept import Kept, model, prompts, write_environment
 from ashep.demo.simulated import simulate
-from ashep.demo.stage import PERSON, Stage, ashep
+from ashep.demo.stage import CALL, PERSON, Stage, ashep
 from ashep.demo.story import ISSUES
 from ashep.errors import AshepError
 
@@ -214,8 +215,15 @@ def _line(line: str, picture: _Picture, console: Console | None) -> None:
         console.print(Text(line), soft_wrap=True)
 
 
+async def _said(stage: Stage, word: str) -> tuple[str, bool]:
+    """The last line of one of ashep's own checks, and whether it ended well."""
+    done = await programs.run(ashep(word), cwd=stage.project, env=stage.environ, timeout=CALL)
+    lines = (done.stdout or done.stderr).decode(errors="replace").strip().split("\n")
+    return f"ashep {word}: {lines[-1]}", done.returncode == 0
+
+
 async def _prove(stage: Stage, say: Say, *, before: bool) -> int:
-    """Look at the world, not at what ashep says of it."""
+    """Look at the world, and not only at what ashep says of it."""
     issues = await stage.issues()
     closed = sum(issue["status"] == "closed" for issue in issues)
     after = await stage.test()
@@ -227,6 +235,7 @@ async def _prove(stage: Stage, say: Say, *, before: bool) -> int:
         (f"prompts that the model saw: {sum(seen.values())}, for {len(seen)} runs", set(seen.values()) == {1}),
         (f"commits of runs: {', '.join(reversed(log))}", len(log) == 4 and set(log) <= set(seen)),
     ]
+    proofs += [await _said(stage, "replay"), await _said(stage, "audit")]
     say("\nproof")
     for words, holds in proofs:
         say(f"  {'ok    ' if holds else 'FAILED'} {words}")

@@ -12,14 +12,17 @@ from ashep.adapters.clock import RealClock
 from ashep.adapters.memory.runner import MemoryRunner, Play, Prompted
 from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.adapters.memory.tree import MemoryTree
+from ashep.audit import examine
 from ashep.config import load, write_starter
 from ashep.core.records import Entry
+from ashep.core.replay import Replay
 from ashep.core.world import World
 from ashep.daemon import Parts, Say, WorkOptions, daemon, narrator
 from ashep.demo.story import FILES, ISSUES, TEST_PROGRAM, part
 from ashep.demo.virtual import VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
 from ashep.errors import AshepError
 from ashep.ports import IssueText
+from ashep.replay import replay
 
 ACTOR, PERSON = "ashep-demo", "pat"
 FOLDER = ".agent-shepherd"
@@ -44,7 +47,7 @@ def simulate(project: Path, say: Say) -> int:
         argv = (sys.executable, "-m", "ashep", "-C", str(project), *words)
         said = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
         say(said.stdout.rstrip() or said.stderr.rstrip())
-    return stage.prove(say, before=before, after=_passes(project / "after", stage.files))
+    return stage.prove(say, project / FOLDER / "state", before=before, after=_passes(project / "after", stage.files))
 
 
 def _passes(folder: Path, files: Mapping[str, str]) -> bool:
@@ -104,9 +107,11 @@ class _Stage:
                     say(f"{PERSON} sets the label human:approved on {issue}")
             await anyio.sleep(1)
 
-    def prove(self, say: Say, *, before: bool, after: bool) -> int:
-        """Look at the world, not at what ashep says of it."""
-        began = self.runner.began
+    def prove(self, say: Say, state: Path, *, before: bool, after: bool) -> int:
+        """Look at the world, and not only at what ashep says of it."""
+        began, again = self.runner.began, Replay()
+        differ = list(replay(state, again))
+        account = anyio.run(examine, state, self.tracker, self.runner, RealClock())
         proofs = [
             (f"closed in the tracker: {self.closed} of {len(ISSUES)}", self.closed == len(ISSUES)),
             (
@@ -115,6 +120,8 @@ class _Stage:
             ),
             (f"prompts that the agents saw: {began.total()}, for {len(began)} runs", set(began.values()) == {1}),
             (f"commits of runs: {', '.join(self.commits)}", len(self.commits) == 4),
+            (f"decisions derived again: {again.decisions}, {len(differ)} differences", not differ),
+            (f"audit: {account.issues} issues, {len(account.findings)} findings", not account.findings),
         ]
         say("\nproof")
         for words, holds in proofs:

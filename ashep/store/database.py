@@ -102,8 +102,9 @@ class Store:
                 self._db.exec_driver_sql(_INSERT_FACT, [_values(fact_row(entry)) for entry in entries])
                 ended += self._write_runs(self._told(entries))
             self._position = until
-            self._write_issues(*drawing.end())
-            self._write_meta(source)
+            known, issues = drawing.end()
+            self._write_issues(known, issues)
+            self._write_meta(source, known)
         if self._log is not None:
             self._log.append(ended)
 
@@ -158,9 +159,10 @@ class Store:
         if rows := [issue_row(world, issue) for issue in issues]:
             self._db.execute(insert(ISSUES).prefix_with("OR REPLACE"), rows)
 
-    def _write_meta(self, source: Source) -> None:
+    def _write_meta(self, source: Source, world: World) -> None:
         file, offset, seq, crc = self._position
         values = {"version": _version(), "instance": source.instance or "", "file": file, "offset": offset}
+        values["findings"] = len(world.findings)
         rows = [{"key": key, "value": str(value)} for key, value in (values | {"seq": seq, "crc": crc}).items()]
         self._db.execute(delete(META))
         self._db.execute(insert(META), rows)

@@ -39,7 +39,13 @@ def status(database: Database | None, daemon: Data) -> Data:
     ended = {key: names.hide(value) for key, value in last_end(database).items()} if not daemon["running"] else {}
     # the daemon waits for some more room than it took to stop it
     low = {"disk": "low"} if any(entry["code"] == "disk_low" for entry in issues) else {}
-    return {"daemon": daemon | ended | low, "issues": issues}
+    return {"daemon": daemon | ended | low | {"findings": findings(database)}, "issues": issues}
+
+
+def findings(database: Database | None) -> int:
+    """Say how many findings the daemon's last audit had."""
+    row = database.execute("SELECT value FROM meta WHERE key = 'findings'").fetchone() if database else None
+    return int(row["value"]) if row else 0
 
 
 def issue_rows(database: Database | None) -> list[sqlite3.Row]:
@@ -111,7 +117,9 @@ def counts(seen: Data) -> str:
     """Say in a line how many issues stand where."""
     states = [entry["state"] for entry in seen["issues"]]
     said = [f"{states.count(state)} {words}" for state, words in STATES.items() if state in states]
-    return f"{len(states)} issues: {', '.join(said)}" if said else "no issues are known"
+    found = seen["daemon"].get("findings", 0)
+    audit = f"; the last audit has {found} finding{'s' if found > 1 else ''} (`ashep audit`)" if found else ""
+    return (f"{len(states)} issues: {', '.join(said)}" if said else "no issues are known") + audit
 
 
 def table(seen: Data, now: datetime, *, everything: bool) -> list[tuple[str, ...]]:

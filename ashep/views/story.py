@@ -210,6 +210,7 @@ SILENT = frozenset(
         # about no issue in particular
         "JournalBegun", "DaemonStarted", "DaemonStopped", "Adopted", "TimerDue", "ClockJumped", "TrackerSeen",
         "JournalPruned", "DiskSeen", "TrackerLost", "RunnerSeen", "ChangeHinted", "ReadySeen", "ReadyChanged",
+        "AccountAudited",
         # what comes of them is told
         "CommentWanted", "CreationWanted", "PromptPrepared",
         # commands: their answers tell; those without one stand in the last line

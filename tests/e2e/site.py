@@ -148,7 +148,17 @@ class Site:
                     found.append(int(process.name))
         return found
 
+    def check(self) -> None:
+        """What ashep says of itself is true: nothing is decided otherwise, and nothing is left over."""
+        told = {word: self.ashep(word, "--json") for word in ("replay", "audit")}
+        assert json.loads(told["replay"])["differences"] == [], told["replay"][:2000]
+        assert json.loads(told["replay"])["decisions"] > 0
+        audit = json.loads(told["audit"])
+        assert audit["findings"] == [], told["audit"]
+        assert audit["not_asked"]["tracker"] == ""
+
     def close(self) -> None:
+        self.check()
         self.ashep("stop", "--server")
         assert not self.servers()
 

@@ -9,6 +9,7 @@ from ashep.core import commands as c
 from ashep.core import events as e
 from ashep.core.commands import Command
 from ashep.core.events import Fact
+from ashep.core.finding import Finding
 from ashep.core.model import (
     Agent,
     Agents,
@@ -233,6 +234,7 @@ def people() -> list[list[Fact | Command]]:
         [e.GuardRefused("demo-4", "demo-4/park/1"), e.WriteRefused("demo-4", "demo-4/close/2", "an open blocker")],
         [e.IssueGivenBack("demo-4", "opened", "somebody did", T0 + timedelta(minutes=10)), e.IssueGone("demo-5", 90)],
         [e.DiskSeen("low"), e.DiskSeen("ok"), e.JournalPruned(7, ("000000000001.jsonl",))],
+        [e.AccountAudited((Finding("no_end", "demo-4", "waits for a time, and has none"),), 1)],
         [e.TrackerLost("bd: no answer in 30 s"), e.DaemonStopped("SIGTERM")],
     ]  # fmt: skip
 

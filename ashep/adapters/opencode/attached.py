@@ -36,6 +36,11 @@ class AttachedServer:
         name = await anyio.to_thread.run_sync(self._name)
         return Address(url=self._url, password=self._password, instance=name)
 
+    async def living(self) -> Address:
+        """Probe the address as `reach` does, and leave its life without a name: nothing is written."""
+        await probe(self._url, self._password)
+        return Address(url=self._url, password=self._password, instance=f"attached:{self._url}")
+
     def refused(self) -> None:
         """Note that the address refused a connection: that life of the server is over."""
         self._over = True

@@ -32,6 +32,10 @@ class Endpoint(Protocol):
         """Make it answer and say where."""
         ...
 
+    async def living(self) -> Address:
+        """Say where it is, if it runs; nothing is started."""
+        ...
+
     async def stop(self) -> bool:
         """End it where it is ours."""
         ...
@@ -90,6 +94,12 @@ class OpencodeRunner:
                 self._redaction.add(address.password)  # its tools inherit it, and may print it
                 directory = await anyio.to_thread.run_sync(os.path.realpath, self._directory)
                 self._client = Client(address, directory, redaction=self._redaction)
+
+    async def attach(self) -> None:
+        """Use the server that runs, and start none: not of the port, but for `ashep audit`."""
+        self._client = Client(
+            await self._endpoint.living(), await anyio.to_thread.run_sync(os.path.realpath, self._directory)
+        )
 
     async def aclose(self) -> None:
         """Let go of connections (see the port)."""

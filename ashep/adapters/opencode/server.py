@@ -151,6 +151,14 @@ class ManagedServer:
                 await processes.end(record.token)
             return await self._start()
 
+    async def living(self) -> Address:
+        """Say where the server that runs is; `RunnerUnavailable` where none does. Nothing is started or written."""
+        record = await _in_thread(self._read)
+        found = await _in_thread(_leader, record) if record is not None else None
+        if record is None or found is None:
+            raise RunnerUnavailable("no managed agent server runs")
+        return _address(record.model_copy(update={"pid": found[0], "started": found[1]}))
+
     async def stop(self) -> bool:
         """End the server and everything that it started, and see it dead; False where none ran."""
         if not await _in_thread(lambda: self._record_file.exists()):

@@ -1,0 +1,246 @@
+"""The account, audited: nothing is found where nothing is wrong, and whatever is wrong is found."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ashep.core import events as e
+from ashep.core.audit import (
+    DUE_BOUND,
+    OF_OTHERS,
+    OPEN_BOUND,
+    REMEDIES,
+    Ledger,
+    in_sessions,
+    lasting,
+    of_issue,
+    of_look,
+    of_sessions,
+    of_world,
+)
+from ashep.core.finding import Finding
+from ashep.core.flow import Flow
+from ashep.core.model import Issue
+from ashep.core.records import Entry
+from ashep.core.world import World, evolve
+from tests.core.given import INSTANCE, ME, T0, issue
+from tests.core.lives import live
+from tests.core.world_of import MadeUp
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def found(world: World, *, at: Any = None, asked: Any = None, living: bool = True) -> list[Finding]:
+    """What the World alone shows."""
+    seen = [*of_world(world)]
+    for flow in world.flows.values():
+        seen += of_issue(world, flow, at or world.now, asked, living=living)
+    return seen
+
+
+def codes(seen: list[Finding]) -> set[str]:
+    return {one.code for one in seen}
+
+
+# --- nothing is found where nothing is wrong ----------------------------------------------------------------------
+
+
+def audited(seed: int, steps: int = 120) -> MadeUp:
+    """Live a life that is audited after every turn, and against the tracker after each look."""
+    before = MadeUp.turn
+
+    def turn(made: MadeUp, *facts: e.Fact, everything: bool = False) -> list[Entry]:
+        entries = before(made, *facts, everything=everything)
+        assert not found(made.world, at=made.now), found(made.world, at=made.now)
+        if any(isinstance(entry.body, e.ReadySeen) for entry in entries):
+            listed = [view for view in made.tracker.values() if view.status != "closed"]
+            seen = of_look(made.world, listed, made.world.seq, taken_in=False)
+            assert not [*seen], [*seen]
+        return entries
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MadeUp, "turn", turn)
+        return live(seed, steps)
+
+
+@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, 2**32))
+def test_in_no_life_anything_is_found(seed: int) -> None:
+    made = audited(seed)
+    ledger = Ledger(World())
+    for entry in made.entries:
+        ledger.note(entry)
+    assert not [*ledger.findings(made.world)]
+
+
+# --- whatever is wrong is found -----------------------------------------------------------------------------------
+
+
+def until(done: Callable[[MadeUp], bool], **more: Any) -> World:
+    """Live quietly until the first issue is so far."""
+    made = MadeUp(**more)
+    made.begin()
+    made.open("t-1")
+    for _ in range(400):
+        made.tick()
+        if "t-1" in made.world.flows and done(made):
+            return made.world
+    raise AssertionError("it never came to that")
+
+
+def stage(name: str) -> Callable[[MadeUp], bool]:
+    return lambda made: made.world.flows["t-1"].stage == name and not made.world.flows["t-1"].open
+
+
+def running(made: MadeUp) -> bool:
+    run = made.world.flows["t-1"].run
+    return run is not None and not run.ended and run.prompt.sent and not made.world.flows["t-1"].open
+
+
+RUNNING, ASKING = until(running), until(stage("person"))
+
+
+def spoilt(world: World, **changes: Any) -> World:
+    """The World with another flow of the first issue; the indexes stay as they are."""
+    return replace(world, flows=world.flows.insert("t-1", replace(world.flows["t-1"], **changes)))
+
+
+def closed(**changes: Any) -> World:
+    flow = Flow(issue("t-1", "closed"), stage="closed", since=T0, code="shepherd", why="ann approved it")
+    return spoilt(replace(World(), flows=World().flows.insert("t-1", flow)), **changes)
+
+
+WRONG: dict[str, Callable[[], tuple[World, dict[str, Any]]]] = {
+    "no_reason": lambda: (spoilt(ASKING, stage="parked", why="", code="attempts"), {}),
+    "no_end": lambda: (spoilt(ASKING, question=None), {}),
+    "stranded": lambda: (spoilt(RUNNING, run=None), {}),
+    "not_asked_for": lambda: (spoilt(ASKING, comments=(("ask.1", "Merge?"),)), {}),
+    "overdue": lambda: (ASKING, {"at": ASKING.flows["t-1"].question.due + DUE_BOUND * 2}),  # type: ignore[union-attr]
+    "intent_open": lambda: asked_long_ago(),
+    "run_not_over": lambda: (spoilt(RUNNING, stage="parked", code="attempts"), {}),
+    "no_evidence": lambda: (closed(why=" "), {}),
+    "lock_left": lambda: (replace(ASKING, lock="t-1"), {}),
+    "index": lambda: (replace(RUNNING, live=RUNNING.live.remove("t-1")), {}),
+}  # fmt: skip
+
+
+def asked_long_ago() -> tuple[World, dict[str, Any]]:
+    world = until(lambda made: bool(made.world.flows["t-1"].open))
+    (command, *_) = world.flows["t-1"].open
+    return world, {"asked": {command.key: world.now}, "at": world.now + OPEN_BOUND * 2}
+
+
+@pytest.mark.parametrize("code", WRONG)
+def test_what_is_wrong_in_the_world_is_found(code: str) -> None:
+    world, more = WRONG[code]()
+    assert not found(world if code in ("overdue", "intent_open") else RUNNING)
+    assert code in codes(found(world, **more))
+
+
+def test_the_lock_of_an_issue_at_work_and_a_due_time_on_its_way_are_fine() -> None:
+    assert RUNNING.lock == "t-1"
+    assert not found(ASKING, at=ASKING.now + timedelta(days=6))
+    assert not found(ASKING, at=ASKING.now + timedelta(days=60), living=False), "nobody is there to take notice"
+
+
+def shown(world: World, *views: Issue, taken_in: bool = True, as_of: int | None = None) -> list[Finding]:
+    """What a look shows."""
+    return [*of_look(world, views, world.seq if as_of is None else as_of, taken_in=taken_in)]
+
+
+def mine(**changes: Any) -> Issue:
+    return replace(ASKING.flows["t-1"].issue, **changes)
+
+
+def stamped(seq: int, instance: str = INSTANCE) -> Any:
+    stamp = mine().stamp
+    assert stamp is not None
+    return replace(stamp, seq=seq, instance=instance)
+
+
+OTHERS: dict[str, Callable[[], list[Finding]]] = {
+    "unknown_issue": lambda: shown(ASKING, mine(), issue("t-2")),
+    "claim_without_owner": lambda: shown(ASKING, mine(), issue("t-2", "blocked", assignee=ME)),
+    "vanished": lambda: shown(ASKING),
+    "not_seen": lambda: shown(ASKING, mine(priority=0)),
+    "not_as_written": lambda: shown(spoilt(ASKING, issue=mine(labels=())), mine(labels=())),
+    "journal_behind": lambda: shown(ASKING, mine(stamp=stamped(10**6))),
+    "stamp_lost": lambda: shown(spoilt(ASKING, issue=mine(stamp=None)), mine(stamp=None)),
+    "session_gone": lambda: [*of_sessions(RUNNING, {session for _, _, session in in_sessions(RUNNING)})],
+}
+
+
+@pytest.mark.parametrize("code", OTHERS)
+def test_what_the_tracker_and_the_server_show_is_found(code: str) -> None:
+    assert codes(OTHERS[code]()) == {code}
+
+
+def test_every_code_has_a_remedy_and_a_row_in_the_guide() -> None:
+    assert set(REMEDIES) == set(WRONG) | set(OTHERS) | {"run_without_end", "picture"}
+    assert set(OTHERS) == set(OF_OTHERS)
+    table = (ROOT / "docs" / "audit.md").read_text().partition("## Codes")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", table, re.M)) == set(REMEDIES)
+
+
+def test_what_stands_as_it_was_written_is_fine() -> None:
+    assert not shown(ASKING, mine())
+    assert not shown(RUNNING, RUNNING.flows["t-1"].issue)
+    assert not [*of_sessions(RUNNING, ())]
+    assert len([*in_sessions(RUNNING)]) == 1
+    assert not [*in_sessions(ASKING)]
+
+
+def test_a_person_may_do_anything_that_was_not_looked_at_yet() -> None:
+    for change in ({"status": "closed"}, {"labels": ()}, {"assignee": "bob"}, {"status": "open", "assignee": None}):
+        assert not shown(ASKING, mine(**change), taken_in=False)
+        assert shown(ASKING, mine(**change))
+    assert not shown(ASKING, issue("t-7", assignee="bob"), taken_in=False)
+
+
+def test_reads_that_began_before_our_last_write_was_answered_are_no_evidence() -> None:
+    early = ASKING.flows["t-1"].write_seq - 1
+    assert not shown(ASKING, mine(labels=()), as_of=early)
+    assert not shown(ASKING, as_of=early)
+
+
+def test_a_claim_of_a_lost_state_folder_has_no_owner() -> None:
+    view = issue("t-1", "in_progress", "phase:implement", assignee=ME, stamp=stamped(7, "another"))
+    flow = Flow(view, stage="idle", since=T0, code="status", why="its status is in_progress")
+    world = replace(ASKING, flows=ASKING.flows.insert("t-1", flow))
+    assert codes(shown(world, view, taken_in=False)) == {"claim_without_owner"}
+
+
+def test_only_what_is_found_twice_counts() -> None:
+    one, two = Finding("no_end", "t-1", "now"), Finding("no_end", "t-1", "later")
+    other = Finding("no_end", "t-2", "x")
+    assert lasting([one], [two, other]) == (two,)
+    assert lasting([], [one]) == ()
+
+
+# --- the whole journal --------------------------------------------------------------------------------------------
+
+
+def told(*bodies: e.Fact) -> Iterator[Entry]:
+    for seq, body in enumerate(bodies, 1):
+        yield Entry(seq, T0, body)
+
+
+def test_a_run_without_an_end_and_a_closing_without_evidence_are_left_over() -> None:
+    ledger, world = Ledger(World()), World()
+    planned = [entry.body for entry in live(3, 60).entries if isinstance(entry.body, e.RunPlanned)][:2]
+    facts = [replace(fact, issue="t-1", run=f"t-1/implement.1.{n}") for n, fact in enumerate(planned, 1)]
+    for entry in told(e.IssueSeen("t-1", issue("t-1"), 0), *facts, e.IssueClosed("t-1", "shepherd", "it is done")):
+        ledger.note(entry)
+        world = evolve(world, entry)
+    seen = [*ledger.findings(world)]
+    assert codes(seen) == {"run_without_end", "no_evidence"}
+    assert [one.what for one in seen if one.code == "run_without_end"] == [
+        "t-1/implement.1.1 was planned and has no end"
+    ]
