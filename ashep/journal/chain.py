@@ -8,6 +8,7 @@ from hashlib import file_digest
 from itertools import pairwise
 from pathlib import Path
 
+from ashep.errors import JournalDamaged
 from ashep.journal.files import Scan, damaged, head_of, journal_files, open_file, path_of
 
 
@@ -52,6 +53,10 @@ def _find_damage(folder: Path, name: str) -> None:
     found = head_of(folder, name)
     if found is None:
         raise damaged(folder, path_of(folder, name), 1, "the file does not begin with a good header")
-    for _, end, _ in Scan(folder, found[1]).records():
-        if end.file != name:
-            break
+    try:
+        for _, end, _ in Scan(folder, found[1]).records():
+            if end.file != name:
+                break
+    except JournalDamaged as error:
+        if error.file == str(path_of(folder, name)):  # the next file does not follow where this one's end is missing
+            raise
