@@ -5,6 +5,7 @@ Every lie is a kind of `tests.torture.chaos`, which cites the line of the facts 
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from ashep.adapters.beads.tracker import BeadsTracker
 from ashep.adapters.programs import Finished
 from ashep.errors import TrackerUnavailable
 from ashep.redaction import Redaction
+from tests.torture.loop import START
 from tests.torture.store import Row
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ class Process:
     done: anyio.Event = field(default_factory=anyio.Event)
     answer: Finished | None = None
     killed: bool = False
+    asked: datetime = START
     shown: dict[str, Standing] = field(default_factory=dict[str, Standing])
 
     async def run(self) -> None:
@@ -118,6 +121,7 @@ class SimulatedBd(Bd):
         life, world = self.life, self.life.world
         life.reach(f"bd {argv[0]} asked")
         process = Process(life, self.actor, tuple(argv), None if stdin is None else stdin.decode())
+        process.asked = world.clock.now()
         world.spawn(process.run)
         try:
             with anyio.move_on_after(TIMEOUT):

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ashep.core.account import account
@@ -21,6 +22,8 @@ OURS = ("phase:", "needs:", "ashep:parked", "human:")
 """Labels that ashep may take off."""
 ADDED = ("phase:", "needs:", "ashep:parked")
 """Labels that ashep may set."""
+IN_FLIGHT = timedelta(seconds=60)
+"""What was on its way when the machine fell asleep, arrives when it wakes: nobody could have stopped it."""
 RIVAL = "ashep-rival"
 """Another daemon, which takes over what a dead one left."""
 BLAME = ("assigned", "status_changed", "reopened", "phase_taken_off", "unknown_phase", "excluded")
@@ -63,7 +66,8 @@ class Laws:
         """A write of ashep's was done by bd: `before` is how the issue stood."""
         command, issue = process.arguments[0], process.arguments[1]
         row = self.world.store.rows.get(issue)
-        if row is not None and command == "comment" and row.standing == ("in_progress", RIVAL):
+        fresh = self.world.clock.now() - process.asked < IN_FLIGHT
+        if row is not None and fresh and command == "comment" and row.standing == ("in_progress", RIVAL):
             self.broken("another daemon's issue is not touched", f"comment on {issue}, which {RIVAL} holds")
         if command == "create":
             made = next(one.removeprefix("--id=") for one in process.arguments if one.startswith("--id="))
@@ -98,11 +102,12 @@ class Laws:
         elif not by.startswith("ashep-") and before not in self._read[actor, issue]:
             self.broken("no act of a person is overwritten", f"never read: {what}")
 
-    def began(self, run: str) -> None:
-        """A turn begins on ashep's prompt: the issue must not be another daemon's by now."""
+    def prompted(self, metadata: dict[str, Any]) -> None:
+        """A prompt of ashep's reached the server: the issue must not be another daemon's by now."""
+        run = str(metadata.get("ashep", ":")).split(":", 1)[1]
         row = self.world.store.rows.get(run.split("/")[0])
         if row is not None and row.standing == ("in_progress", RIVAL):
-            self.broken("another daemon's issue is not touched", f"a turn of {run} began, and {RIVAL} holds the issue")
+            self.broken("another daemon's issue is not touched", f"a prompt of {run}, and {RIVAL} holds the issue")
 
     # --- at rest ---
 

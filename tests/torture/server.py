@@ -17,7 +17,8 @@ from ashep.adapters.opencode.server import Address
 from ashep.core.model import Model
 from ashep.errors import RunnerUnavailable
 from ashep.ports import Catalog, Sign
-from tests.torture.sessions import Json, Session, Sessions, Turn
+from tests.torture.laws import IN_FLIGHT
+from tests.torture.sessions import Json, Session, Sessions
 
 if TYPE_CHECKING:
     from tests.torture.life import Life
@@ -37,7 +38,6 @@ class Server:
         self.sessions = Sessions(lambda: world.clock.now().timestamp() * 1000, self._play)
         self.sessions.tell = world.tell
         self.sessions.sign = self._sign
-        self.sessions.on_turn = self._begins
         self.listeners: list[SimulatedRunner] = []
 
     def _play(self, session: Session, message: Json, began: int) -> Any:
@@ -50,11 +50,6 @@ class Server:
         if began == 0 and "/implement." in run:
             self.world.edit(run)
         return play
-
-    def _begins(self, turn: Turn) -> None:
-        message = turn.session.message(turn.prompt)
-        if message is not None and not message["info"]["who"] and turn.session.metadata:
-            self.world.laws.began(str(turn.session.metadata["ashep"]).split(":", 1)[1])
 
     def _sign(self, session: str | None, urgent: bool) -> None:
         for listener in self.listeners:
@@ -174,6 +169,7 @@ class SimulatedClient:
         life, world = self._life, self._life.world
         server, dice, what = world.server, world.dice, f"{method} {path.split('/')[-1]}"
         life.reach(f"{what} asked")
+        asked = world.clock.now()
         slow = dice.of("server_slow").uniform(0.2, 2.0) if dice.roll("server_slow", 0.2) else 0.0
         await anyio.sleep(dice.of("server").uniform(0.001, 0.02) + slow)
         if life.dead:
@@ -181,6 +177,8 @@ class SimulatedClient:
         self._connect()
         if dice.roll("server_refuses", 0.01):
             raise RunnerUnavailable(f"{what}: cut before")
+        if path.endswith("prompt_async") and world.clock.now() - asked < IN_FLIGHT:
+            world.laws.prompted(server.sessions.all[path.split("/")[2]].metadata)
         found = server.answer(method, path, json, params or {})
         if method == "POST":
             life.reach(f"{what} done")

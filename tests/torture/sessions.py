@@ -76,7 +76,6 @@ class Sessions:
         """What each message's turns really said at their end."""
         self.sign: Callable[[str | None, bool], None] = lambda session, urgent: None
         self.tell: Callable[[str], None] = lambda text: None
-        self.on_turn: Callable[[Turn], None] = lambda turn: None
         self.count = 0
 
     def new_id(self, kind: str) -> str:
@@ -172,7 +171,6 @@ class Sessions:
             self.begun[turn.prompt] += 1
             key = turn.session.metadata.get("ashep", "somebody")
             self.tell(f"turn {self.begun[turn.prompt]} of {key} begins ({turn.prompt}: {play.fate}, {steps})")
-            self.on_turn(turn)
             self._answer(turn)
         if turn.step < len(steps):
             step, turn.step = steps[turn.step], turn.step + 1

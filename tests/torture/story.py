@@ -79,7 +79,7 @@ def run(seed: int, kinds: Kinds | None = None, *, keep_journal: bool = False) ->
             story.bad += world.laws.bad
             story.happened, story.lives, story.lost = world.story, world.lives, world.disk.lost
             if keep_journal:
-                files = sorted(path for path in world.state.rglob("*") if path.is_file())
+                files = sorted(world.state.rglob("*.jsonl"))
                 story.journal = b"".join(path.read_bytes() for path in files)
         shutil.rmtree(root, ignore_errors=True)
         worlds.clear()
