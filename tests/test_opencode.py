@@ -402,6 +402,12 @@ def test_who_wrote_a_message() -> None:
     """facts/opencode.md 3, 11, 25."""
     assert read(PROMPT, DONE, entry("user", "msg_5", 50, text("hello")))[2] == 1
     assert read(PROMPT, DONE, entry("user", "msg_5", 50, text("hello")), ours=frozenset({"msg_5"}))[2] == 0
+    earlier = (
+        entry("user", "msg_5", 50, text("hello")),
+        entry("assistant", "msg_6", 60, text("old"), parentID="msg_5"),
+    )
+    # a session that is used again, and a clock that was set back between the two
+    assert read(PROMPT, DONE, *earlier, ours=frozenset({"msg_5"})) == ("finished", "done", 0)
     assert read(PROMPT, entry("user", "msg_5", 50, {"type": "compaction", "auto": True}))[2] == 0
     assert read(PROMPT, entry("user", "msg_5", 50, text("Continue", synthetic=True)))[2] == 0
     assert read(PROMPT, entry("user", "msg_5", 50, text("do it")))[2] == 0

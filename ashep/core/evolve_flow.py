@@ -14,6 +14,7 @@ from ashep.core.commands import (
     ReadIssue,
     ReadTree,
     ReclaimIssue,
+    SendPrompt,
     StopOrphan,
     StopTurn,
     TakeOffLabels,
@@ -67,7 +68,7 @@ from ashep.core.events import (
     TurnStopped,
     WriteRefused,
 )
-from ashep.core.evolve_run import RunFact, done, run_fact
+from ashep.core.evolve_run import MAX_REPORTS, RunFact, done, run_fact
 from ashep.core.flow import Flow, Posture, Question, Run, Stage
 from ashep.core.values import replace
 
@@ -87,6 +88,8 @@ FlowFact = Decision | RunFact | Answer | Lease
 def asked(flow: Flow, command: Command) -> Flow:
     """An intent stands in the journal."""
     writing = flow.target if isinstance(command, (ClaimIssue, WriteIssue)) else flow.writing
+    if isinstance(command, SendPrompt):
+        flow = replace(flow, messages=(*flow.messages, command.message_id)[-MAX_REPORTS:])
     return replace(flow, open=(*flow.open, command), writing=writing)
 
 
@@ -221,14 +224,6 @@ def inherited(flow: Flow) -> Flow:
         return flow
     floor = max(flow.floor, stamp.runs, stamp.visit)  # each visit of an agent phase has had a run
     return replace(flow, depth=stamp.depth, runs=max(flow.runs, stamp.runs), floor=floor)
-
-
-def orphan_of(flow: Flow, instance: str) -> str | None:
-    """The key of the session of the run that another journal's stamp on the issue names."""
-    stamp = flow.issue.stamp
-    if stamp is None or stamp.instance == instance or not (stamp.run or "").startswith(f"{flow.issue.id}/"):
-        return None
-    return f"{stamp.instance}:{stamp.run}"
 
 
 def _visit(flow: Flow, phase: str, visit: int) -> Flow:

@@ -182,6 +182,8 @@ class Flow:
     reports: tuple[Report, ...] = ()
     sessions: tuple[tuple[str, str], ...] = ()
     """The last session of each phase."""
+    messages: tuple[str, ...] = ()
+    """The ids of the last prompts: in a session that is used again earlier ones are ours, and no person's."""
     models: tuple[tuple[str, Model], ...] = ()
     """The model that last ran each phase."""
     base: str | None = None
@@ -276,3 +278,11 @@ class Flow:
 def wall_time(flow: Flow, now: datetime) -> timedelta:
     """How long the cycle has gone on, without people's thinking."""
     return now - flow.cycle_began - flow.thought if flow.cycle_began else timedelta()
+
+
+def orphan_of(flow: Flow, instance: str) -> str | None:
+    """The key of the session of the run that another journal's stamp on the issue names."""
+    stamp = flow.issue.stamp
+    if stamp is None or stamp.instance == instance or not (stamp.run or "").startswith(f"{flow.issue.id}/"):
+        return None
+    return f"{stamp.instance}:{stamp.run}"

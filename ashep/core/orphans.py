@@ -8,8 +8,7 @@ import re
 from datetime import timedelta
 
 from ashep.core.events import CommentWanted, Fact, IssueAdopted, IssueReclaimed, LeaseExpired, TakeoverWanted
-from ashep.core.evolve_flow import orphan_of
-from ashep.core.flow import Flow
+from ashep.core.flow import Flow, orphan_of
 from ashep.core.model import Issue, Phase, Policy, Stamp
 from ashep.core.people import phase_labels
 from ashep.core.routing import PHASE_QUESTION_DEADLINE

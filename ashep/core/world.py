@@ -49,7 +49,7 @@ from ashep.core.events import (
     TreeSeen,
 )
 from ashep.core.finding import Finding
-from ashep.core.flow import Flow
+from ashep.core.flow import Flow, orphan_of
 from ashep.core.model import Agents, Policies, Policy, Settings, Tree
 from ashep.core.ordered import Ordered
 from ashep.core.records import Entry
@@ -280,7 +280,7 @@ def _evolve_issue(world: World, fact: evolve_flow.FlowFact) -> World:
     match fact:
         case IssueTaken():
             world = replace(world, taken=world.taken + 1)
-            if (orphan := evolve_flow.orphan_of(flow, world.instance)) is not None:
+            if (orphan := orphan_of(flow, world.instance)) is not None:
                 flow = replace(evolve_flow.inherited(flow), orphan=orphan)
         case IssueReclaimed():
             world = replace(world, ready_fresh=False, hint_seq=world.seq)

@@ -270,7 +270,10 @@ def test_a_session_is_used_again_where_the_policy_says_so() -> None:
     book >> book.later(30)
     book << like(e.RunPlanned, reuse=session) << c.WriteIssue
     assert book >> book.next() << like(c.OpenSession, reuse=session)
+    assert [id for id in book.flow().messages if id in book.made.sessions[session or ""]] == list(book.flow().messages)
+    assert len(book.flow().messages) == 1
     book.answered() >> book.reports() << e.RunEnded << e.PhaseEntered << like(e.RunPlanned, reuse=session)
+    assert len(book.flow().messages) == 2
     assert book << c.WriteIssue
 
 

@@ -203,7 +203,9 @@ def _after(messages: Sequence[Message], at: int, ours: frozenset[str]) -> tuple[
             # where the clock was set back, answers to other prompts stand after ours: the parent tells
             if message.info.parentID in turn or not (people or message.info.parentID in asked):
                 answers.append(message)
-        elif message.info.id not in ours and not is_servers_own(message, prompt.text):
+        elif message.info.id in ours:
+            continue  # an earlier prompt, which a clock that was set back put behind this one
+        elif not is_servers_own(message, prompt.text):
             people.append(message.info.id)
         elif not people:
             turn.add(message.info.id)
