@@ -21,9 +21,8 @@ def replay(state: Path, again: Replay, told: Told = nobody) -> Iterator[Differen
     `again` counts, and holds the World at the end. It begins where the journal does: at what stands for the part that
     was pruned, where one was. Raises `JournalDamaged`.
     """
-    again.world, begins = beginning(state / "journal")
-    again.covers = begins.seq + 1
     again.world, after = beginning(state / "journal")
+    again.covers = after.seq + 1
     for batch in batches(state / "journal", after):
         yield from again.batch(batch.entries)
         told(batch.end.seq)

@@ -27,8 +27,9 @@ from ashep.core.replay import DERIVED, Difference, Replay
 from ashep.core.step import RULES
 from ashep.core.world import World
 from ashep.errors import AshepError
+from ashep.journal.archive import archive, prune
 from ashep.journal.files import batches
-from ashep.journal.log import Journal
+from ashep.journal.log import Journal, Sizes
 from ashep.replay import replay
 from tests.core.chances import WILD
 from tests.core.given import T0
@@ -36,7 +37,7 @@ from tests.core.lives import live
 from tests.core.mutants import Mutant, planted, private
 from tests.core.world_of import MadeUp
 from tests.golden.make import LIFE
-from tests.recorded import life
+from tests.recorded import Recorded, life
 
 ROOT = Path(__file__).resolve().parent.parent
 Batches = list[list[Entry]]
@@ -185,7 +186,7 @@ def test_after_a_difference_it_goes_on_from_what_was_recorded() -> None:
 RULES_CHANGED = [
     Mutant("always the first phase", routing.enter, "(issue, target,", "(issue, policy.phases[0].name,"),
     Mutant("no reason for waiting", private(dispatch, "_held"), "if flow.code == hold[0]", "if True"),
-    Mutant("excluding is not obeyed", people.obey, "if world.settings.labels.excluded in view.labels:", "if False:"),
+    Mutant("excluding is not obeyed", people.obey, "if world.settings.labels.excluded in view.labels", "if False"),
     Mutant("a slot too many", dispatch.in_the_way, "room.slots <= 0", "room.slots < 0"),
     Mutant("another wait", routing.backoff, "0.8 + 0.4", "0.7 + 0.4"),
     Mutant("another sentence", private(dispatch, "_take"), "and the policy", "the policy"),
@@ -414,3 +415,21 @@ def test_commands_are_compared_too() -> None:
         for kind in (type(entry.body) for entries in kept for entry in entries)
         if issubclass(kind, Command)
     )
+
+
+def test_a_pruned_journal_is_derived_again_from_where_it_begins(tmp_path: Path) -> None:
+    made = Recorded(tmp_path, chances=WILD, seed=11)
+    made.journal.close()
+    made.journal = Journal.open(tmp_path, T0, Sizes(file=20_000, keep=40_000))
+    made.begin()
+    for number in range(4):
+        made.open(f"t-{number}")
+    made.live(400)
+    archive(tmp_path / "journal", 40_000)
+    assert prune(made.journal, T0), "something was archived, and is gone"
+    made.journal.close()
+    pruned = Replay()
+    assert list(replay(tmp_path, pruned)) == []
+    assert pruned.covers > 100
+    assert pruned.decisions > 20
+    assert pruned.world.flows == made.world.flows

@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 from ashep.core.commands import Command
 from ashep.core.dispatcher import Dispatcher
-from ashep.core.events import DECISIONS, Adopted, DaemonStarted, Fact
+from ashep.core.events import DECISIONS, Adopted, DaemonStarted, Fact, JournalPruned
 from ashep.core.records import Entry, to_json
 from ashep.core.step import RULES, step
 from ashep.core.world import World, evolve
@@ -68,6 +68,9 @@ class Replay:
         """Go on by one batch; what is recorded is what the next one begins with, whatever was derived."""
         told = [entry.body for entry in entries if type(entry.body) not in DERIVED]
         made = self._count(entries) if self.issue else len(entries) - len(told)
+        if len(told) == len(entries) and all(isinstance(fact, JournalPruned) for fact in told):
+            self._fold(entries)  # the owner's act, written while no daemon ran: nobody took a turn
+            return []
         rules = next((fact.rules for fact in told if isinstance(fact, Adopted)), self.world.rules)
         if rules != RULES:
             self.folded[rules] += made
