@@ -284,6 +284,7 @@ class World:
             self.people.put_right()
             await self._rest("comes to its end", closed=True)
         if self.life is not None:
+            self.life.crash_at = None  # killed at its last word it would know less than its journal, and may
             self.life.leave.set()
             await self.life.over.wait()
         if not self.laws.bad:
