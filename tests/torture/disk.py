@@ -134,6 +134,8 @@ def _watch(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
             original(file, bytes(data)[: len(data) // 2])
             life.die("in the middle of a write")
         answer = original(*arguments, **named)
+        if name == "write":
+            life.world.laws.wrote(arguments[1])
         if name in ("fsync", "fdatasync"):
             life.world.disk.synced(arguments[0])
         life.reach(f"{name} done")

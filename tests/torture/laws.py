@@ -39,6 +39,8 @@ class Laws:
         self._entries: dict[int, Entry] = {}
         """Everything that the daemon took for durable."""
         self._read: dict[tuple[str, str], set[Standing]] = defaultdict(set)
+        self._whole: set[tuple[str, int]] = set()
+        """Batches that were written from their first line to their commit record: its checksum, and their entries."""
         self._landed: list[tuple[str, str, Any]] = []
         """Effects that reached bd: command, issue and what identifies the intent."""
 
@@ -54,6 +56,11 @@ class Laws:
                 self.broken("no durable fact is lost", f"number {entry.seq} is given twice: {entry.body}")
             self._entries[entry.seq] = entry
             self.world.tell(entry)
+
+    def wrote(self, data: bytes) -> None:
+        """Bytes went to a file in one piece; where they were the journal's, they were one batch (or a header)."""
+        data = bytes(data)
+        self._whole.add((data[-9:-1].decode(errors="replace"), data.count(b"\n") - 1))
 
     def read(self, actor: str, shown: "dict[str, Standing]") -> None:
         """An answer of bd reached ashep."""
@@ -186,9 +193,14 @@ class Laws:
         """The journal as it is on the disk, which must hold all that was acted on."""
         journal = Journal.open(self.world.state, self.world.clock.now())
         try:
-            batches = [batch.entries for batch in journal.batches()]
+            found = list(journal.batches())
         finally:
             journal.close()
+        for batch in found:
+            if (batch.end.crc, len(batch.entries)) not in self._whole:
+                self.broken("a batch counts whole or not at all", f"the one of {batch.entries[0]} at {batch.end}")
+                break
+        batches = [batch.entries for batch in found]
         there = {entry.seq: entry for entries in batches for entry in entries}
         for seq, entry in self._entries.items():
             if there.get(seq) != entry:

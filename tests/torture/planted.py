@@ -12,6 +12,7 @@ from typing import Any
 from unittest.mock import patch
 
 from ashep.adapters.beads.tracker import BeadsTracker
+from ashep.adapters.opencode.turns import Message
 from ashep.core import decide, dispatch, evolve_flow, observe, routing
 from ashep.core.commands import Command, SendPrompt
 from ashep.core.events import Fact, IssueHeld
@@ -19,7 +20,11 @@ from ashep.core.flow import Flow
 from ashep.core.step import step
 from ashep.core.world import World
 from ashep.effects import Effects
+from ashep.heartbeat import Heartbeat
 from ashep.journal import log
+from ashep.journal.files import Position, Scan, open_file
+from ashep.journal.lines import COMMIT, HEADER, BadLine, parse
+from ashep.leases import Leases
 from ashep.ports import Seen
 from ashep.shepherd import Shepherd
 from tests.torture.chaos import Kinds
@@ -105,6 +110,58 @@ def stale_read_believed() -> AbstractContextManager[object]:
     return _everywhere("stale", lambda flow, as_of: False, evolve_flow, decide, observe)
 
 
+def lease_ignored() -> AbstractContextManager[object]:
+    """Once claimed, an issue is taken for ours: no effect asks after the lease, and no heartbeat hears a no."""
+
+    async def assure(self: Leases, issue: str) -> None:
+        return None
+
+    async def beat(self: Heartbeat, issue: str) -> None:
+        self._leases.confirm(issue, self._leases.moment())  # pyright: ignore[reportPrivateUsage]
+
+    return _all(patch.object(Leases, "assure", assure), patch.object(Heartbeat, "_beat", beat))
+
+
+def commit_record_ignored() -> AbstractContextManager[object]:
+    """Every good line of the journal counts, also those of a batch that was not written to its end."""
+
+    def read_file(self: Any, name: str) -> Iterator[tuple[int, Position, list[Any]]]:
+        with open_file(self.folder, name) as file:
+            self._begin(file, name)
+            start = at = self.position.offset
+            pending: list[Any] = []
+            file.seek(start)
+            for raw in file:
+                try:
+                    record = parse(raw)
+                except BadLine:
+                    break
+                at += len(raw)
+                self.digest.update(raw)
+                self.position = Position(name, at, record["seq"], raw[-9:-1].decode())
+                if record["type"] in (HEADER, COMMIT):
+                    if pending:
+                        yield start, self.position, pending
+                    start, pending = at, []
+                else:
+                    pending.append(record)
+            if pending:
+                yield start, self.position, pending
+            self.torn = file.seek(0, 2) - at
+        self._previous = name
+
+    return patch.object(Scan, "_file", read_file)
+
+
+def tool_calls_taken_for_the_end() -> AbstractContextManager[object]:
+    """An answer that has a `finish` is the last one of its turn."""
+
+    def is_ended(self: Message) -> bool:
+        return self.info.error is not None or self.info.finish not in {None, "unknown"}
+
+    return patch.object(Message, "is_ended", property(is_ended))
+
+
 def clock_in_a_hold() -> AbstractContextManager[object]:
     """A hold depends on what time it is on the wall."""
 
@@ -114,6 +171,14 @@ def clock_in_a_hold() -> AbstractContextManager[object]:
         return [] if flow.code == code else [IssueHeld(flow.issue.id, code, f"{why} (late)" if late else why)]
 
     return patch.object(dispatch, "_held", held)
+
+
+@contextmanager
+def _all(*contexts: AbstractContextManager[object]) -> Iterator[None]:
+    with ExitStack() as stack:
+        for context in contexts:
+            stack.enter_context(context)
+        yield
 
 
 @contextmanager
@@ -155,6 +220,21 @@ BUGS: dict[str, tuple[Planted, Kinds, tuple[str, ...]]] = {
         stale_read_believed,
         _kinds("bd_slow hints_late agent_rejects agent_asks people_comment"),
         ("nobody is blamed for ashep's own acts",),
+    ),
+    "lease ignored": (
+        lease_ignored,
+        _kinds("rival paused agent_babbles turn_tools"),
+        ("another daemon's issue is not touched",),
+    ),
+    "commit record ignored": (
+        commit_record_ignored,
+        _kinds("crash crash_again power"),
+        ("a batch counts whole or not at all",),
+    ),
+    "tool-calls taken for the end": (
+        tool_calls_taken_for_the_end,
+        _kinds("server_killed turn_tools turn_dies"),
+        ("a turn is finished when it ended",),
     ),
     "a hold that depends on a clock": (
         clock_in_a_hold,

@@ -172,6 +172,10 @@ class Sessions:
             key = turn.session.metadata.get("ashep", "somebody")
             self.tell(f"turn {self.begun[turn.prompt]} of {key} begins ({turn.prompt}: {play.fate}, {steps})")
             self._answer(turn)
+        elif turn.answer is not None and turn.answer["info"].get("finish") == "tool-calls":
+            self._answer(turn)  # opencode.md 24: a step has ended, and for a while nothing followed it
+            self._later(turn, play.pause / 2)
+            return
         if turn.step < len(steps):
             step, turn.step = steps[turn.step], turn.step + 1
             self._step(turn, step)
@@ -192,7 +196,8 @@ class Sessions:
                 turn.answer["info"] |= {"finish": "tool-calls" if step == "tools" else "unknown"}
                 turn.answer["info"]["time"]["completed"] = now
                 turn.answer["parts"].append({"type": "text", "text": "I look around first."})
-                self._answer(turn)
+                if step == "breaks":
+                    self._answer(turn)
             case "compacts" | "replays":
                 self._compact(turn, step)
             case "waits":

@@ -96,6 +96,9 @@ class World:
         self.phases = [str(phase["name"]) for phase in POLICIES[number][0]]
         self.group: TaskGroup
         self.life: Life | None = None
+        self._awake = anyio.Event()
+        """Set where no process is stopped."""
+        self._awake.set()
         self.lives = 0
 
     @property
@@ -158,6 +161,8 @@ class World:
             life = self._start(crash_at)
             with anyio.move_on_after(min(end - self.loop.time(), self._term())):
                 await life.over.wait()
+            if self.loop.time() >= end:
+                await self._awake.wait()  # a stopped process sleeps as long as it sleeps
             if self.loop.time() < end or dice.random() < 0.6:
                 await self._end(life)
                 await anyio.sleep(dice.choice((0.05, 1.0, 5.0, 20.0)))
@@ -232,11 +237,20 @@ class World:
         life = self.life
         if life is None or life.dead:
             return
-        seconds = self.dice.of("paused").choice((5, 40, 200, 1500))
+        dice = self.dice.of("paused")
+        seconds = dice.choice((5, 40, 200, 1500) if dice.random() < 0.5 else (1500,))
+        if seconds == 1500:  # in the midst of a turn, and long enough for another daemon to take the issue over
+            while not any(session.turn for session in self.server.sessions.all.values()) and not self.dice.calm:
+                await anyio.sleep(0.5)
+        if life is not self.life or life.dead or self.dice.calm:
+            return
         self.tell(f"SIGSTOP for {seconds} s")
+        self._awake = anyio.Event()
         self.loop.stop_life(life)
-        await anyio.sleep(seconds)
+        with anyio.move_on_after(seconds):
+            await life.over.wait()
         self.loop.continue_life(life)
+        self._awake.set()
         self.tell("SIGCONT")
 
     async def _damage(self) -> None:
@@ -254,7 +268,7 @@ class World:
             if self.store.rows[issue].standing == ("open", None):
                 self.tell(f"{RIVAL} takes {issue} over")
                 self.store.run(RIVAL, ("update", issue, "--claim"))
-        await anyio.sleep(self.dice.of("rival").uniform(20, 90))
+        await anyio.sleep(self.dice.of("rival").choice((20, 90, 900, 900)))
         for row in self.store.rows.values():
             if row.assignee == RIVAL:
                 self.store.set(row.id, RIVAL, status="open", assignee="")
