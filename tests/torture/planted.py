@@ -218,7 +218,7 @@ BUGS: dict[str, tuple[Planted, Kinds, tuple[str, ...]]] = {
     ),
     "stale read believed": (
         stale_read_believed,
-        _kinds("bd_slow hints_late agent_rejects agent_asks people_comment"),
+        _kinds("bd_slow hints_late order agent_rejects agent_fails agent_creates people_add"),
         ("nobody is blamed for ashep's own acts",),
     ),
     "lease ignored": (
