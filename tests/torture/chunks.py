@@ -2,7 +2,7 @@
 
 from tests.torture.story import run, shrink, simulated
 
-SEEDS = 400
+SEEDS = 1200
 """What the ordinary test command lives through."""
 PORTION = 50
 FILES = 2
