@@ -16,6 +16,7 @@ Nothing of ashep is changed for that: adapters are handed over in a proxy, the s
 
 import inspect
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -92,6 +93,9 @@ def _program(argv: list[str]) -> str:
     return " ".join((Path(argv[0]).name, *words[:1]))
 
 
+_FOLDER_OF_A_SERVER = re.compile(r"[0-9a-f]{16}")
+
+
 def watch_files(points: Points, *folders: Path) -> None:
     """Count what is done to files below these folders."""
     roots = tuple(f"{os.path.realpath(folder)}/" for folder in folders)
@@ -100,7 +104,8 @@ def watch_files(points: Points, *folders: Path) -> None:
         if not path.startswith(roots):
             return None
         parts = Path(path).parts
-        return next((part for part in ("journal", "blobs", "snapshots") if part in parts), Path(path).name)
+        name = next((part for part in ("journal", "blobs", "snapshots") if part in parts), Path(path).name)
+        return "server" if _FOLDER_OF_A_SERVER.fullmatch(name) else name  # its name is a hash of the project's place
 
     def of(place: int | str | os.PathLike[str]) -> str | None:
         if isinstance(place, int):
