@@ -2,7 +2,7 @@
 
 from tests.torture.story import run, shrink, simulated
 
-SEEDS = 1200
+SEEDS = 400
 """What the ordinary test command lives through."""
 PORTION = 50
 FILES = 2
