@@ -9,6 +9,7 @@ nothing: its pages are the system's; but what it had not synced is still not syn
 import errno
 import os
 import random
+import re
 import shutil
 import stat
 import sys
@@ -92,7 +93,7 @@ class Disk:
         told.append(f"{name} kept {keep} of {size} bytes ({safe} were synced)")
 
     def _some_end(self, data: bytearray, safe: int, chance: random.Random) -> int:
-        ends = [safe + at + 1 for at, byte in enumerate(data[safe:]) if byte == 10]
+        ends = [safe + found.end() for found in re.finditer(rb"\n", data[safe:])]
         kind = chance.random()
         if kind < 0.3 or not ends:
             return chance.randint(safe, len(data))

@@ -83,7 +83,7 @@ def run(seed: int, kinds: Kinds | None = None, *, keep_journal: bool = False) ->
                 story.journal = b"".join(path.read_bytes() for path in files)
         shutil.rmtree(root, ignore_errors=True)
         worlds.clear()
-        if seed % 10 == 0:
+        if seed % 20 == 0:
             gc.collect()
     return story
 
