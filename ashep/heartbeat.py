@@ -13,6 +13,9 @@ from ashep.shepherd import Shepherd
 AGAIN = 15.0
 """Seconds until a heartbeat that got no answer is tried again."""
 
+SHORTEST = 0.001
+"""Seconds; a wait that is shorter than what the clock can tell would end at once, again and again."""
+
 
 class Heartbeat:
     """A source of facts about our leases."""
@@ -31,7 +34,7 @@ class Heartbeat:
                 continue
             left = EVERY - self._leases.age(due[0])
             if left > 0:
-                with anyio.move_on_after(left):
+                with anyio.move_on_after(max(left, SHORTEST)):
                     while self._held() == held:
                         await self._shepherd.changed()
                 continue
