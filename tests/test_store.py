@@ -440,6 +440,8 @@ async def test_what_is_offered_is_drawn_soon_and_at_the_end(state: Path) -> None
 async def test_what_is_deleted_beside_the_daemon_is_drawn_again(state: Path, gone: str) -> None:
     journal = await to_thread.run_sync(Journal.open, state, T0)
     follower = Follower(state, journal, lambda _: None, every=0.01)
+    drawn: object = None
+    lines = b""
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(follower.run)
         await tell_all(journal, follower, story(), World())
