@@ -5,7 +5,7 @@
 
 from ashep.core import commands as c
 from ashep.core import events as e
-from ashep.core.model import Phase
+from ashep.core.model import Human, Phase
 from tests.core.given import ME, policies, policy_of
 from tests.core.playbook import Playbook, like
 
@@ -319,3 +319,16 @@ def test_a_policy_that_is_forced_by_label_is_used() -> None:
     book.made.change("t-1", "ann", ["policy:other"])
     book.looked()
     assert (book.flow().policy, book.flow().phase) == ("other", "review")
+
+
+def test_a_status_that_no_write_of_ours_leaves_is_a_persons_although_an_answer_was_lost() -> None:
+    book = Playbook(policy_of(Phase(name="sign", human=Human(ask="Begin?"))))
+    book.made.look()
+    book >> book.failed(landed=True)  # the question stands, and nobody heard of it
+    book >> book.later(8 * 24 * 3600)  # its deadline parks the issue: another write takes its place
+    park = next(job for job in book.made.jobs if isinstance(job, c.WriteIssue) and job.kind == "park")
+    book.left = []
+    book.made.jobs.clear()
+    book.made.change("t-1", "ann", status="deferred")
+    assert book >> e.GuardRefused("t-1", park.key) << c.ReadIssue
+    assert book >> book.next() << like(e.IssueLeft, code="changed") << like(e.IssueHeld, code="status")
