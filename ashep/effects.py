@@ -297,7 +297,10 @@ class Effects:
             return [EffectFailed(command.issue, command.key, f"the prompt: {_short(error)}", infra=False)]
         blob = await self.blobs.keep(text)
         shown = tuple(comment.id for comment in brief.comments)
-        return [PromptPrepared(command.issue, command.run, command.key, command.n, blob, shown)]
+        run, before = flow.run, ()
+        if run is not None and run.session is not None and (command.n > 1 or run.session == run.reuse):
+            before = await self.runner.asked(run.session)
+        return [PromptPrepared(command.issue, command.run, command.key, command.n, blob, shown, before)]
 
     async def _brief(self, command: PreparePrompt, world: World, flow: Flow) -> Brief:
         run, policy = flow.run, world.policy(flow)

@@ -193,7 +193,7 @@ class Monitor:
         message = message_id(self._shepherd.world, run)
         if message is None or run.session is None:
             return
-        ours = frozenset(flow.messages) - {message}
+        ours = frozenset((*flow.messages, *run.prompt.before)) - {message}
         turn = await self._runner.turn(run.session, message, ours)
         self._read_at[run.id] = self._clock.monotonic()
         text = await self._blobs.keep(turn.text) if turn.state == "finished" and turn.text else None

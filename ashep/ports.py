@@ -274,10 +274,8 @@ class Sign:
 
 
 class Runner(Protocol):
-    """A server that runs coding agents in sessions.
-
-    Errors, for every method: `RunnerUnavailable` (no answer in time, connection refused, 5xx), `RunnerUnauthorized`,
-    `RunnerRefused` (never try the same again).
+    """A server that runs coding agents in sessions. Errors, for every method: `RunnerUnavailable` (no answer in time,
+    connection refused, 5xx), `RunnerUnauthorized`, `RunnerRefused` (never try the same again).
     """
 
     async def start(self) -> None:
@@ -300,12 +298,16 @@ class Runner(Protocol):
         """Whether the server still has this session."""
         ...
 
+    async def asked(self, session: str) -> tuple[str, ...]:
+        """Ids of the user messages in the session, the server's own included; none where there is no such session."""
+        ...
+
     async def send(self, prompt: Prompt) -> None:
         """Deliver the prompt and return once the server has taken it. Idempotent by its ids."""
         ...
 
     async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:
-        """Read what followed the prompt. `ours`: other message ids of ours in that session."""
+        """Read what followed the prompt. `ours`: user messages of ours, and those that stood there before it."""
         ...
 
     async def busy(self) -> frozenset[str]:

@@ -84,7 +84,8 @@ class Shepherd:
         self._ahead = max(self.world.now - self._clock.now(), timedelta())
         async with anyio.create_task_group() as group:
             self._group = group
-            unanswered = [command for flow in self.world.flows.values() for command in flow.open]
+            # maps of the World are in no order that another process would repeat
+            unanswered = sorted((c for flow in self.world.flows.values() for c in flow.open), key=lambda c: c.key)
             await self._turn(first, everything=True)
             for command in unanswered:
                 self._start(command, probe=True)

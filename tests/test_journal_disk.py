@@ -65,6 +65,24 @@ def test_any_failure_of_an_append_ends_it_at_once(tmp_path: Path, call: str, mon
         assert next(iter(again.read())) == held(2)
 
 
+def test_what_a_start_reads_is_durable_before_anything_follows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who wrote the last batch may have been killed before it was durable: a power cut could take it later."""
+    journal = Journal.open(tmp_path, T0)
+    journal.append_now([held(2)])
+    journal.close()
+    synced, original = list[int](), os.fsync
+
+    def fsync(file: int) -> None:
+        synced.append(os.fstat(file).st_ino)
+        original(file)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    Journal.open(tmp_path, T0).close()
+    assert (tmp_path / "journal" / journal.position.file).stat().st_ino in synced
+
+
 # --- a real one that is full ------------------------------------------------------------------------------------------
 
 FULL = """

@@ -408,6 +408,14 @@ def test_who_wrote_a_message() -> None:
     )
     # a session that is used again, and a clock that was set back between the two
     assert read(PROMPT, DONE, *earlier, ours=frozenset({"msg_5"})) == ("finished", "done", 0)
+    compacted = (
+        entry("user", "msg_7", 70, {"type": "compaction", "auto": True}),
+        entry("assistant", "msg_8", 80, text("old"), parentID="msg_7", finish="stop"),
+        entry("user", "msg_9", 90, text("hello")),
+    )
+    stood_there = frozenset({"msg_5", "msg_7", "msg_9"})
+    assert read(PROMPT, *earlier, *compacted, ours=stood_there) == ("stored", "", 0)
+    assert read(PROMPT, DONE, *earlier, *compacted, ours=stood_there) == ("finished", "done", 0)
     assert read(PROMPT, entry("user", "msg_5", 50, {"type": "compaction", "auto": True}))[2] == 0
     assert read(PROMPT, entry("user", "msg_5", 50, text("Continue", synthetic=True)))[2] == 0
     assert read(PROMPT, entry("user", "msg_5", 50, text("do it")))[2] == 0

@@ -618,6 +618,8 @@ class PromptPrepared:
     blob: str
     comments: tuple[str, ...] = field(default=())
     """Ids of comments that it shows."""
+    before: tuple[str, ...] = ()
+    """User messages that its session holds already: where the clock is set back, they will stand behind it."""
 
 
 @dataclass(frozen=True, slots=True)

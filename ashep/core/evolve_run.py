@@ -54,7 +54,7 @@ def run_fact(flow: Flow, fact: RunFact, seq: int, at: datetime) -> Flow:
             sessions = dict(flow.sessions) | {run.phase: fact.session}
             return flow if extract == "open" else replace(flow, sessions=tuple(sessions.items()))
         case PromptPrepared():
-            run = replace(run, prompt=replace(run.prompt, blob=fact.blob, stamp=at))
+            run = replace(run, prompt=replace(run.prompt, blob=fact.blob, before=fact.before, stamp=at))
             return replace(flow, run=run, shown=flow.shown | set(fact.comments))
         case PromptSent():
             return replace(flow, run=_sent(run, fact, seq, at))

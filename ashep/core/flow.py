@@ -64,6 +64,8 @@ class Sent:
     tries: int = 0
     """How many ids were abandoned before the present one."""
     blob: str | None = None
+    before: tuple[str, ...] = ()
+    """User messages that stood in its session already."""
     stamp: datetime | None = None
     """When its ids were made: the server sorts messages by ids that begin with a time."""
     sent: bool = False

@@ -139,10 +139,14 @@ def _back_from_left(world: World, flow: Flow) -> list[Fact]:
     view = flow.issue
     names = phase_labels(world, view)
     waiting = flow.code in ("phase_taken_off", "unknown_phase") and view.assignee == world.actor
-    if not waiting or view.status not in ("in_progress", "blocked") or len(names) != 1:
+    if not waiting or view.status not in ("in_progress", "blocked"):
+        return []
+    if world.settings.labels.excluded in view.labels:
+        return _excluded(world, flow)
+    if len(names) != 1:
         return []
     policy, (name, *_) = world.policy(flow), names
-    if world.settings.labels.excluded in view.labels or policy is None or policy.phase(name) is None:
+    if policy is None or policy.phase(name) is None:
         return []
     return begin_cycle(world, flow, name, f"somebody set the phase {name}")
 

@@ -275,7 +275,7 @@ def _prepare(folder: Path, scan: Scan, at: datetime) -> Tail:
     try:
         if scan.torn:
             os.ftruncate(file, position.offset)
-            os.fsync(file)
+        os.fsync(file)  # who wrote the last batch may have been killed before it was durable, or its fsync failed
         if os.fstat(file).st_size != position.offset:
             raise AshepError(f"{path} changed while it was read: something else writes to it")
     except BaseException:

@@ -188,6 +188,17 @@ async def test_a_persons_message_ends_our_turn(world: World) -> None:
     assert (turn.text, turn.people) == ("OURS", (person,))
 
 
+async def test_what_was_asked_in_a_session_is_listed(world: World) -> None:
+    session = await opened(world)
+    assert await world.runner.asked(session) == ()
+    sent = prompt(session, "hello")
+    await world.runner.send(sent)
+    await settled(world, session, sent.message_id)
+    person = await world.person_writes(session, "a person was here")
+    assert set(await world.runner.asked(session)) == {sent.message_id, person}
+    assert await world.runner.asked("ses_nothing") == ()
+
+
 async def test_another_prompt_of_ours_is_no_person(world: World) -> None:
     session = await opened(world)
     first, second = prompt(session, "one"), prompt(session, "two")

@@ -86,6 +86,16 @@ def test_excluding_gives_the_issue_back_in_one_guarded_write() -> None:
     assert book.made.tracker["t-1"].labels == ("ashep:excluded",)
 
 
+def test_excluding_gives_back_what_was_held_for_its_phase_label() -> None:
+    book = Playbook().looked()
+    book >> book.seen(drop=["phase:implement"]) << ABORTED << like(e.IssueLeft, code="phase_taken_off")
+    book.answered()
+    book >> book.seen(add=["ashep:excluded"]) << like(e.IssueGivenBack, code="excluded")
+    assert book << like(c.WriteIssue, kind="give_back", if_status="in_progress", if_assignee=ME, status="open")
+    book.answered().looked()
+    assert (book.flow().stage, book.flow().code) == ("idle", "excluded")
+
+
 def test_assigning_to_somebody_else_aborts_and_nothing_is_written() -> None:
     book = Playbook().looked()
     assert book >> book.seen(assignee="bob") << ABORTED << like(e.IssueLeft, code="assigned") << STOP

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ashep.core.account import account
 from ashep.core.commands import ClaimIssue, CreateIssue, PostComment, SendPrompt, WriteIssue
-from ashep.core.events import CycleBegan, IssueGivenBack, IssueLeft, RunEnded, RunPlanned, TurnDied, TurnSeen
+from ashep.core.events import CycleBegan, IssueGivenBack, IssueLeft, RunEnded, RunPlanned, TurnSeen
 from ashep.core.outcome import last_block
 from ashep.core.records import Entry
 from ashep.core.replay import Replay
@@ -210,12 +210,11 @@ class Laws:
 
     def _once(self, bodies: list[Any]) -> None:
         """Promise 1: each prompt of a run begins one turn, and one more for each that died."""
-        begun = self.world.server.sessions.begun
+        begun, gone = self.world.server.sessions.begun, self.world.server.sessions.died
         known: dict[str, tuple[str, int]] = {}
         for command in _of(bodies, SendPrompt):
             known[command.message_id] = (command.run, command.n)
-        died = Counter((fact.run, fact.n) for fact in _of(bodies, TurnDied))
-        turns = Counter[tuple[str, int]]()
+        turns, died = Counter[tuple[str, int]](), Counter[tuple[str, int]]()
         for session in self.world.server.sessions.all.values():
             for message in session.messages:
                 info = message["info"]
@@ -223,6 +222,7 @@ class Laws:
                     self.broken("no effect without its intent", f"prompt {info['id']} in {session.metadata}")
         for message, prompt in known.items():
             turns[prompt] += begun[message]
+            died[prompt] += gone[message]
         for prompt, count in turns.items():
             if count > 1 + died[prompt]:
                 self.broken("each prompt is delivered once", f"{prompt} began {count} turns, {died[prompt]} died")

@@ -7,6 +7,7 @@ by a context variable, which tasks hand down to the tasks that they start.
 import asyncio
 import heapq
 import random
+from collections.abc import Callable
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -76,6 +77,28 @@ class TortureLoop(asyncio.SelectorEventLoop):
 
     def _write_to_self(self) -> None:
         """Nobody waits for a selector."""
+
+
+class InOrder(dict[Any, None]):
+    """A set that is walked in the order in which it was filled, whatever the addresses of its members."""
+
+    add = dict[Any, None].setdefault
+
+    def discard(self, item: Any) -> None:
+        self.pop(item, None)
+
+    def remove(self, item: Any) -> None:
+        del self[item]
+
+
+def cancelled_in_order(original: Callable[..., None]) -> Callable[..., None]:
+    """Wrap the `__init__` of anyio's cancel scope: who is cancelled first is seen in what chance brings next."""
+
+    def init(scope: Any, *arguments: Any, **named: Any) -> None:
+        original(scope, *arguments, **named)
+        scope._tasks, scope._child_scopes = InOrder(), InOrder()
+
+    return init
 
 
 class WorldClock:

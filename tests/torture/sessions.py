@@ -72,6 +72,8 @@ class Sessions:
         self.up = False
         self.begun: Counter[str] = Counter()
         """Turns that each message began."""
+        self.died: Counter[str] = Counter()
+        """Those of them that died."""
         self.ended: dict[str, list[str]] = {}
         """What each message's turns really said at their end."""
         self.sign: Callable[[str | None, bool], None] = lambda session, urgent: None
@@ -94,6 +96,8 @@ class Sessions:
         self.asked.clear()
         now = self.millis()
         for session in self.all.values():
+            if session.turn is not None and session.turn.status != "young":
+                self.died[session.turn.prompt] += 1
             session.turn, session.queue = None, []
             for message in list(session.messages):
                 lost = lose(message, now - message["info"]["time"]["created"])
@@ -184,6 +188,7 @@ class Sessions:
             self._end(turn, finish="stop", text=play.text, error=error)
         elif play.fate == "dies":
             self.tell(f"the turn of {turn.prompt} is gone")
+            self.died[turn.prompt] += 1
             turn.session.turn, turn.status = None, "over"
         # hangs: nothing comes any more
 

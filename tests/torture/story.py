@@ -16,13 +16,14 @@ from unittest.mock import patch
 
 import anyio
 from anyio import to_thread
+from anyio._backends._asyncio import CancelScope  # its sets are walked in the order of addresses
 
 from ashep import effects
 from ashep.core.records import Entry
 from ashep.prompt import Brief
 from tests.torture import disk
 from tests.torture.chaos import Dice, Kinds, without
-from tests.torture.loop import LIFE, StandsStill, TortureLoop
+from tests.torture.loop import LIFE, StandsStill, TortureLoop, cancelled_in_order
 from tests.torture.world import World
 
 
@@ -120,6 +121,7 @@ def simulated() -> Iterator[None]:
         patch.object(secrets, "token_hex", _token(secrets.token_hex)),
         patch("os.getpid", lambda: 4242),
         patch.object(effects, "render", _render),
+        patch.object(CancelScope, "__init__", cancelled_in_order(CancelScope.__init__)),
     ):
         gc.disable()  # a story makes much that lives for a moment: collecting it between stories is a tenth cheaper
         try:

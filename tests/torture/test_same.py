@@ -9,7 +9,7 @@ import pytest
 
 from tests.torture.story import run, simulated
 
-SEEDS = (3, 8)
+SEEDS = (3, 8, 1071)
 
 
 @pytest.mark.slow

@@ -320,6 +320,8 @@ class World:
         known, rows = self.known, self.store.rows
         if closed and any(row.status != "closed" for row in rows.values()):
             return False
+        if any(row.assignee == RIVAL for row in rows.values()):
+            return False  # it gives back what it holds
         if known.tracker_error or not set(rows) <= {
             *known.flows,
             *(r.id for r in rows.values() if r.status == "closed"),

@@ -192,6 +192,12 @@ class MemoryRunner:
         self._enter("has_session")
         return self._leave("has_session", session in self.sessions)
 
+    async def asked(self, session: str) -> tuple[str, ...]:
+        """The ids of a session's user messages (see the port)."""
+        self._enter("asked")
+        found = self.sessions.get(session)
+        return self._leave("asked", tuple(message.id for message in found.messages) if found else ())
+
     async def send(self, prompt: Prompt) -> None:
         """Deliver a prompt (see the port)."""
         self._enter("send")
@@ -256,7 +262,7 @@ class MemoryRunner:
             await self._something(since)
             now = self._clock.now()
             signs, self._signs = self._signs, []
-            signs.extend(self._ended(since, now))
+            signs.extend(session for session, ends in self._ends() if since < ends <= now)
             since = now
             for session in dict.fromkeys(signs):
                 yield Sign(session)
@@ -351,22 +357,14 @@ class MemoryRunner:
             last = message.work or last
         return last
 
-    def _ended(self, since: datetime, now: datetime) -> list[str]:
-        return [
-            session.id
-            for session in self.sessions.values()
-            for message in session.messages
-            if message.work is not None and message.work.ends is not None and since < message.work.ends <= now
-        ]
+    def _ends(self) -> list[tuple[str, datetime]]:
+        """When which session's turns end, or ended."""
+        works = [(one.id, message.work) for one in self.sessions.values() for message in one.messages]
+        return [(session, work.ends) for session, work in works if work is not None and work.ends is not None]
 
     async def _something(self, since: datetime) -> None:
         """Return once a sign is there, or when a turn ends."""
-        due = [
-            message.work.ends
-            for session in self.sessions.values()
-            for message in session.messages
-            if message.work is not None and message.work.ends is not None and message.work.ends > since
-        ]
+        due = [ends for _, ends in self._ends() if ends > since]
         if self._signs or (due and min(due) <= self._clock.now()):
             return
         self._changed = anyio.Event()

@@ -169,6 +169,10 @@ class OpencodeRunner:
 
     # --- turns ----------------------------------------------------------------------------------------------------
 
+    async def asked(self, session: str) -> tuple[str, ...]:
+        """The ids of a session's user messages (see the port)."""
+        return tuple(one.info.id for one in await self._messages(session, until=None) if one.info.role == "user")
+
     async def send(self, prompt: Prompt) -> None:
         """Deliver a prompt (see the port); message and part ids together make it idempotent (fact 2)."""
         body: dict[str, object] = {
