@@ -225,6 +225,7 @@ async def daemon(
     auditor = Auditor(shepherd, parts.runner, parts.clock, partial(_look, worker))
     shepherd.show(auditor.note)
     first = await _first(shepherd.world, configuration, journal, options, parts.tracker.actor)
+    await parts.tracker.settle()  # before anything is probed: what an earlier life asked for may still land
     async with anyio.create_task_group() as beside:
         beside.start_soon(keeper.run)
         async with shepherd.running(*first), anyio.create_task_group() as group:

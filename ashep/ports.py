@@ -120,6 +120,10 @@ class Tracker(Protocol):
 
     actor: str
 
+    async def settle(self) -> None:
+        """End what an earlier life of this actor left under way; only the one that owns its state folder may ask."""
+        ...
+
     async def check(self) -> TrackerInfo:
         """Say what is there; raises `TrackerMissing` where it cannot be used at all."""
         ...
@@ -133,15 +137,11 @@ class Tracker(Protocol):
         ...
 
     async def claim(self, request: ClaimRequest) -> Seen:
-        """Take the issue. After a return exactly this actor holds it; `ClaimLost` where somebody else does or the
-        issue is not claimable. Claiming again what this actor holds succeeds.
-        """
+        """Take the issue: after a return exactly this actor holds it, as it may before; `ClaimLost`: it cannot."""
         ...
 
     async def update(self, update: Update) -> Seen:
-        """Write all of it or nothing. `GuardTripped` where status or assignee were not as believed; `TrackerRefused`
-        where the tracker's rules forbid it (closing over an open blocker).
-        """
+        """Write all of it or nothing. `GuardTripped`: not as believed; `TrackerRefused`: a rule of the tracker's."""
         ...
 
     async def heartbeat(self, issue: str) -> None:

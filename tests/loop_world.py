@@ -74,7 +74,7 @@ class Through:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._target, name)
-        if name in ("hints", "signs", "actor") or not callable(method):
+        if name in ("hints", "signs", "actor", "settle") or not callable(method):
             return method
 
         async def call(*arguments: object, **named: object) -> object:

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -266,6 +267,37 @@ async def test_a_cancelled_call_leaves_no_process(fake: Fake) -> None:
         await fake.tracker().look()
     assert fake.children()
     assert not any(map(alive, fake.children()))
+
+
+STARTER = """
+import sys
+from pathlib import Path
+import anyio
+from ashep.adapters.beads import BeadsTracker
+folder, program, actor = sys.argv[1:]
+anyio.run(BeadsTracker(Path(folder), (program,), actor, 600).look)
+"""
+
+
+async def test_what_a_killed_ashep_left_is_ended_before_anything_is_probed(fake: Fake) -> None:
+    """facts/beads.md 7: a bd goes on without who started it. Another actor's does, too, and what a bd has started."""
+    fake.hangs("list")
+    for actor in (ACTOR, "ashep-other"):
+        argv = [sys.executable, "-c", STARTER, str(fake.folder), str(fake.program), actor]
+        (fake.folder / "children").touch()
+        before = len(fake.children())
+        async with await anyio.open_process(argv) as starter:
+            with anyio.fail_after(30):
+                while len(fake.children()) < before + 2:
+                    await anyio.sleep(0.05)
+            starter.kill()
+    child, ours, others_child, others = fake.children()
+    assert all(map(alive, (child, ours, others_child, others)))
+    await fake.tracker().settle()
+    assert [alive(pid) for pid in (ours, others)] == [False, True]
+    for pid in (child, others_child, others):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 async def test_a_write_that_did_not_begin_needs_no_read(fake: Fake) -> None:

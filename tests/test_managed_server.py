@@ -19,8 +19,8 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from ashep.adapters.opencode import processes
-from ashep.adapters.opencode.server import ManagedServer, Record, folder_of, probe
+from ashep.adapters import processes
+from ashep.adapters.opencode.server import TOKEN, ManagedServer, Record, folder_of, probe
 from ashep.errors import ProgramMissing, RunnerUnavailable
 from tests.conformance.runners import RealWorld
 
@@ -188,7 +188,7 @@ async def test_a_server_that_does_not_answer_is_ended_before_another_starts(
 async def test_a_dead_servers_tools_are_ended_too(world: RealWorld) -> None:
     first = await world.server.reach()
     token = world.record["token"]
-    tool = sleeper(**{processes.TOKEN: token})
+    tool = sleeper(**{TOKEN: token})
     os.kill(world.record["pid"], signal.SIGKILL)
     second = await world.server.reach()
     assert await anyio.to_thread.run_sync(tool.wait, 5) == -signal.SIGTERM

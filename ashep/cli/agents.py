@@ -7,7 +7,8 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from ashep.adapters.opencode import OpencodeRunner, processes
+from ashep.adapters import processes
+from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.opencode.server import Record, folder_of
 from ashep.config.sync import ServerAgent
 from ashep.core.model import Model, Settings
@@ -54,4 +55,4 @@ def _runs(state: Path) -> bool:
         record = Record.model_validate_json((folder_of(state, os.environ) / "server.json").read_bytes())
     except (OSError, ValueError):
         return False
-    return bool(processes.holders_of(record.token))
+    return bool(processes.holders_of(record.mark))

@@ -122,6 +122,7 @@ class SimulatedBd(Bd):
         life.reach(f"bd {argv[0]} asked")
         process = Process(life, self.actor, tuple(argv), None if stdin is None else stdin.decode())
         process.asked = world.clock.now()
+        world.calls.append(process)
         world.spawn(process.run)
         try:
             with anyio.move_on_after(TIMEOUT):
@@ -146,6 +147,13 @@ class SimulatedTracker(BeadsTracker):
         self._life = life
         self._changed = anyio.Event()
         life.world.watchers.append(self)
+
+    async def settle(self) -> None:
+        """End the processes that an earlier life left."""
+        self._life.reach("processes asked")
+        for process in self._life.world.calls:
+            process.killed |= process.actor == self.actor and process.life is not self._life
+        self._life.world.calls.clear()
 
     def note(self, actor: str) -> None:
         """Something was written by somebody."""

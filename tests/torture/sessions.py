@@ -73,7 +73,7 @@ class Sessions:
         self.begun: Counter[str] = Counter()
         """Turns that each message began."""
         self.died: Counter[str] = Counter()
-        """Those of them that died."""
+        """Those of them that died, or whose end the server forgot when it was killed."""
         self.ended: dict[str, list[str]] = {}
         """What each message's turns really said at their end."""
         self.sign: Callable[[str | None, bool], None] = lambda session, urgent: None
@@ -94,18 +94,20 @@ class Sessions:
         """End it: its turns are dead, and what had just come may be lost (opencode.md 11)."""
         self.up = False
         self.asked.clear()
-        now = self.millis()
+        now, hit = self.millis(), set[str]()
         for session in self.all.values():
             if session.turn is not None and session.turn.status != "young":
-                self.died[session.turn.prompt] += 1
+                hit.add(session.turn.prompt)
             session.turn, session.queue = None, []
             for message in list(session.messages):
                 lost = lose(message, now - message["info"]["time"]["created"])
                 if lost:
                     self.tell(f"the server lost the {lost} of {message['info']['id']}")
+                    hit.add(message["info"].get("root", message["info"]["id"]))
                     message["parts"] = []
                     if lost == "message":
                         session.messages.remove(message)
+        self.died.update(hit)
         self.sign(None, True)
 
     # --- what clients do ---

@@ -17,7 +17,7 @@ from ashep.config import Configuration, load, write_starter
 from ashep.core.account import account
 from ashep.core.world import World as Known
 from tests.torture.agents import Agents
-from tests.torture.bd import SimulatedTracker
+from tests.torture.bd import Process, SimulatedTracker
 from tests.torture.chaos import Dice
 from tests.torture.disk import Disk
 from tests.torture.laws import RIVAL, Laws
@@ -83,6 +83,8 @@ class World:
         self.store = Store(self.clock.now)
         self.store.changed = self._changed
         self.watchers: list[SimulatedTracker] = []
+        self.calls: list[Process] = []
+        """What was started of bd since the last start."""
         self.tree = MemoryTree()
         self.tree.write("calc.py", "1")
         self.tree.write("notes.md", "1")

@@ -15,7 +15,7 @@ import anyio
 import anyio.to_thread
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from ashep.adapters import programs
+from ashep.adapters import processes, programs
 from ashep.adapters.beads.wire import Problem
 from ashep.core.text import clean
 from ashep.errors import (
@@ -104,8 +104,15 @@ class Bd:
             "BD_NON_INTERACTIVE": "1",
             "BD_NO_PAGER": "1",
             "BEADS_ACTOR": self.actor,
+            self.mark.variable: self.mark.value,
         }
         return {name: value for name, value in os.environ.items() if name not in _DROPPED} | ours
+
+    @property
+    def mark(self) -> processes.Mark:
+        """What tells the calls of this actor in this project from all other processes."""
+        actor = f"--actor={self.actor}"
+        return processes.Mark("ASHEP_TRACKER_CALL", f"{self.actor} {self.project}", actor)
 
     async def argv(self, *arguments: str) -> list[str]:
         """Give the whole command line; raises TrackerMissing where there is no such program."""

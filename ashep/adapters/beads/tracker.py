@@ -14,12 +14,13 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
+from ashep.adapters import processes
 from ashep.adapters.beads import wire
 from ashep.adapters.beads.command import AlreadyThere, Bd, NothingWritten, UnknownIssue, parse, parse_with
 from ashep.adapters.beads.watch import Journal, Manifest
 from ashep.core.model import Issue, LabelEvent, Stamp
 from ashep.core.text import clean
-from ashep.errors import TrackerError, TrackerMissing, TrackerRefused, TrackerUnavailable
+from ashep.errors import RunnerUnavailable, TrackerError, TrackerMissing, TrackerRefused, TrackerUnavailable
 from ashep.ports import ClaimRequest, Creation, Look, Seen, TrackerInfo, Update
 from ashep.redaction import Redaction
 
@@ -83,6 +84,13 @@ class BeadsTracker:
     def calls(self) -> Counter[str]:
         """How many processes were started, by subcommand."""
         return self._bd.calls
+
+    async def settle(self) -> None:
+        """End what a killed ashep left (see the port): a bd goes on without it, and may still write."""
+        try:
+            await processes.end(self._bd.mark)
+        except RunnerUnavailable as error:
+            raise TrackerUnavailable(str(error)) from error
 
     # --- reading ---
 

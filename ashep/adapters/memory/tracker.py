@@ -236,6 +236,9 @@ class MemoryTracker:
 
     # --- the port ---
 
+    async def settle(self) -> None:
+        """Nothing outlives its caller here."""
+
     async def check(self) -> TrackerInfo:
         """Say what is there."""
         async with self._call("check"):

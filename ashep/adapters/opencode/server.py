@@ -29,8 +29,7 @@ import anyio.to_thread
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from ashep.adapters import programs
-from ashep.adapters.opencode import processes
+from ashep.adapters import processes, programs
 from ashep.errors import ProgramMissing, RunnerUnauthorized, RunnerUnavailable
 
 USER = "opencode"
@@ -50,6 +49,10 @@ class Address(BaseModel):
     instance: str
 
 
+TOKEN = "ASHEP_SERVER_TOKEN"
+"""The environment variable that holds the token."""
+
+
 class Record(BaseModel):
     """The content of `server.json`."""
 
@@ -60,6 +63,11 @@ class Record(BaseModel):
     """None: it was about to be started."""
     started: int | None = None
     """The process's start time, in clock ticks since the machine started."""
+
+    @property
+    def mark(self) -> processes.Mark:
+        """What tells the server's processes from all others."""
+        return processes.Mark(TOKEN, self.token)
 
 
 def folder_of(state: Path, environ: Mapping[str, str]) -> Path:
@@ -148,7 +156,7 @@ class ManagedServer:
             if record is not None:
                 if record.pid is not None and await self._answers(record, _REATTACH):
                     return _address(record)
-                await processes.end(record.token)
+                await processes.end(record.mark)
             return await self._start()
 
     async def living(self) -> Address:
@@ -165,7 +173,7 @@ class ManagedServer:
             return False
         async with self._locked():
             record = await _in_thread(self._read)
-            ended = record is not None and await processes.end(record.token)
+            ended = record is not None and await processes.end(record.mark)
             await _in_thread(self._forget)
             return ended
 
@@ -191,7 +199,7 @@ class ManagedServer:
         record = await _in_thread(self._launch)
         if await self._answers(record, _START):
             return _address(record)
-        await processes.end(record.token)
+        await processes.end(record.mark)
         tail = await _in_thread(self._log_tail)
         await _in_thread(self._forget)
         raise RunnerUnavailable(f"the OpenCode server did not start; {self._log_file} ends: {tail}")
@@ -244,7 +252,7 @@ class ManagedServer:
 
     def _environment(self, record: Record) -> dict[str, str]:
         return self._environ | {
-            processes.TOKEN: record.token,
+            TOKEN: record.token,
             "BEADS_ACTOR": "ashep-agent",
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
             "OPENCODE_SERVER_USERNAME": USER,
@@ -340,7 +348,7 @@ def _address(record: Record) -> Address:
 
 def _leader(record: Record) -> tuple[int, int] | None:
     """The server's process and its start time: the recorded one, or, where none was written, the oldest holder."""
-    holders = processes.holders_of(record.token)
+    holders = processes.holders_of(record.mark)
     if record.pid is None or record.started is None:
         return holders[0] if holders else None
     return (record.pid, record.started) if (record.pid, record.started) in holders else None

@@ -1,7 +1,7 @@
-"""The processes of a managed server, told from all others by a token in their environment.
+"""Processes that an ashep which is dead by now may have left, told from all others by their environment.
 
-A process is ours if, and only if, its environment holds the token; a pid alone proves nothing, because the system gives
-it to somebody else. Children inherit the token, so that what a dead server's tools started is found as well.
+A process is ours if, and only if, its environment holds the mark; a pid alone proves nothing, because the system gives
+it to somebody else. Children inherit the mark, so that what a dead server's tools started is found as well.
 """
 
 import os
@@ -9,14 +9,22 @@ import signal
 import subprocess
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import anyio
 import anyio.to_thread
 
 from ashep.errors import RunnerUnavailable
 
-TOKEN = "ASHEP_SERVER_TOKEN"
-"""The environment variable that holds the token."""
+
+class Mark(NamedTuple):
+    """What tells processes from all others."""
+
+    variable: str
+    value: str
+    argument: str = ""
+    """Only those with this argument count: what they started themselves is left alone."""
+
 
 _TERM = 3.0  # seconds between SIGTERM and SIGKILL
 _KILL = 10.0  # seconds until a killed process is gone
@@ -35,16 +43,18 @@ def stat(pid: int) -> tuple[str, int]:
     return fields[0], int(fields[19])
 
 
-def holders_of(token: str) -> list[tuple[int, int]]:
-    """Every living process whose environment holds the token, oldest first, with its start time."""
-    wanted = f"\0{TOKEN}={token}\0".encode()
+def holders_of(mark: Mark) -> list[tuple[int, int]]:
+    """Every living process whose environment holds the mark, oldest first, with its start time."""
+    wanted, argument = f"\0{mark.variable}={mark.value}\0".encode(), f"\0{mark.argument}\0".encode()
     found: list[tuple[int, int]] = []
     for entry in os.scandir("/proc"):
         if not entry.name.isdecimal():
             continue
         pid = int(entry.name)
         with suppress(OSError):
-            if wanted in b"\0" + Path(entry.path, "environ").read_bytes() + b"\0":
+            if wanted not in b"\0" + Path(entry.path, "environ").read_bytes() + b"\0":
+                continue
+            if not mark.argument or argument in b"\0" + Path(entry.path, "cmdline").read_bytes():
                 state, started = stat(pid)
                 if state not in "ZX":
                     found.append((pid, started))
@@ -70,23 +80,23 @@ def _reap() -> None:
             del children[pid]
 
 
-async def end(token: str) -> bool:
-    """End every process that holds the token, gently first, and return once none lives; whether there was one.
+async def end(mark: Mark) -> bool:
+    """End every process that holds the mark, gently first, and return once none lives; whether there was one.
 
     Raises RunnerUnavailable where one does not even end by SIGKILL: no other server may start then.
     """
-    known = set(await anyio.to_thread.run_sync(holders_of, token))
+    known = set(await anyio.to_thread.run_sync(holders_of, mark))
     if not known:
         return False
-    _signal(known, signal.SIGTERM)
-    left = await _left(token, known, _TERM)
+    await anyio.to_thread.run_sync(_signal, known, signal.SIGTERM)
+    left = await _left(mark, known, _TERM)
     deadline = anyio.current_time() + _KILL
     while left:
         if anyio.current_time() > deadline:
-            raise RunnerUnavailable(f"process {min(left)[0]} of the old OpenCode server does not end")
-        _signal(left, signal.SIGKILL)
+            raise RunnerUnavailable(f"process {min(left)[0]}, left by an earlier ashep, does not end")
+        await anyio.to_thread.run_sync(_signal, left, signal.SIGKILL)
         known |= left
-        left = await _left(token, known, 0.5)
+        left = await _left(mark, known, 0.5)
     return True
 
 
@@ -97,14 +107,18 @@ def _signal(holders: set[tuple[int, int]], number: int) -> None:
                 os.killpg(pid, number) if os.getpgid(pid) == pid else os.kill(pid, number)
 
 
-async def _left(token: str, known: set[tuple[int, int]], bound: float) -> set[tuple[int, int]]:
-    """Who still lives of the known processes and of those that hold the token: none at once, or these after the bound.
+def _living(mark: Mark, known: set[tuple[int, int]]) -> set[tuple[int, int]]:
+    return {holder for holder in known if lives(*holder)} | set(holders_of(mark))
+
+
+async def _left(mark: Mark, known: set[tuple[int, int]], bound: float) -> set[tuple[int, int]]:
+    """Who still lives of the known processes and of those that hold the mark: none at once, or these after the bound.
 
     A process that is about to end has lost its environment already, while it still holds its files.
     """
     deadline = anyio.current_time() + bound
     while True:
-        left = {holder for holder in known if lives(*holder)} | set(await anyio.to_thread.run_sync(holders_of, token))
+        left = await anyio.to_thread.run_sync(_living, mark, known)
         if not left or anyio.current_time() > deadline:
             return left
         await anyio.sleep(0.05)
