@@ -59,7 +59,7 @@ class Auditor:
             if isinstance(entry.body, Command):
                 self._asked[entry.body.key] = entry.at
             if isinstance(entry.body, DaemonStarted):  # what was open then is probed now
-                self._asked |= {one.key: entry.at for flow in world.flows.values() for one in flow.open}
+                self._asked |= {one.key: entry.at for issue in world.busy for one in world.flows[issue].open}
 
     async def run(self) -> None:
         """Audit for ever."""

@@ -85,7 +85,8 @@ class Shepherd:
         async with anyio.create_task_group() as group:
             self._group = group
             # maps of the World are in no order that another process would repeat
-            unanswered = sorted((c for flow in self.world.flows.values() for c in flow.open), key=lambda c: c.key)
+            busy = map(self.world.flows.__getitem__, self.world.busy)
+            unanswered = sorted((command for flow in busy for command in flow.open), key=lambda one: one.key)
             await self._turn(first, everything=True)
             for command in unanswered:
                 self._start(command, probe=True)

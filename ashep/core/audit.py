@@ -21,7 +21,8 @@ from ashep.core.model import Issue
 from ashep.core.outstanding import outstanding
 from ashep.core.people import STATUS, phase_labels
 from ashep.core.records import Entry
-from ashep.core.world import INDEXES, World, flow_dues, indexed
+from ashep.core.timers import flow_dues
+from ashep.core.world import INDEXES, World, indexed
 
 OPEN_BOUND = timedelta(minutes=10)
 """How long an effect may be under way: all its calls, a start of the agent server included, have bounds far below."""

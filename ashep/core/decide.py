@@ -32,8 +32,9 @@ from ashep.core.flow import Flow
 from ashep.core.orphans import lease_expired, reclaimed
 from ashep.core.people import answered, obey, unparked
 from ashep.core.routing import after_deadline, after_run, park
+from ashep.core.timers import flow_dues, split_timer
 from ashep.core.turns import turn_seen
-from ashep.core.world import World, flow_dues, split_timer
+from ashep.core.world import World
 
 CLAIM_AGAIN = timedelta(minutes=1)
 """After a refused claim: a tracker that lists as ready what it lets nobody claim is not asked once a second."""

@@ -34,7 +34,8 @@ from ashep.core.dispatch import (
 from ashep.core.events import Adopted, ClockJumped, DaemonStarted, Fact, IssueHeld, ReadyChanged, ReadySeen, TimerDue
 from ashep.core.flow import Flow
 from ashep.core.records import Entry
-from ashep.core.world import World, split_timer
+from ashep.core.timers import split_timer
+from ashep.core.world import World
 
 Rule = Callable[[World, Flow, Room], Verdict]
 

@@ -74,6 +74,14 @@ def to_json(entry: Entry) -> dict[str, Any]:
     return head | _dump(name)(entry.body, mode="json", exclude_defaults=True)
 
 
+def to_text(entry: Entry) -> bytes:
+    """Give the entry as JSON text, as the journal holds it; ValueError where there is none (a lone surrogate)."""
+    name = type(entry.body).__name__
+    fields = _write(name)(entry.body, exclude_defaults=True)
+    head = f'{{"v":{form_of(name)},"seq":{entry.seq},"at":"{format_time(entry.at)}","type":"{name}"'.encode()
+    return head + (b"," + fields[1:] if len(fields) > len(b"{}") else b"}")
+
+
 def from_json(data: dict[str, Any]) -> Entry:
     """Read an entry back; raises ValueError (pydantic's included) where it is not one of ours."""
     return Entry(data["seq"], parse_time(data["at"]), _read_body(data))

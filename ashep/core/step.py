@@ -21,7 +21,8 @@ from ashep.core.events import (
 )
 from ashep.core.outstanding import outstanding
 from ashep.core.records import Entry
-from ashep.core.world import World, evolve, split_timer
+from ashep.core.timers import split_timer
+from ashep.core.world import World, evolve
 
 RULES = 2
 """The number of the core's rules: a replay derives again the decisions that were made under the present number."""
@@ -91,9 +92,9 @@ def step(
         adopted = batch.follow_all(start(batch.world))
         if adopted:  # what was taken in wants a run now
             batch.follow_all(start(batch.world))
-    issues = set(batch.world.flows) if everything else batch.touched | _timers(batch)
-    if world.runner is not batch.world.runner:
-        issues |= {*batch.world.unclosed, *batch.world.live}
+    issues = batch.touched | _timers(batch)
+    if everything or world.runner is not batch.world.runner:  # what is closed, and has come to rest, lacks nothing
+        issues |= {*batch.world.unclosed, *batch.world.busy}
     for issue in sorted(issues):  # maps of the World are in no order that another process would repeat
         for command in outstanding(batch.world, issue):
             batch.add(command)

@@ -53,6 +53,7 @@ from ashep.core.flow import Flow, orphan_of
 from ashep.core.model import Agents, Policies, Policy, Settings, Tree
 from ashep.core.ordered import Ordered
 from ashep.core.records import Entry
+from ashep.core.timers import flow_dues, split_timer
 from ashep.core.values import replace
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -67,7 +68,8 @@ NO_DUES: HashTrieMap[str, datetime] = HashTrieMap()
 NO_ORDER: Ordered[tuple[datetime, str]] = Ordered()
 NO_DEPENDENTS: HashTrieMap[str, HashTrieSet[str]] = HashTrieMap()
 
-INDEXES = ("live", "unclosed", "busy", "leased", "dues", "due_order", "dependents")
+SETS = ("live", "unclosed", "busy", "leased")
+INDEXES = (*SETS, "dues", "due_order", "dependents")
 """The World's fields that say nothing but what `flows` does, so that nobody needs to look at all of them."""
 
 
@@ -312,11 +314,10 @@ def _evolve_issue(world: World, fact: evolve_flow.FlowFact) -> World:
 
 def _put(world: World, issue: str, flow: Flow) -> World:
     changes: dict[str, object] = {"flows": world.flows.insert(issue, flow)}
-    run = flow.run
-    _member(changes, world, "live", issue, within=run is not None and not run.settled)
-    _member(changes, world, "unclosed", issue, within=flow.stage != "closed")
-    _member(changes, world, "busy", issue, within=flow.busy)
-    _member(changes, world, "leased", issue, within=flow.leased)
+    for name, within in zip(SETS, _within(flow), strict=True):
+        index: HashTrieSet[str] = getattr(world, name)
+        if within != (issue in index):
+            changes[name] = index.insert(issue) if within else index.remove(issue)
     before, due = world.dues.get(issue), min((due for _, due in flow_dues(flow)), default=None)
     if due != before:
         order = world.due_order if before is None else world.due_order.remove((before, issue))
@@ -329,10 +330,10 @@ def _put(world: World, issue: str, flow: Flow) -> World:
     return replace(world, **changes)
 
 
-def _member(changes: dict[str, object], world: World, name: str, issue: str, *, within: bool) -> None:
-    index: HashTrieSet[str] = getattr(world, name)
-    if within != (issue in index):
-        changes[name] = index.insert(issue) if within else index.remove(issue)
+def _within(flow: Flow) -> tuple[bool, bool, bool, bool]:
+    """Which of `SETS` an issue belongs to."""
+    run = flow.run
+    return run is not None and not run.settled, flow.stage != "closed", flow.busy, flow.leased
 
 
 def _depends(
@@ -348,41 +349,23 @@ def _depends(
 
 def indexed(world: World) -> World:
     """Make the indexes anew from `flows`: those of a World that was kept without them."""
-    flows = world.flows
-    world = replace(world, flows=NO_FLOWS, **{name: getattr(EMPTY, name) for name in INDEXES})
-    for issue, flow in flows.items():
-        world = _put(world, issue, flow)
-    return replace(world, flows=flows)
-
-
-EMPTY = World()
+    sets: dict[str, list[str]] = {name: [] for name in SETS}
+    dues: dict[str, datetime] = {}
+    dependents = NO_DEPENDENTS
+    for issue, flow in world.flows.items():
+        for name, within in zip(SETS, _within(flow), strict=True):
+            if within:
+                sets[name].append(issue)
+        if (due := min((due for _, due in flow_dues(flow)), default=None)) is not None:
+            dues[issue] = due
+        if flow.issue.blocked_by:
+            dependents = _depends(dependents, issue, (), flow.issue.blocked_by)
+    order = Ordered[tuple[datetime, str]].of((due, issue) for issue, due in dues.items())
+    made = {name: HashTrieSet(issues) for name, issues in sets.items()}
+    return replace(world, dues=HashTrieMap(dues), due_order=order, dependents=dependents, **made)
 
 
 # --- timers -------------------------------------------------------------------------------------------------------
-
-
-def flow_dues(flow: Flow) -> list[tuple[str, datetime]]:
-    """Everything that this flow waits for a time for, by the timer's name."""
-    dues: list[tuple[str, datetime]] = []
-    if flow.not_before is not None:
-        dues.append(("wait", flow.not_before))
-    if flow.question is not None and flow.stage == "person":
-        dues.append(("question", flow.question.due))
-    if flow.effect_after is not None:
-        dues.append(("effect", flow.effect_after))
-    run = flow.run
-    if run is not None and not run.ended:
-        if run.deadline is not None and not run.overdue:
-            dues.append(("deadline", run.deadline))
-        if run.sign_due is not None:
-            dues.append(("sign", run.sign_due))
-    return dues
-
-
-def split_timer(key: str) -> tuple[str, str]:
-    """Take a timer's key apart: its name and its issue."""
-    name, _, issue = key.partition(":")
-    return name, issue
 
 
 def due_timers(world: World, now: datetime) -> Iterator[TimerDue]:

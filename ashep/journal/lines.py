@@ -12,7 +12,7 @@ from zlib import crc32
 
 from pydantic_core import from_json as from_json_text
 
-from ashep.core.records import VERSION, Entry, format_time, from_json, to_json
+from ashep.core.records import VERSION, Entry, format_time, from_json, to_text
 
 HEADER = "JournalFile"
 """The type of a file's first line."""
@@ -34,8 +34,11 @@ def checksum(data: bytes, start: int = 0) -> str:
 
 def encode(record: Record) -> bytes:
     """Write a line; raises ValueError where a string or number in it has no JSON (a lone surrogate, NaN)."""
-    text = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-    return b"%b\t%b\n" % (text, checksum(text).encode())
+    return _line(json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode())
+
+
+def _line(text: bytes) -> bytes:
+    return b"%b\t%08x\n" % (text, crc32(text))
 
 
 def parse(raw: bytes) -> Record:
@@ -72,10 +75,10 @@ def encode_entry(entry: Entry) -> bytes:
     A record that the next start cannot read, or reads as something else, would strand every issue: so each one is read
     back before it is written.
     """
-    line = encode(to_json(entry))
-    if from_json(parse(line)) != entry:
+    text = to_text(entry)
+    if from_json(from_json_text(text)) != entry:
         raise ValueError(f"record {entry.seq} would not come back from the journal as it is: {entry.body}")
-    return line
+    return _line(text)
 
 
 def encode_batch(entries: Sequence[Entry]) -> bytes:

@@ -5,7 +5,8 @@ from typing import Protocol
 
 from ashep.core.events import ClockJumped, DaemonStarted, RunnerSeen, TimerDue
 from ashep.core.records import Entry
-from ashep.core.world import World, evolve, split_timer
+from ashep.core.timers import split_timer
+from ashep.core.world import World, evolve
 
 Position = tuple[str, int, int, str]
 """A place in the journal: file, offset, last sequence number, checksum of the last line."""

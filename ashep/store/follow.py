@@ -6,16 +6,20 @@ memory however long a drawing takes. An error spoils the pictures only: it is re
 somebody deleted is drawn again, too: an open file goes on taking what nobody can read, so it is looked for.
 """
 
+import gc
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 from anyio import to_thread
 
 from ashep.core.world import World
-from ashep.store.database import Store
 from ashep.store.drawing import Position, Source
+
+if TYPE_CHECKING:
+    from ashep.store.database import Store
 
 _LAST_CHANCE = 10.0
 """Seconds that the end waits for the last drawing."""
@@ -40,7 +44,7 @@ class Follower:
         source: Source,
         report: Callable[[str], None],
         *,
-        store: Store | None = None,
+        store: "Store | None" = None,
         every: float = 0.2,
         look_every: float = LOOK_EVERY,
     ) -> None:
@@ -124,6 +128,9 @@ class Follower:
                 self._store = None
                 self._report(f"{self._state}: somebody deleted or replaced ashep.db or runs.jsonl")
             if self._store is None:
+                from ashep.store.database import Store  # half of what a start imports, and nothing waits for it
+
+                gc.freeze()  # as at the start: what was imported stays for ever, and need not be walked again and again
                 self._store = Store.open(self._state, self._source, world, until=position, progress=self._progress)
                 if self._store.redrawn:
                     self._report(f"{self._state}: the database was drawn anew: {self._store.redrawn}")

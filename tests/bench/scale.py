@@ -4,6 +4,7 @@
 """
 
 import json
+import os
 import resource
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +24,17 @@ from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.adapters.memory.tree import MemoryTree
 from ashep.cli.reading import Reading
 from ashep.config import load, write_starter
+from ashep.core.events import IssueHeld
+from ashep.core.records import Entry
 from ashep.core.replay import Replay
+from ashep.core.world import World, evolve
 from ashep.daemon import Parts, WorkOptions, daemon
 from ashep.demo.virtual import VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
+from ashep.journal.log import Journal
 from ashep.replay import replay
 from ashep.store.database import Store
 from tests.bench import copies
-from tests.bench.figures import Figure, short
+from tests.bench.figures import Figure, short, times
 from tests.bench.history import History
 from tests.bench.place import ROOT, say
 
@@ -39,6 +45,9 @@ FLAT = 1.5
 """A cost that grew with what there is would be tens or thousands of times as high: this leaves room for caches."""
 
 DONE = '```json\n{"result": "success", "summary": "x"}\n```'
+
+WAITING = 32
+"""Facts that wait for one batch."""
 
 LIVES = 40
 """Lives over which the cost of an entry is measured."""
@@ -53,7 +62,9 @@ def measure(*, facts: int, issues: int) -> list[Figure]:
         copies.write(small, -(-1000 // ENTRIES))
         return [
             *_reading(large, facts),
+            *_start(large, facts),
             *_flat(small, large, facts, issues),
+            *_appends(Path(folder, "appends"), 200 if facts < 100_000 else 2000),
             *_daemon(Path(folder, "daemon"), issues),
         ]
 
@@ -68,6 +79,28 @@ def _reading(large: Path, facts: int) -> list[Figure]:
                "us", 50, f"CPU; {made}"),
         Figure("  differences that it found", told["differences"], "", 0),
     ]  # fmt: skip
+
+
+def _start(large: Path, facts: int) -> list[Figure]:
+    part("snapshot", large, 0)
+    write_starter(large / "settings")
+    tries = [part("start", large, 0) for _ in range(3)]
+    best = min(tries, key=lambda one: one["wall"])
+    return [
+        Figure(f"start with {facts} facts and a snapshot, to the first look", best["wall"], "s", 2,
+               f"from the start of the process, best of {len(tries)}; imports {short(best['imported'])} s, "
+               f"{short(best['memory'])} MB"),
+    ]  # fmt: skip
+
+
+def _appends(folder: Path, batches: int) -> list[Figure]:
+    folder.mkdir()
+    rounds = [part("appends", folder, batches) for _ in range(3)]
+    alone, waiting = [(one["one"], one["bare"]) for one in rounds], [(one["many"], one["bare"]) for one in rounds]
+    return [
+        times("a batch of one fact, against a bare write and fdatasync", alone, 1 / 0.8),
+        times(f"a fact where {WAITING} wait, against a bare write and fdatasync", waiting, 1 / 8),
+    ]
 
 
 def _flat(small: Path, large: Path, facts: int, issues: int) -> list[Figure]:
@@ -93,7 +126,8 @@ def _daemon(folder: Path, issues: int) -> list[Figure]:
 def part(name: str, state: Path, number: int) -> dict[str, float]:
     """Measure a part in a process of its own."""
     say(f"scale: {name} {number or ''}")
-    argv = [sys.executable, "-m", "tests.bench.scale", name, str(state), str(number)]
+    module = "tests.bench.start" if name == "start" else "tests.bench.scale"
+    argv = [sys.executable, "-m", module, name, str(state), str(number)]
     done = subprocess.run(argv, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, timeout=1200)
     if done.returncode:
         raise RuntimeError(f"{argv} ended with {done.returncode}: {done.stderr.decode()[-2000:]}")
@@ -115,6 +149,48 @@ def rebuild(state: Path, _: int) -> dict[str, float]:
         wall, cpu = time.monotonic(), time.process_time()
         Store.open(target, Reading(state / "journal")).close()
         return {"cpu": time.process_time() - cpu, "wall": time.monotonic() - wall, "memory": _memory()}
+
+
+def appends(folder: Path, batches: int) -> dict[str, float]:
+    """Append facts one by one, and where many wait; beside that, write and sync bare bytes. Seconds each."""
+    at = datetime.now(UTC)
+
+    async def journal(name: str, batches: int, waiting: int) -> float:
+        made, began = Journal.open(folder / name, at), time.monotonic()
+        for _ in range(batches):
+            held = IssueHeld("demo-1", "slots", "all slots are taken")
+            await made.append([Entry(made.next_seq + place, at, held) for place in range(waiting)])
+        took, size = time.monotonic() - began, made.position.offset
+        made.close()
+        sizes.append(size // batches)
+        return took / batches / waiting
+
+    sizes = list[int]()
+    one = anyio.run(journal, "one", batches, 1)
+    many = anyio.run(journal, "many", batches // 8, WAITING)
+    data, file = b"x" * sizes[0], os.open(folder / "bare", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    began = time.monotonic()
+    for _ in range(batches):
+        os.write(file, data)
+        os.fdatasync(file)
+    bare = (time.monotonic() - began) / batches
+    os.close(file)
+    shutil.rmtree(folder)
+    folder.mkdir()
+    return {"one": one, "many": many, "bare": bare}
+
+
+def snapshot(state: Path, _: int) -> dict[str, float]:
+    """Leave a snapshot of the World near the end of a journal, as the daemon does."""
+    journal = Journal.open(state, datetime.now(UTC))
+    world, seq = World(), 0
+    for batch in journal.batches():
+        for entry in batch.entries:
+            world = evolve(world, entry)
+    journal.keep_now(world, journal.mark)
+    seq = journal.position.seq
+    journal.close()
+    return {"seq": seq}
 
 
 def replayed(state: Path, _: int) -> dict[str, float]:
@@ -193,6 +269,8 @@ def idle(state: Path, issues: int) -> dict[str, float]:
 PARTS: dict[str, Callable[[Path, int], dict[str, float]]] = {
     "rebuild": rebuild,
     "replay": replayed,
+    "appends": appends,
+    "snapshot": snapshot,
     "turns": turns,
     "memory": memory,
     "idle": idle,

@@ -12,7 +12,8 @@ from ashep.core.commands import WRITES, Command
 from ashep.core.flow import Flow
 from ashep.core.records import Entry
 from ashep.core.routing import following
-from ashep.core.world import World, evolve, flow_dues, split_timer
+from ashep.core.timers import flow_dues, split_timer
+from ashep.core.world import World, evolve
 from tests.core import given
 from tests.core.world_of import MadeUp
 

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from ashep.core import ordered, values
 from ashep.core.ordered import Ordered
-from ashep.core.world import INDEXES, World, due_timers, flow_dues, indexed, next_due
+from ashep.core.outstanding import outstanding
+from ashep.core.timers import flow_dues
+from ashep.core.world import INDEXES, World, due_timers, indexed, next_due
 from tests.core.lives import live
 from tests.core.test_laws import FEW, SEEDS
 
@@ -28,6 +30,8 @@ def test_indexes_say_what_the_flows_say(seed: int) -> None:
     flows = world.flows.values()
     assert {flow.issue.id for flow in flows if flow.stage != "closed"} == {*world.unclosed}
     assert {flow.issue.id for flow in flows if flow.busy} == {*world.busy}
+    for issue in {*world.flows} - {*world.unclosed, *world.busy}:
+        assert not outstanding(world, issue), "a start does not look at what is closed and has come to rest"
     assert {flow.issue.id for flow in flows if flow.run and not flow.run.settled} == {*world.live}
     dues = {flow.issue.id: min(due for _, due in flow_dues(flow)) for flow in flows if flow_dues(flow)}
     assert dues == dict(world.dues.items())
@@ -63,6 +67,7 @@ def test_an_ordered_set_is_a_sorted_set(acts: list[tuple[bool, int]]) -> None:
             made = changed
             assert list(made) == sorted(model)
             assert len(made) == len(model)
+        assert Ordered.of(model) == made
         again = Ordered[tuple[int]]()
         for item in sorted(model, reverse=True):
             again = again.insert(item)
