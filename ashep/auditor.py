@@ -65,10 +65,10 @@ class Auditor:
         """Audit for ever."""
         at_once = False  # the first look comes by itself
         while True:
-            found = await self._check(await self._next(at_once))
+            found = await self.check(await self._next(at_once))
             if found:
                 await anyio.sleep(AGAIN)
-                found = lasting(found, await self._check(await self._next(True)))
+                found = lasting(found, await self.check(await self._next(True)))
             self._tell(found)
             await anyio.sleep(EVERY)
             at_once = True
@@ -78,7 +78,8 @@ class Auditor:
         found = await self._alone()
         self._tell((*found, *(one for one in self._shepherd.world.findings if one.code in OF_OTHERS)))
 
-    async def _check(self, look: Looked) -> tuple[Finding, ...]:
+    async def check(self, look: Looked) -> tuple[Finding, ...]:
+        """Give all that one look shows; some of it may only be under way."""
         found = await self._alone()
         of_tracker = of_look(self._shepherd.world, look.issues, look.as_of, taken_in=True)
         return (*found, *of_tracker, *await self._of_sessions())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ashep.core.account import account
 from ashep.core.commands import ClaimIssue, CreateIssue, PostComment, SendPrompt, WriteIssue
 from ashep.core.events import CycleBegan, IssueGivenBack, IssueLeft, RunEnded, RunPlanned, TurnSeen
+from ashep.core.finding import Finding
 from ashep.core.outcome import last_block
 from ashep.core.records import Entry
 from ashep.core.replay import Replay
@@ -125,8 +126,14 @@ class Laws:
         told += [f"{row.id} {row.standing} {sorted(row.labels)}" for row in self.world.store.rows.values()]
         return " | ".join(told)
 
-    def at_rest(self) -> None:
+    def audited(self, findings: Sequence[Finding]) -> None:
+        """Promise 3, as the daemon itself checks it."""
+        if findings:
+            self.broken("the audit finds nothing", " | ".join(map(str, findings)))
+
+    def at_rest(self, findings: Sequence[Finding]) -> None:
         """Nobody acts any more: each issue is where its account says, and nothing of ashep's is left over."""
+        self.audited(findings)
         known = self.world.known
         for issue in known.flows:
             if why := self._untrue(issue):

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio
 
 from ashep.adapters.memory.tree import MemoryTree
+from ashep.auditor import Looked
+from ashep.core.audit import lasting
+from ashep.core.finding import Finding
 from ashep.core.model import Tree
 from ashep.core.records import Entry
 from ashep.core.world import World as Known
@@ -69,6 +72,9 @@ class Life:
         """Set: it is stopped in order."""
         self.over = anyio.Event()
         self.orphans: bool | None = None
+        self._audit_wanted = anyio.Event()
+        self.audited: tuple[Finding, ...] | None = None
+        """What the daemon's own auditor has found since it was asked to look."""
         self.shepherd: Any = None
 
     # --- what the simulated world calls ---
@@ -155,13 +161,36 @@ class Life:
                 self.shepherd = running.shepherd
                 group.start_soon(running.worker.run, info)
                 group.start_soon(running.monitor.run)
+                group.start_soon(running.auditor.run)
+                group.start_soon(self._audit, running)
                 await self.leave.wait()
                 await self._stop(running)
                 group.cancel_scope.cancel()
         finally:
             journal.close()
 
+    async def _audit(self, running: Running) -> None:
+        """Audit when asked to, as the daemon does every hour."""
+        while True:
+            await self._audit_wanted.wait()
+            self._audit_wanted = anyio.Event()
+            found = await running.auditor.check(Looked(*await running.worker.next_look(True)))
+            again = await running.auditor.check(Looked(*await running.worker.next_look(True))) if found else ()
+            self.audited = lasting(found, again)
+
+    async def audit(self) -> tuple[Finding, ...]:
+        """Let it audit, and give what it found; nothing of one that ends meanwhile."""
+        self.audited = None
+        self._audit_wanted.set()
+        with anyio.move_on_after(300):
+            while self.audited is None and not self.dead:
+                await anyio.sleep(1)
+        if self.audited is None and not self.dead:
+            self.world.laws.broken("an audit comes to its end", "it had not after 300 s")
+        return self.audited or ()
+
     async def _stop(self, running: Running) -> None:
+        await running.auditor.last()
         await running.shepherd.stop("asked to")
         await running.monitor.let_go()
 

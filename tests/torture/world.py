@@ -295,10 +295,11 @@ class World:
         if self.life is None or self.life.dead:
             self._start(None)
         await self._rest("comes to rest")
-        self.laws.at_rest()
+        self.laws.at_rest(await self.life.audit() if self.life else ())
         if not self.laws.bad:
             self.people.put_right()
             await self._rest("comes to its end", closed=True)
+            self.laws.audited(await self.life.audit() if self.life else ())
         if self.life is not None:
             self.life.crash_at = None  # killed at its last word it would know less than its journal, and may
             self.life.leave.set()
