@@ -65,8 +65,9 @@ class Worker:
 
     async def next_look(self, at_once: bool) -> tuple[int, list[Issue]]:
         """Return the next complete look, once it has been told, and the number at which it began."""
-        self._wanted, self._kept = True, None
+        self._kept = None
         while self._kept is None:
+            self._wanted = True  # again where somebody else took the one that was waited for
             if at_once:
                 self._look_now.set()
             await self._looked.wait()

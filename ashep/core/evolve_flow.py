@@ -133,7 +133,7 @@ def _decision(flow: Flow, fact: Decision, seq: int, at: datetime) -> Flow:
         case PhaseEntered():
             return _entered(flow, fact, seq, at)
         case IssueAdopted():
-            return _adopted(flow, fact, at)
+            return _adopted(flow, fact, seq, at)
         case TakeoverWanted():
             return replace(flow, reclaim=fact.holder)
         case RetryScheduled():
@@ -198,11 +198,15 @@ def _entered(flow: Flow, fact: PhaseEntered, seq: int, at: datetime) -> Flow:
     return _stage(flow, "work", at, "", fact.why)
 
 
-def _adopted(flow: Flow, fact: IssueAdopted, at: datetime) -> Flow:
-    """What stands in the tracker counts as written by us; the next run's stamp names this journal."""
-    stands = Posture(flow.issue.stamp.seq if flow.issue.stamp else 0, fact.kind, fact.phase)
+def _adopted(flow: Flow, fact: IssueAdopted, seq: int, at: datetime) -> Flow:
+    """What stands in the tracker counts as written by us; the next run's stamp names this journal.
+
+    It counts as written here and now: the stamp's number is another journal's, and may be that of a record to come.
+    """
+    stands = Posture(seq, fact.kind, fact.phase)
     flow = replace(
-        inherited(flow), policy=fact.policy, phase=fact.phase, visit=fact.visit, attempt=fact.attempt, failures=0,
+        inherited(flow), policy=fact.policy, phase=fact.phase, visit=fact.visit, attempt=fact.attempt,
+        failures=fact.attempt,  # what became of them nobody knows any more: they are used up
         visits=tuple((dict(flow.visits) | {fact.phase: fact.visit}).items()), cycle=max(flow.cycle, 1),
         cycle_began=at, cycle_runs=fact.cycle_runs, cycle_visits=((fact.phase, 1),), written=stands, target=stands,
         writing=None, wanted=fact.kind == "work", orphan=fact.orphan, not_before=None, question=None,

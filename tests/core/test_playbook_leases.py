@@ -6,6 +6,8 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from ashep.core import commands as c
 from ashep.core import events as e
 from ashep.core.model import Stamp
@@ -82,6 +84,20 @@ def test_work_of_a_lost_state_folder_goes_on_with_a_new_attempt() -> None:
     book.answered()
     assert (book.run().id, book.run().state) == ("t-1/implement.2.4", "running")
     assert sum(isinstance(done, c.WriteIssue) for done in book.made.done) == 1
+
+
+def test_the_attempts_of_a_lost_state_folder_are_used_up() -> None:
+    book = found(LOST, "in_progress", "phase:implement")
+    assert book << e.IssueAdopted << e.RunPlanned << c.StopOrphan << c.WriteIssue
+    assert book.flow().failures == 3
+
+
+@pytest.mark.parametrize("seq", range(60))
+def test_the_number_of_anothers_stamp_is_none_of_ours(seq: int) -> None:
+    """Found in a simulated night: it was that of the run's own record, whose stamp was then taken for written."""
+    book = found(replace(LOST, seq=seq), "in_progress", "phase:implement")
+    book << e.IssueAdopted << e.RunPlanned << c.StopOrphan
+    assert book << like(c.WriteIssue, kind="work")
 
 
 def test_no_run_begins_before_the_old_one_is_at_rest() -> None:

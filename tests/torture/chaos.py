@@ -71,6 +71,7 @@ KINDS: dict[str, str] = {
     "paused": "nothing of ashep runs for minutes (SIGSTOP), then it goes on with what it believed",
     "order": "what is ready at the same time runs in another order",
     "git": "git fails, or somebody edits tracked files",
+    "state_lost": "somebody deletes the state folder while ashep is dead",
 }
 
 Kinds = frozenset[str]

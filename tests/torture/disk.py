@@ -46,6 +46,14 @@ class Disk:
         else:
             self._sizes[status.st_ino] = status.st_size
 
+    def delete(self, folder: Path) -> None:
+        """Somebody deletes a folder, durably."""
+        for place, _, files in os.walk(folder):
+            self._names.pop(place, None)
+            for file in files:
+                self._sizes.pop(os.stat(os.path.join(place, file)).st_ino, None)
+        shutil.rmtree(folder, ignore_errors=True)
+
     def cut(self, chance: random.Random) -> str:
         """Lose what a power cut loses, and tell."""
         told: list[str] = []

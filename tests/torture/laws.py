@@ -39,6 +39,10 @@ class Laws:
         self.bad: list[str] = []
         self._entries: dict[int, Entry] = {}
         """Everything that the daemon took for durable."""
+        self._before: list[Any] = []
+        """What journals held that were deleted."""
+        self._losses = 0
+        """How many were."""
         self._read: dict[tuple[str, str], set[Standing]] = defaultdict(set)
         self._whole: set[tuple[str, int]] = set()
         """Batches that were written from their first line to their commit record: its checksum, and their entries."""
@@ -57,6 +61,13 @@ class Laws:
                 self.broken("no durable fact is lost", f"number {entry.seq} is given twice: {entry.body}")
             self._entries[entry.seq] = entry
             self.world.tell(entry)
+
+    def forget(self) -> None:
+        """The journal is about to be deleted: another one begins."""
+        if any((self.world.state / "journal").glob("*.jsonl")):
+            self._before += [entry.body for entries in self._journal() for entry in entries]
+        self._entries.clear()
+        self._losses += 1
 
     def wrote(self, data: bytes) -> None:
         """Bytes went to a file in one piece; where they were the journal's, they were one batch (or a header)."""
@@ -157,7 +168,8 @@ class Laws:
         if told.state == "closed":
             return ""
         if told.state == "parked":
-            marks = any(f"park.{flow.cycle}." in comment["text"] for comment in row.comments)
+            # what was adopted was parked by another journal, which may have been lost before it said why
+            marks = told.code == "adopted" or any(f"park.{flow.cycle}." in one["text"] for one in row.comments)
             right = row.standing == ("blocked", self.world.actor) and "ashep:parked" in row.labels and marks
             return "" if right else f"it is {row.standing} {sorted(row.labels)}, its comment posted: {marks}"
         labels = row.labels
@@ -185,6 +197,8 @@ class Laws:
         batches = self._journal()
         entries = [entry for batch in batches for entry in batch]
         bodies = [entry.body for entry in entries]
+        self._run_ids(bodies)
+        bodies = [*self._before, *bodies]
         self._once(bodies)
         self._comments()
         self._intents(bodies)
@@ -233,6 +247,8 @@ class Laws:
         for prompt, count in turns.items():
             if count > 1 + died[prompt]:
                 self.broken("each prompt is delivered once", f"{prompt} began {count} turns, {died[prompt]} died")
+
+    def _run_ids(self, bodies: list[Any]) -> None:
         for kind, runs in (("planned", _of(bodies, RunPlanned)), ("ended", _of(bodies, RunEnded))):
             for run, count in Counter(fact.run for fact in runs).items():
                 if count > 1:
@@ -278,8 +294,8 @@ class Laws:
                 self.broken("a turn is finished when it ended", f"{fact}, but it said {said}")
 
     def _bounds(self, bodies: list[Any]) -> None:
-        """A phase is tried no more often than its policy says, in one visit."""
-        most = {phase.name: phase.retry.max_attempts for phase in self.world.phases_of_policy}
+        """A phase is tried no more often than its policy says, in one visit; each lost state folder costs a new try."""
+        most = {phase.name: phase.retry.max_attempts + self._losses for phase in self.world.phases_of_policy}
         failed = Counter(
             fact.run.rpartition(".")[0] for fact in _of(bodies, RunEnded) if fact.state in ("failed", "timed_out")
         )

@@ -197,6 +197,10 @@ class World:
             life.orphans = False
             self.server.kill()
             self.tell(f"the power fails: {self.disk.cut(self.dice.of('power'))}")
+        if self.dice.roll("state_lost", 0.3):
+            self.tell("the state folder is deleted")
+            self.laws.forget()
+            self.disk.delete(self.state)
         self.watchers.clear()
         self.server.listeners.clear()
 
