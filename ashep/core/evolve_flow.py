@@ -226,7 +226,7 @@ def inherited(flow: Flow) -> Flow:
     stamp = flow.issue.stamp
     if stamp is None:
         return flow
-    floor = max(flow.floor, stamp.runs, stamp.visit)  # each visit of an agent phase has had a run
+    floor = max(flow.floor, stamp.runs, stamp.visit)
     return replace(flow, depth=stamp.depth, runs=max(flow.runs, stamp.runs), floor=floor)
 
 

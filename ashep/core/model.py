@@ -439,6 +439,7 @@ class Stamp:
     visit: int = 0
     attempt: int = 0
     runs: int = 0
+    """Runs and visits of the issue: those of whoever adopts it have higher numbers."""
     depth: int = 0
     cycle_runs: int = 0
     """Runs of the present cycle: whoever adopts the issue goes on counting."""

@@ -151,7 +151,7 @@ def _stamp(world: World, flow: Flow, target: Posture) -> Stamp:
         name,
         flow.visit,
         attempt,
-        flow.runs,
+        max((flow.runs, *(visit for _, visit in flow.visits))),  # who adopts it counts visits on from there
         flow.depth,
         flow.cycle_runs,
         world.actor,

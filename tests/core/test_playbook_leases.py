@@ -10,7 +10,9 @@ import pytest
 
 from ashep.core import commands as c
 from ashep.core import events as e
+from ashep.core.flow import Posture
 from ashep.core.model import Stamp
+from ashep.core.outstanding import outstanding
 from tests.core import given
 from tests.core.given import ME
 from tests.core.playbook import Playbook, like
@@ -215,3 +217,13 @@ def test_an_issue_that_somebody_set_to_open_has_no_lease_that_could_be_lost() ->
     book = Playbook().looked()
     book >> book.seen(status="open") << ABORTED << like(e.IssueGivenBack, code="reopened")
     assert not book.flow().leased
+
+
+def test_a_stamp_counts_visits_that_had_no_run() -> None:
+    """Found in a simulated night: after a lost state folder a run was given the id of an earlier one."""
+    book = Playbook().looked()
+    visits, target = (("implement", 1), ("review", 9)), Posture(99, "work", "implement")
+    flow = replace(book.flow(), visits=visits, target=target, open=())
+    world = replace(book.world, flows=book.world.flows.insert("t-1", flow))
+    writes = [one for one in outstanding(world, "t-1") if isinstance(one, c.WriteIssue)]
+    assert [one.stamp.runs for one in writes] == [9]
