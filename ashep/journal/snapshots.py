@@ -160,8 +160,8 @@ def _read(path: Path) -> World:
     try:
         return load(_parts(path.read_bytes()))
     finally:
-        gc.freeze()  # nor later: a World has no cycles
         if collects:
+            gc.freeze()  # nor later: a World has no cycles
             gc.enable()
 
 

@@ -7,6 +7,7 @@ somebody deleted is drawn again, too: an open file goes on taking what nobody ca
 """
 
 import gc
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -29,6 +30,16 @@ LOOK_EVERY = 1.0
 
 TELL_EVERY = 2.0
 """Seconds of a drawing between two words to a person."""
+
+
+def _database() -> "type[Store]":
+    """Import it now: it is half of what a start would import, and nothing waits for it."""
+    first = "ashep.store.database" not in sys.modules
+    from ashep.store.database import Store
+
+    if first:
+        gc.freeze()  # as at the start: what was imported stays for ever, and need not be walked again and again
+    return Store
 
 
 class _GivenUpError(Exception):
@@ -128,10 +139,9 @@ class Follower:
                 self._store = None
                 self._report(f"{self._state}: somebody deleted or replaced ashep.db or runs.jsonl")
             if self._store is None:
-                from ashep.store.database import Store  # half of what a start imports, and nothing waits for it
-
-                gc.freeze()  # as at the start: what was imported stays for ever, and need not be walked again and again
-                self._store = Store.open(self._state, self._source, world, until=position, progress=self._progress)
+                self._store = _database().open(
+                    self._state, self._source, world, until=position, progress=self._progress
+                )
                 if self._store.redrawn:
                     self._report(f"{self._state}: the database was drawn anew: {self._store.redrawn}")
             self._store.catch_up(self._source, position, world)

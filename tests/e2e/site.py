@@ -99,8 +99,8 @@ class Site:
 
     # --- issues ---
 
-    def add(self, title: str, *labels: str, behaves: Callable[[Ask], Reply] | None = None) -> str:
-        flags = [f"--labels={','.join(labels)}"] if labels else []
+    def add(self, title: str, *labels: str, behaves: Callable[[Ask], Reply] | None = None, priority: int = 2) -> str:
+        flags = [f"--priority={priority}", *([f"--labels={','.join(labels)}"] if labels else [])]
         issue = self.bd("create", f"--title={title}", "--type=task", *flags, "--silent").strip()
         if behaves is not None:
             BEHAVES[issue] = behaves

@@ -22,7 +22,7 @@ def test_the_state_folder_is_deleted_in_the_middle_of_three_issues(site: Site) -
     with site.working(asks) as working:
         working.says("waits for a person")
         until(lambda: site.issue(asks).get("comments"), 30, lambda: working.text)
-    runs, waits = site.add("runs", behaves=slowly), site.add("waits for the work tree")
+    runs, waits = site.add("runs", behaves=slowly), site.add("waits for the work tree", priority=3)
     issues = (asks, runs, waits)
     with site.working(*issues) as working:
         until(lambda: site.prompts(f"{runs}/implement.1.1"), 60, lambda: working.text)
