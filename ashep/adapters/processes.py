@@ -44,10 +44,10 @@ def stat(pid: int) -> tuple[str, int]:
 
 
 def holders_of(mark: Mark) -> list[tuple[int, int]]:
-    """Every living process whose environment holds the mark, oldest first, with its start time."""
+    """Every living process whose environment holds the mark, oldest first, with its start time; none without /proc."""
     wanted, argument = f"\0{mark.variable}={mark.value}\0".encode(), f"\0{mark.argument}\0".encode()
     found: list[tuple[int, int]] = []
-    for entry in os.scandir("/proc"):
+    for entry in os.scandir("/proc") if os.path.isdir("/proc/self") else ():
         if not entry.name.isdecimal():
             continue
         pid = int(entry.name)

@@ -206,6 +206,8 @@ class Place:
         effects = (self.project / EFFECT).read_text().split()
         assert sorted(effects) == sorted(run for run in expected if "implement.1.1" in run), effects
         self._check_journal(set(expected), restarts)
+        audited = json.loads(self.ashep("audit", "--json", check=True))
+        assert (audited["findings"], audited["not_asked"]["tracker"]) == ([], ""), audited
 
     def _check_model(self, mark: int, expected: Counter[str], restarts: int) -> None:
         asks = self.model.asks[mark:]
