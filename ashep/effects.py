@@ -168,7 +168,7 @@ class Effects:
             case PreparePrompt():
                 return self._prepare(command, world())
             case SendPrompt():
-                return self._send(command, world(), probe)
+                return self._send(command, probe)
             case StopTurn():
                 return self._stop(command)
             case StopOrphan():
@@ -344,14 +344,13 @@ class Effects:
             raise TrackerRefused(f"the tracker has no issue {flow.issue.id}")
         return seen.text
 
-    async def _send(self, command: SendPrompt, world: World, probe: bool) -> list[Fact]:
-        instance = world.runner.instance if world.runner else ""
+    async def _send(self, command: SendPrompt, probe: bool) -> list[Fact]:
         if probe and not command.again:
             turn = await self.runner.turn(command.session, command.message_id)
             if turn.state != "missing":
                 # which life of the server was given it is not known: nothing but the present one counts as its own
                 return [PromptSent(command.issue, command.run, command.key, command.n, "")]
-        await self.runner.send(
+        instance = await self.runner.send(
             Prompt(
                 session=command.session,
                 message_id=command.message_id,

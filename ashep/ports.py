@@ -302,8 +302,8 @@ class Runner(Protocol):
         """Ids of the user messages in the session, the server's own included; none where there is no such session."""
         ...
 
-    async def send(self, prompt: Prompt) -> None:
-        """Deliver the prompt and return once the server has taken it. Idempotent by its ids."""
+    async def send(self, prompt: Prompt) -> str:
+        """Deliver the prompt; give the server's instance that has taken it. Idempotent by the prompt's ids."""
         ...
 
     async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:

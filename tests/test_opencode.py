@@ -398,6 +398,13 @@ def test_a_message_of_ours_without_parts_is_missing() -> None:
     assert read(entry("user", "msg_1", 10), DONE)[0] == "finished"
 
 
+def test_a_prompt_that_was_sent_again_stands_behind_the_answer_that_died() -> None:
+    """facts/opencode.md 11: sending the same ids again dates the prompt anew."""
+    died = entry("assistant", "msg_0", 5, text("half"), parentID="msg_1")
+    assert read(died, PROMPT)[:2] == ("incomplete", "half")
+    assert read(died, PROMPT, DONE)[:2] == ("finished", "done")
+
+
 def test_who_wrote_a_message() -> None:
     """facts/opencode.md 3, 11, 25."""
     assert read(PROMPT, DONE, entry("user", "msg_5", 50, text("hello")))[2] == 1
@@ -471,5 +478,19 @@ def test_an_answer_to_another_prompt_is_none_to_ours_although_the_clock_was_set_
     old = message("msg_a", "user", 1)
     late = message("msg_b", "assistant", 9, parentID="msg_a", finish="stop")  # before the clock was set back
     ours = message("msg_c", "user", 5)
-    turn = turns.read_turn(turns.order([old, late, ours]), "msg_c", frozenset(), turns.Status(busy=False), "i")
-    assert turn.state == "stored"
+    before = frozenset({"msg_a"})
+    turn = turns.read_turn(turns.order([old, late, ours]), "msg_c", before, turns.Status(busy=False), "i")
+    assert (turn.state, turn.people) == ("stored", ())
+    # it was set back in the midst of the turn: what followed stands before the prompt
+    compaction = message("msg_d", "user", 2)
+    own = compaction.model_copy(update={"parts": (turns.Part(type="compaction"),)})
+    answer = message("msg_e", "assistant", 3, parentID="msg_d", finish="stop")
+    turn = turns.read_turn(turns.order([old, late, ours, own, answer]), "msg_c", before, turns.Status(busy=False), "i")
+    assert (turn.state, turn.text, turn.people) == ("finished", "msg_e", ())
+    step = message("msg_g", "assistant", 6, parentID="msg_c", finish="tool-calls")
+    answer = message("msg_e", "assistant", 3, parentID="msg_c", finish="stop")
+    turn = turns.read_turn(turns.order([old, late, ours, step, answer]), "msg_c", before, turns.Status(busy=False), "i")
+    assert (turn.state, turn.text) == ("finished", "msg_e")
+    person = message("msg_f", "user", 4)
+    turn = turns.read_turn(turns.order([old, late, ours, person]), "msg_c", before, turns.Status(busy=False), "i")
+    assert (turn.state, turn.people) == ("stored", ("msg_f",))

@@ -147,6 +147,8 @@ class Sessions:
         """Answer a permission or a question with no (opencode.md 7)."""
         kind, turn = self.asked.pop(id)
         turn.waits_for = None
+        if turn.session.turn is not turn:
+            return  # opencode.md 19: a left-over of a turn that is over waits for nobody
         if kind == "question":
             self._end(turn, finish="stop", text="")
         else:

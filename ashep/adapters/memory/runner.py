@@ -198,7 +198,7 @@ class MemoryRunner:
         found = self.sessions.get(session)
         return self._leave("asked", tuple(message.id for message in found.messages) if found else ())
 
-    async def send(self, prompt: Prompt) -> None:
+    async def send(self, prompt: Prompt) -> str:
         """Deliver a prompt (see the port)."""
         self._enter("send")
         if prompt.session not in self.sessions:
@@ -207,7 +207,7 @@ class MemoryRunner:
             raise RunnerRefused(f"{prompt.message_id}, {prompt.part_id}: not ids of a message and a part")
         self.deliveries[prompt.message_id] += 1
         self._take(self.sessions[prompt.session], prompt)
-        self._leave("send", None)
+        return self._leave("send", self.instance)
 
     async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:
         """Read what followed a prompt (see the port)."""

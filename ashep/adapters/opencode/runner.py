@@ -173,7 +173,7 @@ class OpencodeRunner:
         """The ids of a session's user messages (see the port)."""
         return tuple(one.info.id for one in await self._messages(session, until=None) if one.info.role == "user")
 
-    async def send(self, prompt: Prompt) -> None:
+    async def send(self, prompt: Prompt) -> str:
         """Deliver a prompt (see the port); message and part ids together make it idempotent (fact 2)."""
         body: dict[str, object] = {
             "messageID": prompt.message_id,
@@ -184,7 +184,9 @@ class OpencodeRunner:
         if prompt.model is not None:
             body["model"] = {"providerID": prompt.model.provider, "modelID": prompt.model.model}
         self._ours.setdefault(prompt.session, True)
+        instance = self._connected().address.instance  # before the call: another life of it would refuse the connection
         await self._call("POST", f"/session/{prompt.session}/prompt_async", json=body)
+        return instance
 
     async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:
         """Read what followed a prompt (see the port).

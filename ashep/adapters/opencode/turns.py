@@ -167,7 +167,7 @@ def read_turn(
     answers, people = _after(messages, at, ours)
     if not prompt.parts and not answers:
         return Turn("missing", instance)
-    last = next((answer for answer in reversed(answers) if not answer.is_summary), None)
+    last = _last(answers, messages[:at])
     state = _state(answers, last, status)
     turn = [prompt, *answers]
     return Turn(
@@ -190,26 +190,40 @@ def read_turn(
 def _after(messages: Sequence[Message], at: int, ours: frozenset[str]) -> tuple[list[Message], tuple[str, ...]]:
     """The answers of the turn that begins at an index, and the user messages after it that a person wrote.
 
-    An answer to the prompt that stands before it belongs to it too; one that was already on its way when a person
-    wrote belongs to the turn as well, because its parent does.
+    Where the clock was set back, what came earlier stands behind the prompt, and what came later before it: `ours` says
+    what was there already, and the parent of an answer whose it is. An answer that was on its way when a person wrote
+    belongs to the turn as well, because its parent does.
     """
     prompt = messages[at]
     asked = {message.info.id for message in messages if message.info.role == "user"}
     turn = {prompt.info.id}
     answers: list[Message] = [m for m in messages[:at] if m.info.parentID == prompt.info.id]
     people: list[str] = []
-    for message in messages[at + 1 :]:
+    for place, message in enumerate((*messages[at + 1 :], *messages[:at])):
         if message.info.role == "assistant":
-            # where the clock was set back, answers to other prompts stand after ours: the parent tells
-            if message.info.parentID in turn or not (people or message.info.parentID in asked):
+            behind = place < len(messages) - at - 1
+            ours_by_parent = message.info.parentID in turn and message not in answers
+            if ours_by_parent or (behind and not (people or message.info.parentID in asked)):
                 answers.append(message)
         elif message.info.id in ours:
-            continue  # an earlier prompt, which a clock that was set back put behind this one
+            continue
         elif not is_servers_own(message, prompt.text):
             people.append(message.info.id)
         elif not people:
             turn.add(message.info.id)
     return answers, tuple(people)
+
+
+def _last(answers: Sequence[Message], before: Sequence[Message]) -> Message | None:
+    """The answer that says how the turn stands.
+
+    An answer that stands before its prompt is an earlier one, where the prompt was sent again (which dates it anew), or
+    a later one, where the clock was set back: then the one that has ended counts.
+    """
+    candidates = [answer for answer in answers if not answer.is_summary]
+    if any(answer in before for answer in candidates):
+        candidates.sort(key=lambda answer: answer.is_ended)
+    return candidates[-1] if candidates else None
 
 
 def _state(answers: Sequence[Message], last: Message | None, status: Status) -> TurnState:
