@@ -41,7 +41,7 @@ def boundaries(place: Place) -> list[Kill]:
 
 def boundaries_at_once(place: Place) -> list[Kill]:
     """The same from one life, the first of a place: good enough to choose some of them."""
-    starting = ("server.", "start opencode", "started opencode")
+    starting = ("server", "start opencode", "started opencode")
     return [Kill(point, cold=point.startswith(starting)) for point in _crossed(place.live())]
 
 
