@@ -15,7 +15,7 @@ from typing import Literal
 import anyio
 import pytest
 
-from ashep.adapters.memory.runner import Play, Prompted
+from ashep.adapters.memory.runner import MemoryRunner, Play, Prompted
 from ashep.core.account import account
 from ashep.core.events import (
     AnswerRefused,
@@ -25,6 +25,7 @@ from ashep.core.events import (
     OutcomeRejected,
     PhaseEntered,
     PromptAbandoned,
+    PromptSent,
     RetryScheduled,
     RunEnded,
     TurnDied,
@@ -32,6 +33,7 @@ from ashep.core.events import (
 from ashep.core.model import Tree
 from ashep.daemon import WorkOptions
 from ashep.errors import AshepError, RunnerUnavailable, TrackerUnavailable
+from ashep.ports import Prompt
 from tests.loop_world import ACTOR, REJECTED_ONCE, Points, World, minutes, policy, simulate
 
 
@@ -245,6 +247,32 @@ def test_every_answer_is_lost_for_a_while(folder: Path) -> None:
 
 
 # --- the agent server ---------------------------------------------------------------------------------------------
+
+
+class Replaced(MemoryRunner):
+    """A server that died and came up again just before its first prompt: nobody has seen that yet."""
+
+    async def send(self, prompt: Prompt) -> str:
+        if not self.began:
+            self.kill()
+            await self.start()
+        return await super().send(prompt)
+
+
+def test_a_prompt_counts_as_given_to_the_server_that_took_it(folder: Path) -> None:
+    """Not to the one that was last seen: its successor's turn would be taken for dead, and begun twice."""
+
+    async def scenario() -> None:
+        world = World(folder)
+        world.runner = Replaced(world.clock, world.play)
+        world.tracker.add("first")
+        await with_person(world)
+        first = world.bodies(PromptSent)[0]
+        assert first.instance == "memory:2"
+        assert set(world.runner.began.values()) == {1}
+        world.check_done()
+
+    simulate(scenario)
 
 
 def test_a_server_killed_in_mid_turn_begins_the_turn_once_more(folder: Path) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import anyio
 import anyio.to_thread
 
-from ashep.errors import RunnerUnavailable
+from ashep.errors import AshepError
 
 
 class Mark(NamedTuple):
@@ -80,10 +80,10 @@ def _reap() -> None:
             del children[pid]
 
 
-async def end(mark: Mark) -> bool:
+async def end(mark: Mark, stuck: type[AshepError]) -> bool:
     """End every process that holds the mark, gently first, and return once none lives; whether there was one.
 
-    Raises RunnerUnavailable where one does not even end by SIGKILL: no other server may start then.
+    Raises `stuck` where one does not even end by SIGKILL: no other server may start then.
     """
     known = set(await anyio.to_thread.run_sync(holders_of, mark))
     if not known:
@@ -93,7 +93,7 @@ async def end(mark: Mark) -> bool:
     deadline = anyio.current_time() + _KILL
     while left:
         if anyio.current_time() > deadline:
-            raise RunnerUnavailable(f"process {min(left)[0]}, left by an earlier ashep, does not end")
+            raise stuck(f"process {min(left)[0]}, left by an earlier ashep, does not end")
         await anyio.to_thread.run_sync(_signal, left, signal.SIGKILL)
         known |= left
         left = await _left(mark, known, 0.5)

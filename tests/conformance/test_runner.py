@@ -69,13 +69,13 @@ async def test_a_turn_goes_from_missing_to_finished(world: World) -> None:
     sent = prompt(session, "hello")
     assert (await world.runner.turn(session, sent.message_id)).state == "missing"
     before = datetime.now(UTC)
-    await world.runner.send(sent)
+    taken_by = await world.runner.send(sent)
     turn = await settled(world, session, sent.message_id)
     assert (turn.text, turn.error, turn.people, turn.retry) == ("END", None, (), None)
     assert (turn.provider, turn.model) == ("scripted", "default")
     assert turn.tokens > 0
     assert turn.cost > 0
-    assert turn.instance == (await world.runner.catalog()).instance
+    assert taken_by == turn.instance == (await world.runner.catalog()).instance
     assert turn.started is not None
     assert turn.ended is not None
     assert turn.last_sign is not None
@@ -339,7 +339,7 @@ async def test_a_killed_server_leaves_a_turn_that_the_same_ids_start_once_more(w
     assert turn.instance != old.instance
     assert await world.runner.has_session(session)
     world.acts[word] = Act("AFTER")
-    await world.runner.send(sent)
+    assert await world.runner.send(sent) == turn.instance
     turn = await settled(world, session, sent.message_id)
     assert (turn.text, turn.people, world.seen(word)) == ("AFTER", (), 2)
     await world.runner.send(sent)

@@ -20,7 +20,7 @@ from ashep.adapters.beads.command import AlreadyThere, Bd, NothingWritten, Unkno
 from ashep.adapters.beads.watch import Journal, Manifest
 from ashep.core.model import Issue, LabelEvent, Stamp
 from ashep.core.text import clean
-from ashep.errors import RunnerUnavailable, TrackerError, TrackerMissing, TrackerRefused, TrackerUnavailable
+from ashep.errors import TrackerError, TrackerMissing, TrackerRefused, TrackerUnavailable
 from ashep.ports import ClaimRequest, Creation, Look, Seen, TrackerInfo, Update
 from ashep.redaction import Redaction
 
@@ -87,10 +87,7 @@ class BeadsTracker:
 
     async def settle(self) -> None:
         """End what a killed ashep left (see the port): a bd goes on without it, and may still write."""
-        try:
-            await processes.end(self._bd.mark)
-        except RunnerUnavailable as error:
-            raise TrackerUnavailable(str(error)) from error
+        await processes.end(self._bd.mark, TrackerUnavailable)
 
     # --- reading ---
 

@@ -12,6 +12,6 @@ if _modules.setdefault(_COMMAND_LINE) is None:  # httpx does without it where it
     import_module("httpx")
     del _modules[_COMMAND_LINE]
 
-from ashep.adapters.opencode.runner import OpencodeRunner  # noqa: E402
+from ashep.adapters.opencode.runner import OpencodeRunner  # noqa: E402 - behind what is said of httpx
 
 __all__ = ["OpencodeRunner"]

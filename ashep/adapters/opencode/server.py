@@ -156,7 +156,7 @@ class ManagedServer:
             if record is not None:
                 if record.pid is not None and await self._answers(record, _REATTACH):
                     return _address(record)
-                await processes.end(record.mark)
+                await processes.end(record.mark, RunnerUnavailable)
             return await self._start()
 
     async def living(self) -> Address:
@@ -173,7 +173,7 @@ class ManagedServer:
             return False
         async with self._locked():
             record = await _in_thread(self._read)
-            ended = record is not None and await processes.end(record.mark)
+            ended = record is not None and await processes.end(record.mark, RunnerUnavailable)
             await _in_thread(self._forget)
             return ended
 
@@ -199,7 +199,7 @@ class ManagedServer:
         record = await _in_thread(self._launch)
         if await self._answers(record, _START):
             return _address(record)
-        await processes.end(record.mark)
+        await processes.end(record.mark, RunnerUnavailable)
         tail = await _in_thread(self._log_tail)
         await _in_thread(self._forget)
         raise RunnerUnavailable(f"the OpenCode server did not start; {self._log_file} ends: {tail}")
