@@ -36,6 +36,7 @@ from ashep.views import standing
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 SPEC = DOCS / "SPEC.md"
+CODES = DOCS / "codes.md"
 RECORDS = sorted((DOCS / "decisions").glob("[0-9]*.md"))
 PAGES = [ROOT / "README.md", ROOT / "AGENTS.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
 PUBLISHED = [path for path in PAGES if path.is_relative_to(DOCS)]
@@ -121,9 +122,9 @@ def test_the_specification_is_short() -> None:
 
 
 def table(heading: str) -> list[list[str]]:
-    """The rows of the first table below a heading of SPEC.md."""
-    _, found, below = SPEC.read_text().partition(f" {heading}\n")
-    assert found, f"SPEC.md has no heading {heading!r}"
+    """The rows of the first table below a heading of SPEC.md or codes.md."""
+    _, found, below = (SPEC.read_text() + CODES.read_text()).partition(f" {heading}\n")
+    assert found, f"neither page has a heading {heading!r}"
     block = re.search(r"(?:^\|.*\n)+", below, re.M)
     assert block is not None
     return [[cell.strip() for cell in line.strip("|\n").split("|")] for line in block[0].splitlines()[2:]]
@@ -369,7 +370,7 @@ def test_readme_names_both_commands_and_every_document() -> None:
     text = (ROOT / "README.md").read_text()
     assert "make demo" in text
     assert "make test" in text
-    for page in ("SPEC.md", "configuration.md", "cli.md", "prompts.md", "decisions/index.md"):
+    for page in ("SPEC.md", "codes.md", "configuration.md", "cli.md", "prompts.md", "decisions/index.md"):
         assert f"(docs/{page})" in text, page
 
 
