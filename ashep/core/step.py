@@ -24,7 +24,7 @@ from ashep.core.records import Entry
 from ashep.core.timers import split_timer
 from ashep.core.world import World, evolve
 
-RULES = 2
+RULES = 3
 """The number of the core's rules: a replay derives again the decisions that were made under the present number."""
 
 QUIET = (SessionOpened, PromptPrepared, PromptSent, CommentPosted, TurnSeen, IssueHeld, AccountAudited)
