@@ -20,6 +20,7 @@ from ashep.core.replay import Replay
 from ashep.demo.model import ModelServer, opencode_config
 from ashep.demo.stage import PERSON, Stage, run_of
 from ashep.replay import replay
+from tests.killed.forks import Forked, Forks
 from tests.killed.scenario import EFFECT, PHASES, POLICIES
 
 REPOSITORY = Path(__file__).parents[2]
@@ -69,6 +70,7 @@ class Place:
         self.run(sys.executable, "-m", "ashep", "init")
         (self.project / ".agent-shepherd" / "policies.yaml").write_text(policies)
         self._template = folder / "template"
+        self._forks = Forks(self.project, self.environ)
         self.use_bd(stage.bd)
 
     @property
@@ -95,20 +97,9 @@ class Place:
     def ashep(self, *words: str, check: bool = False) -> str:
         return self.run(sys.executable, "-m", "ashep", *words, check=check)
 
-    def start(self, output: Path, *words: str, **ours: str) -> subprocess.Popen[str]:
+    def start(self, output: Path, *words: str, **ours: str) -> Forked:
         """Start `ashep` with these words; with variables of `tests.killed.life`, as a life whose boundaries count."""
-        module = "tests.killed.life" if ours else "ashep"
-        with output.open("wb") as file:
-            return subprocess.Popen(
-                (sys.executable, "-m", module, *words),
-                cwd=self.project,
-                env=self.environ | ours,
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=file,
-                text=True,
-                start_new_session=True,
-            )
+        return self._forks.start("tests.killed.life" if ours else "ashep", words, self.environ | ours, output)
 
     def server_pid(self) -> int:
         record = json.loads((folder_of(self.state, self.environ) / "server.json").read_text())
@@ -118,6 +109,11 @@ class Place:
         """End the agent server, and forget all its sessions."""
         self.ashep("stop", "--server")
         shutil.rmtree(self.folder / "home" / "state", ignore_errors=True)
+
+    def close(self) -> None:
+        """End everything that was started here."""
+        self.stop()
+        self._forks.close()
 
     # --- a life ---
 
@@ -206,7 +202,10 @@ class Place:
         effects = (self.project / EFFECT).read_text().split()
         assert sorted(effects) == sorted(run for run in expected if "implement.1.1" in run), effects
         self._check_journal(set(expected), restarts)
-        audited = json.loads(self.ashep("audit", "--json", check=True))
+        audit = self.start(self.folder / "audit", "audit", "--json")
+        code, said = audit.wait(), (self.folder / "audit").read_text()
+        assert code == 0, said
+        audited = json.loads(said)
         assert (audited["findings"], audited["not_asked"]["tracker"]) == ([], ""), audited
 
     def _check_model(self, mark: int, expected: Counter[str], restarts: int) -> None:
@@ -294,5 +293,5 @@ def places(model: ModelServer, names: Sequence[str], **options: Any) -> Iterator
         yield made
     finally:
         for place in made:
-            place.stop()
+            place.close()
         shutil.rmtree(folder, ignore_errors=True)
