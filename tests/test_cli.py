@@ -468,8 +468,9 @@ HEAVY = ("typer", "pydantic", "sqlmodel", "sqlalchemy", "httpx", "anyio", "rich"
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["status", "--json"], ["status"], ["runs"], ["why", "t-1"], ["runs", "t-1", "-n", "2"]]
-)
+    "arguments", [["--help"], ["status", "--json"], ["status"], ["runs"], ["why", "t-1"], ["runs", "t-1", "-n", "2"],
+     ["usage", "--by", "day", "--since", "18:00"]],
+)  # fmt: skip
 def test_a_reader_imports_nothing_heavy(lived: Path, arguments: list[str]) -> None:
     ashep("status", cwd=lived)
     code = "import sys; from ashep.cli import main; code = main(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
@@ -507,12 +508,15 @@ def test_the_plain_forms_are_what_typer_declares() -> None:
         options = {option: param for param in root.commands[name].params for option in param.opts}
         flags = {option: param.name for option, param in options.items() if getattr(param, "is_flag", False)}
         arguments = [param for param in root.commands[name].params if param.param_type_name == "argument"]
-        numbers = {
-            option: param.name
+        valued = {
+            option: param
             for option, param in options.items()
             if option.startswith("-") and not getattr(param, "is_flag", False)
         }
-        assert (form.flags, form.numbers) == (flags, numbers)
+        whole = {option for option, param in valued.items() if param.type_descriptor.annotation is int}
+        numbers = {option: param.name for option, param in valued.items() if option in whole}
+        words = {option: param.name for option, param in valued.items() if option not in whole}
+        assert (form.flags, form.numbers, form.words) == (flags, numbers, words)
         assert form.place == (arguments[0].name if arguments else None)
         assert form.needed == bool(arguments and arguments[0].required)
 
@@ -520,7 +524,8 @@ def test_the_plain_forms_are_what_typer_declares() -> None:
 @pytest.mark.parametrize(
     "arguments",
     [[], ["work"], ["status", "--help"], ["status", "x"], ["why"], ["why", "a", "b"], ["runs", "--limit"],
-     ["runs", "--limit=3"], ["runs", "-n", "-1"], ["runs", "-n", "x"], ["-C"], ["-C", "x"], ["why", ""]],
+     ["runs", "--limit=3"], ["runs", "-n", "-1"], ["runs", "-n", "x"], ["-C"], ["-C", "x"], ["why", ""],
+     ["usage", "--by"], ["usage", "--since", "--json"]],
 )  # fmt: skip
 def test_what_is_not_plain_is_left_to_typer(arguments: list[str]) -> None:
     assert quick.run(arguments) is None

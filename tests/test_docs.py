@@ -31,7 +31,7 @@ from ashep.core.model import Agents, Policies, Settings, format_duration
 from ashep.core.runs import RunRecord
 from ashep.store.database import Store
 from ashep.store.reader import open_read_only
-from ashep.views import standing
+from ashep.views import standing, usage
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -241,7 +241,7 @@ def test_fixed_times_and_bounds_are_those_of_the_code() -> None:
         assert value == said, place
 
 
-def test_keys_of_status_are_those_that_are_printed(tmp_path: Path) -> None:
+def test_keys_of_status_and_usage_are_those_that_are_printed(tmp_path: Path) -> None:
     state = tmp_path / "state"
     (state / "journal").mkdir(parents=True)
     golden = sorted((ROOT / "tests" / "golden").glob("journal-*.jsonl"))[-1]
@@ -250,6 +250,8 @@ def test_keys_of_status_are_those_that_are_printed(tmp_path: Path) -> None:
     told = standing.status(open_read_only(state), {"running": True})
     assert set(told) == {"daemon", "issues"}
     assert {key for entry in told["issues"] for key in entry} == firsts("Status as JSON")
+    used = usage.usage(open_read_only(state), "phase", None)
+    assert {key for row in used["rows"] for key in row} == firsts("Usage as JSON") == {"name", *used["total"]}
 
 
 # --- links, blocks, commands ------------------------------------------------------------------------------------------

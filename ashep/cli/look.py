@@ -1,4 +1,4 @@
-"""What the reading commands do: status, runs, show, why. Nothing heavy is imported, not even typer."""
+"""What the reading commands do: status, runs, show, why, usage. Nothing heavy is imported, not even typer."""
 
 from datetime import UTC, datetime
 from functools import partial
@@ -8,10 +8,11 @@ from typing import Any
 from ashep.cli import screen
 from ashep.cli.place import Picture, configured, find_project, picture
 from ashep.core.room import is_low
-from ashep.errors import AshepError
+from ashep.errors import AshepError, UsageError
 from ashep.journal.space import free
 from ashep.views import attempts, standing, story
-from ashep.views.times import local
+from ashep.views import usage as used
+from ashep.views.times import local, moment, stamp
 
 
 def now() -> datetime:
@@ -122,3 +123,29 @@ def why(project: Path | None, *, issue: str, as_json: bool = False) -> int:
     for last in story.closing(told):
         screen.say_painted((last, "bold" if last.startswith("now:") else None))
     return 0
+
+
+def usage(project: Path | None, *, by: str = "provider", since: str | None = None, as_json: bool = False) -> int:
+    """Say what runs used."""
+    if by not in used.KINDS:
+        raise UsageError(f"--by {by}: it is one of {', '.join(used.KINDS)}")
+    start = _since(since) if since is not None else None
+    with picture(_state(project)) as seen:
+        told = used.usage(seen.database, by, start)
+        _hint(seen)
+    if as_json:
+        screen.data(told)
+        return 0
+    screen.table(used.columns(told), used.table(told))
+    if seen.database is not None and not told["rows"]:
+        screen.say("nothing was used")
+    return 0
+
+
+def _since(text: str) -> str:
+    """Read `--since`, as the database writes times."""
+    try:
+        return stamp(moment(text, now()))
+    except (ValueError, OverflowError) as error:
+        remedy = "give a time (18:00), a span (90m, 12h, 7d), a date (2026-01-31) or both (2026-01-31T18:00)"
+        raise UsageError(f"--since {text}: {remedy}") from error

@@ -1,4 +1,4 @@
-"""Commands that only look: status, runs, show, why, as typer knows them. `quick` takes their plain forms before."""
+"""Commands that only look, as typer knows them. `quick` takes their plain forms before."""
 
 from typing import Annotated
 
@@ -6,6 +6,8 @@ import typer
 
 from ashep.cli import look
 from ashep.cli.root import Issue, Json, app, example
+
+SINCE = "Only what ended since: 18:00, 12h, 2026-01-31, 2026-01-31T18:00; without a zone in this machine's."
 
 
 @app.command(
@@ -50,3 +52,23 @@ def show(
 def why(context: typer.Context, issue: Issue, as_json: Json = False) -> None:
     """Tell the story of an issue: what happened, why, and what it is waiting for now."""
     raise typer.Exit(look.why(context.obj, issue=issue, as_json=as_json))
+
+
+@app.command(
+    short_help="Say what runs used: tokens, cost, runs.",
+    epilog=example("ashep usage", "ashep usage --by day", "ashep usage --by issue --since 18:00 --json"),
+)
+def usage(
+    context: typer.Context,
+    by: Annotated[
+        str, typer.Option("--by", metavar="WHAT", help="provider, issue, phase, agent or day (UTC).")
+    ] = "provider",
+    since: Annotated[str | None, typer.Option("--since", metavar="TIME", help=SINCE)] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what runs used, with a total: tokens, cost in the provider's currency, and how many runs it were.
+
+    A run counts when it ended; one that is under way counts with what was seen of it. Sessions that are used again are
+    counted once.
+    """
+    raise typer.Exit(look.usage(context.obj, by=by, since=since, as_json=as_json))

@@ -5,8 +5,9 @@ spelling, a mistake) it leaves to typer, so that there is one place that explain
 compares what is taken here with what typer declares.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ashep import __version__
@@ -20,10 +21,13 @@ class Form(NamedTuple):
 
     flags: dict[str, str]
     numbers: dict[str, str]
+    """Options that take a number."""
     place: str | None = None
     """The parameter of its argument."""
     needed: bool = False
     """Whether the argument must be given."""
+    words: Mapping[str, str] = MappingProxyType({})
+    """Options that take a text."""
 
 
 FORMS = {
@@ -31,6 +35,7 @@ FORMS = {
     "runs": Form({"--json": "as_json"}, {"--limit": "limit", "-n": "limit"}, "issue"),
     "show": Form({"--json": "as_json", "--prompt": "prompt"}, {}, "run", needed=True),
     "why": Form({"--json": "as_json"}, {}, "issue", needed=True),
+    "usage": Form({"--json": "as_json"}, {}, words={"--by": "by", "--since": "since"}),
 }
 
 
@@ -76,6 +81,11 @@ def _values(form: Form, words: list[str]) -> dict[str, Any] | None:
             if not (number.isascii() and number.isdecimal()):
                 return None
             values[form.numbers[word]] = int(number)
+        elif word in form.words:
+            text = next(left, "")
+            if not text or text.startswith("-"):
+                return None
+            values[form.words[word]] = text
         elif word and not word.startswith("-") and form.place and form.place not in values:
             values[form.place] = word
         else:

@@ -83,12 +83,16 @@ class RunRecord(BaseModel):
         return self.ended_at is not None
 
 
+Turns = tuple[tuple[int, int, float], ...]
+"""Of each prompt of a run its number, and the tokens and cost of its turn."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tally:
     """A run while its facts come in."""
 
     record: RunRecord
-    turns: tuple[tuple[int, int, float], ...] = ()
+    turns: Turns = ()
     """Number, tokens and cost of each prompt's turn, as last seen."""
     extracting: bool = False
     """The turns from now on are another agent's, which reads the outcome out of the run's words."""
@@ -140,8 +144,15 @@ def _with(tally: Tally, **values: Any) -> Tally:
     return replace(tally, record=tally.record.model_copy(update=values))
 
 
+def used(turns: Turns, fact: TurnSeen) -> Turns:
+    """Count a read of a prompt's turn: the last figures of each turn, once; what was used stays used."""
+    _, tokens, cost = next((turn for turn in turns if turn[0] == fact.n), (fact.n, 0, 0.0))
+    others = (turn for turn in turns if turn[0] != fact.n)
+    return (*others, (fact.n, max(tokens, fact.tokens), max(cost, fact.cost)))
+
+
 def _seen(tally: Tally, fact: TurnSeen) -> Tally:
-    turns = (*(turn for turn in tally.turns if turn[0] != fact.n), (fact.n, fact.tokens, fact.cost))
+    turns = used(tally.turns, fact)
     values: dict[str, Any] = {
         "tokens": sum(turn[1] for turn in turns),
         "cost": round(sum(turn[2] for turn in turns), 9),

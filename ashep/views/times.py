@@ -1,13 +1,20 @@
 """Times as people read them."""
 
-from datetime import datetime
+import re
+from datetime import UTC, datetime, timedelta
 
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60))
+_SPANS = {"m": 60, "h": 3600, "d": 86400}
 
 
 def local(text: str) -> str:
     """Write a time of the database in this machine's zone, to the second."""
     return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def stamp(at: datetime) -> str:
+    """Write a time as the database does: as text, such times sort as they follow each other."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def distance(text: str, now: datetime) -> str:
@@ -24,3 +31,18 @@ def duration(began: str | None, ended: str | None, now: datetime) -> str:
     if began is None:
         return ""
     return distance(began, datetime.fromisoformat(ended) if ended else now)
+
+
+def moment(text: str, now: datetime) -> datetime:
+    """Read what `--since` takes: `18:00` (the last time it was so late here), `2h`, a date, or a date and a time.
+
+    What names no zone is meant in this machine's. Raises ValueError where it is none of these.
+    """
+    if (number := text[:-1]).isascii() and number.isdecimal() and text[-1:] in _SPANS:
+        return now - timedelta(seconds=int(number) * _SPANS[text[-1]])
+    if re.fullmatch(r"\d{1,2}:\d\d", text):
+        hour, _, minute = text.partition(":")
+        here = now.astimezone().replace(tzinfo=None)
+        then = here.replace(hour=int(hour), minute=int(minute), second=0, microsecond=0)
+        return (then if then <= here else then - timedelta(days=1)).astimezone()
+    return datetime.fromisoformat(text).astimezone()

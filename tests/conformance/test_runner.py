@@ -83,6 +83,19 @@ async def test_a_turn_goes_from_missing_to_finished(world: World) -> None:
     assert session not in await world.runner.busy()
 
 
+async def test_each_turn_of_a_session_has_its_own_tokens(world: World) -> None:
+    session = await opened(world)
+    first, second = prompt(session, "hello"), prompt(session, "and on")
+    await world.runner.send(first)
+    alone = (await settled(world, session, first.message_id)).tokens
+    await world.runner.send(second)
+    await settled(world, session, second.message_id)
+    turns = [await world.runner.turn(session, sent.message_id, frozenset({first.message_id, second.message_id}))
+             for sent in (first, second)]  # fmt: skip
+    assert turns[0].tokens == alone
+    assert 0 < turns[1].tokens < 1.5 * alone, "the first turn's are not counted once more"
+
+
 async def test_the_prompt_names_agent_and_model(world: World) -> None:
     session = await opened(world)
     sent = prompt(session, "hello", agent="plan", model=OTHER)
