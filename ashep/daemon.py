@@ -27,6 +27,7 @@ from ashep.core.events import (
     AnswerRefused,
     DaemonStarted,
     Fact,
+    IssueCancelled,
     IssueClosed,
     IssueGivenBack,
     IssueLeft,
@@ -41,6 +42,8 @@ from ashep.core.events import (
     RunnerSeen,
     RunPlanned,
     TrackerLost,
+    WorkPaused,
+    WorkResumed,
 )
 from ashep.core.records import Entry
 from ashep.core.step import RULES
@@ -107,6 +110,14 @@ def _told(body: Fact | Command) -> str | None:
             return f"{body.issue}: {body.why}"
         case IssueClosed():
             return f"{body.issue} closed by {body.by}: {body.why}"
+        case WorkPaused():
+            what = f"{body.provider} is paused" if body.provider else "paused"
+            end = f"until {body.until.astimezone():%Y-%m-%d %H:%M}" if body.until else "until somebody resumes"
+            return f"{what} by {body.by} {end}: no run starts"
+        case WorkResumed():
+            return f"{body.provider or 'work'} resumed by {body.by}"
+        case IssueCancelled():
+            return f"{body.run or body.issue} cancelled by {body.by}"
         case RunnerSeen() if body.state != "up":
             return f"the agent server is {body.state}: {body.detail}"
         case AccountAudited() if body.findings:

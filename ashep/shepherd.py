@@ -13,11 +13,12 @@ from anyio.abc import TaskGroup
 
 from ashep.core.commands import Command
 from ashep.core.dispatcher import Dispatcher
+from ashep.core.dues import due_timers, next_due
 from ashep.core.events import ClockJumped, DaemonStopped, Fact
 from ashep.core.observe import disk_read
 from ashep.core.records import Entry
 from ashep.core.step import step
-from ashep.core.world import World, due_timers, evolve, next_due
+from ashep.core.world import World, evolve
 from ashep.effects import Effects
 from ashep.journal.log import Journal
 from ashep.ports import Clock

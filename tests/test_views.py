@@ -120,7 +120,25 @@ def test_nothing_is_told_of_what_is_not_known(told: Path) -> None:
         assert story.why(database, "nope-1", lambda _: None) is None
         assert attempts.show(database, "nope-1/implement.1.1", str) is None
     assert story.why(None, "t-1", lambda _: None) is None
-    assert standing.status(None, STOPPED) == {"daemon": STOPPED | {"findings": 0}, "issues": []}
+    assert standing.status(None, STOPPED) == {"daemon": STOPPED | {"findings": 0, "pauses": []}, "issues": []}
+
+
+def test_status_says_on_top_who_paused_and_until_when(told: Path) -> None:
+    with contextlib.closing(open_read_only(told)) as database:
+        (pause,) = standing.status(database, STOPPED)["daemon"]["pauses"]
+    assert (pause["by"], pause["why"], pause["provider"], pause["drain"]) == (
+        "the configuration",
+        "nights",
+        None,
+        False,
+    )
+    assert datetime.fromisoformat(pause["until"]) == T0 + timedelta(hours=8)
+    seen = {"daemon": {"pauses": [pause, pause | {"by": "ann", "why": "", "until": None, "provider": "acme"}]}}
+    assert standing.paused(seen, lambda at: at[11:16]) == (
+        "paused until 06:00 by the configuration (nights): no run starts; "
+        "acme is paused until `ashep resume` by ann: no run starts"
+    )
+    assert standing.paused({"daemon": {"pauses": []}}, str) == ""
 
 
 # --- status -------------------------------------------------------------------------------------------------------

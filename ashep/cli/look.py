@@ -39,6 +39,8 @@ def status(project: Path | None, *, everything: bool = False, as_json: bool = Fa
         screen.data(told)
         return 0
     screen.say_painted((standing.headline(told, local), "bold"))
+    if paused := standing.paused(told, local):
+        screen.say_painted((paused, "bold"))
     screen.say(standing.counts(told))
     screen.table(standing.COLUMNS, standing.table(told, now(), everything=everything))
     return 0

@@ -5,13 +5,14 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from ashep.core.flow import Flow
-from ashep.core.world import World, next_due
+from ashep.core.pauses import PAUSED, until
+from ashep.core.world import World
 
 State = Literal["running", "person", "time", "parked", "not_eligible", "closed"]
 
 TIMED = (
     "slot", "work_tree", "cooldown", "runner_away", "runner_unauthorized", "tracker_away", "retry",
-    "tree_dirty", "no_agent", "disk_low",
+    "tree_dirty", "no_agent", "disk_low", *PAUSED,
 )  # fmt: skip
 """Holds that end by themselves or once the machine is put right; the others are about the issue."""
 
@@ -41,9 +42,8 @@ def account(world: World, issue: str) -> Account:
         reason = f"{flow.run.id} waits for the agent server: {world.runner.detail or 'it does not answer'}"
     run = flow.run.id if flow.run and state == "running" else None
     phase = flow.phase if flow.active else None
-    return Account(
-        issue, flow.issue.title, state, reason, code, flow.since, phase, flow.policy, run, world.dues.get(issue)
-    )
+    due = until(world.pauses, flow.why) if flow.code in PAUSED else world.dues.get(issue)
+    return Account(issue, flow.issue.title, state, reason, code, flow.since, phase, flow.policy, run, due)
 
 
 def _state(flow: Flow) -> tuple[State, str, str]:
@@ -70,9 +70,19 @@ def _state(flow: Flow) -> tuple[State, str, str]:
 
 
 def is_idle(world: World, soon: timedelta = timedelta()) -> bool:
-    """Nothing runs, nothing could start, and no timer is due within `soon`: people and parked issues are no work."""
-    due = next_due(world)
-    return not world.busy and (due is None or due > world.now + soon)
+    """Nothing runs, nothing could start, and no timer is due within `soon`: people and parked issues are no work.
+
+    What a pause keeps waiting is work where the pause has an end; else only a person can go on with it.
+    """
+    due = next((due for due, _ in world.due_order), None)
+    return not world.busy and (due is None or due > world.now + soon) and not _goes_on(world)
+
+
+def _goes_on(world: World) -> bool:
+    if not any(pause.until for pause in world.pauses):
+        return False
+    flows = (world.flows[issue] for issue in world.unclosed)
+    return any(flow.code in PAUSED and until(world.pauses, flow.why) is not None for flow in flows)
 
 
 def is_held_up(world: World) -> bool:

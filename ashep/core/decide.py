@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from ashep.core.cancelling import cancelled
 from ashep.core.commands import ClaimIssue, ReadAnswer, ReadIssue, WriteIssue
 from ashep.core.events import (
     AnswerRead,
@@ -10,6 +11,7 @@ from ashep.core.events import (
     Fact,
     GuardRefused,
     IssueAdopted,
+    IssueCancelled,
     IssueClaimed,
     IssueClosed,
     IssueGone,
@@ -52,6 +54,9 @@ def decide(before: World, world: World, fact: Fact) -> list[Fact]:
             return _timer(before, world, fact)
         case TreeSeen():
             return _tree(world, fact)
+        case IssueCancelled():
+            flow = world.flows.get(fact.issue)
+            return cancelled(flow, fact) if flow else []
         case LeaseLost() | LeaseExpired() | IssueReclaimed() | IssueAdopted():
             flow = world.flows.get(fact.issue)
             return _orphan(before, world, flow, fact) if flow else []

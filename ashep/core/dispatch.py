@@ -9,6 +9,8 @@ from ashep.core.events import CycleBegan, Fact, IssueHeld, IssueTaken, RunPlanne
 from ashep.core.flow import Flow, wall_time
 from ashep.core.model import Agent, Human, Issue, Phase, Policies, Policy, ReuseFrom
 from ashep.core.orphans import adopt, is_ours
+from ashep.core.pauses import PAUSED
+from ashep.core.pauses import hold as hold_of
 from ashep.core.people import phase_labels
 from ashep.core.routing import ask, begin_cycle, park
 from ashep.core.world import World
@@ -136,7 +138,8 @@ def _not_asked(world: World, flow: Flow) -> bool:
 
 
 def _held(flow: Flow, hold: Hold) -> list[Fact]:
-    return [] if flow.code == hold[0] else [IssueHeld(flow.issue.id, *hold)]
+    told = flow.code == hold[0] and (hold[0] not in PAUSED or flow.why == hold[1])  # a pause may get another end
+    return [] if told else [IssueHeld(flow.issue.id, *hold)]
 
 
 # --- phases that are wanted ---------------------------------------------------------------------------------------
@@ -155,6 +158,8 @@ def wanted(world: World, flow: Flow, room: Room) -> Verdict:
         return Verdict(_held(flow, NOT_ASKED), room)
     if world.settings.labels.paused in flow.issue.labels:
         return Verdict(_held(flow, ("paused", "a person has taken over: its label says paused")), room)
+    if (hold := _paused(world, flow, phase)) is not None:
+        return Verdict(_held(flow, hold), room)
     if flow.cycle_runs >= policy.limits.max_runs:
         why = f"{flow.cycle_runs} runs in this cycle, the limit of the policy"
         return Verdict(park(flow, "max_runs", why), room)
@@ -173,6 +178,18 @@ def wanted(world: World, flow: Flow, room: Room) -> Verdict:
         return Verdict(ask(world, flow, phase.name, question, choice.why, human=human), room)
     planned = _plan(world, flow, phase, choice, choice.agent)
     return Verdict([planned], room.with_run(flow.issue.id, writes=phase.writes, lock=planned.lock))
+
+
+def _paused(world: World, flow: Flow, phase: Phase) -> Hold | None:
+    """Say which pause keeps a run of this phase from starting; asking a person starts none."""
+    if not world.pauses:
+        return None
+    assert world.agents is not None
+    agent = choose(world.agents, phase, world.runner, dict(flow.models)).agent
+    if agent is not None and agent.is_human:
+        return None
+    model = model_of(agent, world.runner) if agent else None
+    return hold_of(world.pauses, model.provider if model else None)
 
 
 def _waits(phase: Phase, hold: Hold) -> ForRoom | Literal["change"]:
@@ -262,6 +279,8 @@ def candidate(world: World, flow: Flow, room: Room) -> Verdict:
         return Verdict(_held(flow, hold or ("no_policy", "no policy claims it")), room)
     if not world.ready_fresh:
         return Verdict([], room, "look")  # one is due at once; nothing about this issue has changed
+    if (paused := hold_of(world.pauses, None)) is not None:
+        return Verdict(_held(flow, paused), room)
     if world.disk_low:
         return Verdict(_held(flow, NO_ROOM), room)
     if room.takes is not None and room.takes <= 0:
@@ -271,6 +290,8 @@ def candidate(world: World, flow: Flow, room: Room) -> Verdict:
     assert phase is not None
     fresh = replace(flow, policy=name, visit=flow.times(phase.name) + 1, attempt=0, phase=phase.name, cycle_visits=())
     if phase.human is None:
+        if (paused := _paused(world, fresh, phase)) is not None:
+            return Verdict(_held(flow, paused), room)
         hold, choice = _start(world, fresh, phase, room)
         if hold is not None:
             waits = _waits(phase, hold)

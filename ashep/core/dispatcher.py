@@ -32,7 +32,7 @@ from ashep.core.dispatch import (
     wanted,
 )
 from ashep.core.events import Adopted, ClockJumped, DaemonStarted, Fact, IssueHeld, ReadyChanged, ReadySeen, TimerDue
-from ashep.core.flow import Flow
+from ashep.core.flow import Flow, wall_time
 from ashep.core.records import Entry
 from ashep.core.timers import split_timer
 from ashep.core.world import World
@@ -134,7 +134,7 @@ class Dispatcher:
 
     def _due(self, world: World, room: Room) -> dict[str, list[Rank]]:
         """What must be looked at whatever becomes of the others, in order."""
-        inputs = (world.runner, world.tracker, world.disk_low, world.tracker_error)
+        inputs = (world.runner, world.tracker, world.disk_low, world.pauses, world.tracker_error)
         if self._all or inputs != self._inputs:
             self._queues = {WANTED: Waiting(), CANDIDATE: Waiting()}
             self._times, self._time_order = {}, []
@@ -188,7 +188,7 @@ class Dispatcher:
     def _keep_time(self, world: World, flow: Flow) -> None:
         policy = world.policy(flow)
         if policy is not None and flow.cycle_began is not None:
-            when = flow.cycle_began + flow.thought + policy.limits.max_wall_time
+            when = world.now + policy.limits.max_wall_time - wall_time(flow, world.now)
             self._times[flow.issue.id] = when
             heappush(self._time_order, (when, flow.issue.id))
 

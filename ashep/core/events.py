@@ -87,6 +87,42 @@ class ClockJumped:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkPaused:
+    """No run starts and no issue is taken from now on: a person asked for it, or quiet hours began."""
+
+    by: str
+    why: str = ""
+    until: datetime | None = None
+    """None: until somebody resumes."""
+    provider: str | None = None
+    """Only runs on this provider; None: all."""
+    drain: bool = False
+    """Somebody waits for the last run to end."""
+    window: str = ""
+    """The window of the configuration that begins; empty: a person paused."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkResumed:
+    """A person resumed; or a window (by its name) is not in the configuration any more."""
+
+    by: str
+    why: str = ""
+    provider: str | None = None
+    """Only this provider's pause ends; None: every one."""
+    window: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class IssueCancelled:
+    """A person wants no more to be done for the issue, or for this run of it."""
+
+    issue: str
+    by: str
+    run: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class AccountAudited:
     """The daemon checked the account (`ashep.core.audit`). By difference: nothing is said of what is still so."""
 
@@ -663,7 +699,7 @@ class IssueReclaimed:
 
 Fact = (
     JournalBegun | DaemonStarted | DaemonStopped | Adopted | TimerDue | ClockJumped | JournalPruned | DiskSeen
-    | AccountAudited
+    | AccountAudited | WorkPaused | WorkResumed | IssueCancelled
     | TrackerSeen | TrackerLost | RunnerSeen | ChangeHinted | ReadySeen | ReadyChanged | IssueSeen | IssueGone
     | TreeSeen | TurnSeen
     | LeaseLost | LeaseExpired | IssueAdopted | TakeoverWanted | OrphanStopped | IssueReclaimed

@@ -385,7 +385,7 @@ def timer(flow: Flow, name: str, seq: int, at: datetime) -> Flow:
 def shifted(flow: Flow, gap: timedelta) -> Flow:
     """The clock jumped: a running deadline moves with it, and the gap is no working time of the cycle."""
     run = flow.run
-    if flow.stage == "work":
+    if flow.stage == "work" and not flow.on_pause:
         flow = replace(flow, thought=flow.thought + gap)
     if run is None:
         return flow

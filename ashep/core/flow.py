@@ -10,6 +10,7 @@ from typing import Literal
 from ashep.core.events import CreationWanted
 from ashep.core.model import Comment, Issue, Model, Tree
 from ashep.core.outcome import Outcome
+from ashep.core.pauses import PAUSED
 from ashep.core.records import Intent
 
 Stage = Literal["idle", "work", "person", "parked", "finishing", "giving_back", "left", "closed"]
@@ -249,10 +250,15 @@ class Flow:
         if self.active and (self.comments or self.creations or self.take_off or self.unwritten):
             return True
         if self.stage == "work":
-            return self.not_before is None and self.code not in WAITS_FOR_PEOPLE
+            return self.not_before is None and self.code not in (*WAITS_FOR_PEOPLE, *PAUSED)
         return self.stage in ("finishing", "giving_back") or (
             self.stage in ("idle", "left") and self.code in ("slot", "work_tree")
         )
+
+    @property
+    def on_pause(self) -> bool:
+        """Whether its phase is wanted, and a pause keeps it from a run: no working time of the cycle."""
+        return self.stage == "work" and self.wanted and self.code in PAUSED
 
     @property
     def unwritten(self) -> bool:
@@ -278,8 +284,15 @@ class Flow:
 
 
 def wall_time(flow: Flow, now: datetime) -> timedelta:
-    """How long the cycle has gone on, without people's thinking."""
-    return now - flow.cycle_began - flow.thought if flow.cycle_began else timedelta()
+    """How long the cycle has gone on, without people's thinking and without pauses."""
+    return now - flow.cycle_began - flow.thought - pause_time(flow, now) if flow.cycle_began else timedelta()
+
+
+def pause_time(flow: Flow, now: datetime) -> timedelta:
+    """How long the pause has kept the present cycle's wanted phase waiting so far."""
+    if not flow.on_pause or flow.since is None or flow.cycle_began is None:
+        return timedelta()
+    return now - max(flow.since, flow.cycle_began)
 
 
 def orphan_of(flow: Flow, instance: str) -> str | None:

@@ -6,16 +6,14 @@ the same World whatever the policies say by now; its cost does not grow with the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from itertools import takewhile
 from typing import assert_never
 
 from rpds import HashTrieMap, HashTrieSet
 
-from ashep.core import evolve_flow
+from ashep.core import evolve_flow, pauses
 from ashep.core.commands import Command
 from ashep.core.events import (
     AccountAudited,
@@ -27,6 +25,7 @@ from ashep.core.events import (
     DaemonStarted,
     DaemonStopped,
     DiskSeen,
+    IssueCancelled,
     IssueClosed,
     IssueCreated,
     IssueGivenBack,
@@ -47,9 +46,11 @@ from ashep.core.events import (
     TrackerLost,
     TrackerSeen,
     TreeSeen,
+    WorkPaused,
+    WorkResumed,
 )
 from ashep.core.finding import Finding
-from ashep.core.flow import Flow, orphan_of
+from ashep.core.flow import Flow, orphan_of, pause_time
 from ashep.core.model import Agents, Policies, Policy, Settings, Tree
 from ashep.core.ordered import Ordered
 from ashep.core.records import Entry
@@ -124,6 +125,8 @@ class World:
     """The issues that depend on an issue."""
     findings: tuple[Finding, ...] = ()
     """What the last audit found."""
+    pauses: pauses.Pauses = ()
+    """What keeps runs from starting by somebody's will."""
 
     def policy(self, flow: Flow) -> Policy | None:
         """The policy of a flow, as it is in force now."""
@@ -157,7 +160,11 @@ def evolve(world: World, entry: Entry) -> World:
             return _evolve_seen(world, body)
         case DiskSeen():
             return replace(world, disk_low=body.state == "low")
-        case JournalPruned():
+        case WorkPaused():
+            return replace(world, pauses=pauses.begun(world.pauses, body, world.now))
+        case WorkResumed():
+            return replace(world, pauses=pauses.ended(world.pauses, body))
+        case JournalPruned() | IssueCancelled():
             return world
         case TreeSeen():
             return _evolve_tree(world, body)
@@ -171,7 +178,7 @@ def _rested(world: World, gap: timedelta) -> World:
     """No daemon ran for a while: that is no working time of a cycle, just as a suspended machine's is not."""
     for issue in world.unclosed:
         flow = world.flows[issue]
-        if flow.stage == "work":
+        if flow.stage == "work" and not flow.on_pause:
             world = _put(world, issue, replace(flow, thought=flow.thought + gap))
     return world
 
@@ -190,6 +197,8 @@ def _evolve_daemon(
             return _adopt(world, fact)
         case TimerDue():
             name, issue = split_timer(fact.key)
+            if name == pauses.TIMER:
+                return replace(world, pauses=pauses.over(world.pauses, issue, fact.due))
             flow = world.flows.get(issue)
             if flow is None or (name, fact.due) not in flow_dues(flow):
                 return world
@@ -306,7 +315,10 @@ def _evolve_issue(world: World, fact: evolve_flow.FlowFact) -> World:
             world = replace(world, ready=world.ready.remove(fact.issue))
         case _:
             pass
-    return _put(world, fact.issue, evolve_flow.happened(flow, fact, world.seq, world.now))
+    after = evolve_flow.happened(flow, fact, world.seq, world.now)
+    if flow.on_pause and after.since != flow.since and after.cycle == flow.cycle:
+        after = replace(after, thought=after.thought + pause_time(flow, world.now))
+    return _put(world, fact.issue, after)
 
 
 # --- indexes ------------------------------------------------------------------------------------------------------
@@ -363,20 +375,3 @@ def indexed(world: World) -> World:
     order = Ordered[tuple[datetime, str]].of((due, issue) for issue, due in dues.items())
     made = {name: HashTrieSet(issues) for name, issues in sets.items()}
     return replace(world, dues=HashTrieMap(dues), due_order=order, dependents=dependents, **made)
-
-
-# --- timers -------------------------------------------------------------------------------------------------------
-
-
-def due_timers(world: World, now: datetime) -> Iterator[TimerDue]:
-    """The timers whose time has passed."""
-    passed = takewhile(lambda item: item[0] <= now, world.due_order)
-    for issue in sorted(issue for _, issue in passed):
-        for name, due in flow_dues(world.flows[issue]):
-            if due <= now:
-                yield TimerDue(f"{name}:{issue}", due)
-
-
-def next_due(world: World) -> datetime | None:
-    """The earliest due time there is."""
-    return next((due for due, _ in world.due_order), None)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import cast
 
+from pydantic import TypeAdapter
 from sqlalchemy import Connection, Engine, Select, create_engine, delete, event, func, insert, inspect, select, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import SQLAlchemyError
@@ -16,6 +17,7 @@ from sqlalchemy.schema import CreateTable
 from sqlmodel import SQLModel
 
 from ashep import __version__
+from ashep.core.pauses import Pauses
 from ashep.core.records import Entry, from_json
 from ashep.core.runs import Tally, run_of, tell
 from ashep.core.world import World
@@ -27,6 +29,7 @@ from ashep.store.tables import ALL, FACTS, FORM, ISSUES, META, RUNS, Row, entry_
 DRAFT = NAME + ".new"
 """Where it is drawn anew."""
 
+_PAUSES = TypeAdapter(Pauses)
 _COLUMNS = tuple(column.name for column in FACTS.columns)
 _INSERT_FACT = f"INSERT INTO {FACTS.name} ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
 """As SQLAlchemy would write it; most rows are facts, and handing them over as they are halves what they cost."""
@@ -163,6 +166,7 @@ class Store:
         file, offset, seq, crc = self._position
         values = {"version": _version(), "instance": source.instance or "", "file": file, "offset": offset}
         values["findings"] = len(world.findings)
+        values["pauses"] = _PAUSES.dump_json(tuple(pause for pause in world.pauses if not pause.lifted)).decode()
         rows = [{"key": key, "value": str(value)} for key, value in (values | {"seq": seq, "crc": crc}).items()]
         self._db.execute(delete(META))
         self._db.execute(insert(META), rows)

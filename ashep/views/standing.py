@@ -38,14 +38,22 @@ def status(database: Database | None, daemon: Data) -> Data:
     issues.sort(key=lambda entry: (order[entry["state"]], entry["priority"], entry["since"] or "", entry["issue"]))
     ended = {key: names.hide(value) for key, value in last_end(database).items()} if not daemon["running"] else {}
     # the daemon waits for some more room than it took to stop it
+    paused = [pause | {"why": names.hide(pause["why"])} for pause in pauses(database)]
     low = {"disk": "low"} if any(entry["code"] == "disk_low" for entry in issues) else {}
-    return {"daemon": daemon | ended | low | {"findings": findings(database)}, "issues": issues}
+    return {"daemon": daemon | ended | low | {"findings": findings(database), "pauses": paused}, "issues": issues}
 
 
 def findings(database: Database | None) -> int:
     """Say how many findings the daemon's last audit had."""
     row = database.execute("SELECT value FROM meta WHERE key = 'findings'").fetchone() if database else None
     return int(row["value"]) if row else 0
+
+
+def pauses(database: Database | None) -> list[Data]:
+    """Say by whom, until when and why work is paused, in all or for a provider."""
+    row = database.execute("SELECT value FROM meta WHERE key = 'pauses'").fetchone() if database else None
+    keys = ("by", "why", "since", "until", "provider", "drain")
+    return [{key: pause[key] for key in keys} for pause in json.loads(row["value"])] if row else []
 
 
 def issue_rows(database: Database | None) -> list[sqlite3.Row]:
@@ -111,6 +119,18 @@ def headline(seen: Data, when: Callable[[str], str]) -> str:
         return f"ashep {daemon['version']} is running: process {daemon['pid']}{since}{behind}{low}"
     ended = f" since {when(daemon['ended'])} ({daemon['why']})" if "ended" in daemon else ""
     return f"ashep is not running{ended}{low}"
+
+
+def paused(seen: Data, when: Callable[[str], str]) -> str:
+    """Say in a line which pauses stand; empty: none does."""
+    return "; ".join(_pause(pause, when) for pause in seen["daemon"].get("pauses", ()))
+
+
+def _pause(pause: Data, when: Callable[[str], str]) -> str:
+    what = f"{pause['provider']} is paused" if pause["provider"] else "drained" if pause["drain"] else "paused"
+    end = f"until {when(pause['until'])}" if pause["until"] else "until `ashep resume`"
+    why = f" ({pause['why']})" if pause["why"] else ""
+    return f"{what} {end} by {pause['by']}{why}: no run starts"
 
 
 def counts(seen: Data) -> str:

@@ -181,6 +181,7 @@ SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
     "DeadlineReached": _is("the time of run {run} is up", ""),
     "RunEnded": _ended,
     "RetryScheduled": lambda _, body: (f"{body['phase']} is tried again at {local(body['due'])}", body["why"]),
+    "IssueCancelled": lambda _, body: (f"{body['by']} cancelled {body.get('run') or 'it'}", ""),
     "PersonAsked": lambda _, body: (f"asks a person, until {local(body['due'])}: {body['question']}", body["why"]),
     "PersonAnswered": _is("{actor} answered: {answer}"),
     "AnswerRefused": lambda _, body: (f"an answer counts for nothing: {', '.join(body['labels'])}", body["why"]),
@@ -210,7 +211,7 @@ SILENT = frozenset(
         # about no issue in particular
         "JournalBegun", "DaemonStarted", "DaemonStopped", "Adopted", "TimerDue", "ClockJumped", "TrackerSeen",
         "JournalPruned", "DiskSeen", "TrackerLost", "RunnerSeen", "ChangeHinted", "ReadySeen", "ReadyChanged",
-        "AccountAudited",
+        "AccountAudited", "WorkPaused", "WorkResumed",
         # what comes of them is told
         "CommentWanted", "CreationWanted", "PromptPrepared",
         # commands: their answers tell; those without one stand in the last line

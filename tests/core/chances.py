@@ -28,6 +28,8 @@ class Chances:
     """Heartbeats are refused, for whatever reason."""
     disk: float = 0.0
     """There is little room on the disk for a while."""
+    pause: float = 0.0
+    """A person pauses, in all or a provider, or quiet hours begin; and cancels. Not in every wild life."""
 
 
 CALM = Chances()

@@ -10,6 +10,7 @@ from ashep.core import events as e
 from ashep.core.account import State, account
 from ashep.core.commands import WRITES, Command
 from ashep.core.flow import Flow
+from ashep.core.pauses import PAUSED, dues, hold
 from ashep.core.records import Entry
 from ashep.core.routing import following
 from ashep.core.timers import flow_dues, split_timer
@@ -81,7 +82,10 @@ class Laws:
                 self.failures[issue] = 0
                 bound = self._phase(world, issue, phase)
                 assert bound is None or self.cycle_visits[issue, phase] <= bound.max_visits, f"{phase} has no bound"
+            case e.IssueTaken(issue=issue):
+                assert hold(world.pauses, None) is None, f"{issue} is taken in a pause"
             case e.RunPlanned(issue=issue, run=run):
+                assert hold(world.pauses, fact.model.provider if fact.model else None) is None, f"{run} in a pause"
                 assert run not in self.runs, f"{run} is planned twice"
                 self.runs.add(run)
                 self.cycle_runs[issue] += 1
@@ -140,6 +144,7 @@ def _allowed(world: World, command: Command) -> None:
 def the_wait_is_over(world: World, fact: e.TimerDue) -> None:
     """A timer that was due is not due again: the machine would turn on the spot."""
     name, issue = split_timer(fact.key)
+    assert (fact.key, fact.due) not in dues(world.pauses), f"{fact} is due for ever"
     flow = world.flows.get(issue)
     assert flow is None or (name, fact.due) not in flow_dues(flow), f"{fact} is due for ever"
 
@@ -181,6 +186,7 @@ def somebody_is_at_work(world: World, flow: Flow) -> None:
         assert flow.stage == "work", f"{flow.stage} and nothing under way: {flow}"
         assert flow.wanted, f"no run, none wanted: {flow}"
         assert flow.code or flow.not_before, f"wanted, not started, and no reason: {flow}"
+        assert flow.code not in PAUSED or world.pauses or flow.not_before, f"held by a pause that is over: {flow}"
 
 
 def posted(flow: Flow) -> bool:

@@ -11,7 +11,20 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
-from ashep.core import decide, dispatch, evolve_flow, evolve_run, outstanding, people, routing, turns, world
+from ashep.core import (
+    cancelling,
+    decide,
+    dispatch,
+    evolve_flow,
+    evolve_run,
+    flow,
+    outstanding,
+    pauses,
+    people,
+    routing,
+    turns,
+    world,
+)
 
 
 @dataclass(frozen=True)
@@ -79,13 +92,15 @@ BROKEN_LAWS = [
         'if human is None or human.on_deadline == "park":',
         "return []\n    if True:",
     ),
-    Mutant("no reason for waiting", private(dispatch, "_held"), "if flow.code == hold[0]", "if True"),
+    Mutant("no reason for waiting", private(dispatch, "_held"), "[] if told", "[] if True"),
     Mutant("an answer closes no intent", evolve_run.done, "other.key != key", "True"),
     Mutant("excluded issues are taken", dispatch.eligible, "if labels.excluded in issue.labels", "if False"),
     Mutant("excluding is not obeyed", people.obey, "if world.settings.labels.excluded in view.labels", "if False"),
     Mutant("a lost claim is taken again at once", evolve_flow.seen, "flow = done(flow, fact.key, seq)", "pass"),
     Mutant("the deadline is forgotten", evolve_flow.timer, "overdue=True, ", ""),
     Mutant("ended runs lead nowhere", routing.after_run, 'if fact.state == "aborted"', "if True"),
+    Mutant("a pause keeps no phase from a run", dispatch.wanted, "_paused(world, flow, phase)", "None"),
+    Mutant("a pause never ends", pauses.over, "!= (key, due)", "!= 0"),
     Mutant("run ids are used twice", private(dispatch, "_plan"), "attempt = flow.attempt + 1", "attempt = 1"),
 ]
 """Each breaks a law in some life."""
@@ -169,6 +184,15 @@ BROKEN_PLAYBOOKS = [
         "phase.timeout * agent.performance.timeout_multiplier",
         "phase.timeout",
     ),
+    Mutant("a pause keeps no issue from being taken", dispatch.candidate, "hold_of(world.pauses, None)", "None"),
+    Mutant("a pause is working time", flow.pause_time, "return now - max(", "return (now - now) and max("),
+    Mutant("a paused provider pauses all", pauses.hold, "in (None, provider)", "!= 0"),
+    Mutant("a provider's pause ends every one", pauses.ended, "if fact.provider is not None:", "if False:"),
+    Mutant("quiet hours begin again", pauses.ended, "replace(pause, lifted=True) for", "pause for"),
+    Mutant("the end of quiet hours is forgotten", pauses.begun, "fact.until", "None"),
+    Mutant("a pause's new end is not told", private(dispatch, "_held"), "flow.why == hold[1]", "True"),
+    Mutant("another run is cancelled", cancelling.cancelled, "run.id != fact.run", "False"),
+    Mutant("what was cancelled goes on", cancelling.cancelled, "abort=True", "abort=False"),
     Mutant("a jump of the clock is lost", evolve_flow.shifted, "run.deadline + gap", "run.deadline"),
 ]
 """Each spoils a playbook."""

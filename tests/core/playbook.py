@@ -13,11 +13,12 @@ from typing import Any
 
 from ashep.core import events as e
 from ashep.core.commands import Command
+from ashep.core.dues import due_timers
 from ashep.core.events import Fact
 from ashep.core.flow import Flow, Run
 from ashep.core.model import Agents, Policies, Policy, Settings
 from ashep.core.outstanding import message_id
-from ashep.core.world import World, due_timers
+from ashep.core.world import World
 from tests.core import given
 from tests.core.laws import Laws
 from tests.core.world_of import MadeUp

@@ -49,7 +49,7 @@ class Compared(MadeUp):
 
 def live(seed: int, steps: int = 160) -> Compared:
     chance = random.Random(seed)
-    many = {"infra": 0.02, "crash": 0.005, "person": 0.1, "hint": 0.15}
+    many = {"infra": 0.02, "crash": 0.005, "person": 0.1, "hint": 0.15, "pause": 0.02 if seed % 3 == 0 else 0.0}
     made = Compared(seed, replace(WILD, **many))
     daemon: dict[str, Any] = {"max_issues": chance.choice([None, None, 2, 6])}
     if chance.random() < 0.15:
@@ -144,6 +144,7 @@ MUTANTS = [
     Mutant("rules never change", Dispatcher.note, " | Adopted()", ""),
     Mutant("another World is taken for the last one", Dispatcher.begin, "is not world", "is None"),
     Mutant("the server never changes", private(Dispatcher, "_due"), "(world.runner, world", "(world"),
+    Mutant("pauses change nothing", private(Dispatcher, "_due"), "world.pauses, ", ""),
     Mutant("the tracker is never away", private(Dispatcher, "_due"), ", world.tracker_error)", ")"),
     Mutant("a look changes nothing", private(Dispatcher, "_due"), "if world.ready_fresh:", "if False:"),
     Mutant("times are never up", private(Dispatcher, "_overtime"), "while self._time_order and", "while False and"),

@@ -13,14 +13,16 @@ from typing import Any
 from ashep.core import commands as c
 from ashep.core import events as e
 from ashep.core.commands import Command
+from ashep.core.dues import due_timers, next_due
 from ashep.core.events import Fact
 from ashep.core.flow import Run
 from ashep.core.model import Comment, Issue, LabelEvent, Stamp, Tree
 from ashep.core.observe import ready_read
 from ashep.core.outstanding import message_id
+from ashep.core.pauses import windows_read
 from ashep.core.records import Entry
 from ashep.core.step import step
-from ashep.core.world import World, due_timers, next_due
+from ashep.core.world import World
 from tests.core import given
 from tests.core.chances import CALM, Chances, Turn, said
 
@@ -55,6 +57,7 @@ class MadeUp:
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
+        self.will = random.Random(self.seed + 1)  # of its own, so that other lives are as they were without pauses
         self.now = given.T0
 
     # --- the shepherd's part ----------------------------------------------------------------------------------
@@ -108,6 +111,8 @@ class MadeUp:
             self.turn(e.DiskSeen("ok" if self.world.disk_low else "low"))
         if self.hit(chances.person):
             self.person()
+        if self.will.random() < chances.pause:
+            self.pause()
         if self.hit(chances.lease):
             self.turn(*self._expired())
             self.turn(*(e.LeaseLost(name, "not ours") for name, flow in self.world.flows.items() if flow.leased))
@@ -138,6 +143,8 @@ class MadeUp:
     def settle(self, steps: int = 3000) -> None:
         """Go on without any trouble until nothing is under way but what waits for people."""
         self.chances, quiet = CALM, 0
+        if self.world.pauses:
+            self.turn(e.WorkResumed("ann"))
         if not self.up:
             self.up = True
             self.turn(self.seen_server())
@@ -392,6 +399,19 @@ class MadeUp:
             told.append(LabelEvent(str(len(told)), label, who, self.now))
         labels = tuple(sorted(set(view.labels) - set(drop) | set(add)))
         self.tracker[name] = replace(view, labels=labels, **fields)  # type: ignore[arg-type]
+
+    def pause(self) -> None:
+        """A person tells the daemon to pause, to go on, or to cancel an issue; or quiet hours begin."""
+        until = self.will.choice([None, self.now + timedelta(minutes=self.will.choice([1, 30, 600]))])
+        provider = self.will.choice([None, None, given.LARGE.provider, given.SMALL.provider])
+        facts: list[Fact] = [
+            e.WorkPaused("ann", until=until, provider=provider),
+            e.WorkResumed("ann", provider=provider),
+            e.WorkResumed("ann"),
+            *windows_read(self.world.pauses, {"night": self.now + timedelta(minutes=20)}, self.now),
+        ]
+        facts += [e.IssueCancelled(name, "ann") for name in self.will.sample(sorted(self.tracker), 1)]
+        self.turn(self.will.choice(facts))
 
     def person(self) -> None:
         """A person does something to some issue, mostly what was asked of them."""

@@ -1,0 +1,28 @@
+"""What is due: every wait is a time in the World, of an issue or of all of them, so that a restart resumes it."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import chain, islice, takewhile
+
+from ashep.core import pauses
+from ashep.core.events import TimerDue
+from ashep.core.timers import flow_dues
+from ashep.core.world import World
+
+
+def due_timers(world: World, now: datetime) -> Iterator[TimerDue]:
+    """The timers whose time has passed."""
+    for key, due in pauses.dues(world.pauses):
+        if due <= now:
+            yield TimerDue(key, due)
+    passed = takewhile(lambda item: item[0] <= now, world.due_order)
+    for issue in sorted(issue for _, issue in passed):
+        for name, due in flow_dues(world.flows[issue]):
+            if due <= now:
+                yield TimerDue(f"{name}:{issue}", due)
+
+
+def next_due(world: World) -> datetime | None:
+    """The earliest due time there is."""
+    issues = islice((due for due, _ in world.due_order), 1)
+    return min(chain(issues, (due for _, due in pauses.dues(world.pauses))), default=None)
