@@ -12,11 +12,13 @@ from urllib.parse import urlsplit
 import anyio
 import anyio.to_thread
 
+from ashep.adapters import control_socket
 from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.clock import RealClock
 from ashep.adapters.git import GitTree
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.config import Configuration, load
+from ashep.control import Control
 from ashep.core.model import Settings
 from ashep.daemon import Parts, Say, WorkOptions, daemon, narrator
 from ashep.errors import AshepError, DiskFailed, TrackerUnavailable
@@ -111,6 +113,7 @@ async def _work(
             async with daemon(
                 parts, configuration, journal, options, pictures, project / FOLDER / "prompts", say
             ) as running:
+                group.start_soon(control_socket.serve, state, os.environ, Control(running.shepherd).answer, say)
                 code = await running.until(info, options, say)
             group.cancel_scope.cancel()
         return code

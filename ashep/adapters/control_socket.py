@@ -1,0 +1,174 @@
+"""The control socket: how a command of the same user reaches the running daemon. One line of JSON each way, no port.
+
+The socket lies in a folder that is this user's alone, under a name that is a hash of the state folder's real path, for
+such paths may have about 107 bytes only. Where it lies says the link `control` in the state folder, so that commands
+with another environment find it, too.
+"""
+
+import json
+import os
+import socket
+import stat
+import struct
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import anyio
+from anyio.abc import SocketAttribute, SocketListener, SocketStream
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+from ashep.errors import AshepError
+
+LINK = "control"
+"""The link in the state folder that leads to the socket."""
+
+LONGEST_PATH = 100
+"""Bytes of a socket's path; the kernel takes 107."""
+
+LONGEST_LINE = 64 * 1024
+"""Bytes of a request or an answer."""
+
+READING = 5.0
+"""Seconds in which a request must have come."""
+
+ANSWERING = 30.0
+"""Seconds in which a request is answered."""
+
+AT_ONCE = 16
+"""Requests that are looked at at one time; others wait."""
+
+Answer = Callable[[bytes], Awaitable[dict[str, Any]]]
+
+
+def places(state: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+    """Where the socket may lie, the best first."""
+    name = f"{sha256(os.fsencode(state.resolve())).hexdigest()[:16]}.sock"
+    if runtime := environ.get("XDG_RUNTIME_DIR"):
+        yield Path(runtime) / "ashep" / name
+    yield Path(tempfile.gettempdir()) / f"ashep-{os.getuid()}" / name
+    yield state.resolve() / "sockets" / name
+
+
+def place(state: Path, environ: Mapping[str, str]) -> Path | None:
+    """Give the first place that is ours alone, its folder made; None where there is none."""
+    return next((path for path in places(state, environ) if _short(path) and _private(path.parent)), None)
+
+
+def _short(path: Path) -> bool:
+    return len(os.fsencode(path)) <= LONGEST_PATH
+
+
+def _private(folder: Path) -> bool:
+    """Make the folder for us alone; False where that cannot be, or where it is somebody else's, or open to others."""
+    try:
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        seen = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.getuid() and not seen.st_mode & 0o077
+
+
+# --- the daemon's end ---------------------------------------------------------------------------------------------
+
+
+async def serve(state: Path, environ: Mapping[str, str], answer: Answer, say: Callable[[str], None]) -> None:
+    """Answer requests for ever; where there is no place for a socket that is said, and nothing else happens.
+
+    Call it while holding the state folder: what stands in the socket's place is then a dead daemon's, and is replaced.
+    """
+    path = await anyio.to_thread.run_sync(place, state, environ)
+    if path is None:
+        say("there is no folder for the control socket: pause, resume, drain and cancel will not reach this daemon")
+        return
+    limiter = anyio.CapacityLimiter(AT_ONCE)
+
+    async def handle(stream: SocketStream) -> None:
+        async with stream, limiter:
+            await _one(stream, answer)
+
+    listener = await _listen(path)
+    try:
+        await anyio.to_thread.run_sync(_point, state / LINK, path)
+        async with listener:
+            await listener.serve(handle)
+    finally:
+        for left in (state / LINK, path):
+            with suppress(OSError):
+                left.unlink()
+
+
+async def _listen(path: Path) -> SocketListener:
+    await anyio.Path(path).unlink(missing_ok=True)
+    return await anyio.create_unix_listener(path, mode=0o600)
+
+
+def _point(link: Path, path: Path) -> None:
+    fresh = link.with_name(f"{link.name}.new")
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(path)
+    fresh.replace(link)
+
+
+async def _one(stream: SocketStream, answer: Answer) -> None:
+    """Read a request, and answer it; whoever says nothing, or goes away, is forgotten."""
+    if _peer(stream) not in (os.getuid(), 0):
+        return
+    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, anyio.IncompleteRead):
+        try:
+            with anyio.fail_after(READING):
+                line = await BufferedByteReceiveStream(stream).receive_until(b"\n", LONGEST_LINE)
+            with anyio.fail_after(ANSWERING):
+                told = await answer(line)
+        except anyio.DelimiterNotFound:
+            told = {"error": f"a request is a line of at most {LONGEST_LINE} bytes"}
+        except TimeoutError:
+            told = {"error": "it took too long: see `ashep status` for what has become of it"}
+        with anyio.move_on_after(READING):
+            await stream.send(json.dumps(told).encode() + b"\n")
+
+
+def _peer(stream: SocketStream) -> int:
+    """The user at the other end."""
+    raw = stream.extra(SocketAttribute.raw_socket)
+    size = struct.calcsize("3i")
+    _, user, _ = struct.unpack("3i", raw.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+    return int(user)
+
+
+class NotListening(AshepError):
+    """The daemon does not listen: it has only begun, or found no place for its control socket."""
+
+
+# --- a command's end ----------------------------------------------------------------------------------------------
+
+
+def ask(state: Path, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Ask the running daemon. Blocks, within bounds; `AshepError` where it does not answer, or refuses.
+
+    `NotListening` says that nothing was asked, so that it may be tried again.
+    """
+    try:
+        path = (state / LINK).readlink()
+    except OSError as error:
+        raise NotListening from error
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as wire:
+            wire.settimeout(ANSWERING + READING)
+            try:
+                wire.connect(str(path))
+            except (ConnectionRefusedError, FileNotFoundError) as error:
+                raise NotListening from error
+            wire.sendall(json.dumps(request).encode() + b"\n")
+            with wire.makefile("rb") as lines:
+                said = lines.readline(LONGEST_LINE)
+        told: dict[str, Any] = json.loads(said)
+    except (OSError, ValueError) as error:
+        raise AshepError(f"the daemon does not answer at {path}: {error}") from error
+    if "error" in told:
+        raise AshepError(str(told["error"]))
+    return told
