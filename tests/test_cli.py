@@ -297,7 +297,13 @@ def test_the_pid_of_a_dead_daemon_is_left_alone(project: Path, daemon: subproces
         lock.write_text(json.dumps({"pid": bystander.pid, "started": "", "version": "0"}))
         assert ashep("stop", cwd=project).out == "ashep is not running\n"
         assert bystander.poll() is None
-        assert ashep("status", "--json", cwd=project).json["daemon"] == {"running": False, "disk": "ok", "findings": 0}
+        assert ashep("status", "--json", cwd=project).json["daemon"] == {
+            "running": False,
+            "disk": "ok",
+            "findings": 0,
+            "pauses": [],
+            "budgets": [],
+        }
     finally:
         bystander.kill()
         bystander.wait()
@@ -308,7 +314,10 @@ def test_the_pid_of_a_dead_daemon_is_left_alone(project: Path, daemon: subproces
 
 def test_looking_before_there_is_anything(project: Path) -> None:
     done = ashep("status", "--json", cwd=project)
-    assert (done.code, done.json) == (0, {"daemon": {"running": False, "disk": "ok", "findings": 0}, "issues": []})
+    assert (done.code, done.json) == (
+        0,
+        {"daemon": {"running": False, "disk": "ok", "findings": 0, "pauses": [], "budgets": []}, "issues": []},
+    )
     assert "`ashep work` begins one" in done.err
     assert ashep("runs", "--json", cwd=project).json == {"runs": []}
     for command in (["why", "t-1"], ["show", "t-1/implement.1.1"], ["runs", "t-1"]):

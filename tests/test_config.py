@@ -447,6 +447,34 @@ def test_a_match_that_claims_nothing_is_a_warning(folder: Path) -> None:
     assert [(one.code, one.severity) for one in configuration.warnings] == [("matches-nothing", "warning")]
 
 
+@pytest.mark.parametrize(
+    "budgets",
+    ["{warn_at: 1.2}", "{warn_at: 0}", "{run: {tokens: 0}}", "{day: {cost: -1}}", "{day: {cost: .inf}}",
+     "{runs_per_hour: 0}", "{week: {cost: 1}}", "{providers: {acme: 5}}"],
+)  # fmt: skip
+def test_budgets_that_make_no_sense_are_refused(folder: Path, budgets: str) -> None:
+    (found,) = findings(folder, f"version: 1\nbudgets: {budgets}\n", "config.yaml")
+    assert found.severity == "error"
+    assert found.line == 2
+    assert found.key is not None
+    assert found.key.startswith("budgets")
+
+
+@pytest.mark.parametrize(
+    ("budgets", "key"),
+    [
+        ("{run: {cost: 5}, issue: {cost: 4}}", "budgets.run.cost"),
+        ("{day: {tokens: 5}, total: {tokens: 4}}", "budgets.day.tokens"),
+        ("{providers: {acme: {cost: 5}}, day: {cost: 4}}", "budgets.providers.acme.cost"),
+        ("{run: {cost: 4}, issue: {cost: 4, tokens: 1}, day: {cost: 1000, tokens: 1000}}", None),
+    ],
+)
+def test_a_limit_that_is_never_met_is_a_warning(folder: Path, budgets: str, key: str | None) -> None:
+    (folder / "config.yaml").write_text(f"version: 1\nbudgets: {budgets}\n")
+    found = [(one.code, one.key, one.severity) for one in load(folder).warnings]
+    assert found == ([("useless-limit", key, "warning")] if key else [])
+
+
 def test_models_without_files_are_checked_too() -> None:
     policies = Policies(version=1, policies={"p": model.Policy(phases=(model.Phase(name="fly"),))})
     agents = Agents(version=1, agents=(model.Agent(id="a", capabilities=("walk",)),))

@@ -161,11 +161,13 @@ def codes_of(function: str, position: int) -> set[str]:
 
 
 def holds() -> set[str]:
-    """Pairs of a code and a sentence in dispatch.py, wherever such a pair is made; comparisons and types are none.
+    """Pairs of a code and a sentence where such a pair is made, and the codes of pauses."""
+    made = (pairs_of(tree) for path, tree in CORE if path.name in ("dispatch.py", "budgets.py"))
+    return {*pauses.PAUSED}.union(*made)
 
-    Those of pauses are made in a module of their own.
-    """
-    tree = next(tree for path, tree in CORE if path.name == "dispatch.py")
+
+def pairs_of(tree: ast.Module) -> set[str]:
+    """Codes and sentences; comparisons and types are none."""
     none = {
         id(part)
         for node in ast.walk(tree)
@@ -174,13 +176,13 @@ def holds() -> set[str]:
         if isinstance(part, ast.Tuple)
     }
     pairs = (node for node in ast.walk(tree) if isinstance(node, ast.Tuple) and id(node) not in none)
-    return {word for pair in pairs if len(pair.elts) == 2 for word in constants(pair.elts[0])} | set(pauses.PAUSED)
+    return {word for pair in pairs if len(pair.elts) == 2 for word in constants(pair.elts[0])}
 
 
 def test_the_codes_of_holds_are_those_of_the_core() -> None:
     assert holds() >= {"slot", "no_agent", "runner_away"}
     assert firsts("Codes of holds") == holds() | {"retry"}
-    assert any('code="retry"' in path.read_text() for path, _ in CORE)
+    assert any('code: str = "retry"' in path.read_text() for path, _ in CORE)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from ashep.journal.log import Journal
 from ashep.store.reader import open_read_only
 from ashep.views import attempts, standing, story
 from ashep.views.names import ANOTHER, Names
-from ashep.views.times import distance, duration
+from ashep.views.times import distance, duration, local
 from tests.core.chances import WILD
 from tests.golden.story import T0
 from tests.golden.story import story as golden
@@ -120,7 +120,10 @@ def test_nothing_is_told_of_what_is_not_known(told: Path) -> None:
         assert story.why(database, "nope-1", lambda _: None) is None
         assert attempts.show(database, "nope-1/implement.1.1", str) is None
     assert story.why(None, "t-1", lambda _: None) is None
-    assert standing.status(None, STOPPED) == {"daemon": STOPPED | {"findings": 0, "pauses": []}, "issues": []}
+    assert standing.status(None, STOPPED) == {
+        "daemon": STOPPED | {"findings": 0, "pauses": [], "budgets": []},
+        "issues": [],
+    }
 
 
 def test_status_says_on_top_who_paused_and_until_when(told: Path) -> None:
@@ -178,6 +181,17 @@ def test_the_last_end_is_told(told: Path) -> None:
         seen = standing.status(database, STOPPED)
     assert seen["daemon"]["why"] == "SIGTERM"
     assert standing.headline(seen, str) == f"ashep is not running since {seen['daemon']['ended']} (SIGTERM)"
+
+
+def test_limits_that_were_passed_are_told_until_their_time_is_over(told: Path) -> None:
+    with contextlib.closing(open_read_only(told)) as database:
+        seen = standing.status(database, STOPPED)
+    until = T0 + timedelta(hours=26)
+    (mark,) = seen["daemon"]["budgets"]
+    assert (mark["scope"], mark["used"], mark["limit"], mark["reached"]) == ("day", 5.5, 5.0, True)
+    (line,) = standing.limits(seen, T0)
+    assert line == f"budget used up: 5.5 of 5 cost of 2026-01-02, until {local(until.isoformat())}"
+    assert standing.limits(seen, until) == []
 
 
 # --- names --------------------------------------------------------------------------------------------------------

@@ -5,12 +5,13 @@ Everything here is about the files alone. Whether each cycle of a policy has a b
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import product
 from typing import Literal
 
 from ashep.config.explain import nearest
 from ashep.config.findings import FileName, Finding, KeyPath, Places
 from ashep.core.agents import unfit
-from ashep.core.model import CLOSE, Agent, Agents, Phase, Policies, Policy, ReuseFrom, Runners, Settings
+from ashep.core.model import CLOSE, Agent, Agents, Budgets, Phase, Policies, Policy, ReuseFrom, Runners, Settings
 
 PARK = "park"
 RESULTS = ("success", "failed", "partial")
@@ -29,6 +30,7 @@ def check(
     found: list[Finding] = []
     if settings is not None:
         found += _findings(places, "config", _settings(settings))
+        found += _findings(places, "config", _useless_limits(settings.budgets), "warning")
     if agents is not None:
         found += _findings(places, "agents", _registry(agents))
         found += _findings(places, "agents", _pointless(agents), "warning")
@@ -253,6 +255,19 @@ def _labels(settings: Settings) -> Iterator[Problem]:
     first, second = prefixes
     if first != second and first and second and (first.startswith(second) or second.startswith(first)):
         yield "prefixed-label", ("labels", "policy_prefix"), "begins like phase_prefix; choose another"
+
+
+def _useless_limits(budgets: Budgets) -> Iterator[Problem]:
+    """A run's limit above its issue's, and so on: the wider one is always met first."""
+    scopes = {name: getattr(budgets, name) for name in ("run", "issue", "day", "total")}
+    scopes |= {f"providers.{provider}": budget for provider, budget in budgets.providers.items()}
+    wider = {"run": ("issue", "day", "total"), "issue": ("total",), "day": ("total",), "total": ()}
+    for name, budget in scopes.items():
+        for other, unit in product(wider.get(name, ("day", "total")), ("tokens", "cost")):
+            limit, beyond = getattr(budget, unit), getattr(scopes[other], unit)
+            if limit is not None and beyond is not None and limit > beyond:
+                message = f"never met: more than budgets.{other}.{unit}, which is {beyond}; lower it, or raise that one"
+                yield "useless-limit", ("budgets", *name.split(".", 1), unit), message
 
 
 def _server(settings: Settings) -> Iterator[Problem]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from ashep.core.flow import Flow
+from ashep.core.flow import NO_BUDGET, Flow
 from ashep.core.pauses import PAUSED, until
 from ashep.core.world import World
 
@@ -12,7 +12,7 @@ State = Literal["running", "person", "time", "parked", "not_eligible", "closed"]
 
 TIMED = (
     "slot", "work_tree", "cooldown", "runner_away", "runner_unauthorized", "tracker_away", "retry",
-    "tree_dirty", "no_agent", "disk_low", *PAUSED,
+    "tree_dirty", "no_agent", "disk_low", *PAUSED, *NO_BUDGET,
 )  # fmt: skip
 """Holds that end by themselves or once the machine is put right; the others are about the issue."""
 
@@ -43,7 +43,15 @@ def account(world: World, issue: str) -> Account:
     run = flow.run.id if flow.run and state == "running" else None
     phase = flow.phase if flow.active else None
     due = until(world.pauses, flow.why) if flow.code in PAUSED else world.dues.get(issue)
+    due = due or (_budget_due(world, code) if state == "time" else None)
     return Account(issue, flow.issue.title, state, reason, code, flow.since, phase, flow.policy, run, due)
+
+
+def _budget_due(world: World, code: str) -> datetime | None:
+    """When there is budget again; that is no due time of the issue's own."""
+    scope = {"budget": "day", "budget_provider": "provider"}.get(code, code)
+    marks = (mark for mark in world.spending.marks if mark.hard and mark.scope == scope)
+    return min((mark.until for mark in marks if mark.until is not None), default=None)
 
 
 def _state(flow: Flow) -> tuple[State, str, str]:

@@ -130,7 +130,7 @@ def _waits(world: World, flow: Flow) -> Iterator[Finding]:
     issue, run = flow.issue.id, flow.run
     if flow.stage in ("idle", "left") and flow.code == "cooldown" and flow.not_before is None and world.ready_fresh:
         yield Finding("no_end", issue, "waits for a time, and has none")
-    if not flow.active or flow.open or flow.effect_after is not None:
+    if not flow.active or flow.open or flow.effect_after is not None or flow.write_after is not None:
         return
     if run is not None and not run.settled:
         yield from _run_waits(world, flow, run)

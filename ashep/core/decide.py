@@ -2,10 +2,13 @@
 
 from datetime import timedelta
 
+from ashep.core.budgets import after_settings, after_start, after_turn, reached
 from ashep.core.cancelling import cancelled
 from ashep.core.commands import ClaimIssue, ReadAnswer, ReadIssue, WriteIssue
 from ashep.core.events import (
+    Adopted,
     AnswerRead,
+    BudgetReached,
     ClaimRefused,
     EffectFailed,
     Fact,
@@ -23,6 +26,7 @@ from ashep.core.events import (
     LeaseLost,
     RetryScheduled,
     RunEnded,
+    RunPlanned,
     RunWithdrawn,
     TimerDue,
     TreeSeen,
@@ -57,6 +61,12 @@ def decide(before: World, world: World, fact: Fact) -> list[Fact]:
         case IssueCancelled():
             flow = world.flows.get(fact.issue)
             return cancelled(flow, fact) if flow else []
+        case BudgetReached():
+            return reached(world, fact)
+        case RunPlanned():
+            return after_start(world)
+        case Adopted(kind="settings"):
+            return after_settings(world)
         case LeaseLost() | LeaseExpired() | IssueReclaimed() | IssueAdopted():
             flow = world.flows.get(fact.issue)
             return _orphan(before, world, flow, fact) if flow else []
@@ -90,7 +100,8 @@ def _issue(
         case AnswerRead():
             return obey(world, flow) or answered(world, flow, fact)
         case TurnSeen():
-            return turn_seen(world, earlier, flow, fact)
+            judged = turn_seen(world, earlier, flow, fact)
+            return judged if flow.spent == earlier.spent else judged + after_turn(world, flow, judged)
         case RunEnded():
             return after_run(world, flow, fact)
         case ClaimRefused():

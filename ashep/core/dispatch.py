@@ -3,7 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from ashep.core.agents import Choice, choose, model_of
+from ashep.core import budgets
+from ashep.core.agents import Choice, model_of
 from ashep.core.decide import foreign_changes
 from ashep.core.events import CycleBegan, Fact, IssueHeld, IssueTaken, RunPlanned
 from ashep.core.flow import Flow, wall_time
@@ -28,12 +29,17 @@ class Room:
     """Issues with an unsettled write run."""
     takes: int | None
     """How many more issues may be taken."""
+    starts: int | None = None
+    """How many more runs may start this hour."""
+    used_up: tuple[str, str] | None = None
+    """The hold for want of budget that stands for every run."""
 
     def with_run(self, issue: str, *, writes: bool, lock: bool) -> "Room":
         """The room after a run of this issue started."""
         return replace(
             self,
             slots=self.slots - 1,
+            starts=None if self.starts is None else self.starts - 1,
             lock=issue if lock else self.lock,
             readers=self.readers if writes else self.readers | {issue},
             writers=self.writers | {issue} if writes else self.writers,
@@ -46,7 +52,7 @@ STANDING = ("phase_taken_off", "unknown_phase", "no_policy", "write_refused", "s
 Hold = tuple[str, str]
 """A stable code and a sentence."""
 
-ROOM = ("slot", "work_tree", "tree_dirty")
+ROOM = ("slot", "work_tree", "tree_dirty", "budget", "budget_total", "runs_per_hour")
 """Codes of holds that depend on what else runs and on the kind of the wanted run: on nothing of the issue itself."""
 
 Kind = Literal["read", "write", "take"]
@@ -111,6 +117,8 @@ def room_of(world: World) -> Room:
         frozenset(issue for issue, run in runs if run and run.access == "read"),
         writers,
         takes,
+        budgets.starts_left(world),
+        budgets.used_up(world),
     )
 
 
@@ -166,6 +174,8 @@ def wanted(world: World, flow: Flow, room: Room) -> Verdict:
     if wall_time(flow, world.now) >= policy.limits.max_wall_time:
         why = f"the cycle took longer than {policy.limits.max_wall_time}"
         return Verdict(park(flow, "max_wall_time", why), room)
+    if (why := budgets.over_issue(world, flow)) is not None:
+        return Verdict(park(flow, "budget", why), room)
     if flow.run is not None and not flow.run.settled:
         return Verdict([], room)  # it is still being stopped, or its tree read: a moment, not a reason
     hold, choice = _start(world, flow, phase, room)
@@ -185,7 +195,7 @@ def _paused(world: World, flow: Flow, phase: Phase) -> Hold | None:
     if not world.pauses:
         return None
     assert world.agents is not None
-    agent = choose(world.agents, phase, world.runner, dict(flow.models)).agent
+    agent = budgets.choose_within(world, phase, dict(flow.models))[1].agent
     if agent is not None and agent.is_human:
         return None
     model = model_of(agent, world.runner) if agent else None
@@ -199,7 +209,9 @@ def _waits(phase: Phase, hold: Hold) -> ForRoom | Literal["change"]:
 def _start(world: World, flow: Flow, phase: Phase, room: Room) -> tuple[Hold | None, Choice | None]:
     """Find what stands in the way of a run of this phase, or the agent for it."""
     assert world.agents is not None
-    choice = choose(world.agents, phase, world.runner, dict(flow.models))
+    hold, choice = budgets.choose_within(world, phase, dict(flow.models))
+    if hold is not None:
+        return hold, None
     if choice.agent is None:
         against = "; ".join(f"{agent}: {why}" for agent, why in choice.others[:8])
         return ("no_agent", f"no agent can take {phase.name} ({against})"), None
@@ -216,6 +228,10 @@ def _start(world: World, flow: Flow, phase: Phase, room: Room) -> tuple[Hold | N
 
 def in_the_way(world: World, issue: str, room: Room, *, writes: bool) -> Hold | None:
     """Say what else is in the way of a run of this issue; None: there is room."""
+    if room.used_up is not None:
+        return room.used_up
+    if room.starts is not None and room.starts <= 0:
+        return budgets.many_runs(world)
     if room.slots <= 0:
         return ("slot", f"all {world.settings.worker.max_concurrent_runs} slots are taken")
     if world.settings.worker.lock_work_tree:

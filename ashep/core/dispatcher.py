@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from heapq import heappop, heappush
 
+from ashep.core.budgets import spent_providers
 from ashep.core.dispatch import (
     CANDIDATE,
     WANTED,
@@ -134,7 +135,9 @@ class Dispatcher:
 
     def _due(self, world: World, room: Room) -> dict[str, list[Rank]]:
         """What must be looked at whatever becomes of the others, in order."""
-        inputs = (world.runner, world.tracker, world.disk_low, world.pauses, world.tracker_error)
+        inputs = (
+            world.runner, world.tracker, world.disk_low, world.pauses, world.tracker_error, spent_providers(world),
+        )  # fmt: skip
         if self._all or inputs != self._inputs:
             self._queues = {WANTED: Waiting(), CANDIDATE: Waiting()}
             self._times, self._time_order = {}, []

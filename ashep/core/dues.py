@@ -6,13 +6,14 @@ from itertools import chain, islice, takewhile
 
 from ashep.core import pauses
 from ashep.core.events import TimerDue
+from ashep.core.spending import TIMER, next_budget
 from ashep.core.timers import flow_dues
 from ashep.core.world import World
 
 
 def due_timers(world: World, now: datetime) -> Iterator[TimerDue]:
     """The timers whose time has passed."""
-    for key, due in pauses.dues(world.pauses):
+    for key, due in _of_all(world):
         if due <= now:
             yield TimerDue(key, due)
     passed = takewhile(lambda item: item[0] <= now, world.due_order)
@@ -25,4 +26,10 @@ def due_timers(world: World, now: datetime) -> Iterator[TimerDue]:
 def next_due(world: World) -> datetime | None:
     """The earliest due time there is."""
     issues = islice((due for due, _ in world.due_order), 1)
-    return min(chain(issues, (due for _, due in pauses.dues(world.pauses))), default=None)
+    return min(chain(issues, (due for _, due in _of_all(world))), default=None)
+
+
+def _of_all(world: World) -> list[tuple[str, datetime]]:
+    """The due times that are no issue's, by their timers' keys."""
+    budget = next_budget(world.spending)
+    return [*pauses.dues(world.pauses), *([(f"{TIMER}:", budget)] if budget else [])]

@@ -430,6 +430,54 @@ class RetryScheduled:
     failures: int
     due: datetime
     why: str
+    code: str = "retry"
+    """What it waits for, where that is no attempt's delay."""
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetWarned:
+    """A share of a limit is used up: once for each scope, period and limit."""
+
+    scope: str
+    """run, issue, provider, day or total."""
+    name: str
+    """Which run, issue, provider and day, or day."""
+    unit: str
+    """tokens or cost."""
+    used: float
+    limit: float
+    why: str
+    until: datetime | None = None
+    """When its period is over."""
+    issue: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetReached:
+    """A limit is used up: what is under way of that scope is stopped, or no more starts."""
+
+    scope: str
+    """run, issue, provider, day, total or runs_per_hour."""
+    name: str
+    unit: str
+    """tokens, cost or runs."""
+    used: float
+    limit: float
+    why: str
+    until: datetime | None = None
+    """When there is budget again by itself."""
+    issue: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WriteDelayed:
+    """A write to the tracker waits: as many were made as may be in a minute."""
+
+    issue: str
+    write: str
+    """The key of the command."""
+    due: datetime
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -706,6 +754,7 @@ Fact = (
     | IssueHeld | IssueTaken | CycleBegan | PhaseEntered | RunPlanned | RunWithdrawn | OutcomeRejected | TurnDied
     | PromptAbandoned | DeadlineReached | RunEnded | RetryScheduled | PersonAsked | PersonAnswered | AnswerRefused
     | IssueParked | IssueGivenBack | IssueLeft | IssueFinished | IssueClosed | CommentWanted | CreationWanted
+    | BudgetWarned | BudgetReached | WriteDelayed
     | EffectFailed | IssueClaimed | ClaimRefused | IssueWritten | GuardRefused | WriteRefused | CommentPosted
     | IssueCreated | LabelsTakenOff | AnswerRead | SessionOpened | PromptPrepared | PromptSent | TurnStopped
 )  # fmt: skip
@@ -715,5 +764,6 @@ DECISIONS = (
     IssueHeld, IssueTaken, CycleBegan, PhaseEntered, RunPlanned, RunWithdrawn, OutcomeRejected, TurnDied,
     PromptAbandoned, DeadlineReached, RunEnded, RetryScheduled, PersonAsked, PersonAnswered, AnswerRefused, IssueParked,
     IssueGivenBack, IssueLeft, IssueFinished, IssueClosed, CommentWanted, CreationWanted, IssueAdopted, TakeoverWanted,
+    BudgetWarned, BudgetReached, WriteDelayed,
 )  # fmt: skip
 """The facts that the core makes; a replay derives them again."""

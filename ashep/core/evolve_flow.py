@@ -128,7 +128,7 @@ def _decision(flow: Flow, fact: Decision, seq: int, at: datetime) -> Flow:
         case CycleBegan():
             return replace(
                 flow, cycle=fact.cycle, cycle_began=at, thought=timedelta(), cycle_runs=0, cycle_visits=(), created=0,
-                failures=0, infra=0, infra_began=None,
+                failures=0, infra=0, infra_began=None, spent=(0, 0.0), marks=(),
             )  # fmt: skip
         case PhaseEntered():
             return _entered(flow, fact, seq, at)
@@ -138,7 +138,7 @@ def _decision(flow: Flow, fact: Decision, seq: int, at: datetime) -> Flow:
             return replace(flow, reclaim=fact.holder)
         case RetryScheduled():
             held = replace(flow, wanted=True, not_before=fact.due, failures=fact.failures)
-            return replace(held, code="retry", why=fact.why, since=at)
+            return replace(held, code=fact.code, why=fact.why, since=at)
         case PersonAsked():
             return _asked_person(flow, fact, seq, at)
         case PersonAnswered():
@@ -372,8 +372,8 @@ def timer(flow: Flow, name: str, seq: int, at: datetime) -> Flow:
             return replace(flow, thought=flow.thought + (at - flow.question.asked))
         case "wait", _:
             return replace(flow, not_before=None)
-        case "effect", _:
-            return replace(flow, effect_after=None)
+        case (("effect" | "write"), _):
+            return replace(flow, **{f"{name}_after": None})
         case "deadline", Run():
             return replace(flow, run=replace(run, overdue=True, fresh_after=seq))
         case "sign", Run():

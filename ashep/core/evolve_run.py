@@ -5,6 +5,8 @@ from typing import assert_never
 
 from ashep.core.commands import WRITES, OpenSession, SendPrompt, StopTurn
 from ashep.core.events import (
+    BudgetReached,
+    BudgetWarned,
     DeadlineReached,
     OutcomeRejected,
     PromptAbandoned,
@@ -17,8 +19,12 @@ from ashep.core.events import (
     TurnDied,
     TurnSeen,
     TurnStopped,
+    WriteDelayed,
 )
 from ashep.core.flow import Flow, Posture, Report, Run, Sent
+from ashep.core.model import Model
+from ashep.core.runs import growth, used
+from ashep.core.spending import Spending, add, marked
 from ashep.core.values import replace
 
 NO_SIGN = timedelta(seconds=30)
@@ -59,7 +65,7 @@ def run_fact(flow: Flow, fact: RunFact, seq: int, at: datetime) -> Flow:
         case PromptSent():
             return replace(flow, run=_sent(run, fact, seq, at))
         case TurnSeen():
-            return _turn(flow, run, fact, at)
+            return _turn(*_counted(flow, run, fact), fact, at)
         case TurnStopped():
             second = run.probation == "stop"
             run = replace(run, stop=False, effect_seq=seq)
@@ -72,6 +78,40 @@ def run_fact(flow: Flow, fact: RunFact, seq: int, at: datetime) -> Flow:
             assert_never(fact)
 
 
+def _counted(flow: Flow, run: Run, fact: TurnSeen) -> tuple[Flow, Run]:
+    """What a turn used, as `ashep.core.runs` tells it."""
+    turns = run.turns if run.ended else used(run.turns, fact)
+    if turns == run.turns:
+        return flow, run
+    tokens, cost = growth(run.turns, fact)
+    spent = (flow.spent[0] + tokens, round(flow.spent[1] + cost, 9))
+    return replace(flow, spent=spent), replace(run, turns=turns)
+
+
+def spent(spending: Spending, flow: Flow, fact: TurnSeen, default: Model | None, at: datetime) -> Spending:
+    """What a turn used, in the account of the day and of all; `default`: the server's model. Before it is folded."""
+    run = flow.run
+    if run is None or run.id != fact.run or run.ended:
+        return spending
+    tokens, cost = growth(run.turns, fact)
+    if not tokens and not cost:
+        return spending
+    return add(spending, fact.provider or provider_of(run, default), tokens, cost, at)
+
+
+def budget(flow: Flow, fact: BudgetWarned | BudgetReached | WriteDelayed) -> Flow:
+    """A limit of the issue or its run was passed, or a write of it waits."""
+    if isinstance(fact, WriteDelayed):
+        return replace(flow, write_after=fact.due)
+    return replace(flow, marks=marked(flow.marks, fact))
+
+
+def provider_of(run: Run, default: Model | None) -> str:
+    """The provider that a run uses: its agent's, else the server's default; empty where nobody knows."""
+    model = run.prompt.model or run.model or default
+    return model.provider if model else ""
+
+
 def _planned(flow: Flow, fact: RunPlanned, seq: int, at: datetime) -> Flow:
     run = Run(
         fact.run, fact.phase, fact.visit, fact.attempt, fact.agent, fact.runner, fact.slug, fact.model, fact.access,
@@ -79,6 +119,7 @@ def _planned(flow: Flow, fact: RunPlanned, seq: int, at: datetime) -> Flow:
         tree_wanted="before" if fact.access == "write" else "no",
     )  # fmt: skip
     flow = replace(flow, run=run, attempt=fact.attempt, wanted=False, runs=flow.runs + 1, not_before=None)
+    flow = replace(flow, marks=tuple(mark for mark in flow.marks if mark.scope != "run"))
     stamp = flow.issue.stamp
     if fact.attempt > 1 and (stamp is None or stamp.run != fact.run):
         # the stamp is to name this run: whoever adopts the issue counts on from it

@@ -12,6 +12,8 @@ from ashep.core.model import Comment, Issue, Model, Tree
 from ashep.core.outcome import Outcome
 from ashep.core.pauses import PAUSED
 from ashep.core.records import Intent
+from ashep.core.runs import Turns
+from ashep.core.spending import Mark
 
 Stage = Literal["idle", "work", "person", "parked", "finishing", "giving_back", "left", "closed"]
 """idle: known, not ours · work: in an agent phase · person: a question is open · parked: given up, a person may take
@@ -30,6 +32,9 @@ WAITS_FOR_PEOPLE = (
     "tracker_away",
 )
 """Holds of a wanted phase that only somebody outside can end."""
+
+NO_BUDGET = ("budget", "budget_provider", "budget_total", "runs_per_hour")
+"""Holds for want of budget: that is no working time of a cycle, and nothing that could start by itself soon."""
 
 PostureKind = Literal["work", "ask", "park", "give_back", "close"]
 
@@ -120,6 +125,13 @@ class Run:
     """Its session is to be aborted and seen to stop."""
     before: Tree | None = None
     tree_wanted: Literal["no", "before", "after"] = "no"
+    turns: Turns = ()
+    """What its prompts' turns were seen to have used."""
+
+    @property
+    def spent(self) -> tuple[int, float]:
+        """Tokens and cost of all its turns."""
+        return sum(turn[1] for turn in self.turns), round(sum(turn[2] for turn in self.turns), 9)
 
     @property
     def ended(self) -> bool:
@@ -231,6 +243,12 @@ class Flow:
     effect_after: datetime | None = None
     not_before: datetime | None = None
     """A retry's or a cool-down's due time."""
+    write_after: datetime | None = None
+    """Nothing is written to the tracker before: others wrote as much as may be in a minute."""
+    spent: tuple[int, float] = (0, 0.0)
+    """Tokens and cost of this cycle."""
+    marks: tuple[Mark, ...] = ()
+    """Limits of this cycle, and of the last run, that were passed."""
 
     @property
     def ours(self) -> bool:
@@ -250,15 +268,15 @@ class Flow:
         if self.active and (self.comments or self.creations or self.take_off or self.unwritten):
             return True
         if self.stage == "work":
-            return self.not_before is None and self.code not in (*WAITS_FOR_PEOPLE, *PAUSED)
+            return self.not_before is None and self.code not in (*WAITS_FOR_PEOPLE, *PAUSED, *NO_BUDGET)
         return self.stage in ("finishing", "giving_back") or (
             self.stage in ("idle", "left") and self.code in ("slot", "work_tree")
         )
 
     @property
     def on_pause(self) -> bool:
-        """Whether its phase is wanted, and a pause keeps it from a run: no working time of the cycle."""
-        return self.stage == "work" and self.wanted and self.code in PAUSED
+        """Whether its phase is wanted, and a pause or want of budget keeps it waiting: no working time of the cycle."""
+        return self.stage == "work" and self.wanted and self.code in (*PAUSED, *NO_BUDGET)
 
     @property
     def unwritten(self) -> bool:
@@ -284,12 +302,12 @@ class Flow:
 
 
 def wall_time(flow: Flow, now: datetime) -> timedelta:
-    """How long the cycle has gone on, without people's thinking and without pauses."""
+    """How long the cycle has gone on, without people's thinking, pauses, and waiting for budget."""
     return now - flow.cycle_began - flow.thought - pause_time(flow, now) if flow.cycle_began else timedelta()
 
 
 def pause_time(flow: Flow, now: datetime) -> timedelta:
-    """How long the pause has kept the present cycle's wanted phase waiting so far."""
+    """How long a pause, or want of budget, has kept the present cycle's wanted phase waiting so far."""
     if not flow.on_pause or flow.since is None or flow.cycle_began is None:
         return timedelta()
     return now - max(flow.since, flow.cycle_began)

@@ -6,6 +6,7 @@ An unchanged read leaves nothing (design section 3). `as_of` is the sequence num
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
+from ashep.core.budgets import is_worth_telling
 from ashep.core.events import (
     ChangeHinted,
     DiskSeen,
@@ -96,12 +97,13 @@ def turn_read(world: World, seen: TurnSeen) -> list[Fact]:
     """Compare a read of a session with what is known of the turn; a verdict that waits for a fresh read gets it."""
     flow = world.flows.get(seen.issue)
     run = flow.run if flow else None
-    if run is None or run.id != seen.run or run.ended or seen.n != run.prompt.n or not run.prompt.sent:
+    if flow is None or run is None or run.id != seen.run or run.ended or seen.n != run.prompt.n or not run.prompt.sent:
         return []
     if seen.as_of < run.effect_seq or seen.as_of < run.fresh_after:
         return []
     same = seen.state == run.turn and seen.people == run.people and seen.instance == run.turn_instance
-    return [] if same and run.fresh_after == 0 else [seen]
+    quiet = same and run.fresh_after == 0 and not is_worth_telling(world, flow, run, seen)
+    return [] if quiet else [seen]
 
 
 def disk_read(world: World, free: int) -> list[Fact]:

@@ -64,7 +64,7 @@ def _tracker_effects(world: World, flow: Flow) -> Iterator[Command]:
     if any(isinstance(command, (*WRITES, ReadIssue, ReadAnswer)) for command in flow.open):
         return
     command = _tracker_effect(world, flow)
-    if command is not None:
+    if command is not None and not (flow.write_after is not None and isinstance(command, WRITES)):
         yield command
 
 

@@ -151,6 +151,12 @@ def used(turns: Turns, fact: TurnSeen) -> Turns:
     return (*others, (fact.n, max(tokens, fact.tokens), max(cost, fact.cost)))
 
 
+def growth(turns: Turns, fact: TurnSeen) -> tuple[int, float]:
+    """Tokens and cost by which a read of a turn goes beyond what was known of it."""
+    _, tokens, cost = next((turn for turn in turns if turn[0] == fact.n), (fact.n, 0, 0.0))
+    return max(fact.tokens - tokens, 0), max(fact.cost - cost, 0.0)
+
+
 def _seen(tally: Tally, fact: TurnSeen) -> Tally:
     turns = used(tally.turns, fact)
     values: dict[str, Any] = {

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
+from ashep.core.budgets import fused
 from ashep.core.commands import Command
 from ashep.core.decide import decide
 from ashep.core.dispatch import dispatch
@@ -97,7 +98,7 @@ def step(
         issues |= {*batch.world.unclosed, *batch.world.busy}
     for issue in sorted(issues):  # maps of the World are in no order that another process would repeat
         for command in outstanding(batch.world, issue):
-            batch.add(command)
+            batch.add(fused(batch.world, command))
     if dispatcher is not None:
         dispatcher.end(batch.world)
     return batch.world, batch.entries

@@ -14,6 +14,8 @@ def flow_dues(flow: Flow) -> list[tuple[str, datetime]]:
         dues.append(("question", flow.question.due))
     if flow.effect_after is not None:
         dues.append(("effect", flow.effect_after))
+    if flow.write_after is not None:
+        dues.append(("write", flow.write_after))
     run = flow.run
     if run is not None and not run.ended:
         if run.deadline is not None and not run.overdue:

@@ -13,11 +13,13 @@ from typing import assert_never
 
 from rpds import HashTrieMap, HashTrieSet
 
-from ashep.core import evolve_flow, pauses
-from ashep.core.commands import Command
+from ashep.core import evolve_flow, pauses, spending
+from ashep.core.commands import WRITES, Command
 from ashep.core.events import (
     AccountAudited,
     Adopted,
+    BudgetReached,
+    BudgetWarned,
     ChangeHinted,
     ClaimRefused,
     ClockJumped,
@@ -46,14 +48,18 @@ from ashep.core.events import (
     TrackerLost,
     TrackerSeen,
     TreeSeen,
+    TurnSeen,
     WorkPaused,
     WorkResumed,
+    WriteDelayed,
 )
+from ashep.core.evolve_run import budget, spent
 from ashep.core.finding import Finding
 from ashep.core.flow import Flow, orphan_of, pause_time
 from ashep.core.model import Agents, Policies, Policy, Settings, Tree
 from ashep.core.ordered import Ordered
 from ashep.core.records import Entry
+from ashep.core.spending import NOTHING_SPENT, Spending
 from ashep.core.timers import flow_dues, split_timer
 from ashep.core.values import replace
 
@@ -127,6 +133,8 @@ class World:
     """What the last audit found."""
     pauses: pauses.Pauses = ()
     """What keeps runs from starting by somebody's will."""
+    spending: Spending = NOTHING_SPENT
+    """What was used, for budgets."""
 
     def policy(self, flow: Flow) -> Policy | None:
         """The policy of a flow, as it is in force now."""
@@ -150,6 +158,8 @@ def evolve(world: World, entry: Entry) -> World:
     world = replace(world, seq=entry.seq, now=entry.at)
     body = entry.body
     if isinstance(body, Command):
+        if isinstance(body, WRITES):
+            world = replace(world, spending=spending.wrote(world.spending, world.now))
         return _put(world, body.issue, evolve_flow.asked(world.flows[body.issue], body))
     match body:
         case AccountAudited():
@@ -170,6 +180,10 @@ def evolve(world: World, entry: Entry) -> World:
             return _evolve_tree(world, body)
         case IssueSeen():
             return _evolve_issue_seen(world, body)
+        case BudgetWarned() | BudgetReached() | WriteDelayed():
+            if body.issue is not None and body.issue in world.flows:
+                return _put(world, body.issue, budget(world.flows[body.issue], body))
+            return replace(world, spending=spending.noted(world.spending, body))
         case _:
             return _evolve_issue(world, body)
 
@@ -199,6 +213,8 @@ def _evolve_daemon(
             name, issue = split_timer(fact.key)
             if name == pauses.TIMER:
                 return replace(world, pauses=pauses.over(world.pauses, issue, fact.due))
+            if name == spending.TIMER:
+                return replace(world, spending=spending.passed(world.spending, world.now))
             flow = world.flows.get(issue)
             if flow is None or (name, fact.due) not in flow_dues(flow):
                 return world
@@ -303,7 +319,11 @@ def _evolve_issue(world: World, fact: evolve_flow.FlowFact) -> World:
             lock = None if world.lock == fact.issue else world.lock
             world = replace(world, lock=lock, ready_fresh=world.ready_fresh and not waited_for)
         case RunPlanned():
-            world = replace(world, lock=fact.issue) if fact.lock else world
+            lock = fact.issue if fact.lock else world.lock
+            world = replace(world, lock=lock, spending=spending.started(world.spending, world.now))
+        case TurnSeen():
+            default = world.runner.default if world.runner else None
+            world = replace(world, spending=spent(world.spending, flow, fact, default, world.now))
         case ClaimRefused():
             # the view that made it look claimable is not believed again
             world = replace(world, ready_fresh=False, hint_seq=world.seq)

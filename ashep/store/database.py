@@ -24,7 +24,20 @@ from ashep.core.world import World
 from ashep.store.drawing import CHUNK, NOWHERE, Drawing, Position, Progress, Source
 from ashep.store.reader import NAME
 from ashep.store.runlog import RunLog
-from ashep.store.tables import ALL, FACTS, FORM, ISSUES, META, RUNS, Row, entry_data, fact_row, issue_row, run_row
+from ashep.store.tables import (
+    ALL,
+    FACTS,
+    FORM,
+    ISSUES,
+    META,
+    RUNS,
+    Row,
+    entry_data,
+    fact_row,
+    issue_row,
+    marks_json,
+    run_row,
+)
 
 DRAFT = NAME + ".new"
 """Where it is drawn anew."""
@@ -167,6 +180,7 @@ class Store:
         values = {"version": _version(), "instance": source.instance or "", "file": file, "offset": offset}
         values["findings"] = len(world.findings)
         values["pauses"] = _PAUSES.dump_json(tuple(pause for pause in world.pauses if not pause.lifted)).decode()
+        values["budgets"] = marks_json(world)
         rows = [{"key": key, "value": str(value)} for key, value in (values | {"seq": seq, "crc": crc}).items()]
         self._db.execute(delete(META))
         self._db.execute(insert(META), rows)

@@ -139,6 +139,20 @@ def issue_row(world: World, issue: str) -> Row:
     }  # fmt: skip
 
 
+def marks_json(world: World) -> str:
+    """Give the limits of more than one issue that were passed, whose period is not over."""
+    marks = [mark for mark in world.spending.marks if mark.until is None or mark.until > world.now]
+    return _json(
+        [
+            {
+                "scope": mark.scope, "name": mark.name, "unit": mark.unit, "used": mark.used, "limit": mark.limit,
+                "reached": mark.hard, "until": format_time(mark.until) if mark.until else None,
+            }
+            for mark in marks
+        ]
+    )  # fmt: skip
+
+
 def entry_data(row: Row) -> dict[str, Any]:
     """Give a row of `facts` as the record that it was made of, for `ashep.core.records.from_json`."""
     return {
@@ -150,5 +164,5 @@ def entry_data(row: Row) -> dict[str, Any]:
     }
 
 
-def _json(data: Row) -> str:
+def _json(data: Row | list[Row]) -> str:
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"))

@@ -8,7 +8,7 @@ from typing import Any
 
 from ashep.views import Data, Database
 from ashep.views.names import Names
-from ashep.views.times import distance
+from ashep.views.times import distance, local
 
 STATES = {
     "person": "waits for a person",
@@ -40,7 +40,8 @@ def status(database: Database | None, daemon: Data) -> Data:
     # the daemon waits for some more room than it took to stop it
     paused = [pause | {"why": names.hide(pause["why"])} for pause in pauses(database)]
     low = {"disk": "low"} if any(entry["code"] == "disk_low" for entry in issues) else {}
-    return {"daemon": daemon | ended | low | {"findings": findings(database), "pauses": paused}, "issues": issues}
+    checked = {"findings": findings(database), "pauses": paused, "budgets": budgets(database)}
+    return {"daemon": daemon | ended | low | checked, "issues": issues}
 
 
 def findings(database: Database | None) -> int:
@@ -54,6 +55,12 @@ def pauses(database: Database | None) -> list[Data]:
     row = database.execute("SELECT value FROM meta WHERE key = 'pauses'").fetchone() if database else None
     keys = ("by", "why", "since", "until", "provider", "drain")
     return [{key: pause[key] for key in keys} for pause in json.loads(row["value"])] if row else []
+
+
+def budgets(database: Database | None) -> list[Data]:
+    """Give the limits of the day, of providers, of all and of the fuses that were passed and still count."""
+    row = database.execute("SELECT value FROM meta WHERE key = 'budgets'").fetchone() if database else None
+    return json.loads(row["value"]) if row else []
 
 
 def issue_rows(database: Database | None) -> list[sqlite3.Row]:
@@ -131,6 +138,19 @@ def _pause(pause: Data, when: Callable[[str], str]) -> str:
     end = f"until {when(pause['until'])}" if pause["until"] else "until `ashep resume`"
     why = f" ({pause['why']})" if pause["why"] else ""
     return f"{what} {end} by {pause['by']}{why}: no run starts"
+
+
+def limits(seen: Data, now: datetime) -> list[str]:
+    """Say of each limit that was passed how much of it is used, and until when it counts."""
+    lines: list[str] = []
+    for mark in seen["daemon"].get("budgets", ()):
+        if mark["until"] and not _ahead(mark["until"], now):
+            continue
+        of = {"total": "all runs", "runs_per_hour": "the last hour"}.get(mark["scope"], mark["name"])
+        word = "used up" if mark["reached"] else "nearly used up"
+        until = f", until {local(mark['until'])}" if mark["until"] else ""
+        lines.append(f"budget {word}: {mark['used']:.6g} of {mark['limit']:.6g} {mark['unit']} of {of}{until}")
+    return lines
 
 
 def counts(seen: Data) -> str:

@@ -180,8 +180,16 @@ SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
     "PromptAbandoned": _is("the prompt was never begun; a new one is sent"),
     "DeadlineReached": _is("the time of run {run} is up", ""),
     "RunEnded": _ended,
-    "RetryScheduled": lambda _, body: (f"{body['phase']} is tried again at {local(body['due'])}", body["why"]),
+    "RetryScheduled": lambda _, body: (
+        f"{body['phase']} is tried again at {local(body['due'])}"
+        if body.get("code", "retry") == "retry"
+        else f"{body['phase']} goes on when there is budget",
+        body["why"],
+    ),
     "IssueCancelled": lambda _, body: (f"{body['by']} cancelled {body.get('run') or 'it'}", ""),
+    "BudgetWarned": _is("the budget of this {scope} is nearly used up"),
+    "BudgetReached": _is("the budget of this {scope} is used up"),
+    "WriteDelayed": lambda _, body: (f"a write to the tracker waits until {local(body['due'])}", body["why"]),
     "PersonAsked": lambda _, body: (f"asks a person, until {local(body['due'])}: {body['question']}", body["why"]),
     "PersonAnswered": _is("{actor} answered: {answer}"),
     "AnswerRefused": lambda _, body: (f"an answer counts for nothing: {', '.join(body['labels'])}", body["why"]),

@@ -47,6 +47,7 @@ class Turn:
     block: str | None = None
     error: str | None = None
     people: tuple[str, ...] = ()
+    tokens: int = 0
 
 
 def said(chance: random.Random, verdicts: Sequence[str]) -> str | None:

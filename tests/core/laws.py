@@ -3,16 +3,19 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import get_args
 
 from ashep.core import commands as c
 from ashep.core import events as e
 from ashep.core.account import State, account
+from ashep.core.budgets import of_all, of_flow, used_up
 from ashep.core.commands import WRITES, Command
-from ashep.core.flow import Flow
+from ashep.core.flow import NO_BUDGET, Flow
 from ashep.core.pauses import PAUSED, dues, hold
 from ashep.core.records import Entry
 from ashep.core.routing import following
+from ashep.core.spending import TIMER, next_budget
 from ashep.core.timers import flow_dues, split_timer
 from ashep.core.world import World, evolve
 from tests.core import given
@@ -59,6 +62,7 @@ class Laws:
             accounted(world, flow)
             somebody_is_at_work(world, flow)
         the_tree_is_shared(world)
+        budgets_are_kept(made, entries)
 
     def _asked_once(self, command: Command) -> None:
         keys = self.open.setdefault(command.issue, set())
@@ -145,6 +149,7 @@ def the_wait_is_over(world: World, fact: e.TimerDue) -> None:
     """A timer that was due is not due again: the machine would turn on the spot."""
     name, issue = split_timer(fact.key)
     assert (fact.key, fact.due) not in dues(world.pauses), f"{fact} is due for ever"
+    assert name != TIMER or next_budget(world.spending) != fact.due, f"{fact} is due for ever"
     flow = world.flows.get(issue)
     assert flow is None or (name, fact.due) not in flow_dues(flow), f"{fact} is due for ever"
 
@@ -169,7 +174,7 @@ def accounted(world: World, flow: Flow) -> None:
 
 def somebody_is_at_work(world: World, flow: Flow) -> None:
     """No issue of ours without somebody working on it or something it waits for."""
-    if not flow.active or flow.open or flow.effect_after is not None:
+    if not flow.active or flow.open or flow.effect_after is not None or flow.write_after is not None:
         return
     run = flow.run
     if run is not None and not run.settled:
@@ -203,13 +208,33 @@ def the_tree_is_shared(world: World) -> None:
         assert len(runs) == 1, f"a write run shares the tree: {[run.id for run in runs]}"
 
 
+def budgets_are_kept(made: MadeUp, entries: Sequence[Entry]) -> None:
+    """Nothing starts without budget, no fuse is overstepped, and what is counted is what was used."""
+    world, limits = made.world, made.world.settings.budgets
+    planned = [entry.body for entry in entries if isinstance(entry.body, e.RunPlanned)]
+    if planned:
+        assert used_up(world) is None, f"{planned} without budget"
+        spent = {gauge.name.partition(" on ")[0] for gauge in of_all(world) if gauge.used >= gauge.limit}
+        assert not spent & {run.model.provider for run in planned if run.model}, f"{planned} of a spent provider"
+    recent = [one for one in made.entries[-400:] if one.at > world.now - timedelta(hours=1)]
+    if limits.runs_per_hour is not None:
+        assert sum(isinstance(one.body, e.RunPlanned) for one in recent) <= limits.runs_per_hour, "too many runs"
+    if limits.writes_per_minute is not None:
+        late = [one for one in recent if one.at > world.now - timedelta(minutes=1)]
+        assert sum(isinstance(one.body, WRITES) for one in late) <= limits.writes_per_minute, "too many writes"
+    for name in world.live:
+        flow = world.flows[name]
+        over = [gauge for gauge in of_flow(world, flow) if gauge.used >= gauge.limit]
+        assert not over or flow.run is None or flow.run.ended, f"{name} goes on without budget: {over}"
+
+
 def at_rest(made: MadeUp) -> None:
     """After a calm while nothing hangs: all is closed, not ours, waits for people, or is held with a reason."""
     for name, flow in made.world.flows.items():
         told = account(made.world, name)
         assert told.state != "running", f"{name} hangs: {told} {flow.run}"
         if flow.stage == "work":
-            assert flow.code in ("paused", "no_agent", "work_tree"), f"{name} hangs: {told} {flow}"
+            assert flow.code in ("paused", "no_agent", "work_tree", *NO_BUDGET), f"{name} hangs: {told} {flow}"
         assert not flow.open, f"{name} has open intents: {flow.open}"
 
 

@@ -6,7 +6,7 @@ import random
 from dataclasses import fields, replace
 from datetime import timedelta
 
-from ashep.core.model import Agent, Agents, Phase, Retry, ReuseFrom, Stamp
+from ashep.core.model import Agent, Agents, Budget, Budgets, Phase, Retry, ReuseFrom, Stamp
 from ashep.core.records import to_json
 from tests.core import given
 from tests.core.chances import WILD, Chances
@@ -36,6 +36,22 @@ SHORT = given.STANDARD.model_copy(update={"phases": (FIRST, *given.STANDARD.phas
 TROUBLES = [field.name for field in fields(WILD) if field.name != "pause"]
 
 
+def budgets(chance: random.Random) -> Budgets:
+    """Limits, some of which are met in a life."""
+
+    def maybe(*limits: int) -> Budget:
+        limit = chance.choice([None, None, *limits])
+        return (
+            Budget() if limit is None else Budget(tokens=limit) if chance.random() < 0.5 else Budget(cost=limit / 1000)
+        )
+
+    return Budgets(
+        warn_at=chance.choice([0.5, 0.8, 1.0]), run=maybe(250, 800), issue=maybe(600, 1500), day=maybe(1000, 4000),
+        total=maybe(8000), providers={"other": maybe(400, 1000)}, runs_per_hour=chance.choice([None, 2, 5, 20]),
+        writes_per_minute=chance.choice([None, 1, 3, 10]),
+    )  # fmt: skip
+
+
 def live(seed: int, steps: int = 250) -> MadeUp:
     """Live a life; its laws are checked after every turn."""
     chance = random.Random(seed)
@@ -49,6 +65,8 @@ def live(seed: int, steps: int = 250) -> MadeUp:
         lock_work_tree=chance.random() < 0.7,
         max_concurrent_runs=chance.choice([1, 2, 3]),
     )
+    if chance.random() < 0.4:
+        config = config.model_copy(update={"budgets": budgets(chance)})
     rules = given.policies(chance.choice([given.STANDARD, ROUND, SHORT]))
     made = MadeUp(seed, chances, check=Laws())
     made.begin(*given.start(rules, team, config))

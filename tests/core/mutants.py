@@ -12,6 +12,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ashep.core import (
+    budgets,
     cancelling,
     decide,
     dispatch,
@@ -22,6 +23,8 @@ from ashep.core import (
     pauses,
     people,
     routing,
+    runs,
+    spending,
     turns,
     world,
 )
@@ -101,6 +104,12 @@ BROKEN_LAWS = [
     Mutant("ended runs lead nowhere", routing.after_run, 'if fact.state == "aborted"', "if True"),
     Mutant("a pause keeps no phase from a run", dispatch.wanted, "_paused(world, flow, phase)", "None"),
     Mutant("a pause never ends", pauses.over, "!= (key, due)", "!= 0"),
+    Mutant("runs start without budget", dispatch.in_the_way, "if room.used_up is not None", "if False"),
+    Mutant("the hour has no fuse", dispatch.in_the_way, "room.starts <= 0", "room.starts < 0"),
+    Mutant("the minute has no fuse", budgets.fused, "< limit", "<= limit"),
+    Mutant("a run goes on without budget", private(budgets, "_of_one"), "if stops is not None and", "if False and"),
+    Mutant("a spent provider goes on", budgets.choose_within, "if not spent or", "if True or"),
+    Mutant("there never is budget again", spending.passed, "mark.until > at", "True"),
     Mutant("run ids are used twice", private(dispatch, "_plan"), "attempt = flow.attempt + 1", "attempt = 1"),
 ]
 """Each breaks a law in some life."""
@@ -193,6 +202,17 @@ BROKEN_PLAYBOOKS = [
     Mutant("a pause's new end is not told", private(dispatch, "_held"), "flow.why == hold[1]", "True"),
     Mutant("another run is cancelled", cancelling.cancelled, "run.id != fact.run", "False"),
     Mutant("what was cancelled goes on", cancelling.cancelled, "abort=True", "abort=False"),
+    Mutant("a turn is counted at each read", runs.growth, "fact.tokens - tokens", "fact.tokens"),
+    Mutant("a warning at each read", budgets.passed_now, "and hard is None", ""),
+    Mutant("a stop for want of budget is a failure", budgets.reached, "flow.failures,", "flow.failures + 1,"),
+    Mutant("waiting for budget is working time", flow.pause_time, "return now - max(", "return (now - now) and max("),
+    Mutant("a wait for budget runs into the wall time", flow.wall_time, "- pause_time(flow, now)", ""),
+    Mutant("an issue over its budget goes on", budgets.over_issue, "if gauge else None", "if None else None"),
+    Mutant("an outcome over the limit is lost", budgets.after_turn, "ended = any(", "ended = False and any("),
+    Mutant("growth is not noticed", budgets.is_worth_telling, "nearer = ", "nearer = False and "),
+    Mutant("a delayed write is forgotten", evolve_flow.timer, 'f"{name}_after"', '"effect_after"'),
+    Mutant("a new cycle has no new budget", private(evolve_flow, "_decision"), "spent=(0, 0.0), ", ""),
+    Mutant("a day never ends", spending.used_today, "spending.day != day_of(at)", "False"),
     Mutant("a jump of the clock is lost", evolve_flow.shifted, "run.deadline + gap", "run.deadline"),
 ]
 """Each spoils a playbook."""

@@ -20,7 +20,7 @@ from ashep.core.step import step
 from ashep.core.world import World
 from tests.core import given as g
 from tests.core.chances import WILD
-from tests.core.lives import ANN, READER, ROUND, SHORT
+from tests.core.lives import ANN, READER, ROUND, SHORT, budgets
 from tests.core.mutants import Mutant, planted, private
 from tests.core.world_of import MadeUp
 
@@ -65,11 +65,12 @@ def live(seed: int, steps: int = 160) -> Compared:
 
 
 def some_settings(chance: random.Random) -> g.Settings:
-    return g.settings(
+    made = g.settings(
         lock_work_tree=chance.random() < 0.5,
         max_concurrent_runs=chance.choice([1, 2, 3]),
         allow_dirty=chance.random() < 0.2,
     )
+    return made.model_copy(update={"budgets": budgets(chance)}) if chance.random() < 0.5 else made
 
 
 def some_policies(chance: random.Random) -> g.Policies:
@@ -103,7 +104,7 @@ def disturb(made: Compared, chance: random.Random) -> None:
         lambda: made.turn(e.TrackerSeen(g.ME, "t", "1.3.0")),
         lambda: made.turn(e.ClockJumped(timedelta(minutes=chance.choice([-5, 1, 90])))),
         lambda: made.turn(e.ReadySeen(tuple(chance.sample(sorted(made.tracker), 4)), made.world.seq)),
-        lambda: setattr(made, "now", made.now + timedelta(minutes=chance.choice([1, 3]))),
+        lambda: setattr(made, "now", made.now + timedelta(minutes=chance.choice([1, 3, 70]))),
         lambda: setattr(made, "dispatcher", Dispatcher()),
         lambda: setattr(made, "earlier", made.world),
         lambda: aside(made),
@@ -145,7 +146,8 @@ MUTANTS = [
     Mutant("another World is taken for the last one", Dispatcher.begin, "is not world", "is None"),
     Mutant("the server never changes", private(Dispatcher, "_due"), "(world.runner, world", "(world"),
     Mutant("pauses change nothing", private(Dispatcher, "_due"), "world.pauses, ", ""),
-    Mutant("the tracker is never away", private(Dispatcher, "_due"), ", world.tracker_error)", ")"),
+    Mutant("the tracker is never away", private(Dispatcher, "_due"), ", world.tracker_error,", ","),
+    Mutant("providers always have budget", private(Dispatcher, "_due"), " spent_providers(world),", ""),
     Mutant("a look changes nothing", private(Dispatcher, "_due"), "if world.ready_fresh:", "if False:"),
     Mutant("times are never up", private(Dispatcher, "_overtime"), "while self._time_order and", "while False and"),
     Mutant("time is not kept", private(Dispatcher, "_keep_time"), "if policy is not None", "if False"),

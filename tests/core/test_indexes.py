@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from ashep.core import ordered, values
 from ashep.core.dues import due_timers, next_due
+from ashep.core.events import TimerDue
 from ashep.core.ordered import Ordered
 from ashep.core.outstanding import outstanding
+from ashep.core.spending import TIMER, Spending, next_budget
 from ashep.core.timers import flow_dues
 from ashep.core.world import INDEXES, World, indexed
 from tests.core.lives import live
@@ -37,9 +39,12 @@ def test_indexes_say_what_the_flows_say(seed: int) -> None:
     dues = {flow.issue.id: min(due for _, due in flow_dues(flow)) for flow in flows if flow_dues(flow)}
     assert dues == dict(world.dues.items())
     ends = [pause.until for pause in world.pauses if pause.until]
-    assert next_due(world) == min([*dues.values(), *ends], default=None)
+    budget = next_budget(world.spending)
+    assert next_due(world) == min([*dues.values(), *ends, *([budget] if budget else [])], default=None)
+    assert not budget or TimerDue(f"{TIMER}:", budget) in list(due_timers(world, budget))
+    bare = replace(world, pauses=(), spending=Spending())
     for due in dues.values():
-        passed = {(timer.key.partition(":")[2], timer.due) for timer in due_timers(replace(world, pauses=()), due)}
+        passed = {(timer.key.partition(":")[2], timer.due) for timer in due_timers(bare, due)}
         assert passed == {(flow.issue.id, at) for flow in flows for _, at in flow_dues(flow) if at <= due}
     for blocker, waiting in world.dependents.items():
         assert {*waiting} == {flow.issue.id for flow in flows if blocker in flow.issue.blocked_by}

@@ -7,6 +7,7 @@ import pytest
 
 from tests.core import (
     test_playbook_answers,
+    test_playbook_budgets,
     test_playbook_dispatch,
     test_playbook_effects,
     test_playbook_pauses,
@@ -31,6 +32,7 @@ MODULES = (
     test_playbook_dispatch,
     test_playbook_effects,
     test_playbook_pauses,
+    test_playbook_budgets,
 )
 
 

@@ -17,7 +17,7 @@ from ashep.core.dues import due_timers, next_due
 from ashep.core.events import Fact
 from ashep.core.flow import Run
 from ashep.core.model import Comment, Issue, LabelEvent, Stamp, Tree
-from ashep.core.observe import ready_read
+from ashep.core.observe import ready_read, turn_read
 from ashep.core.outstanding import message_id
 from ashep.core.pauses import windows_read
 from ashep.core.records import Entry
@@ -209,9 +209,8 @@ class MadeUp:
             if run is None or run.ended or not run.prompt.sent or run.session is None or not self.up:
                 continue
             fact = self._read_turn(name, run)
-            differs = (run.turn, run.turn_instance, run.people) != (fact.state, fact.instance, fact.people)
-            if differs or run.fresh_after:
-                self.turn(fact)
+            if news := turn_read(self.world, fact):
+                self.turn(*news)
                 return True
         return False
 
@@ -226,13 +225,14 @@ class MadeUp:
             turn.people = ("msg_person",)
         return e.TurnSeen(
             name, run.id, run.prompt.n, message, self.world.seq, turn.state, instance,  # type: ignore[arg-type]
-            block=turn.block, error=turn.error, people=turn.people,
+            block=turn.block, error=turn.error, people=turn.people, tokens=turn.tokens, cost=turn.tokens / 1000,
         )  # fmt: skip
 
     def _go_on(self, turn: Turn, run: Run) -> None:
         if turn.never or turn.state in ("incomplete", "finished"):
             return
         turn.left -= 1
+        turn.tokens += 100
         if turn.left > 0:
             turn.state = "running"
             return

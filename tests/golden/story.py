@@ -238,6 +238,13 @@ def people() -> list[list[Fact | Command]]:
         [e.WorkPaused("the configuration", "nights", T0 + timedelta(hours=8), window="nights")],
         [e.WorkResumed("ann", "a person is up", "acme"), e.IssueCancelled("demo-2", "ann", LOST)],
         [e.AccountAudited((Finding("no_end", "demo-4", "waits for a time, and has none"),), 1)],
+        [
+            e.BudgetWarned("issue", "demo-2", "tokens", 900.0, 1000.0, "nearly used up", None, "demo-2"),
+            e.BudgetReached("issue", "demo-2", "tokens", 1000.0, 1000.0, "used up", None, "demo-2"),
+            e.BudgetReached("day", "2026-01-02", "cost", 5.5, 5.0, "used up", T0 + timedelta(hours=26)),
+            e.WriteDelayed("demo-2", "demo-2/park/1", T0 + timedelta(hours=2), "as many as may be"),
+            e.RetryScheduled("demo-4", "review", 0, T0 + timedelta(hours=2), "stopped; used up", "budget"),
+        ],
         [e.TrackerLost("bd: no answer in 30 s"), e.DaemonStopped("SIGTERM")],
     ]  # fmt: skip
 

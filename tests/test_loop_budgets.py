@@ -1,0 +1,116 @@
+"""Budgets in the whole daemon, over memory and virtual time."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import anyio
+import pytest
+
+from ashep.adapters.memory.runner import MemoryRunner, Play, Prompted
+from ashep.core.commands import WRITES
+from ashep.core.events import BudgetReached, BudgetWarned, IssueParked, RunEnded, RunPlanned, TurnSeen, WriteDelayed
+from ashep.core.spending import day_of
+from ashep.monitor import PEOPLE_EVERY
+from ashep.ports import Turn
+from tests.loop_world import Points, World, simulate
+
+pytestmark = pytest.mark.slow  # whole nights
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A project's folder, in memory where the machine has such a place."""
+    shm = Path("/dev/shm")
+    place = Path(tempfile.mkdtemp(dir=shm)) if shm.is_dir() else tmp_path
+    yield place / ".agent-shepherd"
+    shutil.rmtree(place, ignore_errors=True)
+
+
+class Growing(MemoryRunner):
+    """An agent server that tells what a running turn has used so far: 10 tokens a second."""
+
+    async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:
+        """Read a turn."""
+        turn = await super().turn(session, message_id, ours)
+        if turn.state != "running" or turn.started is None:
+            return turn
+        return replace(turn, tokens=int((self._clock.now() - turn.started).total_seconds() * 10))
+
+
+async def lived(world: World, days: float = 5.0, points: Points | None = None) -> bool:
+    """Live until all is closed, with a person who approves."""
+    done = False
+    async with anyio.create_task_group() as group:
+        group.start_soon(world.person)
+        done = await world.live(points=points, patience=days * 86400)
+        group.cancel_scope.cancel()
+    return done
+
+
+def test_a_turn_that_grows_beyond_its_runs_budget_is_stopped_while_it_runs(folder: Path) -> None:
+    async def scenario() -> None:
+        world = World(folder, config="version: 1\nbudgets: {run: {tokens: 1000}}\n")
+        world.runner = Growing(world.clock, world.play)
+        wild = world.tracker.add("first")
+
+        def answer(_: World, asked: Prompted) -> Play | None:
+            return Play(delay=3600.0, tokens=36_000) if f"{wild}/implement" in asked.key else None
+
+        world.answer = answer
+        await world.live(lambda: bool(world.comments(wild)))
+        assert world.stands(wild) == "parked"
+        ended = next(entry for entry in world.entries if isinstance(entry.body, RunEnded))
+        began = next(entry.at for entry in world.entries if isinstance(entry.body, TurnSeen))
+        assert timedelta(seconds=95) <= ended.at - began <= timedelta(seconds=100 + PEOPLE_EVERY + 5)
+        assert isinstance(ended.body, RunEnded)
+        assert (ended.body.state, world.bodies(IssueParked)[0].code) == ("aborted", "budget")
+        assert [type(fact) for fact in world.bodies(BudgetWarned) + world.bodies(BudgetReached)] == [
+            BudgetWarned, BudgetReached,
+        ]  # fmt: skip
+        assert any("used up: the tokens of run" in text for text in world.comments(wild))
+        world.check()
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("crash_at", [None, 150, 400])
+def test_a_spent_day_ends_at_midnight_and_everything_goes_on(folder: Path, crash_at: int | None) -> None:
+    """Four turns a day for three issues of three turns each, whatever falls over midnight."""
+
+    async def scenario() -> None:
+        world = World(folder, config="version: 1\nbudgets: {day: {cost: 0.004}}\n")
+        for name in ("first", "second", "third"):
+            world.tracker.add(name)
+        if not await lived(world, points=Points(crash_at)):
+            await lived(world)
+        world.check_done()
+        entries = world.journal()
+        reached = [(entry.seq, entry.body.name) for entry in entries if isinstance(entry.body, BudgetReached)]
+        assert len(reached) >= 2
+        assert len({name for _, name in reached}) == len(reached), "once a day"
+        for seq, day in reached:
+            late = [e.body for e in entries if isinstance(e.body, RunPlanned) and e.seq > seq and day_of(e.at) == day]
+            assert late == [], "a run began on a day whose budget was used up"
+        assert {end.state for end in world.bodies(RunEnded)} <= {"succeeded", "aborted"}
+
+    simulate(scenario)
+
+
+def test_the_fuse_of_writes_holds_back_and_drops_nothing(folder: Path) -> None:
+    async def scenario() -> None:
+        world = World(folder, config="version: 1\nbudgets: {writes_per_minute: 3}\n")
+        world.delay = 1.0
+        for number in range(4):
+            world.tracker.add(f"issue {number}")
+        await lived(world)
+        world.check_done()
+        writes = [entry.at for entry in world.journal() if isinstance(entry.body, WRITES)]
+        most = max(sum(at <= other < at + timedelta(minutes=1) for other in writes) for at in writes)
+        assert most == 3
+        assert world.bodies(WriteDelayed)
+
+    simulate(scenario)
