@@ -478,7 +478,7 @@ HEAVY = ("typer", "pydantic", "sqlmodel", "sqlalchemy", "httpx", "anyio", "rich"
 
 @pytest.mark.parametrize(
     "arguments", [["--help"], ["status", "--json"], ["status"], ["runs"], ["why", "t-1"], ["runs", "t-1", "-n", "2"],
-     ["usage", "--by", "day", "--since", "18:00"]],
+     ["usage", "--by", "day", "--since", "18:00"], ["report", "--since", "18:00"]],
 )  # fmt: skip
 def test_a_reader_imports_nothing_heavy(lived: Path, arguments: list[str]) -> None:
     ashep("status", cwd=lived)

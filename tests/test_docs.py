@@ -11,7 +11,7 @@ import tomllib
 import typing
 from collections.abc import Iterator
 from dataclasses import fields
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from ashep.core.model import Agents, Policies, Settings, format_duration
 from ashep.core.runs import RunRecord
 from ashep.store.database import Store
 from ashep.store.reader import open_read_only
-from ashep.views import standing, usage
+from ashep.views import report, standing, usage
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -246,6 +246,10 @@ def test_fixed_times_and_bounds_are_those_of_the_code() -> None:
         assert value == said, place
 
 
+KEYS_OF_A_LINE = {"text", "issue", "at", "seqs"}
+KEYS_OF_COST = {"provider", "runs", "tokens", "cost"}
+
+
 def test_keys_of_status_and_usage_are_those_that_are_printed(tmp_path: Path) -> None:
     state = tmp_path / "state"
     (state / "journal").mkdir(parents=True)
@@ -255,6 +259,10 @@ def test_keys_of_status_and_usage_are_those_that_are_printed(tmp_path: Path) -> 
     told = standing.status(open_read_only(state), {"running": True})
     assert set(told) == {"daemon", "issues"}
     assert {key for entry in told["issues"] for key in entry} == firsts("Status as JSON")
+    sections = report.report(open_read_only(state), "2000", datetime.now(UTC))["sections"]
+    assert set(sections) == firsts("Report as JSON")
+    assert {key for lines in sections.values() for line in lines for key in line} - KEYS_OF_COST == KEYS_OF_A_LINE
+    assert all(f"| `{key}` |" in CODES.read_text() for key in KEYS_OF_A_LINE)
     used = usage.usage(open_read_only(state), "phase", None)
     assert {key for row in used["rows"] for key in row} == firsts("Usage as JSON") == {"name", *used["total"]}
 

@@ -1,4 +1,4 @@
-"""What the reading commands do: status, runs, show, why, usage. Nothing heavy is imported, not even typer."""
+"""What the reading commands do: status, runs, show, why, usage, report. Nothing heavy is imported, not even typer."""
 
 from datetime import UTC, datetime
 from functools import partial
@@ -11,6 +11,7 @@ from ashep.core.room import is_low
 from ashep.errors import AshepError, UsageError
 from ashep.journal.space import free
 from ashep.views import attempts, standing, story
+from ashep.views import report as reported
 from ashep.views import usage as used
 from ashep.views.times import local, moment, stamp
 
@@ -153,3 +154,24 @@ def _since(text: str) -> str:
     except (ValueError, OverflowError) as error:
         remedy = "give a time (18:00), a span (90m, 12h, 7d), a date (2026-01-31) or both (2026-01-31T18:00)"
         raise UsageError(f"--since {text}: {remedy}") from error
+
+
+def report(project: Path | None, *, since: str | None = None, as_json: bool = False, as_markdown: bool = False) -> int:
+    """Tell what became of the night."""
+    if as_json and as_markdown:
+        raise UsageError("--json and --markdown exclude each other: give one of them")
+    start, at = _since(since) if since is not None else None, now()
+    with picture(_state(project)) as seen:
+        told = reported.report(seen.database, start or reported.default_since(seen.database, at), at)
+        _hint(seen)
+    if as_json:
+        screen.data(told)
+        return 0
+    if as_markdown:
+        for line in reported.markdown(told):
+            screen.say(line)
+        return 0
+    for text, kind in reported.lines(told):
+        style = {"title": "bold", "heading": "bold", "nothing": "dim"}.get(kind)
+        screen.say_painted((text if kind in ("title", "heading") else f"  {text}", style))
+    return 0

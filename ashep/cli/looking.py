@@ -7,7 +7,7 @@ import typer
 from ashep.cli import look
 from ashep.cli.root import Issue, Json, app, example
 
-SINCE = "Only what ended since: 18:00, 12h, 2026-01-31, 2026-01-31T18:00; without a zone in this machine's."
+SINCE = "Since when: 18:00, 12h, 2026-01-31, 2026-01-31T18:00; without a zone in this machine's."
 
 
 @app.command(
@@ -72,3 +72,21 @@ def usage(
     counted once.
     """
     raise typer.Exit(look.usage(context.obj, by=by, since=since, as_json=as_json))
+
+
+@app.command(
+    short_help="The morning report: what became of the night.",
+    epilog=example("ashep report", "ashep report --since 18:00", "ashep report --markdown > report.md"),
+)
+def report(
+    context: typer.Context,
+    since: Annotated[str | None, typer.Option("--since", metavar="TIME", help=SINCE)] = None,
+    as_json: Json = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+) -> None:
+    """Tell what became of the night: what was closed, what waits for you, parked or goes on, cost, limits, servers.
+
+    Every line names the records of the journal that it rests on. By default it begins where the last daemon did, or at
+    18:00 of yesterday where that is longer ago than a day.
+    """
+    raise typer.Exit(look.report(context.obj, since=since, as_json=as_json, as_markdown=as_markdown))

@@ -36,6 +36,7 @@ FORMS = {
     "show": Form({"--json": "as_json", "--prompt": "prompt"}, {}, "run", needed=True),
     "why": Form({"--json": "as_json"}, {}, "issue", needed=True),
     "usage": Form({"--json": "as_json"}, {}, words={"--by": "by", "--since": "since"}),
+    "report": Form({"--json": "as_json", "--markdown": "as_markdown"}, {}, words={"--since": "since"}),
 }
 
 

@@ -1,0 +1,286 @@
+"""The morning report: `ashep report`, what became of the night, every line with the records that it rests on.
+
+Lines are made of the journal's facts, as the database shows them; where an issue stands now is the account's word. A
+line's numbers are those of the facts that say what it says: `ashep why` and the journal tell the rest.
+"""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime, timedelta
+
+from ashep.views import Data, Database
+from ashep.views.times import local, stamp
+from ashep.views.usage import money
+
+SECTIONS = {
+    "closed": "Closed",
+    "waiting": "Waits for you",
+    "parked": "Parked",
+    "going_on": "Still running, or waiting for a time",
+    "cost": "Cost",
+    "limits": "Limits and budgets met",
+    "servers": "Servers and daemons",
+    "findings": "Findings of the audit",
+}
+"""The parts in their order, and how they are headed."""
+
+EVENING = 18
+"""The hour of the evening before, where no daemon began within a day."""
+
+_SHOWN = 6
+"""Numbers that a line of text shows; JSON has them all."""
+
+_ASKED = ("PersonAsked", "IssueAdopted")
+_PARKED = ("IssueParked", "IssueAdopted")
+_GOES_ON = ("RunPlanned", "IssueHeld", "RetryScheduled", "RunWithdrawn", "EffectFailed", "IssueFinished",
+            "IssueGivenBack", "PhaseEntered", "IssueTaken", "IssueAdopted")  # fmt: skip
+"""What may say why an issue runs or waits: the newest of them does."""
+
+_RUNNER_AWAY = "runner_"
+
+
+def default_since(database: Database | None, now: datetime) -> str:
+    """Give the start of the last daemon; 18:00 of yesterday, here, where that is longer ago than a day."""
+    query = "SELECT at FROM facts WHERE type = 'DaemonStarted' ORDER BY seq DESC LIMIT 1"
+    row = database.execute(query).fetchone() if database else None
+    if row is not None and now - datetime.fromisoformat(row["at"]) < timedelta(days=1):
+        return str(row["at"])
+    here = now.astimezone().replace(tzinfo=None) - timedelta(days=1)
+    return stamp(here.replace(hour=EVENING, minute=0, second=0, microsecond=0).astimezone())
+
+
+def report(database: Database | None, since: str, now: datetime) -> Data:
+    """Tell what happened since a time (as the database writes times), and how everything stands."""
+    told: Data = {"since": since, "until": stamp(now), "sections": {name: [] for name in SECTIONS}}
+    if database is None:
+        return told
+    rows = list(_facts(database, _first(database, since)))
+    issues = [(row, json.loads(row["body"])) for row in database.execute("SELECT * FROM issues")]
+    sections: dict[str, Iterable[Data]] = {
+        "closed": _closed(database, rows, {row["issue"]: row for row, _ in issues}),
+        "waiting": _waiting(database, issues),
+        "parked": _parked(database, issues),
+        "going_on": _going_on(database, issues),
+        "cost": _cost(database, since),
+        "limits": _limits(rows),
+        "servers": _servers(database, rows),
+        "findings": _findings(rows),
+    }
+    told["sections"] = {name: list(sections[name]) for name in SECTIONS}
+    return told
+
+
+def _line(text: str, *seqs: int, issue: str | None = None, at: str | None = None) -> Data:
+    return {"text": " ".join(text.split()), "issue": issue, "at": at, "seqs": sorted({*seqs})}
+
+
+# --- what happened --------------------------------------------------------------------------------------------------
+
+_HAPPENED = ("IssueClosed", "BudgetWarned", "BudgetReached", "RunnerSeen", "TurnDied", "DaemonStarted", "DaemonStopped",
+             "AccountAudited")  # fmt: skip
+
+
+def _first(database: Database, since: str) -> int:
+    """Give the first number at or after a time: times of the journal never go back."""
+    low, high = 0, (database.execute("SELECT max(seq) AS seq FROM facts").fetchone()["seq"] or 0) + 1
+    while low < high:
+        middle = (low + high) // 2
+        row = database.execute("SELECT at FROM facts WHERE seq >= ? ORDER BY seq LIMIT 1", [middle]).fetchone()
+        if row is None or row["at"] >= since:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _facts(database: Database, first: int) -> Iterator[Data]:
+    kinds = ", ".join("?" * len(_HAPPENED))
+    query = f"SELECT seq, at, type, issue, run, body FROM facts WHERE seq >= ? AND type IN ({kinds}) ORDER BY seq"
+    for row in database.execute(query, [first, *_HAPPENED]):
+        yield dict(row) | {"body": json.loads(row["body"])}
+
+
+def _newest(database: Database, issue: str, kinds: tuple[str, ...], before: int | None = None) -> Data | None:
+    marks = ", ".join("?" * len(kinds))
+    query = f"SELECT seq, at, type, body FROM facts WHERE issue = ? AND type IN ({marks}) AND seq < ?"
+    row = database.execute(f"{query} ORDER BY seq DESC LIMIT 1", [issue, *kinds, before or 2**62]).fetchone()
+    return dict(row) | {"body": json.loads(row["body"])} if row else None
+
+
+def _closed(database: Database, rows: list[Data], issues: dict[str, sqlite3.Row]) -> Iterator[Data]:
+    """Each issue that was closed since and still is, by its last closing."""
+    last = {row["issue"]: row for row in rows if row["type"] == "IssueClosed"}
+    for issue, row in last.items():
+        if issue not in issues or issues[issue]["state"] != "closed":
+            continue
+        by, evidence, seqs = row["body"]["by"], row["body"]["why"], [row["seq"]]
+        decided = _newest(database, issue, ("IssueFinished",), row["seq"]) if by == "shepherd" else None
+        if decided is not None:
+            evidence, seqs = decided["body"]["why"], [decided["seq"], row["seq"]]
+        said = "closed" if by == "shepherd" else "closed by somebody"
+        yield _line(f"{issue} ({issues[issue]['title']}): {said}: {evidence}", *seqs, issue=issue, at=row["at"])
+
+
+def _limits(rows: list[Data]) -> Iterator[Data]:
+    for row in rows:
+        if row["type"] in ("BudgetWarned", "BudgetReached"):
+            until = row["body"].get("until")
+            end = f" (until {local(until)})" if until else ""
+            yield _line(row["body"]["why"] + end, row["seq"], issue=row["body"].get("issue"), at=row["at"])
+
+
+def _servers(database: Database, rows: list[Data]) -> Iterator[Data]:
+    first = rows[0]["seq"] if rows else 0
+    instance, started = _server_before(database, first), _daemon_before(database, first)
+    for row in rows:
+        body, seq, at = row["body"], row["seq"], row["at"]
+        match row["type"]:
+            case "RunnerSeen" if body["state"] != "up":
+                word = "refuses our password" if body["state"] == "unauthorized" else "is away"
+                yield _line(f"the agent server {word}: {body.get('detail') or 'it does not answer'}", seq, at=at)
+            case "RunnerSeen":
+                if instance and body.get("instance") and body["instance"] != instance:
+                    yield _line(f"another life of the agent server answers: {body['instance']}", seq, at=at)
+                instance = body.get("instance") or instance
+            case "TurnDied":
+                yield _line(f"{row['run']}: {body['why']}; it was begun again", seq, issue=row["issue"], at=at)
+            case "DaemonStarted":
+                lost = f"; the one before ({started}) ended without a word" if started else ""
+                yield _line(f"ashep {body['version']} began as process {body['pid']}{lost}", seq, at=at)
+                started = f"process {body['pid']}"
+            case "DaemonStopped":
+                yield _line(f"ashep ended: {body['why']}", seq, at=at)
+                started = ""
+            case _:
+                pass
+
+
+def _server_before(database: Database, seq: int) -> str:
+    query = "SELECT body FROM facts WHERE type = 'RunnerSeen' AND seq < ? ORDER BY seq DESC"
+    bodies = (json.loads(row["body"]) for row in database.execute(query, [seq]))
+    return next((body["instance"] for body in bodies if body.get("instance")), "")
+
+
+def _daemon_before(database: Database, seq: int) -> str:
+    kinds = "('DaemonStarted', 'DaemonStopped')"
+    query = f"SELECT type, body FROM facts WHERE type IN {kinds} AND seq < ? ORDER BY seq DESC LIMIT 1"
+    row = database.execute(query, [seq]).fetchone()
+    return f"process {json.loads(row['body'])['pid']}" if row and row["type"] == "DaemonStarted" else ""
+
+
+def _findings(rows: list[Data]) -> Iterator[Data]:
+    """What the last audit found, where there was one since."""
+    audits = [row for row in rows if row["type"] == "AccountAudited"]
+    for row in audits[-1:]:
+        for one in row["body"].get("findings", ()):
+            about = f"{one['issue']} " if one["issue"] else ""
+            yield _line(f"{one['code']}: {about}{one['what']}", row["seq"], issue=one["issue"], at=row["at"])
+
+
+# --- how everything stands ------------------------------------------------------------------------------------------
+
+Issues = list[tuple[sqlite3.Row, Data]]
+
+
+def _waiting(database: Database, issues: Issues) -> Iterator[Data]:
+    """In order of value: priority, then age."""
+    asked = [(row, body) for row, body in issues if row["state"] == "person"]
+    for row, body in sorted(asked, key=lambda one: (one[1]["priority"], one[0]["since"] or "", one[0]["issue"])):
+        fact = _newest(database, row["issue"], _ASKED)
+        due = f", until {local(row['due'])}" if row["due"] else ""
+        words = fact["body"]["question"] if fact else row["reason"]
+        text = f"{row['issue']} (P{body['priority']}, {row['title']}): {words} (asked {local(row['since'])}{due})"
+        yield _stands(row, text, fact)
+
+
+def _parked(database: Database, issues: Issues) -> Iterator[Data]:
+    for row, body in _by_value(issues, "parked"):
+        fact = _newest(database, row["issue"], _PARKED)
+        yield _stands(
+            row, f"{row['issue']} (P{body['priority']}, {row['title']}): {row['code']}: {row['reason']}", fact
+        )
+
+
+def _going_on(database: Database, issues: Issues) -> Iterator[Data]:
+    for row, body in _by_value(issues, "running", "time"):
+        fact, more = _newest(database, row["issue"], _GOES_ON), list[int]()
+        if str(row["code"]).startswith(_RUNNER_AWAY):
+            query = "SELECT seq FROM facts WHERE type = 'RunnerSeen' ORDER BY seq DESC LIMIT 1"
+            more = [seen["seq"] for seen in database.execute(query)]
+        due = f", until {local(row['due'])}" if row["due"] else ""
+        word = "running" if row["state"] == "running" else f"waits{due}"
+        text = f"{row['issue']} (P{body['priority']}, {row['title']}): {word}: {row['reason']}"
+        yield _stands(row, text, fact, *more)
+
+
+def _by_value(issues: Issues, *states: str) -> Issues:
+    chosen = [(row, body) for row, body in issues if row["state"] in states]
+    return sorted(chosen, key=lambda one: (one[0]["state"], one[1]["priority"], one[0]["since"] or "", one[0]["issue"]))
+
+
+def _stands(row: sqlite3.Row, text: str, fact: Data | None, *more: int) -> Data:
+    return _line(text, *([fact["seq"]] if fact else []), *more, issue=row["issue"], at=row["since"])
+
+
+def _cost(database: Database, since: str) -> Iterator[Data]:
+    """What runs used that ended since or are under way, by provider, each on the reads that said so."""
+    query = "SELECT run, provider FROM runs WHERE state != 'withdrawn' AND (ended_at IS NULL OR ended_at >= ?)"
+    found: dict[str, tuple[int, int, float, list[int]]] = {}
+    for run in database.execute(query, [since]).fetchall():
+        name = run["provider"] or "unknown"
+        runs, tokens, cost, seqs = found.get(name, (0, 0, 0.0, []))
+        used = _turns(database, run["run"])
+        tokens += sum(turn[0] for turn in used.values())
+        cost += sum(turn[1] for turn in used.values())
+        found[name] = (runs + 1, tokens, round(cost, 9), [*seqs, *(seq for turn in used.values() for seq in turn[2])])
+    for name, (runs, tokens, cost, seqs) in sorted(found.items(), key=lambda one: (-one[1][2], -one[1][1], one[0])):
+        text = f"{name}: {runs} run{'' if runs == 1 else 's'}, {tokens} tokens, cost {money(cost)}"
+        yield _line(text, *seqs) | {"provider": name, "runs": runs, "tokens": tokens, "cost": cost}
+
+
+def _turns(database: Database, run: str) -> dict[int, tuple[int, float, list[int]]]:
+    """Of each prompt of a run what its turn used, and the numbers of the reads that showed the most."""
+    turns: dict[int, tuple[int, float, list[int]]] = {}
+    query = "SELECT seq, type, body FROM facts WHERE run = ? AND type IN ('TurnSeen', 'RunEnded') ORDER BY seq"
+    for row in database.execute(query, [run]):
+        if row["type"] == "RunEnded":
+            break
+        body = json.loads(row["body"])
+        tokens, cost, seqs = turns.get(body["n"], (0, 0.0, []))
+        more, dearer = body.get("tokens", 0), body.get("cost", 0.0)
+        if more > tokens or dearer > cost:
+            seqs = [row["seq"]] if more >= tokens and dearer >= cost else [*seqs, row["seq"]]
+        turns[body["n"]] = (max(tokens, more), max(cost, dearer), seqs)
+    return turns
+
+
+# --- as text --------------------------------------------------------------------------------------------------------
+
+
+def lines(told: Data, when: Callable[[str], str] = local) -> Iterator[tuple[str, str]]:
+    """Give the report as lines, each with what it is: `title`, `heading`, `line` or `nothing`."""
+    yield f"since {when(told['since'])}, until {when(told['until'])}", "title"
+    for name, heading in SECTIONS.items():
+        section = told["sections"][name]
+        yield f"{heading} ({len(section)})" if section else heading, "heading"
+        for line in section:
+            yield f"{line['text']} {numbers(line['seqs'])}".rstrip(), "line"
+        if not section:
+            yield "nothing", "nothing"
+
+
+def numbers(seqs: list[int]) -> str:
+    """Say on which records a line rests."""
+    if not seqs:
+        return ""
+    shown = [f"#{seq}" for seq in seqs[:_SHOWN]]
+    more = [f"and {len(seqs) - _SHOWN} more"] if len(seqs) > _SHOWN else []
+    return f"[{' '.join([*shown, *more])}]"
+
+
+def markdown(told: Data) -> Iterator[str]:
+    """Give the report as lines of Markdown; what people and agents wrote cannot act in it."""
+    for text, kind in lines(told):
+        safe = "".join(f"\\{char}" if char in "\\`*_<>[]#|~" else char for char in text)
+        yield {"title": f"# ashep: {safe}", "heading": f"\n## {safe}\n", "line": f"- {safe}"}.get(kind, safe)
