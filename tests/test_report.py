@@ -116,8 +116,9 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Night:
 # --- line by line ---------------------------------------------------------------------------------------------------
 
 
-def newest(night: Night, issue: str, *kinds: type) -> int:
-    return max(seq for seq, one in night.entries.items() if isinstance(one.body, kinds) and one.body.issue == issue)
+def newest(night: Night, issue: str, kind: type) -> int:
+    found = (seq for seq, one in night.entries.items() if isinstance(one.body, kind))
+    return max(seq for seq in found if getattr(night.entries[seq].body, "issue", None) == issue)
 
 
 def test_every_line_rests_on_records_that_exist(night: Night) -> None:
