@@ -51,6 +51,7 @@ from ashep.core.text import clean
 from ashep.core.world import World
 from ashep.effects import Effects
 from ashep.heartbeat import Heartbeat
+from ashep.hours import Hours
 from ashep.journal.keeper import Keeper
 from ashep.journal.log import Journal
 from ashep.leases import Leases
@@ -241,6 +242,7 @@ async def daemon(
         beside.start_soon(keeper.run)
         async with shepherd.running(*first), anyio.create_task_group() as group:
             group.start_soon(Heartbeat(shepherd, leases).run)
+            group.start_soon(Hours(shepherd, parts.clock).run)
             yield Running(shepherd, worker, monitor, auditor)
             group.cancel_scope.cancel()
         beside.cancel_scope.cancel()

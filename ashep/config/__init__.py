@@ -1,9 +1,9 @@
 """`.agent-shepherd/*.yaml` -> validated models; every problem with its file, line and key.
 
 `nodes` reads YAML with its surprises taken out, `explain` says what pydantic found, `consistency` looks at what types
-cannot say, `files` puts the three together. `starter` holds the files that `ashep init` writes, `sync` keeps
-agents.yaml in step with the server (the only user of ruamel.yaml), `schema` and `reference` make schemas/ and
-docs/configuration.md.
+cannot say (crons by `cron`), `files` puts the three together. `starter` holds the files that `ashep init` writes,
+`sync` keeps agents.yaml in step with the server (the only user of ruamel.yaml), `schema` and `reference` make schemas/
+and docs/configuration.md.
 """
 
 from ashep.config.consistency import check

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Literal
 
+from ashep.config.cron import never
 from ashep.config.explain import nearest
 from ashep.config.findings import FileName, Finding, KeyPath, Places
 from ashep.core.agents import unfit
@@ -237,6 +238,7 @@ def _misfit(agent: Agent, phase: Phase) -> str | None:
 def _settings(settings: Settings) -> Iterator[Problem]:
     yield from _labels(settings)
     yield from _server(settings)
+    yield from _quiet_hours(settings)
 
 
 def _labels(settings: Settings) -> Iterator[Problem]:
@@ -268,6 +270,17 @@ def _useless_limits(budgets: Budgets) -> Iterator[Problem]:
             if limit is not None and beyond is not None and limit > beyond:
                 message = f"never met: more than budgets.{other}.{unit}, which is {beyond}; lower it, or raise that one"
                 yield "useless-limit", ("budgets", *name.split(".", 1), unit), message
+
+
+def _quiet_hours(settings: Settings) -> Iterator[Problem]:
+    for place, window in enumerate(settings.worker.quiet_hours):
+        path: KeyPath = ("worker", "quiet_hours", place, "at")
+        try:
+            if never(window.at):
+                yield "bad-cron", path, "never comes round"
+        except ValueError as error:
+            message = f"{error}; expected minute, hour, day of the month, month and day of the week"
+            yield "bad-cron", path, message
 
 
 def _server(settings: Settings) -> Iterator[Problem]:

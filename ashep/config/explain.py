@@ -22,7 +22,6 @@ NOT_YET: dict[str, tuple[str, ...]] = {
         "notify",
         "permissions",
         "providers",
-        "quiet_hours",
         "retention",
         "server",
     ),

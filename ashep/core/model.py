@@ -327,6 +327,18 @@ class TrackerSettings(Document):
     """The name under which ashep claims; `null`: `ashep-<host>-<hash of the state folder's real path>`."""
 
 
+class QuietHours(Document):
+    """A time in which no run starts: quiet hours, or a maintenance window."""
+
+    at: Word
+    """When it begins, as cron has it, in the machine's time zone: minute, hour, day of the month, month, day of the
+    week. `0 22 * * *` is every evening at ten, `0 22 * * fri` on Fridays."""
+    lasts: Annotated[Span, Field(le=timedelta(days=7))]
+    """How long it lasts."""
+    name: Word | None = None
+    """How it is called in holds and in `ashep status`; `null`: by its `at`."""
+
+
 class WorkerSettings(Document):
     """How much runs at once, and where."""
 
@@ -337,6 +349,9 @@ class WorkerSettings(Document):
     that closes, parks or waits for a person."""
     allow_dirty: bool = False
     """Start write runs although tracked files carry changes that ashep's runs did not make."""
+    quiet_hours: Annotated[tuple[QuietHours, ...], Field(max_length=100)] = ()
+    """Times in which no run starts and no issue is taken; what runs goes on to its end. `ashep resume` ends one that
+    has begun, until it begins again."""
 
 
 class MonitorSettings(Document):
