@@ -27,6 +27,7 @@ from ashep.journal.log import Journal, Sizes
 from ashep.ports import Tracker, TrackerInfo
 from ashep.preview import DryRun, preview
 from ashep.redaction import SHORTEST, Redaction
+from ashep.reload import Reload
 from ashep.shepherd import Picture
 from ashep.store.follow import Follower
 
@@ -113,6 +114,7 @@ async def _work(
             async with daemon(
                 parts, configuration, journal, options, pictures, project / FOLDER / "prompts", say
             ) as running:
+                group.start_soon(Reload(project / FOLDER, journal, running.shepherd, say).run)
                 group.start_soon(control_socket.serve, state, os.environ, Control(running.shepherd).answer, say)
                 code = await running.until(info, options, say)
             group.cancel_scope.cancel()

@@ -261,14 +261,15 @@ async def _first(
         first.append(JournalBegun(secrets.token_hex(8), secrets.token_hex(16), actor))
     first.append(DaemonStarted(os.getpid(), __version__, options.issues, options.max_issues))
     first += [
-        await _adopted(configuration, journal, "settings", configuration.settings.model_dump_json(), "config"),
-        await _adopted(configuration, journal, "agents", configuration.agents.model_dump_json(), "agents"),
-        await _adopted(configuration, journal, "policies", configuration.policies.model_dump_json(), "policies"),
+        await adopted(configuration, journal, "settings", configuration.settings.model_dump_json(), "config"),
+        await adopted(configuration, journal, "agents", configuration.agents.model_dump_json(), "agents"),
+        await adopted(configuration, journal, "policies", configuration.policies.model_dump_json(), "policies"),
     ]
     return first
 
 
-async def _adopted(configuration: Configuration, journal: Journal, kind: str, content: str, name: str) -> Adopted:
+async def adopted(configuration: Configuration, journal: Journal, kind: str, content: str, name: str) -> Adopted:
+    """Give the fact that policies, agents or settings came into force; the text of their file is kept first."""
     sources = {str(key): source.text for key, source in configuration.sources.items()}
     text = await journal.blobs.keep(sources.get(name, ""))
     return Adopted(kind, journal.blobs.redact(content), text, RULES)  # pyright: ignore[reportArgumentType] - one of the three names above

@@ -114,7 +114,7 @@ class Worker:
         if self._failures:
             first, longest = BACKOFF
             return min(first * 2 ** (self._failures - 1), longest)
-        quiet = is_idle(world) or len(world.live) >= self._settings.worker.max_concurrent_runs
+        quiet = is_idle(world) or len(world.live) >= world.settings.worker.max_concurrent_runs
         return poll * IDLE_FACTOR if quiet and self._hints_work else poll
 
     async def _follow_hints(self) -> None:
