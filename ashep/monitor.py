@@ -6,6 +6,7 @@ and then, the server's catalogue.
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 
 import anyio
 
@@ -69,14 +70,14 @@ class Monitor:
     async def _watch_server(self) -> None:
         failures = 0
         while True:
-            up = await self._look_at_server()
-            failures = 0 if up else failures + 1
-            if up and failures == 0:
+            if await self._look_at_server():
+                failures = 0
                 async with anyio.create_task_group() as group:
                     group.start_soon(self._follow_signs)
-                    await self._until_trouble()
+                    await self._while_it_answers()
                     group.cancel_scope.cancel()
             else:
+                failures += 1
                 await anyio.sleep(min(BACKOFF[0] * 2 ** (failures - 1), BACKOFF[1]))
 
     async def _look_at_server(self) -> bool:
@@ -93,11 +94,17 @@ class Monitor:
         self._shepherd.tell(lambda world: runner_read(world, seen))
         return seen.state == "up"
 
-    async def _until_trouble(self) -> None:
-        """Return when the catalogue is due, or at once when the server was seen to be away."""
-        with anyio.move_on_after(CATALOGUE):
-            while not self._away():
-                await self._shepherd.changed()
+    async def _while_it_answers(self) -> None:
+        """Read the catalogue now and then; return once the server was seen to be away, or was sent to sleep.
+
+        The stream of signs goes on meanwhile: silence is only worth something while nothing can be missed.
+        """
+        while not self._away() and not self._asleep:
+            with anyio.move_on_after(CATALOGUE) as waited:
+                while not self._away() and not self._asleep:
+                    await self._shepherd.changed()
+            if waited.cancelled_caught and not self._asleep and not await self._look_at_server():
+                return
         while self._asleep and not self._away() and not self._shepherd.world.live:
             await self._shepherd.changed()
 
@@ -185,7 +192,7 @@ class Monitor:
         self._shepherd.tell(lambda world: runner_read(world, seen))
 
     def _to_be_read(self, run: Run, busy: frozenset[str]) -> bool:
-        if run.session not in busy or run.turn != "running" or run.fresh_after:
+        if run.session not in busy or run.turn != "running" or run.fresh_after or run.doubted:
             return True
         return self._clock.monotonic() - self._read_at.get(run.id, 0.0) > PEOPLE_EVERY
 
@@ -194,10 +201,11 @@ class Monitor:
         if message is None or run.session is None:
             return
         ours = frozenset((*flow.messages, *run.prompt.before)) - {message}
+        life = await self._runner.life(run.session) if run.doubted else None
         turn = await self._runner.turn(run.session, message, ours)
         self._read_at[run.id] = self._clock.monotonic()
         text = await self._blobs.keep(turn.text) if turn.state == "finished" and turn.text else None
-        seen = _seen(flow.issue.id, run, message, as_of, turn, text)
+        seen = replace(_seen(flow.issue.id, run, message, as_of, turn, text), life=life)
         self._shepherd.tell(_compared(seen))
         if turn.state == "finished":
             self._read_at.pop(run.id, None)

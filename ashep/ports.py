@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal, Protocol
 
-from ashep.core.model import Comment, Issue, LabelEvent, Model, NewIssue, Stamp, Status, Tree
+from ashep.core.model import Comment, Issue, LabelEvent, Life, Model, NewIssue, Stamp, Status, Tree
 
 # --- the tracker -------------------------------------------------------------------------------------------------
 
@@ -254,10 +254,6 @@ class Turn:
     """Input, output, reasoning and cache reads and writes of the whole turn."""
     cost: float = 0.0
     """In the provider's currency, of the whole turn."""
-    started: datetime | None = None
-    ended: datetime | None = None
-    last_sign: datetime | None = None
-    """The newest time on any part or message of the turn."""
     people: tuple[str, ...] = ()
     """Ids of user messages after the prompt that are neither ours nor the server's own."""
     retry: str | None = None
@@ -308,6 +304,10 @@ class Runner(Protocol):
 
     async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:
         """Read what followed the prompt. `ours`: user messages of ours, and those that stood there before it."""
+        ...
+
+    async def life(self, session: str) -> Life:
+        """What signs of life a busy session shows, its subagents' included. Only what was watched counts as quiet."""
         ...
 
     async def busy(self) -> frozenset[str]:

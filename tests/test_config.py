@@ -183,7 +183,7 @@ ONE_LINE = [
      "implement, code, debug, test, doc, plan, analyze, review, arbitrate"),
     ("tags: []\n        capabilities: [reveiw]",
      ".capabilities: no agent in agents.yaml has the capability reveiw; did you mean review?"),
-    ("stall: {after: 5m, action: retry}", ".stall: not yet supported by this version; remove it"),
+    ("takeover: {action: pause}", ".takeover: not yet supported by this version; remove it"),
     ("retry: {change_agent: true}", ".retry.change_agent: not yet supported by this version; remove it"),
 ]  # fmt: skip
 

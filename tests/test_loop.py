@@ -333,11 +333,11 @@ def test_a_prompt_that_comes_to_nothing_is_given_up(folder: Path, fate: Literal[
     simulate(scenario)
 
 
-def test_an_agent_that_hangs_times_out_three_times_and_parks(folder: Path) -> None:
+def test_an_agent_that_never_ends_times_out_three_times_and_parks(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
         issue = world.tracker.add("first")
-        world.answer = lambda _, asked: Play(fate="hangs")
+        world.answer = lambda _, asked: Play(delay=1e9)
         await world.live(lambda: bool(world.world.flows) and world.issues()[issue].status == "blocked")
         await world.live(lambda: bool(world.comments(issue)))
         assert [fact.state for fact in world.bodies(RunEnded)] == ["timed_out"] * 3

@@ -27,7 +27,7 @@ NOT_YET: dict[str, tuple[str, ...]] = {
     ),
     "WorkerSettings": ("workspace", "workspaces"),
     "Policy": ("takeover", "stall", "reminder", "budgets", "notify", "quiet_hours", *_LATER),
-    "Phase": ("stall", "takeover", "reminder", "budgets", "permissions", *_LATER),
+    "Phase": ("takeover", "reminder", "budgets", "permissions", *_LATER),
     "Retry": ("change_agent",),
     "Human": ("reminder", "remind_after", "notify"),
     "Match": ("title",),

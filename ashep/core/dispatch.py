@@ -265,6 +265,8 @@ def _plan(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent) 
         lock=phase.writes and world.settings.worker.lock_work_tree,
         why=choice.why,
         others=choice.others,
+        stall_after=phase.stall.after,
+        tool_timeout=phase.stall.tool_timeout,
     )
 
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from ashep.core.finding import Finding
-from ashep.core.model import Comment, Issue, LabelEvent, Model, NewIssue, Tree
+from ashep.core.model import Comment, Issue, LabelEvent, Life, Model, NewIssue, Tree
 from ashep.core.outcome import Outcome
 
 # --- the daemon and its rules ------------------------------------------------------------------------------------
@@ -240,6 +240,8 @@ class TurnSeen:
     tokens: int = 0
     cost: float = 0.0
     people: tuple[str, ...] = ()
+    life: Life | None = None
+    """Signs of life, where it was read whether there are any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,6 +355,10 @@ class RunPlanned:
     why: str
     others: tuple[tuple[str, str], ...] = ()
     """Every agent that was not chosen, with the reason."""
+    stall_after: timedelta | None = None
+    """How long a turn may show no sign of life; None: no such rule was in force."""
+    tool_timeout: timedelta | None = None
+    """How long one call of a tool may run that shows nothing."""
 
 
 @dataclass(frozen=True, slots=True)

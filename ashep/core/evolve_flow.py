@@ -69,7 +69,7 @@ from ashep.core.events import (
     WriteRefused,
 )
 from ashep.core.evolve_run import MAX_REPORTS, RunFact, done, run_fact
-from ashep.core.flow import Flow, Posture, Question, Run, Stage
+from ashep.core.flow import Flow, Posture, Question, Stage
 from ashep.core.values import replace
 
 Decision = (
@@ -362,38 +362,3 @@ def tree(flow: Flow, fact: TreeSeen) -> Flow:
         return replace(flow, run=replace(run, before=fact.tree, tree_wanted="no"), base=flow.base or fact.tree.head)
     fresh = tuple(commit for commit in fact.commits if commit not in flow.commits)
     return replace(flow, run=replace(run, tree_wanted="no"), commits=(*flow.commits, *fresh))
-
-
-def timer(flow: Flow, name: str, seq: int, at: datetime) -> Flow:
-    """A wait of this flow is over."""
-    run = flow.run
-    match name, run:
-        case "question", _ if flow.question is not None:
-            return replace(flow, thought=flow.thought + (at - flow.question.asked))
-        case "wait", _:
-            return replace(flow, not_before=None)
-        case (("effect" | "write"), _):
-            return replace(flow, **{f"{name}_after": None})
-        case "deadline", Run():
-            return replace(flow, run=replace(run, overdue=True, fresh_after=seq))
-        case "sign", Run():
-            return replace(flow, run=replace(run, sign_due=None, probation="suspect", fresh_after=seq))
-        case _:
-            return flow
-
-
-def shifted(flow: Flow, gap: timedelta) -> Flow:
-    """The clock jumped: a running deadline moves with it, and the gap is no working time of the cycle."""
-    run = flow.run
-    if flow.stage == "work" and not flow.on_pause:
-        flow = replace(flow, thought=flow.thought + gap)
-    if run is None:
-        return flow
-    return replace(
-        flow,
-        run=replace(
-            run,
-            deadline=run.deadline + gap if run.deadline else None,
-            sign_due=run.sign_due + gap if run.sign_due else None,
-        ),
-    )

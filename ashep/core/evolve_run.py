@@ -25,6 +25,7 @@ from ashep.core.flow import Flow, Posture, Report, Run, Sent
 from ashep.core.model import Model
 from ashep.core.runs import growth, used
 from ashep.core.spending import Spending, add, marked
+from ashep.core.stalls import due_after
 from ashep.core.values import replace
 
 NO_SIGN = timedelta(seconds=30)
@@ -116,7 +117,8 @@ def _planned(flow: Flow, fact: RunPlanned, seq: int, at: datetime) -> Flow:
     run = Run(
         fact.run, fact.phase, fact.visit, fact.attempt, fact.agent, fact.runner, fact.slug, fact.model, fact.access,
         fact.timeout, seq, at, fact.reuse, prompt=Sent(1, "task", slug=fact.slug, model=fact.model),
-        tree_wanted="before" if fact.access == "write" else "no",
+        tree_wanted="before" if fact.access == "write" else "no", stall_after=fact.stall_after,
+        tool_timeout=fact.tool_timeout,
     )  # fmt: skip
     flow = replace(flow, run=run, attempt=fact.attempt, wanted=False, runs=flow.runs + 1, not_before=None)
     flow = replace(flow, marks=tuple(mark for mark in flow.marks if mark.scope != "run"))
@@ -131,7 +133,11 @@ def _sent(run: Run, fact: PromptSent, seq: int, at: datetime) -> Run:
     prompt = replace(run.prompt, sent=True, instance=fact.instance, again=False)
     if run.ended:  # it was aborted while the prompt was on its way
         return replace(run, prompt=prompt, effect_seq=seq)
-    run = replace(run, prompt=prompt, state="running", turn="", probation="no", sign_due=at + NO_SIGN, effect_seq=seq)
+    stall_due = at + run.stall_after if run.stall_after is not None else None
+    run = replace(
+        run, prompt=prompt, state="running", turn="", probation="no", sign_due=at + NO_SIGN, effect_seq=seq,
+        stall_due=stall_due, doubted=False,
+    )  # fmt: skip
     return run if run.started else replace(run, started=at, deadline=at + run.timeout)
 
 
@@ -154,11 +160,13 @@ def _turn(flow: Flow, run: Run, fact: TurnSeen, at: datetime) -> Flow:
         run = replace(run, sign_due=at + NO_SIGN, probation="no", stop=False)
     elif run.probation == "suspect" and fresh == 0 and fact.state in ("missing", "stored"):
         run = replace(run, probation="stop", stop=True)
+    if run.doubted and fresh == 0 and fact.life is not None and fact.state == "running":
+        run = replace(run, doubted=False, stall_due=due_after(run, fact.life, at))
     return replace(flow, run=run)
 
 
 def _again(run: Run, fact: OutcomeRejected | TurnDied | PromptAbandoned, at: datetime) -> Run:
-    run = replace(run, turn="", probation="no", sign_due=None, fresh_after=0)
+    run = replace(run, turn="", probation="no", sign_due=None, fresh_after=0, stall_due=None, doubted=False)
     match fact:
         case OutcomeRejected() if fact.then == "extract":
             prompt = Sent(fact.n + 1, "extract", slug=fact.slug, model=fact.model, wrong=fact.why)

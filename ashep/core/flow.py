@@ -116,6 +116,12 @@ class Run:
     people: tuple[str, ...] = ()
     probation: Probation = "no"
     overdue: bool = False
+    stall_after: timedelta | None = None
+    tool_timeout: timedelta | None = None
+    stall_due: datetime | None = None
+    """When a turn that showed nothing since it was last looked at for signs of life is doubted."""
+    doubted: bool = False
+    """It may have stalled: whether it shows signs of life is to be read."""
     fresh_after: int = 0
     """A verdict needs a read that began at or after this sequence number; 0: none is waited for."""
     effect_seq: int = 0

@@ -112,6 +112,19 @@ class Retry(Document):
     """No delay is longer than this."""
 
 
+class Stall(Document):
+    """When a turn that shows no sign of life is given up."""
+
+    after: Span = timedelta(minutes=5)
+    """How long a turn may show no sign of life. A sign is a new or changed part of a message, a token that streams in,
+    what a running tool prints, anything of a subagent's, and a provider that says when to ask it again."""
+    tool_timeout: Span = timedelta(hours=1)
+    """How long one call of a tool may run that shows nothing meanwhile."""
+    action: Literal["retry", "fail"] = "retry"
+    """What happens then: the turn is stopped, and `retry` makes it a failed attempt, while `fail` makes no other: it
+    follows `next.failed` where the phase has it, else the issue parks."""
+
+
 class Prefer(Document):
     """Soft wishes about the agent: they order the agents that fit, they exclude none."""
 
@@ -171,6 +184,8 @@ class Phase(Document):
     """How long a run may take, times the agent's `timeout_multiplier`; then it is aborted and retried."""
     retry: Retry = Retry()
     """How failed attempts are repeated."""
+    stall: Stall = Stall()
+    """When a turn that shows no sign of life is given up."""
     session: Literal["new", "reuse"] | ReuseFrom | None = None
     """`new`, `reuse` (this issue's last session of this phase) or `{reuse_from: phase}`; overrides the agent's
     `session_strategy`. `reuse_from` is refused in a phase that declares verdicts: roles never share a session."""
@@ -544,6 +559,20 @@ class NewIssue:
     description: str = ""
     type: str = "task"
     priority: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """How alive a busy session was found to be. Spans, no times: its server may have another clock."""
+
+    quiet: timedelta
+    """Since its last sign, or a subagent's; where nobody watched for so long, since it is watched."""
+    tool: str | None = None
+    """A tool at work in it."""
+    tool_for: timedelta = timedelta()
+    """How long that has been seen at work, at least."""
+    retry_in: timedelta | None = None
+    """Until the provider is asked again, where it said when."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,8 @@ def turn_read(world: World, seen: TurnSeen) -> list[Fact]:
     if seen.as_of < run.effect_seq or seen.as_of < run.fresh_after:
         return []
     same = seen.state == run.turn and seen.people == run.people and seen.instance == run.turn_instance
-    quiet = same and run.fresh_after == 0 and not is_worth_telling(world, flow, run, seen)
+    looked_into = run.doubted and seen.life is not None and seen.state == "running"
+    quiet = same and run.fresh_after == 0 and not looked_into and not is_worth_telling(world, flow, run, seen)
     return [] if quiet else [seen]
 
 

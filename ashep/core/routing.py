@@ -95,6 +95,10 @@ def after_run(world: World, flow: Flow, fact: RunEnded) -> list[Fact]:
         return park(flow, "unknown_phase", f"the policy {flow.policy} has no phase {flow.phase} any more")
     created = _creations(world, flow, policy, fact)
     if fact.outcome is None:
+        if fact.state == "stalled" and phase.stall.action == "fail":
+            return created + _give_up(
+                world, flow, phase, "failed", f"{fact.why}; a stalled {phase.name} is not repeated"
+            )
         return created + _try_again(world, flow, phase, "failed", fact.why)
     return created + _follow(world, flow, policy, phase, fact.outcome)
 
@@ -139,9 +143,13 @@ def _try_again(world: World, flow: Flow, phase: Phase, kind: str, why: str) -> l
             f"{why}; attempt {failures} of {phase.retry.max_attempts}, the next one in {wait.total_seconds():.0f} s"
         )
         return [RetryScheduled(flow.issue.id, phase.name, failures, world.now + wait, reason)]
+    return _give_up(world, flow, phase, kind, f"{why}; attempt {failures} of {failures}, the last")
+
+
+def _give_up(world: World, flow: Flow, phase: Phase, kind: str, why: str) -> list[Fact]:
     if kind in phase.next:
-        return enter(world, flow, phase.next[kind], f"{why}; all {failures} attempts are used up")
-    return park(flow, "attempts", f"{phase.name} used up its {failures} attempts; the last: {why}")
+        return enter(world, flow, phase.next[kind], why)
+    return park(flow, "attempts", f"{phase.name} has no attempt left: {why}")
 
 
 def backoff(phase: Phase, failures: int, run: str) -> timedelta:

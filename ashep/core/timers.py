@@ -1,8 +1,9 @@
-"""What a flow waits for a time for, and how such a timer is called."""
+"""What a flow waits for a time for, how such a timer is called, and what changes when its time has come."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from ashep.core.flow import Flow
+from ashep.core.flow import Flow, Run
+from ashep.core.values import replace
 
 
 def flow_dues(flow: Flow) -> list[tuple[str, datetime]]:
@@ -22,6 +23,8 @@ def flow_dues(flow: Flow) -> list[tuple[str, datetime]]:
             dues.append(("deadline", run.deadline))
         if run.sign_due is not None:
             dues.append(("sign", run.sign_due))
+        if run.stall_due is not None:
+            dues.append(("stall", run.stall_due))
     return dues
 
 
@@ -29,3 +32,41 @@ def split_timer(key: str) -> tuple[str, str]:
     """Take a timer's key apart: its name and its issue."""
     name, _, issue = key.partition(":")
     return name, issue
+
+
+def over(flow: Flow, name: str, seq: int, at: datetime) -> Flow:
+    """A wait of this flow is over."""
+    run = flow.run
+    match name, run:
+        case "question", _ if flow.question is not None:
+            return replace(flow, thought=flow.thought + (at - flow.question.asked))
+        case "wait", _:
+            return replace(flow, not_before=None)
+        case (("effect" | "write"), _):
+            return replace(flow, **{f"{name}_after": None})
+        case "deadline", Run():
+            return replace(flow, run=replace(run, overdue=True, fresh_after=seq))
+        case "stall", Run():
+            return replace(flow, run=replace(run, doubted=True, stall_due=None, fresh_after=seq))
+        case "sign", Run():
+            return replace(flow, run=replace(run, sign_due=None, probation="suspect", fresh_after=seq))
+        case _:
+            return flow
+
+
+def shifted(flow: Flow, gap: timedelta) -> Flow:
+    """The clock jumped: a running deadline moves with it, and the gap is no working time of the cycle."""
+    run = flow.run
+    if flow.stage == "work" and not flow.on_pause:
+        flow = replace(flow, thought=flow.thought + gap)
+    if run is None:
+        return flow
+    return replace(
+        flow,
+        run=replace(
+            run,
+            deadline=run.deadline + gap if run.deadline else None,
+            sign_due=run.sign_due + gap if run.sign_due else None,
+            stall_due=run.stall_due + gap if run.stall_due else None,
+        ),
+    )

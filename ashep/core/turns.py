@@ -15,6 +15,7 @@ from ashep.core.flow import Flow, Probation, Run
 from ashep.core.model import Phase
 from ashep.core.outcome import Outcome, read_outcome
 from ashep.core.routing import park
+from ashep.core.stalls import has_stalled, why_stalled
 from ashep.core.world import World
 
 MAX_RESTARTS = 10
@@ -43,10 +44,16 @@ def turn_seen(world: World, before: Flow, flow: Flow, fact: TurnSeen) -> list[Fa
         issue = flow.issue.id
         return [DeadlineReached(issue, run.id), RunEnded(issue, run.id, "timed_out", why, abort=True)]
     if fact.state == "running":
-        return []
+        return _stalled(world, before.run, run, fact)
     same = fact.state != "incomplete" or before.run.turn == "incomplete"
     suspicion = before.run.probation if same and run.fresh_after == 0 else "no"
     return _quiet(world, flow, run, fact, suspicion)
+
+
+def _stalled(world: World, before: Run, run: Run, fact: TurnSeen) -> list[Fact]:
+    if fact.life is None or not has_stalled(before, run, fact.life, world.now):
+        return []
+    return [RunEnded(fact.issue, run.id, "stalled", why_stalled(run, fact.life), abort=True)]
 
 
 def _quiet(world: World, flow: Flow, run: Run, fact: TurnSeen, suspicion: str) -> list[Fact]:

@@ -60,7 +60,7 @@ from ashep.core.model import Agents, Policies, Policy, Settings, Tree
 from ashep.core.ordered import Ordered
 from ashep.core.records import Entry
 from ashep.core.spending import NOTHING_SPENT, Spending
-from ashep.core.timers import flow_dues, split_timer
+from ashep.core.timers import flow_dues, over, shifted, split_timer
 from ashep.core.values import replace
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -218,12 +218,12 @@ def _evolve_daemon(
             flow = world.flows.get(issue)
             if flow is None or (name, fact.due) not in flow_dues(flow):
                 return world
-            return _put(world, issue, evolve_flow.timer(flow, name, world.seq, world.now))
+            return _put(world, issue, over(flow, name, world.seq, world.now))
         case ClockJumped():
             for issue in {*world.unclosed, *world.live}:
                 flow = world.flows[issue]
                 if flow.stage == "work" or issue in world.live:
-                    world = _put(world, issue, evolve_flow.shifted(flow, fact.gap))
+                    world = _put(world, issue, shifted(flow, fact.gap))
             return world
         case _:
             assert_never(fact)

@@ -31,8 +31,9 @@ class Act:
     """What an agent does with a prompt."""
 
     text: str = "END"
-    does: Literal["answers", "hangs", "waits", "asks", "fails"] = "answers"
-    """hangs: until aborted · waits: the provider lets it wait 1 s · asks: for a permission first · fails: 401."""
+    does: Literal["answers", "hangs", "waits", "asks", "fails", "drips", "works"] = "answers"
+    """hangs: until aborted · waits: the provider lets it wait 1 s · asks: for a permission first · fails: 401 · drips:
+    writes a word each 0.3 s for 3 s · works: uses the tool bash for 3 s, which shows nothing."""
     delay: float = 0.0
 
 
@@ -88,7 +89,9 @@ class MemoryWorld:
         return Play(
             text="" if act.does == "fails" else act.text,
             error="APIError: no" if act.does == "fails" else None,
-            delay=1.0 if act.does == "waits" else act.delay,
+            delay={"waits": 1.0, "drips": 3.0, "works": 3.0}.get(act.does, act.delay),
+            pulse=0.3 if act.does == "drips" else None if act.does == "works" else 1.0,
+            tool="bash" if act.does == "works" else None,
             fate="hangs" if act.does == "hangs" else "ends",
             asks="permission" if act.does == "asks" else None,
             retry="slow down" if act.does == "waits" else None,
@@ -164,6 +167,10 @@ class RealWorld:
         calls = next((calls for word, calls in self.steps.items() if word in ask.prompt), [])
         if act.does == "asks":
             calls = [Call("read", {"filePath": str(self.directory / "secret.env")})]
+        if act.does == "works":
+            calls = [Call("bash", {"command": "sleep 3", "description": "wait"})]
+        if act.does == "drips":
+            return Reply("drip " * 10, drip=0.3)
         if len(ask.results) < len(calls):
             return Reply(calls=(calls[len(ask.results)],))
         return Reply(act.text, hang=act.does == "hangs", delay=act.delay)

@@ -2,6 +2,8 @@
 
 import itertools
 import secrets
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 import anyio
@@ -331,6 +333,77 @@ async def test_signs_tell_of_our_session_and_of_a_reconnect(world: World) -> Non
             await world.runner.send(prompt(session, "hello"))
             await ended.wait()
         group.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def followed(world: World) -> AsyncGenerator[None]:
+    """While somebody follows the signs of life, and a first one was heard."""
+    heard = anyio.Event()
+
+    async def listen() -> None:
+        async for sign in world.runner.signs():
+            if sign.session is not None:
+                heard.set()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(listen)
+        await anyio.sleep(0.2)
+        other = await opened(world)
+        sent = prompt(other, "hello")
+        await world.runner.send(sent)
+        await settled(world, other, sent.message_id)
+        with anyio.fail_after(10):
+            await heard.wait()
+        yield
+        group.cancel_scope.cancel()
+
+
+async def at_work(world: World, act: Act) -> str:
+    """A session that has been busy with this for two seconds."""
+    session, word = await opened(world), name()
+    world.acts[word] = act
+    sent = prompt(session, word)
+    await world.runner.send(sent)
+    await reached(world, session, sent.message_id, "running")
+    with anyio.fail_after(10):
+        while not world.seen(word):
+            await anyio.sleep(0.02)
+    await anyio.sleep(2)
+    return session
+
+
+async def test_a_session_that_shows_nothing_is_quiet_for_as_long_as_it_was_watched(world: World) -> None:
+    session = await at_work(world, Act(does="hangs"))
+    assert (await world.runner.life(session)).quiet == timedelta()  # nobody has watched
+    async with followed(world):
+        session = await at_work(world, Act(does="hangs"))
+        life = await world.runner.life(session)
+        assert timedelta(seconds=1) < life.quiet < timedelta(seconds=12)
+        assert (life.tool, life.retry_in) == (None, None)
+        await anyio.sleep(1)
+        assert (await world.runner.life(session)).quiet >= life.quiet + timedelta(seconds=0.9)
+    async with followed(world):
+        await anyio.sleep(0.5)
+        assert (await world.runner.life(session)).quiet < life.quiet
+    await world.runner.abort(session)
+
+
+async def test_a_text_that_drips_in_is_a_sign_of_life(world: World) -> None:
+    async with followed(world):
+        session = await at_work(world, Act(does="drips"))
+        assert (await world.runner.life(session)).quiet < timedelta(seconds=1)
+    await world.runner.abort(session)
+
+
+async def test_a_tool_at_work_is_told_of(world: World) -> None:
+    async with followed(world):
+        session = await at_work(world, Act(does="works"))
+        first = await world.runner.life(session)
+        await anyio.sleep(0.5)
+        second = await world.runner.life(session)
+    assert first.tool == second.tool == "bash"
+    assert second.tool_for - first.tool_for >= timedelta(seconds=0.4)
+    await world.runner.abort(session)
 
 
 async def test_a_killed_server_leaves_a_turn_that_the_same_ids_start_once_more(world: World) -> None:

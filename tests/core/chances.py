@@ -3,6 +3,7 @@
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Chances:
     never_begun: float = 0.0
     """A prompt that is stored and never answered."""
     slow: float = 0.0
-    """A turn that outlives its deadline."""
+    """A turn that outlives its deadline; half of those show no sign of life."""
     hint: float = 0.0
     stale: float = 0.0
     """A look that took long: its facts arrive after other facts."""
@@ -42,6 +43,8 @@ class Turn:
 
     n: int
     left: int
+    began: datetime
+    silent: bool = False
     state: str = "stored"
     never: bool = False
     block: str | None = None

@@ -32,6 +32,8 @@ FREEING = (c.ReclaimIssue, c.PostComment)
 class Laws:
     """Checks each turn of a life; remembers what the counting laws need."""
 
+    signs: bool = True
+    """Whether the made-up world says itself which turns show signs of life."""
     open: dict[str, set[str]] = field(default_factory=dict)
     runs: set[str] = field(default_factory=set)
     ended: set[str] = field(default_factory=set)
@@ -53,6 +55,8 @@ class Laws:
         for entry in entries:
             if isinstance(entry.body, e.TimerDue):
                 the_wait_is_over(world, entry.body)
+            if self.signs and isinstance(entry.body, e.RunEnded) and entry.body.state == "stalled":
+                assert entry.body.run in made.silent, f"{entry.body.run} was alive"
         named = {str(getattr(entry.body, "issue", "")) for entry in entries}
         touched = [name for name in sorted(named) if name in world.flows]
         for name in touched:

@@ -25,6 +25,8 @@ from ashep.core import (
     routing,
     runs,
     spending,
+    stalls,
+    timers,
     turns,
     world,
 )
@@ -88,7 +90,7 @@ BROKEN_LAWS = [
         "",
     ),
     Mutant("agents may answer", private(people, "_set_by"), "actor.startswith(AGENT_ACTORS)", "False"),
-    Mutant("a retry never comes", evolve_flow.timer, "return replace(flow, not_before=None)", "return flow"),
+    Mutant("a retry never comes", timers.over, "return replace(flow, not_before=None)", "return flow"),
     Mutant(
         "a question has no end",
         routing.after_deadline,
@@ -100,7 +102,7 @@ BROKEN_LAWS = [
     Mutant("excluded issues are taken", dispatch.eligible, "if labels.excluded in issue.labels", "if False"),
     Mutant("excluding is not obeyed", people.obey, "if world.settings.labels.excluded in view.labels", "if False"),
     Mutant("a lost claim is taken again at once", evolve_flow.seen, "flow = done(flow, fact.key, seq)", "pass"),
-    Mutant("the deadline is forgotten", evolve_flow.timer, "overdue=True, ", ""),
+    Mutant("the deadline is forgotten", timers.over, "overdue=True, ", ""),
     Mutant("ended runs lead nowhere", routing.after_run, 'if fact.state == "aborted"', "if True"),
     Mutant("a pause keeps no phase from a run", dispatch.wanted, "_paused(world, flow, phase)", "None"),
     Mutant("a pause never ends", pauses.over, "!= (key, due)", "!= 0"),
@@ -110,6 +112,7 @@ BROKEN_LAWS = [
     Mutant("a run goes on without budget", private(budgets, "_of_one"), "if stops is not None and", "if False and"),
     Mutant("a spent provider goes on", budgets.choose_within, "if not spent or", "if True or"),
     Mutant("there never is budget again", spending.passed, "mark.until > at", "True"),
+    Mutant("nobody asks for signs of life", stalls.has_stalled, "due <= now", "True"),
     Mutant("run ids are used twice", private(dispatch, "_plan"), "attempt = flow.attempt + 1", "attempt = 1"),
 ]
 """Each breaks a law in some life."""
@@ -210,9 +213,15 @@ BROKEN_PLAYBOOKS = [
     Mutant("an issue over its budget goes on", budgets.over_issue, "if gauge else None", "if None else None"),
     Mutant("an outcome over the limit is lost", budgets.after_turn, "ended = any(", "ended = False and any("),
     Mutant("growth is not noticed", budgets.is_worth_telling, "nearer = ", "nearer = False and "),
-    Mutant("a delayed write is forgotten", evolve_flow.timer, 'f"{name}_after"', '"effect_after"'),
+    Mutant("a delayed write is forgotten", timers.over, 'f"{name}_after"', '"effect_after"'),
     Mutant("a new cycle has no new budget", private(evolve_flow, "_decision"), "spent=(0, 0.0), ", ""),
     Mutant("a day never ends", spending.used_today, "spending.day != day_of(at)", "False"),
-    Mutant("a jump of the clock is lost", evolve_flow.shifted, "run.deadline + gap", "run.deadline"),
+    Mutant("silence alone kills", stalls.has_stalled, "not before.doubted or", ""),
+    Mutant("a stale read of life", stalls.has_stalled, "or run.fresh_after != 0", ""),
+    Mutant("a long tool is a stall", stalls.due_after, "life.tool is not None and", "False and"),
+    Mutant("a provider's wait is a stall", stalls.due_after, "if life.retry_in is not None:", "if False:"),
+    Mutant("stalls are repeated for ever", routing.after_run, 'phase.stall.action == "fail"', "False"),
+    Mutant("a suspend is a stall", timers.shifted, "run.stall_due + gap", "run.stall_due"),
+    Mutant("a jump of the clock is lost", timers.shifted, "run.deadline + gap", "run.deadline"),
 ]
 """Each spoils a playbook."""

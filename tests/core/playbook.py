@@ -53,7 +53,7 @@ class Playbook:
         **daemon: Any,
     ) -> None:
         rules = policy if isinstance(policy, Policies) else given.policies(policy)
-        self.made = MadeUp(check=Laws())
+        self.made = MadeUp(check=Laws(signs=False))
         self.left: list[Fact | Command] = []
         self.made.begin(*given.start(rules, team, config, **daemon))
         for name in issues:

@@ -13,6 +13,7 @@ from tests.core import (
     test_playbook_pauses,
     test_playbook_people,
     test_playbook_routing,
+    test_playbook_stalls,
     test_playbook_turns,
 )
 from tests.core.laws import at_rest
@@ -29,6 +30,7 @@ MODULES = (
     test_playbook_people,
     test_playbook_answers,
     test_playbook_turns,
+    test_playbook_stalls,
     test_playbook_dispatch,
     test_playbook_effects,
     test_playbook_pauses,

@@ -16,7 +16,7 @@ from ashep.core.commands import Command
 from ashep.core.dues import due_timers, next_due
 from ashep.core.events import Fact
 from ashep.core.flow import Run
-from ashep.core.model import Comment, Issue, LabelEvent, Stamp, Tree
+from ashep.core.model import Comment, Issue, LabelEvent, Life, Stamp, Tree
 from ashep.core.observe import ready_read, turn_read
 from ashep.core.outstanding import message_id
 from ashep.core.pauses import windows_read
@@ -49,6 +49,8 @@ class MadeUp:
     """Everything that was carried out and answered."""
     late: list[Fact] = field(default_factory=list)
     instance: int = 1
+    silent: set[str] = field(default_factory=set)
+    """Runs whose turn shows no sign of life."""
     dead: set[str] = field(default_factory=set)
     """Daemons whose lease has run out."""
     up: bool = True
@@ -226,7 +228,13 @@ class MadeUp:
         return e.TurnSeen(
             name, run.id, run.prompt.n, message, self.world.seq, turn.state, instance,  # type: ignore[arg-type]
             block=turn.block, error=turn.error, people=turn.people, tokens=turn.tokens, cost=turn.tokens / 1000,
+            life=self._life(turn, run),
         )  # fmt: skip
+
+    def _life(self, turn: Turn, run: Run) -> Life | None:
+        if not run.doubted or run.stall_after is None:
+            return None
+        return Life(self.now - turn.began if turn.silent else run.stall_after * self.chance.random())
 
     def _go_on(self, turn: Turn, run: Run) -> None:
         if turn.never or turn.state in ("incomplete", "finished"):
@@ -374,8 +382,11 @@ class MadeUp:
         turns = self.sessions[command.session]
         if command.message_id in turns and not (command.again and turns[command.message_id].state != "finished"):
             return
-        left = 10**6 if self.hit(self.chances.slow) else self.chance.randint(0, 3)
-        turns[command.message_id] = Turn(command.n, left, never=self.hit(self.chances.never_begun))
+        slow = self.hit(self.chances.slow)
+        left = 10**6 if slow else self.chance.randint(0, 3)
+        turn = Turn(command.n, left, self.now, slow and self.hit(0.5), never=self.hit(self.chances.never_begun))
+        turns[command.message_id] = turn
+        (self.silent.add if turn.silent else self.silent.discard)(command.run)
 
     # --- people -----------------------------------------------------------------------------------------------
 

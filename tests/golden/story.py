@@ -17,6 +17,7 @@ from ashep.core.model import (
     Human,
     Issue,
     LabelEvent,
+    Life,
     Model,
     NewIssue,
     Phase,
@@ -72,6 +73,9 @@ def stamp(seq: int, run: str | None = None) -> Stamp:
     return Stamp(INSTANCE, seq, run, visit=1, attempt=1, runs=1)
 
 
+LIFE = Life(timedelta(minutes=4), "bash", timedelta(minutes=2), timedelta(seconds=30))
+
+
 def planned(run: str, agent: str, access: str, **more: object) -> e.RunPlanned:
     """Plan a run."""
     name, _, rest = run.partition("/")
@@ -80,6 +84,7 @@ def planned(run: str, agent: str, access: str, **more: object) -> e.RunPlanned:
         "slug": "build", "model": SONNET, "capabilities": (phase,), "timeout": timedelta(minutes=30), "reuse": None,
         "lock": access == "write", "why": "the only one that may write", "others": (("critic", "has no write access"),),
     }  # fmt: skip
+    more = {"stall_after": timedelta(minutes=5), "tool_timeout": timedelta(hours=1)} | more
     return e.RunPlanned(name, run, phase, int(visit), int(attempt), agent, "opencode", access=access, **(values | more))  # type: ignore[arg-type]
 
 
@@ -146,6 +151,7 @@ def work() -> list[list[Fact | Command]]:
         ],
         [e.PromptPrepared("demo-1", RUN, f"{RUN}/prepare/1", 1, BLOB, ("comment-1",)), deliver(RUN, 1)],
         [e.PromptSent("demo-1", RUN, f"{RUN}/send/1", 1, "server-1"), turn(RUN, 1, "running", tokens=120, cost=0.0012)],
+        [e.TimerDue("stall:demo-1", T0 + timedelta(minutes=6)), turn(RUN, 1, "running", life=LIFE)],
         [
             e.RunnerSeen("away", "connection refused"),
             e.TurnDied("demo-1", RUN, 1, "its server died"),

@@ -61,6 +61,14 @@ class Laws:
                 self.broken("no durable fact is lost", f"number {entry.seq} is given twice: {entry.body}")
             self._entries[entry.seq] = entry
             self.world.tell(entry)
+            if isinstance(entry.body, RunEnded) and entry.body.state == "stalled":
+                self._was_silent(entry.body.run)
+
+    def _was_silent(self, run: str) -> None:
+        for session in self.world.server.sessions.all.values():
+            key = str(session.metadata.get("ashep", "")).removesuffix("/extract")
+            if key.endswith(f":{run}") and session.turn is not None and session.turn.play.fate == "ends":
+                self.broken("no healthy turn is called stalled", run)
 
     def forget(self) -> None:
         """The journal is about to be deleted: another one begins."""

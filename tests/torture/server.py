@@ -5,8 +5,11 @@ Every lie is a kind of `tests.torture.chaos`, which cites the line of the facts 
 
 import json
 from collections.abc import AsyncIterator
+from datetime import timedelta
+from email.utils import format_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import parse_qsl
 
 import anyio
 import httpx
@@ -120,6 +123,8 @@ class Server:
             case "POST", ["abort"]:
                 self.sessions.abort(session)
                 return 200, True, {}
+            case "GET", ["children"]:
+                return 200, [], {}
             case "GET", ["message"]:
                 return self._page(session, int(params.get("limit", 100)), params.get("before"))
             case _:
@@ -140,7 +145,9 @@ class Server:
             if turn is None or turn.status == "young":
                 continue  # opencode.md 26
             if turn.status == "retry":
-                found[session.id] = {"type": "retry", "attempt": 1, "message": "slow down", "next": 0}
+                again = self.world.clock.now() + timedelta(seconds=turn.play.pause)
+                wait = {"attempt": 1, "message": "slow down", "next": again.timestamp() * 1000}
+                found[session.id] = {"type": "retry"} | wait
             else:
                 found[session.id] = {"type": "busy"}
         return found
@@ -179,7 +186,8 @@ class SimulatedClient:
             raise RunnerUnavailable(f"{what}: cut before")
         if path.endswith("prompt_async") and world.clock.now() - asked < IN_FLIGHT:
             world.laws.prompted(server.sessions.all[path.split("/")[2]].metadata)
-        found = server.answer(method, path, json, params or {})
+        path, _, query = path.partition("?")
+        found = server.answer(method, path, json, (params or {}) | dict(parse_qsl(query)))
         if method == "POST":
             life.reach(f"{what} done")
         await anyio.sleep(dice.of("server").uniform(0.001, 0.02) + slow)
@@ -187,7 +195,8 @@ class SimulatedClient:
         if dice.roll("server_forgets", 0.02):
             raise RunnerUnavailable(f"{what}: cut after")
         life.reach(f"{what} answered")
-        answer = response(method, path, *found)
+        date = {"date": format_datetime(world.clock.now(), usegmt=True)}
+        answer = response(method, path, found[0], found[1], date | found[2])
         check(answer, accept)
         return answer
 
@@ -251,14 +260,19 @@ class SimulatedRunner(OpencodeRunner):
     async def signs(self) -> AsyncIterator[Sign]:
         """Signs of life, some of them lost, some twice."""
         dice = self._life.world.dice
+        self._watch.stands()
         yield Sign(None)
         while True:
             await self._heard.wait()
             self._heard, noted = anyio.Event(), self._noted
+            if self._watch.deaf:
+                self._watch.stands()
             self._noted = []
             for session, urgent in noted:
                 if session is not None and dice.roll("signs_lost", 0.5):
                     continue
+                if session is not None:
+                    self._watch.sign(session)
                 yield Sign(session, urgent or dice.roll("signs_twice", 0.5))
                 if dice.roll("signs_twice", 0.5):
                     yield Sign(session, urgent)

@@ -12,7 +12,8 @@ from typing import Literal, TypeVar
 
 import anyio
 
-from ashep.core.model import Model
+from ashep.adapters.memory.play import Play, Prompted, Script
+from ashep.core.model import Life, Model
 from ashep.errors import RunnerRefused, RunnerUnavailable
 from ashep.ports import Catalog, Clock, Prompt, SessionRequest, Sign, Turn
 
@@ -21,43 +22,6 @@ T = TypeVar("T")
 ABORTED = "MessageAbortedError: Aborted"
 
 
-@dataclass(frozen=True, slots=True)
-class Prompted:
-    """What a scripted agent is told."""
-
-    key: str
-    """The session's key."""
-    session: str
-    text: str
-    agent: str | None
-    model: Model | None
-    turn: int
-    """How many turns this prompt has begun before: more than 0 after the server died."""
-
-
-@dataclass(frozen=True, slots=True)
-class Play:
-    """What a scripted agent does with a prompt."""
-
-    text: str = ""
-    """Its final message."""
-    error: str | None = None
-    """It ends with this error, as `Name: message`."""
-    delay: float = 0.0
-    """Seconds until it ends."""
-    fate: Literal["ends", "hangs", "stored", "missing", "dies"] = "ends"
-    """hangs: busy until aborted · stored: the message stands and nothing follows (fact 16, unknown model; 26 for a
-    while) · missing: taken without a trace (fact 16, unknown agent) · dies: after `delay` the turn is gone although the
-    server lives (issues 32010, 21524)."""
-    asks: Literal["permission", "question"] | None = None
-    """It first waits until this is rejected; a rejected question ends the turn (fact 7)."""
-    retry: str | None = None
-    """The provider lets it wait meanwhile, with this message (fact 5)."""
-    tokens: int = 100
-    cost: float = 0.001
-
-
-Script = Callable[[Prompted], Play]
 Fault = Callable[[str, Literal["before", "after"]], Exception | None]
 
 
@@ -68,6 +32,8 @@ class _Work:
     play: Play
     instance: str
     began: datetime
+    at: float
+    """The same, on the clock that only grows."""
     ends: datetime | None
     asked: bool = False
     dead: bool = False
@@ -123,6 +89,8 @@ class MemoryRunner:
         self._up = False
         self._changed = anyio.Event()
         self._signs: list[str | None] = []
+        self._watched: float | None = None
+        """Since when somebody follows the signs."""
 
     # --- what tests do and ask ------------------------------------------------------------------------------------
 
@@ -139,7 +107,8 @@ class MemoryRunner:
         """Let a person write in a session, and an agent answer that after `delay`; gives the message's id."""
         found, now = self.sessions[session], self._clock.now()
         message = _Message(f"msg_person{len(found.messages):04d}", "person", text, now)
-        message.work = _Work(Play(text="ok"), self.instance, now, now + timedelta(seconds=delay))
+        work = _Work(Play(text="ok"), self.instance, now, self._clock.monotonic(), now + timedelta(seconds=delay))
+        message.work = work
         found.messages.append(message)
         self._sign(session)
         return message.id
@@ -215,6 +184,17 @@ class MemoryRunner:
         found = self.sessions.get(session)
         return self._leave("turn", self._read(found, message_id, ours) if found else Turn("missing", self.instance))
 
+    async def life(self, session: str) -> Life:
+        """Read a session's signs of life (see the port)."""
+        self._enter("life")
+        found, now = self.sessions.get(session), self._clock.monotonic()
+        works = self._active(found) if found else []
+        quiet = min((_quiet(work, now) for work in works), default=0.0)
+        watched = now - self._watched if self._watched is not None else 0.0
+        tool, at = next(((work.play.tool, work.at) for work in works if work.play.tool), (None, now))
+        life = Life(timedelta(seconds=min(quiet, watched)), tool, timedelta(seconds=min(now - at, watched)))
+        return self._leave("life", life)
+
     async def busy(self) -> frozenset[str]:
         """Sessions that run a turn (see the port)."""
         self._enter("busy")
@@ -256,16 +236,19 @@ class MemoryRunner:
 
     async def signs(self) -> AsyncIterator[Sign]:
         """Signs of life, for ever (see the port)."""
-        yield Sign(None)
-        since = self._clock.now()
-        while True:
-            await self._something(since)
-            now = self._clock.now()
-            signs, self._signs = self._signs, []
-            signs.extend(session for session, ends in self._ends() if since < ends <= now)
-            since = now
-            for session in dict.fromkeys(signs):
-                yield Sign(session)
+        since, self._watched = self._clock.now(), self._clock.monotonic()
+        try:
+            yield Sign(None)
+            while True:
+                await self._something(since)
+                now = self._clock.now()
+                signs, self._signs = self._signs, []
+                signs.extend(session for session, ends in self._ends() if since < ends <= now)
+                since = now
+                for session in dict.fromkeys(signs):
+                    yield Sign(session)
+        finally:
+            self._watched = None
 
     async def aclose(self) -> None:
         """Do nothing: there are no connections (see the port)."""
@@ -310,7 +293,8 @@ class MemoryRunner:
         now = self._clock.now()
         free = max([now, *(work.ends for work in self._active(session) if work.ends is not None)])
         ends = None if play.fate == "hangs" else free + timedelta(seconds=play.delay)
-        message.work = _Work(play, self.instance, now, ends, asked=play.asks is not None, error=play.error)
+        at, asks = self._clock.monotonic(), play.asks is not None
+        message.work = _Work(play, self.instance, now, at, ends, asked=asks, error=play.error)
         self.began[message.id] += 1
 
     def _active(self, session: _Session) -> list[_Work]:
@@ -324,13 +308,12 @@ class MemoryRunner:
         people = tuple(m.id for m in session.messages[at + 1 :] if m.who == "person" and m.id not in ours)
         message = session.messages[at]
         busy = self._active(session)
-        blank = Turn("stored", self.instance, started=message.at, last_sign=message.at, people=people)
+        blank = Turn("stored", self.instance, people=people)
         work = self._last_work(session, at)
         if work is None:
             return replace(blank, state="running" if busy else "stored")
         model = message.model or self.models[0]
-        blank = replace(blank, provider=model.provider, model=model.model, last_sign=max(message.at, work.began))
-        now = self._clock.now()
+        blank = replace(blank, provider=model.provider, model=model.model)
         if busy:
             retry = next((one.play.retry for one in busy if one.play.retry), None)
             return replace(blank, state="running", retry=retry)
@@ -344,8 +327,6 @@ class MemoryRunner:
             error=work.error,
             tokens=work.play.tokens,
             cost=work.play.cost,
-            ended=work.ends,
-            last_sign=min(work.ends, now),
         )
 
     def _last_work(self, session: _Session, at: int) -> _Work | None:
@@ -395,3 +376,9 @@ class MemoryRunner:
     def _leave(self, method: str, answer: T) -> T:
         self._fail(method, "after")
         return answer
+
+
+def _quiet(work: _Work, now: float) -> float:
+    """Seconds since a turn's last sign of life."""
+    since = now - work.at
+    return since if work.play.fate == "hangs" or work.play.pulse is None else since % work.play.pulse

@@ -12,6 +12,7 @@ import httpx
 import httpx_sse
 
 from ashep.adapters.opencode.client import Client, check
+from ashep.adapters.opencode.life import Watch
 from ashep.ports import Sign
 
 SILENCE = httpx.Timeout(5.0, read=45.0)
@@ -24,20 +25,32 @@ _URGENT = frozenset({"session.idle", "session.error", "permission.asked", "quest
 _IGNORED = frozenset({"session.diff"})
 
 
-async def listen(client: Client) -> AsyncIterator[Sign]:
+async def listen(client: Client, watch: Watch) -> AsyncIterator[Sign]:
     """Yield `Sign(None)` once the stream stands, then those of sessions; ends when the server closes it.
 
-    Raises httpx.HTTPError, RunnerUnauthorized or RunnerUnavailable where it breaks.
+    The watch is told of every event. Raises httpx.HTTPError, RunnerUnauthorized or RunnerUnavailable where it breaks.
     """
+    try:
+        async for sign in _listen(client, watch):
+            yield sign
+    finally:
+        watch.cut()
+
+
+async def _listen(client: Client, watch: Watch) -> AsyncIterator[Sign]:
     last: dict[str, float] = {}
     async with httpx_sse.aconnect_sse(client.stream(), "GET", "/event", timeout=SILENCE) as source:
         check(source.response)
+        watch.stands()
         yield Sign(None)
         async for event in source.aiter_sse():
+            if watch.deaf:
+                return
             kind, found = _TYPE.search(event.data), _SESSION.search(event.data)
             if kind is None or found is None or kind[1] in _IGNORED:
                 continue
             session, now = found[1], anyio.current_time()
+            watch.sign(session)
             urgent = kind[1] in _URGENT
             if not urgent and now - last.get(session, -_SPACING) < _SPACING:
                 continue

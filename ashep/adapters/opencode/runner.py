@@ -9,11 +9,11 @@ import anyio
 import anyio.to_thread
 import httpx
 
-from ashep.adapters.opencode import agents, events, rules, shapes, turns
+from ashep.adapters.opencode import agents, events, life, rules, shapes, turns
 from ashep.adapters.opencode.attached import AttachedServer
 from ashep.adapters.opencode.client import Client, Refused
 from ashep.adapters.opencode.server import Address, ManagedServer, probe, was_refused
-from ashep.core.model import Model, OpencodeSettings
+from ashep.core.model import Life, Model, OpencodeSettings
 from ashep.errors import ConfigError, RunnerError, RunnerUnavailable
 from ashep.ports import Catalog, Prompt, SessionRequest, Sign, Turn
 from ashep.redaction import Redaction
@@ -60,6 +60,7 @@ class OpencodeRunner:
         self._starting = anyio.Lock()
         self._ours: dict[str, bool] = {}
         self._first_seen: dict[str, float] = {}
+        self._watch = life.Watch()
 
     @classmethod
     def from_settings(
@@ -184,6 +185,7 @@ class OpencodeRunner:
         if prompt.model is not None:
             body["model"] = {"providerID": prompt.model.provider, "modelID": prompt.model.model}
         self._ours.setdefault(prompt.session, True)
+        self._watch.sent(prompt.session)
         instance = self._connected().address.instance  # before the call: another life of it would refuse the connection
         await self._call("POST", f"/session/{prompt.session}/prompt_async", json=body)
         return instance
@@ -202,6 +204,10 @@ class OpencodeRunner:
         messages = await self._messages(session, until=message_id)
         status = (await self._statuses()).get(session, _IDLE)
         return turns.read_turn(messages, message_id, ours, status, instance)
+
+    async def life(self, session: str) -> Life:
+        """Read a session's signs of life (see the port)."""
+        return await life.read(lambda path: self._call("GET", path, accept=_NOT_THERE), self._watch, session)
 
     async def busy(self) -> frozenset[str]:
         """Sessions that run a turn (see the port)."""
@@ -291,7 +297,7 @@ class OpencodeRunner:
         pause = _BACKOFF[0]
         while True:
             try:
-                async for sign in events.listen(self._connected()):
+                async for sign in events.listen(self._connected(), self._watch):
                     pause = _BACKOFF[0]
                     yield sign
             except httpx.ConnectError as error:

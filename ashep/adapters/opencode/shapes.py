@@ -27,6 +27,8 @@ class _Session(_Json):
 class _Status(_Json):
     type: str
     message: str = ""
+    next: float | None = None
+    """Milliseconds since 1970, by the server's clock: when the provider is asked again."""
 
 
 class _Agent(_Json):

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
@@ -79,6 +78,7 @@ class State(_Read):
     """How a tool's call stands."""
 
     time: Time = Time()
+    status: str = ""
 
 
 class Part(_Read):
@@ -86,6 +86,8 @@ class Part(_Read):
 
     type: str
     text: str = ""
+    tool: str = ""
+    callID: str = ""
     synthetic: bool = False
     ignored: bool = False
     time: Time = Time()
@@ -112,6 +114,11 @@ class Message(_Read):
         """
         begins = max((i for i, part in enumerate(self.parts) if part.type == "step-start"), default=0)
         return "\n".join(part.text for part in self.parts[begins:] if part.type == "text" and not part.synthetic)
+
+    @property
+    def newest(self) -> float:
+        """Its latest time."""
+        return max(self.info.time.newest, *(part.newest for part in self.parts), 0)
 
     @property
     def is_ended(self) -> bool:
@@ -169,7 +176,6 @@ def read_turn(
         return Turn("missing", instance)
     last = _last(answers, messages[:at])
     state = _state(answers, last, status)
-    turn = [prompt, *answers]
     return Turn(
         state,
         instance,
@@ -179,9 +185,6 @@ def read_turn(
         model=last.info.modelID if last else None,
         tokens=round(sum(_tokens(answer.info.tokens) for answer in answers)),
         cost=sum(answer.info.cost for answer in answers),
-        started=_moment(prompt.info.time.created),
-        ended=_moment(last.info.time.completed or _newest([last])) if last and state == "finished" else None,
-        last_sign=_moment(_newest(turn)),
         people=people,
         retry=status.retry,
     )
@@ -236,11 +239,3 @@ def _state(answers: Sequence[Message], last: Message | None, status: Status) -> 
 
 def _tokens(tokens: Tokens) -> float:
     return tokens.input + tokens.output + tokens.reasoning + tokens.cache.read + tokens.cache.write
-
-
-def _newest(messages: Iterable[Message]) -> float:
-    return max(max(message.info.time.newest, *(part.newest for part in message.parts), 0) for message in messages)
-
-
-def _moment(milliseconds: float | None) -> datetime | None:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None

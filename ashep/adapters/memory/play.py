@@ -1,0 +1,50 @@
+"""What the agents of the memory server are told, and what they do."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from ashep.core.model import Model
+
+
+@dataclass(frozen=True, slots=True)
+class Prompted:
+    """What a scripted agent is told."""
+
+    key: str
+    """The session's key."""
+    session: str
+    text: str
+    agent: str | None
+    model: Model | None
+    turn: int
+    """How many turns this prompt has begun before: more than 0 after the server died."""
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """What a scripted agent does with a prompt."""
+
+    text: str = ""
+    """Its final message."""
+    error: str | None = None
+    """It ends with this error, as `Name: message`."""
+    delay: float = 0.0
+    """Seconds until it ends."""
+    fate: Literal["ends", "hangs", "stored", "missing", "dies"] = "ends"
+    """hangs: busy until aborted · stored: the message stands and nothing follows (fact 16, unknown model; 26 for a
+    while) · missing: taken without a trace (fact 16, unknown agent) · dies: after `delay` the turn is gone although the
+    server lives (issues 32010, 21524)."""
+    asks: Literal["permission", "question"] | None = None
+    """It first waits until this is rejected; a rejected question ends the turn (fact 7)."""
+    retry: str | None = None
+    """The provider lets it wait meanwhile, with this message (fact 5)."""
+    pulse: float | None = 1.0
+    """Seconds between its signs of life while it is at work; None: it shows none."""
+    tool: str | None = None
+    """A tool that is at work all the time."""
+    tokens: int = 100
+    cost: float = 0.001
+
+
+Script = Callable[[Prompted], Play]

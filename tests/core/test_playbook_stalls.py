@@ -1,0 +1,172 @@
+"""Playbooks of stalls: a turn that shows no sign of life is doubted, looked into, and only then given up."""
+
+# pyright: reportUnusedExpression=false
+# A playbook's lines are expressions: `book >> fact << what << follows`.
+
+from datetime import timedelta
+
+import pytest
+
+from ashep.core import commands as c
+from ashep.core import events as e
+from ashep.core.model import Life, Phase, Retry, Stall
+from ashep.core.observe import turn_read
+from tests.core.given import policy_of
+from tests.core.playbook import Playbook, like
+
+AFTER, TOOL = 300, 3600
+
+
+def minutes(number: float) -> timedelta:
+    return timedelta(minutes=number)
+
+
+def working(**stall: str) -> Playbook:
+    rule = Stall.model_validate({"after": "5m", "tool_timeout": "1h"} | stall)
+    book = Playbook(policy_of(Phase(name="review", stall=rule, timeout=timedelta(days=1)), Phase(name="arbitrate")))
+    book.looked() >> book.turn("running")
+    return book
+
+
+def alive(quiet: float, **more: object) -> Life:
+    return Life(timedelta(seconds=quiet), **more)  # type: ignore[arg-type]
+
+
+def keys(timers: list[e.Fact]) -> list[str]:
+    return [timer.key for timer in timers if isinstance(timer, e.TimerDue)]
+
+
+def test_a_turn_is_doubted_looked_into_and_stopped_and_the_phase_is_tried_again() -> None:
+    book = working()
+    assert book.later(AFTER - 1) == []
+    assert book >> book.later(1)
+    assert book.run().doubted
+    book >> book.turn("running", life=alive(AFTER)) << like(e.RunEnded, state="stalled", abort=True)
+    assert book << like(e.RetryScheduled, failures=1) << c.StopTurn
+
+
+def test_time_alone_never_ends_a_turn() -> None:
+    """Nothing was heard of it; only a read that began after the doubt, and looked for signs, may judge."""
+    book = working()
+    as_of = book.world.seq
+    assert book >> book.later(AFTER)
+    assert book >> book.turn("running", life=alive(AFTER), as_of=as_of)
+    assert book >> book.turn("running")
+    assert book.run().doubted
+    assert book >> book.later(AFTER)
+    assert book >> book.turn("running", life=alive(10))
+    assert not book.run().doubted
+
+
+def test_a_slow_turn_goes_on_for_as_long_as_it_shows_signs() -> None:
+    """One sign each `after` x 0.8: it is looked into now and then, and never stopped."""
+    book, looks = working(), 0
+    for second in range(0, 20 * AFTER, 10):
+        timers = book.later(10 if second else 0)
+        assert book >> timers
+        if "stall:t-1" in keys(timers):
+            looks += 1
+            assert book >> book.turn("running", life=alive(second % (AFTER * 0.8)))
+    assert book.run().state == "running"
+    assert 10 < looks < 100
+
+
+def test_what_was_quiet_before_the_look_counts() -> None:
+    book = working()
+    assert book >> book.later(AFTER)
+    assert book >> book.turn("running", life=alive(AFTER - 60))
+    assert book.later(59) == []
+    assert book >> book.later(1)
+    book >> book.turn("running", life=alive(AFTER)) << like(e.RunEnded, state="stalled")
+
+
+def test_a_long_call_of_a_tool_is_no_stall_and_has_a_bound_of_its_own() -> None:
+    book = working()
+    for second in range(0, TOOL, AFTER):
+        assert book >> book.later(AFTER if second else 0)
+        assert book >> book.turn("running", life=alive(second, tool="bash", tool_for=timedelta(seconds=second)))
+    assert book.run().state == "running"
+    assert book >> book.later(AFTER)
+    over = alive(TOOL, tool="bash", tool_for=timedelta(seconds=TOOL))
+    book >> book.turn("running", life=over) << like(e.RunEnded, state="stalled")
+    assert "bash" in book.flow().reports[-1].why
+
+
+def test_a_provider_that_says_when_to_ask_it_again_is_waited_for() -> None:
+    book = working()
+    assert book >> book.later(AFTER)
+    assert book >> book.turn("running", life=alive(AFTER, retry_in=minutes(60)))
+    assert keys(book.later(64 * 60)) == []
+    assert book >> book.later(60)
+    book >> book.turn("running", life=alive(65 * 60, retry_in=minutes(-5))) << like(e.RunEnded, state="stalled")
+
+
+def test_a_turn_that_ends_while_it_is_doubted_counts() -> None:
+    book = working()
+    assert book >> book.later(AFTER)
+    book >> book.reports() << like(e.RunEnded, state="succeeded") << like(e.PhaseEntered, phase="arbitrate")
+
+
+def test_another_prompt_has_its_own_time() -> None:
+    book = working()
+    book.later(AFTER - 1)
+    book >> book.turn("finished", block="no outcome") << e.OutcomeRejected << c.PreparePrompt
+    book.answered() >> book.turn("running")
+    assert keys(book.later(AFTER - 1)) == []
+    assert keys(book.later(1)) == ["stall:t-1"]
+
+
+def test_a_suspended_machine_makes_nobody_stall() -> None:
+    book = working()
+    book.made.now += minutes(60)
+    assert book >> e.ClockJumped(minutes(60))
+    assert keys(book.later(AFTER - 1)) == []
+    assert keys(book.later(1)) == ["stall:t-1"]
+
+
+def test_where_the_policy_says_fail_there_is_no_other_attempt() -> None:
+    book = working(action="fail")
+    assert book >> book.later(AFTER)
+    book >> book.turn("running", life=alive(AFTER)) << like(e.RunEnded, state="stalled")
+    book << like(e.IssueParked, code="attempts") << e.CommentWanted
+    assert c.StopTurn in {type(body) for body in book.left}
+
+
+def test_where_the_policy_says_fail_a_failed_edge_is_followed() -> None:
+    rule = Stall(action="fail")
+    phases = Phase(name="review", stall=rule, next={"failed": "arbitrate"}), Phase(name="arbitrate")
+    book = Playbook(policy_of(*phases)).looked()
+    book >> book.turn("running")
+    assert book >> book.later(AFTER)
+    book >> book.turn("running", life=alive(AFTER)) << like(e.RunEnded, state="stalled")
+    book << like(e.PhaseEntered, phase="arbitrate")
+
+
+def test_a_doubt_of_a_turn_that_does_not_run_is_told_once() -> None:
+    book = working()
+    assert book >> book.later(AFTER)
+    told = book.turn("incomplete", life=alive(AFTER))
+    assert turn_read(book.world, told) == [told]
+    assert book >> told
+    assert turn_read(book.world, book.turn("incomplete", life=alive(AFTER))) == []
+    assert turn_read(book.world, book.turn("running", life=alive(AFTER))) != []
+
+
+@pytest.mark.parametrize("state", ["stored", "incomplete"])
+def test_a_turn_that_never_began_or_died_is_not_called_stalled(state: str) -> None:
+    book = working()
+    assert book >> book.later(AFTER)
+    book >> book.turn(state, life=alive(AFTER))
+    assert "RunEnded" not in {type(body).__name__ for body in book.left}
+
+
+def test_attempts_of_stalls_are_bounded() -> None:
+    rule = Phase(name="review", timeout=timedelta(days=1), retry=Retry(max_attempts=2))
+    book = Playbook(policy_of(rule)).looked()
+    for _ in range(2):
+        book >> book.turn("running")
+        book.answered() >> book.later(AFTER)
+        book >> book.turn("running", life=alive(AFTER)) << like(e.RunEnded, state="stalled")
+        book.answered() >> book.later(600)
+        book.answered()
+    assert book.flow().code == "attempts"
