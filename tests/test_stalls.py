@@ -10,12 +10,13 @@ from ashep.core.events import RunEnded, TimerDue
 from tests.loop_world import World, minutes, policy, said, simulate
 
 AFTER, CHECK = minutes(5), 2.0
-PHASE = {"name": "check", "capabilities": ["review"], "timeout": "12h"}
+PHASE: dict[str, object] = {"name": "check", "capabilities": ["review"], "timeout": "12h"}
 
 
 def one_phase(**stall: object) -> str:
     limits = {"max_runs": 100, "max_wall_time": "30d"}
-    return policy(PHASE | {"stall": {"after": "5m", "tool_timeout": "1h"} | stall}, limits=limits)
+    rule: dict[str, object] = {"after": "5m", "tool_timeout": "1h"}
+    return policy(PHASE | {"stall": rule | stall}, limits=limits)
 
 
 def test_a_turn_that_hangs_is_ended_within_the_bound_and_one_check(tmp_path: Path) -> None:

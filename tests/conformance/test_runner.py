@@ -4,7 +4,7 @@ import itertools
 import secrets
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import anyio
 import pytest
@@ -70,7 +70,6 @@ async def test_a_turn_goes_from_missing_to_finished(world: World) -> None:
     session = await opened(world)
     sent = prompt(session, "hello")
     assert (await world.runner.turn(session, sent.message_id)).state == "missing"
-    before = datetime.now(UTC)
     taken_by = await world.runner.send(sent)
     turn = await settled(world, session, sent.message_id)
     assert (turn.text, turn.error, turn.people, turn.retry) == ("END", None, (), None)
@@ -78,10 +77,6 @@ async def test_a_turn_goes_from_missing_to_finished(world: World) -> None:
     assert turn.tokens > 0
     assert turn.cost > 0
     assert taken_by == turn.instance == (await world.runner.catalog()).instance
-    assert turn.started is not None
-    assert turn.ended is not None
-    assert turn.last_sign is not None
-    assert before - timedelta(seconds=1) <= turn.started <= turn.ended <= turn.last_sign + timedelta(milliseconds=1)
     assert session not in await world.runner.busy()
 
 
