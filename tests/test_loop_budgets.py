@@ -36,9 +36,10 @@ class Growing(MemoryRunner):
     async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:
         """Read a turn."""
         turn = await super().turn(session, message_id, ours)
-        if turn.state != "running" or turn.started is None:
+        if turn.state != "running":
             return turn
-        return replace(turn, tokens=int((self._clock.now() - turn.started).total_seconds() * 10))
+        asked = next(message.at for message in self.sessions[session].messages if message.id == message_id)
+        return replace(turn, tokens=int((self._clock.now() - asked).total_seconds() * 10))
 
 
 async def lived(world: World, days: float = 5.0, points: Points | None = None) -> bool:
