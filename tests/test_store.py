@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -367,6 +368,20 @@ def test_a_reader_never_keeps_the_writer_waiting(state: Path, journal: Journal) 
         with pytest.raises(sqlite3.OperationalError, match="readonly"):
             reader.execute("DELETE FROM facts")
     store.close()
+
+
+def test_its_files_are_for_the_user_alone(state: Path, journal: Journal) -> None:
+    old = os.umask(0)
+    try:
+        with contextlib.closing(Store.open(state, journal, fold(story()))):
+            modes = {path.name: path.stat().st_mode & 0o777 for path in state.glob("ashep.db*")}
+        assert modes.keys() >= {"ashep.db", "ashep.db-wal", "ashep.db-shm"}
+        assert set(modes.values()) == {0o600}
+        (state / "ashep.db").chmod(0o644)  # as earlier versions left it
+        Store.open(state, journal, fold(story())).close()
+        assert (state / "ashep.db").stat().st_mode & 0o777 == 0o600
+    finally:
+        os.umask(old)
 
 
 def test_readers_can_read_what_a_killed_daemon_left(state: Path, journal: Journal, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ A `Store` blocks; the daemon has one behind `ashep.store.follow`. SQLAlchemyErro
 JournalDamaged may come out of it: that store is spoilt then, and the next `Store.open` sees to it.
 """
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -89,7 +90,7 @@ class Store:
         if reason:
             _draw_anew(state, source, end, world, progress)
         log = RunLog(state.parent / "runs.jsonl")
-        store = cls(_engine(path, _prepare), log, reason, progress)
+        store = cls(_engine(_private(path), _prepare), log, reason, progress)
         try:
             store._begin()
             store.catch_up(source, end, world)
@@ -207,7 +208,7 @@ def _draw_anew(state: Path, source: Source, until: Position, world: World | None
     """Draw a database beside the one that is to be replaced, and put it in its place."""
     path, draft = state / NAME, state / DRAFT
     draft.unlink(missing_ok=True)
-    store = Store(_engine(draft, _in_a_hurry), None, "", progress)
+    store = Store(_engine(_private(draft), _in_a_hurry), None, "", progress)
     try:
         store.draw_all(source, until, world)
     except BaseException:
@@ -240,6 +241,13 @@ def _in_a_hurry(connection: DBAPIConnection, _: object) -> None:
     cursor.execute("PRAGMA journal_mode=OFF")
     cursor.execute("PRAGMA synchronous=OFF")
     cursor.close()
+
+
+def _private(path: Path) -> Path:
+    """Make the file the user's alone, before SQLite opens it: it gives its other files the same mode."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    path.chmod(0o600)
+    return path
 
 
 def _identity(engine: Engine) -> tuple[int, int] | None:
