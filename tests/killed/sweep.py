@@ -16,6 +16,10 @@ SECOND = 101
 """A second kill falls on one of the first so many boundaries after the restart: what is found open is settled there."""
 
 
+TRIES = 4
+"""Lives in which to come by a boundary that only some cross: one of a poll that is due only where a turn takes long."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kill:
     """A boundary to be killed at, and whether that is in a life that has to start its agent server itself."""
@@ -73,11 +77,12 @@ def once_or_twice(place: Place, kill: Kill) -> Life:
     """A life that is killed there. Where this boundary is not crossed this time, an earlier one of its kind is."""
     second = () if kill.again is None else (kill.again,)
     kind, _, number = kill.at.rpartition("#")
-    for earlier in range(int(number), 0, -1):
-        life = place.live(f"{kind}#{earlier}", *second, cold=kill.cold)
-        if life.killed:
-            return life
-    raise AssertionError(f"no life comes by {kill.at}")
+    for _ in range(TRIES):
+        for earlier in range(int(number), 0, -1):
+            life = place.live(f"{kind}#{earlier}", *second, cold=kill.cold)
+            if life.killed:
+                return life
+    raise AssertionError(f"no life comes by {kill.at}, of {TRIES}")
 
 
 @dataclass(slots=True)
