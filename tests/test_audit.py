@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ashep.core import events as e
 from ashep.core.audit import (
     DUE_BOUND,
+    EXPLAINED,
     OF_OTHERS,
     OPEN_BOUND,
     REMEDIES,
@@ -32,6 +33,7 @@ from ashep.core.records import Entry
 from ashep.core.world import World, evolve
 from tests.core.given import INSTANCE, ME, T0, issue
 from tests.core.lives import live
+from tests.core.playbook import Playbook
 from tests.core.world_of import MadeUp
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -215,6 +217,23 @@ def test_a_claim_of_a_lost_state_folder_has_no_owner() -> None:
     flow = Flow(view, stage="idle", since=T0, code="status", why="its status is in_progress")
     world = replace(ASKING, flows=ASKING.flows.insert("t-1", flow))
     assert codes(shown(world, view, taken_in=False)) == {"claim_without_owner"}
+
+
+@pytest.mark.parametrize("code", EXPLAINED)
+def test_a_claim_of_a_lost_state_folder_that_is_not_taken_up_for_a_reason_is_explained(code: str) -> None:
+    """A daemon that was asked for other issues holds a parked one for its label."""
+    view = issue("t-1", "blocked", "ashep:parked", "phase:implement", assignee=ME, stamp=stamped(7, "another"))
+    flow = Flow(view, stage="idle", since=T0, code=code, why="as it is")
+    assert not shown(replace(ASKING, flows=ASKING.flows.insert("t-1", flow)), view, taken_in=False)
+
+
+def test_a_daemon_that_was_asked_for_others_holds_a_parked_one_with_a_reason_that_explains_it() -> None:
+    book = Playbook(issues=("t-1",), only=("t-2",))
+    view = issue("t-3", "blocked", "ashep:parked", "phase:implement", assignee=ME, stamp=stamped(7, "another"))
+    book.made.tracker["t-3"] = view
+    book.looked()
+    assert book.flow("t-3").code in EXPLAINED
+    assert book.flow("t-3").stage == "idle"
 
 
 def test_only_what_is_found_twice_counts() -> None:

@@ -2,8 +2,10 @@
 
 import json
 import os
+import shutil
 import socket
 import stat
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -194,10 +196,11 @@ def listening(state: Path, environ: dict[str, str], answer: wire.Answer | None =
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> tuple[Path, dict[str, str]]:
-    state, runtime = tmp_path / "s", tmp_path / "r"
-    runtime.mkdir(mode=0o700)
-    return state, {"XDG_RUNTIME_DIR": str(runtime)}
+def home(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
+    """A state folder, and a runtime folder with a path that is short enough wherever tests run."""
+    runtime = Path(tempfile.mkdtemp(prefix="ashep-r-", dir="/tmp"))
+    yield tmp_path / "s", {"XDG_RUNTIME_DIR": str(runtime)}
+    shutil.rmtree(runtime, ignore_errors=True)
 
 
 def test_it_is_this_users_alone_and_is_found_by_its_link(home: tuple[Path, dict[str, str]]) -> None:

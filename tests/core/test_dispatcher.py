@@ -144,7 +144,7 @@ MUTANTS = [
     Mutant("the clock never jumps", Dispatcher.note, " | ClockJumped()", ""),
     Mutant("rules never change", Dispatcher.note, " | Adopted()", ""),
     Mutant("another World is taken for the last one", Dispatcher.begin, "is not world", "is None"),
-    Mutant("the server never changes", private(Dispatcher, "_due"), "(world.runner, world", "(world"),
+    Mutant("the server never changes", private(Dispatcher, "_due"), "world.runner, ", ""),
     Mutant("pauses change nothing", private(Dispatcher, "_due"), "world.pauses, ", ""),
     Mutant("the tracker is never away", private(Dispatcher, "_due"), ", world.tracker_error,", ","),
     Mutant("providers always have budget", private(Dispatcher, "_due"), " spent_providers(world),", ""),

@@ -48,6 +48,7 @@ def test_a_turn_is_doubted_looked_into_and_stopped_and_the_phase_is_tried_again(
 def test_time_alone_never_ends_a_turn() -> None:
     """Nothing was heard of it; only a read that began after the doubt, and looked for signs, may judge."""
     book = working()
+    assert book >> book.turn("running", life=alive(2 * AFTER))  # nobody had a doubt
     as_of = book.world.seq
     assert book >> book.later(AFTER)
     assert book >> book.turn("running", life=alive(AFTER), as_of=as_of)
