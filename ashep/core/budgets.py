@@ -14,7 +14,7 @@ from ashep.core.events import BudgetReached, BudgetWarned, Fact, RetryScheduled,
 from ashep.core.evolve_run import provider_of
 from ashep.core.flow import Flow, Run
 from ashep.core.model import Agent, Agents, Budget, Model, Phase
-from ashep.core.routing import park
+from ashep.core.routing import abort, park
 from ashep.core.runs import growth
 from ashep.core.spending import (
     Mark,
@@ -32,6 +32,7 @@ STEPS = 20
 """The growth of a running turn is a fact where it is one of so many parts of a limit: several cannot pass it unseen."""
 
 Hold = tuple[str, str]
+"""Why a run does not start: a stable code and a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ def _of_one(world: World, flow: Flow, *, ended: bool) -> list[Fact]:
     facts: list[Fact] = [*passed_now(world, of_flow(world, flow), flow.marks)]
     stops = next((fact for fact in facts if isinstance(fact, BudgetReached)), None)
     if stops is not None and flow.stage == "work" and not ended:
-        facts += [*_abort(flow, stops.why), *park(flow, "budget", stops.why)]
+        facts += [*abort(flow, stops.why), *park(flow, "budget", stops.why)]
     return facts
 
 
@@ -159,7 +160,7 @@ def reached(world: World, fact: BudgetReached) -> list[Fact]:
         if fact.scope == "provider" and fact.name != f"{provider_of(run, _default(world))} on {day_of(world.now)}":
             continue
         code = {"provider": "budget_provider", "total": "budget_total"}.get(fact.scope, "budget")
-        facts += _abort(flow, fact.why)
+        facts += abort(flow, fact.why)
         # wanted at once, so that it starts as soon as there is budget, however that comes about: it is held until then
         facts.append(RetryScheduled(issue, flow.phase, flow.failures, world.now, f"stopped; {fact.why}", code))
     return facts
@@ -167,12 +168,6 @@ def reached(world: World, fact: BudgetReached) -> list[Fact]:
 
 def _default(world: World) -> Model | None:
     return world.runner.default if world.runner else None
-
-
-def _abort(flow: Flow, why: str) -> list[Fact]:
-    if flow.run is None or flow.run.ended:
-        return []
-    return [RunEnded(flow.issue.id, flow.run.id, "aborted", why, abort=True)]
 
 
 # --- what does not start --------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """A person cancels what is done for an issue: its run is stopped, and it parks; `ashep retry` starts it afresh."""
 
-from ashep.core.events import Fact, IssueCancelled, RunEnded
+from ashep.core.events import Fact, IssueCancelled
 from ashep.core.flow import Flow
-from ashep.core.routing import park
+from ashep.core.routing import abort, park
 from ashep.core.world import World
 
 
@@ -25,10 +25,7 @@ def cancelled(flow: Flow, fact: IssueCancelled) -> list[Fact]:
     run, why = flow.run, f"cancelled by {fact.by}"
     if not _cancellable(flow) or (fact.run is not None and (run is None or run.id != fact.run or run.ended)):
         return []
-    stopped: list[Fact] = []
-    if run is not None and not run.ended:
-        stopped.append(RunEnded(flow.issue.id, run.id, "aborted", why, abort=True))
-    return [*stopped, *park(flow, "cancelled", why)]
+    return [*abort(flow, why), *park(flow, "cancelled", why)]
 
 
 def _cancellable(flow: Flow) -> bool:

@@ -37,7 +37,7 @@ from ashep.core.evolve_flow import stale
 from ashep.core.flow import Flow
 from ashep.core.orphans import lease_expired, reclaimed
 from ashep.core.people import answered, obey, unparked
-from ashep.core.routing import after_deadline, after_run, park
+from ashep.core.routing import abort, after_deadline, after_run, park
 from ashep.core.timers import flow_dues, split_timer
 from ashep.core.turns import turn_seen
 from ashep.core.world import World
@@ -107,7 +107,7 @@ def _issue(
         case ClaimRefused():
             again = world.now + CLAIM_AGAIN
             left = IssueLeft(fact.issue, "claim_lost", fact.error[:300], not_before=again)
-            return [*_abort(flow, "the claim was lost"), left]
+            return [*abort(flow, "the claim was lost"), left]
         case WriteRefused():
             return _write_refused(flow, fact)
         case EffectFailed():
@@ -121,7 +121,7 @@ def _orphan(
 ) -> list[Fact]:
     match fact:
         case LeaseLost():
-            return _abort(flow, f"the lease was lost: {fact.why}") if before.flows[fact.issue].leased else []
+            return abort(flow, f"the lease was lost: {fact.why}") if before.flows[fact.issue].leased else []
         case LeaseExpired():
             asked = world.daemon is None or not world.daemon.only or fact.issue in world.daemon.only
             return lease_expired(world, flow, fact, asked)
@@ -178,23 +178,17 @@ def _gone(earlier: Flow, flow: Flow, fact: IssueGone) -> list[Fact]:
         return []
     if fact.key is not None:
         why = "the tracker has no such issue any more"
-        return [*_abort(flow, why), IssueClosed(fact.issue, "somebody", why)]
+        return [*abort(flow, why), IssueClosed(fact.issue, "somebody", why)]
     if flow.active:
         return []
     return [IssueClosed(fact.issue, "somebody", "no longer listed among the issues that are not closed")]
-
-
-def _abort(flow: Flow, why: str) -> list[Fact]:
-    if flow.run is None or flow.run.ended:
-        return []
-    return [RunEnded(flow.issue.id, flow.run.id, "aborted", why, abort=True)]
 
 
 def _write_refused(flow: Flow, fact: WriteRefused | EffectFailed) -> list[Fact]:
     if flow.stage == "finishing":
         return park(flow, "close_refused", f"the tracker refuses to close it: {fact.error[:300]}")
     why = f"the tracker refuses our write: {fact.error[:300]}"
-    return [*_abort(flow, why), IssueLeft(fact.issue, "write_refused", why)]
+    return [*abort(flow, why), IssueLeft(fact.issue, "write_refused", why)]
 
 
 def _effect_failed(world: World, earlier: Flow, flow: Flow, fact: EffectFailed) -> list[Fact]:
@@ -212,4 +206,4 @@ def _effect_failed(world: World, earlier: Flow, flow: Flow, fact: EffectFailed) 
     if (world.now - flow.infra_began).total_seconds() < INFRA_SECONDS:
         return []
     why = f"{flow.infra} infrastructure failures in a row, the last: {fact.error[:300]}"
-    return [*_abort(flow, why), *park(flow, "infrastructure", why)]
+    return [*abort(flow, why), *park(flow, "infrastructure", why)]

@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 
 from ashep.core import budgets
 from ashep.core.agents import Choice, model_of
+from ashep.core.budgets import Hold
 from ashep.core.decide import foreign_changes
 from ashep.core.events import CycleBegan, Fact, IssueHeld, IssueTaken, RunPlanned
 from ashep.core.flow import Flow, wall_time
@@ -48,9 +49,6 @@ class Room:
 
 STANDING = ("phase_taken_off", "unknown_phase", "no_policy", "write_refused", "status_changed", "assigned")
 """Reasons for which an issue was left that say more than its status does."""
-
-Hold = tuple[str, str]
-"""A stable code and a sentence."""
 
 ROOM = ("slot", "work_tree", "tree_dirty", "budget", "budget_total", "runs_per_hour")
 """Codes of holds that depend on what else runs and on the kind of the wanted run: on nothing of the issue itself."""

@@ -11,11 +11,10 @@ from ashep.core.events import (
     IssueGivenBack,
     IssueLeft,
     PersonAnswered,
-    RunEnded,
 )
 from ashep.core.flow import Flow, Posture
 from ashep.core.model import Issue, LabelEvent
-from ashep.core.routing import after_answer, begin_cycle
+from ashep.core.routing import abort, after_answer, begin_cycle
 from ashep.core.world import World
 
 COOLDOWN = timedelta(minutes=10)
@@ -41,7 +40,7 @@ def obey(world: World, flow: Flow) -> list[Fact]:
         return _before_claim(world, flow)
     posture = flow.written
     if view.assignee not in (world.actor, None):
-        return [*_aborted(flow, "assigned"), IssueLeft(view.id, "assigned", f"assigned to {view.assignee}")]
+        return [*abort(flow, "assigned"), IssueLeft(view.id, "assigned", f"assigned to {view.assignee}")]
     as_we_left_it = view.status in (STATUS[posture.kind], "open")  # another status is a person's, excluded or not
     if world.settings.labels.excluded in view.labels and as_we_left_it:
         return _excluded(world, flow)
@@ -49,15 +48,8 @@ def obey(world: World, flow: Flow) -> list[Fact]:
         return _reopened(world, flow, posture)
     if view.status != STATUS[posture.kind] or view.assignee is None:
         why = f"somebody set it to {view.status}, assigned to {view.assignee or 'nobody'}"
-        return [*_aborted(flow, why), IssueLeft(view.id, "status_changed", why)]
+        return [*abort(flow, why), IssueLeft(view.id, "status_changed", why)]
     return _labels(world, flow, posture)
-
-
-def _aborted(flow: Flow, why: str) -> list[Fact]:
-    run = flow.run
-    if run is None or run.ended:
-        return []
-    return [RunEnded(flow.issue.id, run.id, "aborted", why, abort=True)]
 
 
 def _closed(world: World, flow: Flow) -> list[Fact]:
@@ -65,7 +57,7 @@ def _closed(world: World, flow: Flow) -> list[Fact]:
         return []
     if flow.stage == "finishing" and flow.written is not None and flow.written.kind == "close":
         return [IssueClosed(flow.issue.id, "shepherd", flow.why)]
-    return [*_aborted(flow, "closed by somebody"), IssueClosed(flow.issue.id, "somebody", "closed by somebody else")]
+    return [*abort(flow, "closed by somebody"), IssueClosed(flow.issue.id, "somebody", "closed by somebody else")]
 
 
 def _before_claim(world: World, flow: Flow) -> list[Fact]:
@@ -77,14 +69,14 @@ def _before_claim(world: World, flow: Flow) -> list[Fact]:
     if view.status == "open" and view.assignee in (None, world.actor) and not excluded:
         return []
     why = "it changed before it was claimed"
-    return [*_aborted(flow, why), IssueLeft(view.id, "changed", why)]
+    return [*abort(flow, why), IssueLeft(view.id, "changed", why)]
 
 
 def _excluded(world: World, flow: Flow) -> list[Fact]:
     if flow.stage == "giving_back":
         return []
     why = f"the label {world.settings.labels.excluded} was set"
-    return [*_aborted(flow, why), IssueGivenBack(flow.issue.id, "excluded", why)]
+    return [*abort(flow, why), IssueGivenBack(flow.issue.id, "excluded", why)]
 
 
 def _reopened(world: World, flow: Flow, posture: Posture) -> list[Fact]:
@@ -93,9 +85,9 @@ def _reopened(world: World, flow: Flow, posture: Posture) -> list[Fact]:
     view, why = flow.issue, "somebody set it to open"
     by_hand = hand_set(world, view, posture.phase)
     if view.assignee is None:
-        return [*_aborted(flow, why), IssueLeft(view.id, "reopened", why)]
+        return [*abort(flow, why), IssueLeft(view.id, "reopened", why)]
     wait = None if by_hand else world.now + COOLDOWN
-    return [*_aborted(flow, why), IssueGivenBack(view.id, "reopened", why, not_before=wait)]
+    return [*abort(flow, why), IssueGivenBack(view.id, "reopened", why, not_before=wait)]
 
 
 def _labels(world: World, flow: Flow, posture: Posture) -> list[Fact]:
@@ -108,20 +100,20 @@ def _labels(world: World, flow: Flow, posture: Posture) -> list[Fact]:
         return _phase_by_hand(world, flow, by_hand or standing)
     if not standing and posture.kind != "park" and posture.phase is not None:
         why = f"the label {labels.phase_prefix}{posture.phase} was taken off"
-        return [*_aborted(flow, why), IssueLeft(view.id, "phase_taken_off", why)]
+        return [*abort(flow, why), IssueLeft(view.id, "phase_taken_off", why)]
     return []
 
 
 def _phase_by_hand(world: World, flow: Flow, names: tuple[str, ...]) -> list[Fact]:
     policy, issue = world.policy(flow), flow.issue.id
     if policy is None:
-        return [*_aborted(flow, "no policy"), IssueLeft(issue, "no_policy", f"the policy {flow.policy} is gone")]
+        return [*abort(flow, "no policy"), IssueLeft(issue, "no_policy", f"the policy {flow.policy} is gone")]
     target, *more = names or (policy.phases[0].name,)
     if more or policy.phase(target) is None:
         why = f"the phase label {', '.join(names)} is none of the policy {flow.policy}'s phases, or more than one"
-        return [*_aborted(flow, why), IssueLeft(issue, "unknown_phase", why)]
+        return [*abort(flow, why), IssueLeft(issue, "unknown_phase", why)]
     why = f"somebody set the phase {target}" if flow.stage != "parked" else f"un-parked into {target}"
-    return [*_aborted(flow, why), *begin_cycle(world, flow, target, why)]
+    return [*abort(flow, why), *begin_cycle(world, flow, target, why)]
 
 
 def unparked(world: World, earlier: Flow, flow: Flow) -> list[Fact]:

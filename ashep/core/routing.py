@@ -73,6 +73,13 @@ def _result(outcome: Outcome | None) -> str:
     return f"{word}: {outcome.summary[:600]}"
 
 
+def abort(flow: Flow, why: str) -> list[Fact]:
+    """End the run that is under way, if one is, by somebody's decision: no failure of an agent's."""
+    if flow.run is None or flow.run.ended:
+        return []
+    return [RunEnded(flow.issue.id, flow.run.id, "aborted", why, abort=True)]
+
+
 def park(flow: Flow, code: str, why: str) -> list[Fact]:
     """Give the issue up, with a reason that its comment repeats."""
     issue = flow.issue.id

@@ -42,8 +42,10 @@ def over(flow: Flow, name: str, seq: int, at: datetime) -> Flow:
             return replace(flow, thought=flow.thought + (at - flow.question.asked))
         case "wait", _:
             return replace(flow, not_before=None)
-        case (("effect" | "write"), _):
-            return replace(flow, **{f"{name}_after": None})
+        case "effect", _:
+            return replace(flow, effect_after=None)
+        case "write", _:
+            return replace(flow, write_after=None)
         case "deadline", Run():
             return replace(flow, run=replace(run, overdue=True, fresh_after=seq))
         case "stall", Run():

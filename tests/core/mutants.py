@@ -149,7 +149,7 @@ BROKEN_PLAYBOOKS = [
     Mutant(
         "machine failures burn attempts",
         private(decide, "_effect_failed"),
-        "[*_abort(flow, why), *park(",
+        "[*abort(flow, why), *park(",
         '[RunEnded(fact.issue, run.id, "failed", why), *park(',
     ),
     Mutant(
@@ -204,7 +204,7 @@ BROKEN_PLAYBOOKS = [
     Mutant("the end of quiet hours is forgotten", pauses.begun, "fact.until", "None"),
     Mutant("a pause's new end is not told", private(dispatch, "_held"), "flow.why == hold[1]", "True"),
     Mutant("another run is cancelled", cancelling.cancelled, "run.id != fact.run", "False"),
-    Mutant("what was cancelled goes on", cancelling.cancelled, "abort=True", "abort=False"),
+    Mutant("what was cancelled goes on", routing.abort, "abort=True", "abort=False"),
     Mutant("a turn is counted at each read", runs.growth, "fact.tokens - tokens", "fact.tokens"),
     Mutant("a warning at each read", budgets.passed_now, "and hard is None", ""),
     Mutant("a stop for want of budget is a failure", budgets.reached, "flow.failures,", "flow.failures + 1,"),
@@ -213,7 +213,7 @@ BROKEN_PLAYBOOKS = [
     Mutant("an issue over its budget goes on", budgets.over_issue, "if gauge else None", "if None else None"),
     Mutant("an outcome over the limit is lost", budgets.after_turn, "ended = any(", "ended = False and any("),
     Mutant("growth is not noticed", budgets.is_worth_telling, "nearer = ", "nearer = False and "),
-    Mutant("a delayed write is forgotten", timers.over, 'f"{name}_after"', '"effect_after"'),
+    Mutant("a delayed write is forgotten", timers.over, "write_after=None", "effect_after=None"),
     Mutant("a new cycle has no new budget", private(evolve_flow, "_decision"), "spent=(0, 0.0), ", ""),
     Mutant("a day never ends", spending.used_today, "spending.day != day_of(at)", "False"),
     Mutant("silence alone kills", stalls.has_stalled, "not before.doubted or", ""),

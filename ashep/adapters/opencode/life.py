@@ -49,7 +49,7 @@ class Watch:
         self._since: float | None = None
         self._heard = False
         self._signs: dict[str, float] = {}
-        self._tools: dict[str, float] = {}
+        self._tools: dict[str, dict[str, float]] = {}
 
     def stands(self) -> None:
         """The stream stands; what came before may have been missed, and is no sign any more."""
@@ -79,10 +79,13 @@ class Watch:
         self.deaf = shown is not None and shown + SLACK < quiet
         return 0.0 if self.deaf else quiet
 
-    def tool_for(self, calls: Sequence[str]) -> float:
-        """Seconds for which the newest of these calls has been seen at work."""
-        now = anyio.current_time()
-        return now - max(self._tools.setdefault(call, now) for call in calls)
+    def tool_for(self, session: str, calls: Sequence[str]) -> float:
+        """Seconds for which the newest of these calls has been seen at work; others of its session are forgotten."""
+        now, known = anyio.current_time(), self._tools.pop(session, {})
+        if not calls:
+            return 0.0
+        self._tools[session] = {call: known.get(call, now) for call in calls}
+        return now - max(self._tools[session].values())
 
 
 class Shown(NamedTuple):
@@ -106,7 +109,7 @@ async def read(get: Get, watch: Watch, session: str) -> Life:
     return Life(
         quiet=timedelta(seconds=watch.quiet(family, (now - newest) / 1000 if now and newest else None)),
         tool=next(reversed(tools.values()), None),
-        tool_for=timedelta(seconds=watch.tool_for(tuple(tools))) if tools else timedelta(),
+        tool_for=timedelta(seconds=watch.tool_for(session, tuple(tools))),
         retry_in=timedelta(milliseconds=max(waits) - now) if waits and now else None,
     )
 
