@@ -17,12 +17,13 @@ from ashep.core.events import IssueClosed, IssueFinished, RunEnded, RunPlanned, 
 from ashep.core.evolve_flow import stale
 from ashep.core.finding import Finding
 from ashep.core.flow import Flow, Posture, Run
+from ashep.core.indexes import INDEXES, indexed
 from ashep.core.model import Issue
 from ashep.core.outstanding import outstanding
 from ashep.core.people import STATUS, phase_labels
 from ashep.core.records import Entry
 from ashep.core.timers import flow_dues
-from ashep.core.world import INDEXES, World, indexed
+from ashep.core.world import World
 
 OPEN_BOUND = timedelta(minutes=10)
 """How long an effect may be under way: all its calls, a start of the agent server included, have bounds far below."""

@@ -14,7 +14,8 @@ from typing import Any, Literal, NamedTuple, get_origin, get_type_hints
 from pydantic import TypeAdapter
 from rpds import HashTrieMap, HashTrieSet
 
-from ashep.core.world import INDEXES, World, indexed
+from ashep.core.indexes import INDEXES, indexed
+from ashep.core.world import World
 
 Part = tuple[str, bytes]
 """A field of the World, or a piece of it where it is a map or a set; its JSON holds no raw tab and no newline."""

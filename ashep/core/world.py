@@ -56,6 +56,7 @@ from ashep.core.events import (
 from ashep.core.evolve_run import budget, spent
 from ashep.core.finding import Finding
 from ashep.core.flow import Flow, orphan_of, pause_time
+from ashep.core.indexes import put
 from ashep.core.model import Agents, Policies, Policy, Settings, Tree
 from ashep.core.ordered import Ordered
 from ashep.core.records import Entry
@@ -74,10 +75,6 @@ NO_ISSUES: HashTrieSet[str] = HashTrieSet()
 NO_DUES: HashTrieMap[str, datetime] = HashTrieMap()
 NO_ORDER: Ordered[tuple[datetime, str]] = Ordered()
 NO_DEPENDENTS: HashTrieMap[str, HashTrieSet[str]] = HashTrieMap()
-
-SETS = ("live", "unclosed", "busy", "leased")
-INDEXES = (*SETS, "dues", "due_order", "dependents")
-"""The World's fields that say nothing but what `flows` does, so that nobody needs to look at all of them."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +157,7 @@ def evolve(world: World, entry: Entry) -> World:
     if isinstance(body, Command):
         if isinstance(body, WRITES):
             world = replace(world, spending=spending.wrote(world.spending, world.now))
-        return _put(world, body.issue, evolve_flow.asked(world.flows[body.issue], body))
+        return put(world, body.issue, evolve_flow.asked(world.flows[body.issue], body))
     match body:
         case AccountAudited():
             return replace(world, findings=body.findings)
@@ -182,7 +179,7 @@ def evolve(world: World, entry: Entry) -> World:
             return _evolve_issue_seen(world, body)
         case BudgetWarned() | BudgetReached() | WriteDelayed():
             if body.issue is not None and body.issue in world.flows:
-                return _put(world, body.issue, budget(world.flows[body.issue], body))
+                return put(world, body.issue, budget(world.flows[body.issue], body))
             return replace(world, spending=spending.noted(world.spending, body))
         case _:
             return _evolve_issue(world, body)
@@ -193,7 +190,7 @@ def _rested(world: World, gap: timedelta) -> World:
     for issue in world.unclosed:
         flow = world.flows[issue]
         if flow.stage == "work" and not flow.on_pause:
-            world = _put(world, issue, replace(flow, thought=flow.thought + gap))
+            world = put(world, issue, replace(flow, thought=flow.thought + gap))
     return world
 
 
@@ -218,12 +215,12 @@ def _evolve_daemon(
             flow = world.flows.get(issue)
             if flow is None or (name, fact.due) not in flow_dues(flow):
                 return world
-            return _put(world, issue, over(flow, name, world.seq, world.now))
+            return put(world, issue, over(flow, name, world.seq, world.now))
         case ClockJumped():
             for issue in {*world.unclosed, *world.live}:
                 flow = world.flows[issue]
                 if flow.stage == "work" or issue in world.live:
-                    world = _put(world, issue, shifted(flow, fact.gap))
+                    world = put(world, issue, shifted(flow, fact.gap))
             return world
         case _:
             assert_never(fact)
@@ -272,14 +269,14 @@ def _evolve_tree(world: World, fact: TreeSeen) -> World:
     flow = world.flows.get(fact.issue) if fact.issue else None
     if flow is None or flow.run is None or flow.run.id != fact.run:
         world = replace(world, tree=fact.tree, left_over=left)
-        return world if flow is None else _put(world, flow.issue.id, evolve_flow.tree(flow, fact))
+        return world if flow is None else put(world, flow.issue.id, evolve_flow.tree(flow, fact))
     if fact.moment == "after" and flow.run.before is not None:
         before = dict(flow.run.before.dirty)
         for path, content in dirty.items():
             if before.get(path) != content:
                 left = left.insert(path, (content, flow.issue.id))
     world = replace(world, tree=fact.tree, left_over=left)
-    return _put(world, flow.issue.id, evolve_flow.tree(flow, fact))
+    return put(world, flow.issue.id, evolve_flow.tree(flow, fact))
 
 
 def is_writing(flow: Flow) -> bool:
@@ -291,13 +288,13 @@ def _evolve_issue_seen(world: World, fact: IssueSeen) -> World:
     flow = world.flows.get(fact.issue)
     if flow is None:
         flow = Flow(fact.view, since=world.now, view_seq=world.seq)
-        return _put(world, fact.issue, evolve_flow.inherited(flow))
+        return put(world, fact.issue, evolve_flow.inherited(flow))
     stamp, writing = fact.view.stamp, flow.writing
     landed = writing is not None and stamp is not None and (stamp.instance, stamp.seq) == (world.instance, writing.seq)
     if landed and not evolve_flow.stale(flow, fact.as_of):
         # the write whose answer was lost has landed: what stands there is ours, not a person's
         flow = evolve_flow.landed(flow)
-    return _put(world, fact.issue, evolve_flow.seen(flow, fact, world.seq, world.now))
+    return put(world, fact.issue, evolve_flow.seen(flow, fact, world.seq, world.now))
 
 
 def _evolve_issue(world: World, fact: evolve_flow.FlowFact) -> World:
@@ -338,60 +335,4 @@ def _evolve_issue(world: World, fact: evolve_flow.FlowFact) -> World:
     after = evolve_flow.happened(flow, fact, world.seq, world.now)
     if flow.on_pause and after.since != flow.since and after.cycle == flow.cycle:
         after = replace(after, thought=after.thought + pause_time(flow, world.now))
-    return _put(world, fact.issue, after)
-
-
-# --- indexes ------------------------------------------------------------------------------------------------------
-
-
-def _put(world: World, issue: str, flow: Flow) -> World:
-    changes: dict[str, object] = {"flows": world.flows.insert(issue, flow)}
-    for name, within in zip(SETS, _within(flow), strict=True):
-        index: HashTrieSet[str] = getattr(world, name)
-        if within != (issue in index):
-            changes[name] = index.insert(issue) if within else index.remove(issue)
-    before, due = world.dues.get(issue), min((due for _, due in flow_dues(flow)), default=None)
-    if due != before:
-        order = world.due_order if before is None else world.due_order.remove((before, issue))
-        changes["due_order"] = order if due is None else order.insert((due, issue))
-        changes["dues"] = world.dues.remove(issue) if due is None else world.dues.insert(issue, due)
-    earlier = world.flows.get(issue)
-    blockers = earlier.issue.blocked_by if earlier else ()
-    if flow.issue.blocked_by != blockers:
-        changes["dependents"] = _depends(world.dependents, issue, blockers, flow.issue.blocked_by)
-    return replace(world, **changes)
-
-
-def _within(flow: Flow) -> tuple[bool, bool, bool, bool]:
-    """Which of `SETS` an issue belongs to."""
-    run = flow.run
-    return run is not None and not run.settled, flow.stage != "closed", flow.busy, flow.leased
-
-
-def _depends(
-    dependents: HashTrieMap[str, HashTrieSet[str]], issue: str, before: tuple[str, ...], now: tuple[str, ...]
-) -> HashTrieMap[str, HashTrieSet[str]]:
-    for blocker in before:
-        left = dependents[blocker].remove(issue)
-        dependents = dependents.insert(blocker, left) if left else dependents.remove(blocker)
-    for blocker in now:
-        dependents = dependents.insert(blocker, dependents.get(blocker, NO_ISSUES).insert(issue))
-    return dependents
-
-
-def indexed(world: World) -> World:
-    """Make the indexes anew from `flows`: those of a World that was kept without them."""
-    sets: dict[str, list[str]] = {name: [] for name in SETS}
-    dues: dict[str, datetime] = {}
-    dependents = NO_DEPENDENTS
-    for issue, flow in world.flows.items():
-        for name, within in zip(SETS, _within(flow), strict=True):
-            if within:
-                sets[name].append(issue)
-        if (due := min((due for _, due in flow_dues(flow)), default=None)) is not None:
-            dues[issue] = due
-        if flow.issue.blocked_by:
-            dependents = _depends(dependents, issue, (), flow.issue.blocked_by)
-    order = Ordered[tuple[datetime, str]].of((due, issue) for issue, due in dues.items())
-    made = {name: HashTrieSet(issues) for name, issues in sets.items()}
-    return replace(world, dues=HashTrieMap(dues), due_order=order, dependents=dependents, **made)
+    return put(world, fact.issue, after)

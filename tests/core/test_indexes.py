@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from ashep.core import ordered, values
 from ashep.core.dues import due_timers, next_due
 from ashep.core.events import TimerDue
+from ashep.core.indexes import INDEXES, indexed
 from ashep.core.ordered import Ordered
 from ashep.core.outstanding import outstanding
 from ashep.core.spending import TIMER, Spending, next_budget
 from ashep.core.timers import flow_dues
-from ashep.core.world import INDEXES, World, indexed
+from ashep.core.world import World
 from tests.core.lives import live
 from tests.core.test_laws import FEW, SEEDS
 

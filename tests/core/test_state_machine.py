@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from ashep.core import dispatch, evolve_run, routing, world
+from ashep.core import dispatch, evolve_run, indexes, routing, world
 from ashep.core import events as e
 from ashep.core.audit import of_indexes, of_issue, of_world
 from ashep.core.commands import Command
@@ -229,7 +229,7 @@ def machine(examples: int, steps: int, *phases: Phase) -> None:
 BROKEN = [
     Mutant("a fact about an unknown issue", private(world, "_evolve_issue"), "if flow is None:", "if False:"),
     Mutant("a late answer revives a run", private(evolve_run, "_sent"), "if run.ended:", "if False:"),
-    Mutant("an index is forgotten", private(world, "_put"), "if due != before:", "if due is not None:"),
+    Mutant("an index is forgotten", indexes.put, "if due != before:", "if due is not None:"),
     Mutant("a rule rolls dice", routing.backoff, "jitter = 0.8 +", "import random\n    jitter = random.random() +"),
     Mutant("a slot too many", dispatch.in_the_way, "room.slots <= 0", "room.slots < 0"),
 ]  # fmt: skip

@@ -1,0 +1,74 @@
+"""The World's indexes: what follows from `flows` alone, kept beside it so that nobody needs to look at all of them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from rpds import HashTrieMap, HashTrieSet
+
+from ashep.core.flow import Flow
+from ashep.core.ordered import Ordered
+from ashep.core.timers import flow_dues
+from ashep.core.values import replace
+
+if TYPE_CHECKING:
+    from ashep.core.world import World
+
+SETS = ("live", "unclosed", "busy", "leased")
+INDEXES = (*SETS, "dues", "due_order", "dependents")
+"""The World's fields that say nothing but what `flows` does."""
+
+
+def put(world: World, issue: str, flow: Flow) -> World:
+    """Put a flow into the World, and the indexes right."""
+    changes: dict[str, object] = {"flows": world.flows.insert(issue, flow)}
+    for name, within in zip(SETS, _within(flow), strict=True):
+        index: HashTrieSet[str] = getattr(world, name)
+        if within != (issue in index):
+            changes[name] = index.insert(issue) if within else index.remove(issue)
+    before, due = world.dues.get(issue), min((due for _, due in flow_dues(flow)), default=None)
+    if due != before:
+        order = world.due_order if before is None else world.due_order.remove((before, issue))
+        changes["due_order"] = order if due is None else order.insert((due, issue))
+        changes["dues"] = world.dues.remove(issue) if due is None else world.dues.insert(issue, due)
+    earlier = world.flows.get(issue)
+    blockers = earlier.issue.blocked_by if earlier else ()
+    if flow.issue.blocked_by != blockers:
+        changes["dependents"] = _depends(world.dependents, issue, blockers, flow.issue.blocked_by)
+    return replace(world, **changes)
+
+
+def _within(flow: Flow) -> tuple[bool, bool, bool, bool]:
+    """Which of `SETS` an issue belongs to."""
+    run = flow.run
+    return run is not None and not run.settled, flow.stage != "closed", flow.busy, flow.leased
+
+
+def _depends(
+    dependents: HashTrieMap[str, HashTrieSet[str]], issue: str, before: tuple[str, ...], now: tuple[str, ...]
+) -> HashTrieMap[str, HashTrieSet[str]]:
+    for blocker in before:
+        left = dependents[blocker].remove(issue)
+        dependents = dependents.insert(blocker, left) if left else dependents.remove(blocker)
+    for blocker in now:
+        dependents = dependents.insert(blocker, dependents.get(blocker, HashTrieSet()).insert(issue))
+    return dependents
+
+
+def indexed(world: World) -> World:
+    """Make the indexes anew from `flows`: those of a World that was kept without them."""
+    sets: dict[str, list[str]] = {name: [] for name in SETS}
+    dues: dict[str, datetime] = {}
+    dependents: HashTrieMap[str, HashTrieSet[str]] = HashTrieMap()
+    for issue, flow in world.flows.items():
+        for name, within in zip(SETS, _within(flow), strict=True):
+            if within:
+                sets[name].append(issue)
+        if (due := min((due for _, due in flow_dues(flow)), default=None)) is not None:
+            dues[issue] = due
+        if flow.issue.blocked_by:
+            dependents = _depends(dependents, issue, (), flow.issue.blocked_by)
+    order = Ordered[tuple[datetime, str]].of((due, issue) for issue, due in dues.items())
+    made = {name: HashTrieSet(issues) for name, issues in sets.items()}
+    return replace(world, dues=HashTrieMap(dues), due_order=order, dependents=dependents, **made)
