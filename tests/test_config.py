@@ -184,7 +184,7 @@ ONE_LINE = [
     ("tags: []\n        capabilities: [reveiw]",
      ".capabilities: no agent in agents.yaml has the capability reveiw; did you mean review?"),
     ("takeover: {action: pause}", ".takeover: not yet supported by this version; remove it"),
-    ("retry: {change_agent: true}", ".retry.change_agent: not yet supported by this version; remove it"),
+    ("retry: {change_agent: true}", ".retry.change_agent: expected next or different_provider, found true"),
 ]  # fmt: skip
 
 

@@ -161,22 +161,8 @@ def codes_of(function: str, position: int) -> set[str]:
 
 
 def holds() -> set[str]:
-    """Pairs of a code and a sentence where such a pair is made, and the codes of pauses."""
-    made = (pairs_of(tree) for path, tree in CORE if path.name in ("dispatch.py", "budgets.py"))
-    return {*pauses.PAUSED}.union(*made)
-
-
-def pairs_of(tree: ast.Module) -> set[str]:
-    """Codes and sentences; comparisons and types are none."""
-    none = {
-        id(part)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Compare | ast.Subscript)
-        for part in ast.walk(node)
-        if isinstance(part, ast.Tuple)
-    }
-    pairs = (node for node in ast.walk(tree) if isinstance(node, ast.Tuple) and id(node) not in none)
-    return {word for pair in pairs if len(pair.elts) == 2 for word in constants(pair.elts[0])}
+    """The codes of holds, and those of pauses, which stand in a table."""
+    return {*pauses.PAUSED} | codes_of("Hold", 0)
 
 
 def test_the_codes_of_holds_are_those_of_the_core() -> None:

@@ -28,7 +28,6 @@ NOT_YET: dict[str, tuple[str, ...]] = {
     "WorkerSettings": ("workspace", "workspaces"),
     "Policy": ("takeover", "stall", "reminder", "budgets", "notify", "quiet_hours", *_LATER),
     "Phase": ("takeover", "reminder", "budgets", "permissions", *_LATER),
-    "Retry": ("change_agent",),
     "Human": ("reminder", "remind_after", "notify"),
     "Match": ("title",),
     "Limits": ("on_limit", "max_cost", "max_tokens"),

@@ -42,7 +42,7 @@ def account(world: World, issue: str) -> Account:
         reason = f"{flow.run.id} waits for the agent server: {world.runner.detail or 'it does not answer'}"
     run = flow.run.id if flow.run and state == "running" else None
     phase = flow.phase if flow.active else None
-    due = until(world.pauses, flow.why) if flow.code in PAUSED else world.dues.get(issue)
+    due = until(world.pauses, flow.held_by) if flow.code in PAUSED else world.dues.get(issue)
     due = due or (_budget_due(world, code) if state == "time" else None)
     return Account(issue, flow.issue.title, state, reason, code, flow.since, phase, flow.policy, run, due)
 
@@ -90,7 +90,7 @@ def _goes_on(world: World) -> bool:
     if not any(pause.until for pause in world.pauses):
         return False
     flows = (world.flows[issue] for issue in world.unclosed)
-    return any(flow.code in PAUSED and until(world.pauses, flow.why) is not None for flow in flows)
+    return any(flow.code in PAUSED and until(world.pauses, flow.held_by) is not None for flow in flows)
 
 
 def is_held_up(world: World) -> bool:

@@ -1,5 +1,6 @@
 """Which agent takes a run: a pure function, with a reason for the choice and against every other agent (design 4)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ashep.core.events import RunnerSeen
@@ -15,16 +16,33 @@ class Choice:
     others: tuple[tuple[str, str], ...]
 
 
-def choose(agents: Agents, phase: Phase, runner: RunnerSeen | None, models: dict[str, Model]) -> Choice:
-    """Choose for a phase; `models` names the model that last ran each phase. `runner` None: ask nothing of a server."""
-    fit: list[tuple[tuple[int, int, str], Agent]] = []
+Rank = tuple[int, int, int, str]
+"""In which order agents that fit are taken: failures, wishes met, priority, id."""
+
+NO_FAILURES: Mapping[str, int] = {}
+
+
+def choose(
+    agents: Agents,
+    phase: Phase,
+    runner: RunnerSeen | None,
+    models: Mapping[str, Model],
+    failures: Mapping[str, int] = NO_FAILURES,
+) -> Choice:
+    """Choose for a phase.
+
+    `models` names the model that last ran each phase; `runner` None: ask nothing of a server; `failures`: what puts an
+    agent behind others, whatever else speaks for it.
+    """
+    fit: list[tuple[Rank, Agent]] = []
     others: list[tuple[str, str]] = []
     for agent in agents.agents:
         against = unfit(agent, phase, runner)
         if against:
             others.append((agent.id, against))
         else:
-            fit.append(((-_preferred(agent, phase, runner, models), -agent.priority, agent.id), agent))
+            wishes = _preferred(agent, phase, runner, models)
+            fit.append(((failures.get(agent.id, 0), -wishes, -agent.priority, agent.id), agent))
     fit.sort(key=lambda item: item[0])
     if not fit:
         return Choice(None, f"no agent fits phase {phase.name}", tuple(others))
@@ -72,7 +90,7 @@ def model_of(agent: Agent, runner: RunnerSeen | None) -> Model | None:
     return runner.default if runner else None
 
 
-def _preferred(agent: Agent, phase: Phase, runner: RunnerSeen | None, models: dict[str, Model]) -> int:
+def _preferred(agent: Agent, phase: Phase, runner: RunnerSeen | None, models: Mapping[str, Model]) -> int:
     wish, model = phase.prefer, model_of(agent, runner)
     score = sum(tag in agent.tags for tag in wish.tags)
     if wish.different_model_from and model is not None:
@@ -82,14 +100,16 @@ def _preferred(agent: Agent, phase: Phase, runner: RunnerSeen | None, models: di
     return score + (wish.speed is not None and agent.performance.speed == wish.speed)
 
 
-def _reason(phase: Phase, rank: tuple[int, int, str], agent: Agent) -> str:
-    wishes = f", meets {-rank[0]} of its preferences" if rank[0] else ""
+def _reason(phase: Phase, rank: Rank, agent: Agent) -> str:
+    wishes = f", meets {-rank[1]} of its preferences" if rank[1] else ""
     return f"{agent.id} has {', '.join(phase.needs)}{wishes}, priority {agent.priority}"
 
 
-def _behind(rank: tuple[int, int, str], best: tuple[int, int, str]) -> str:
+def _behind(rank: Rank, best: Rank) -> str:
     if rank[0] != best[0]:
-        return f"meets fewer preferences than {best[2]}"
+        return f"comes after {best[3]} once attempts have failed"
     if rank[1] != best[1]:
-        return f"has a lower priority than {best[2]}"
-    return f"comes after {best[2]} by id"
+        return f"meets fewer preferences than {best[3]}"
+    if rank[2] != best[2]:
+        return f"has a lower priority than {best[3]}"
+    return f"comes after {best[3]} by id"

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from ashep.core.agents import Choice, choose, model_of
 from ashep.core.commands import WRITES, Command
 from ashep.core.events import BudgetReached, BudgetWarned, Fact, RetryScheduled, RunEnded, TurnSeen, WriteDelayed
 from ashep.core.evolve_run import provider_of
 from ashep.core.flow import Flow, Run
-from ashep.core.model import Agent, Agents, Budget, Model, Phase
+from ashep.core.holds import Hold
+from ashep.core.model import Budget, Model
 from ashep.core.routing import abort, park
 from ashep.core.runs import growth
 from ashep.core.spending import (
@@ -30,9 +30,6 @@ from ashep.core.world import World
 
 STEPS = 20
 """The growth of a running turn is a fact where it is one of so many parts of a limit: several cannot pass it unseen."""
-
-Hold = tuple[str, str]
-"""Why a run does not start: a stable code and a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,18 +174,19 @@ def used_up(world: World) -> Hold | None:
     """Say which limit is in the way of every run; None: none is."""
     full = {gauge.scope: gauge for gauge in of_all(world) if gauge.used >= gauge.limit}
     if (gauge := full.get("total")) is not None:
-        return ("budget_total", f"used up: {gauge.said}")
+        return Hold("budget_total", f"used up: {gauge.said}")
     if (gauge := full.get("day")) is not None:
-        return ("budget", f"used up until {_time(world)}: {gauge.said}")
+        return Hold("budget", f"used up until {day_over(world)}: {gauge.said}")
     return None
 
 
 def many_runs(world: World) -> Hold:
     """Say that as many runs started as may in an hour."""
-    return ("runs_per_hour", f"{world.settings.budgets.runs_per_hour} runs started in an hour, as many as may")
+    return Hold("runs_per_hour", f"{world.settings.budgets.runs_per_hour} runs started in an hour, as many as may")
 
 
-def _time(world: World) -> str:
+def day_over(world: World) -> str:
+    """Say when the day's budgets are over."""
     return f"{day_ends(world.now):%Y-%m-%d %H:%M} UTC"
 
 
@@ -202,27 +200,6 @@ def spent_providers(world: World) -> tuple[str, ...]:
     """The providers whose budget of the day is used up."""
     full = (gauge for gauge in of_all(world) if gauge.scope == "provider" and gauge.used >= gauge.limit)
     return tuple(gauge.name.rpartition(" on ")[0] for gauge in full) if world.settings.budgets.providers else ()
-
-
-def choose_within(world: World, phase: Phase, models: dict[str, Model]) -> tuple[Hold | None, Choice]:
-    """Choose an agent whose provider has budget; the hold says that no other fits. No person falls in for one."""
-    assert world.agents is not None
-    choice, spent = choose(world.agents, phase, world.runner, models), spent_providers(world)
-    if not spent or choice.agent is None or _provider(world, choice.agent) not in spent:
-        return None, choice
-    left = tuple(agent for agent in world.agents.agents if _provider(world, agent) not in spent and not agent.is_human)
-    why = f"the budget of {', '.join(spent)} is used up until {_time(world)}"
-    second = choose(Agents.model_construct(version=1, agents=left), phase, world.runner, models)
-    if second.agent is None:
-        return ("budget_provider", f"{why}, and no other agent can take {phase.name}"), choice
-    told, before = {agent.id for agent in left}, dict(choice.others)
-    others = ((agent.id, before.get(agent.id, why)) for agent in world.agents.agents if agent.id not in told)
-    return None, Choice(second.agent, second.why, (*second.others, *others))
-
-
-def _provider(world: World, agent: Agent) -> str | None:
-    model = None if agent.is_human else model_of(agent, world.runner)
-    return model.provider if model else None
 
 
 def over_issue(world: World, flow: Flow) -> str | None:

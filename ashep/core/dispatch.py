@@ -5,11 +5,13 @@ from typing import Literal, NamedTuple
 
 from ashep.core import budgets
 from ashep.core.agents import Choice, model_of
-from ashep.core.budgets import Hold
+from ashep.core.choosing import choose_for
 from ashep.core.decide import foreign_changes
+from ashep.core.eligibility import NOT_ASKED, eligible, not_asked, policy_for, stands
 from ashep.core.events import CycleBegan, Fact, IssueHeld, IssueTaken, RunPlanned
 from ashep.core.flow import Flow, wall_time
-from ashep.core.model import Agent, Human, Issue, Phase, Policies, Policy, ReuseFrom
+from ashep.core.holds import Hold
+from ashep.core.model import Agent, Human, Phase, ReuseFrom
 from ashep.core.orphans import adopt, is_ours
 from ashep.core.pauses import PAUSED
 from ashep.core.pauses import hold as hold_of
@@ -32,7 +34,7 @@ class Room:
     """How many more issues may be taken."""
     starts: int | None = None
     """How many more runs may start this hour."""
-    used_up: tuple[str, str] | None = None
+    used_up: Hold | None = None
     """The hold for want of budget that stands for every run."""
 
     def with_run(self, issue: str, *, writes: bool, lock: bool) -> "Room":
@@ -46,9 +48,6 @@ class Room:
             writers=self.writers | {issue} if writes else self.writers,
         )
 
-
-STANDING = ("phase_taken_off", "unknown_phase", "no_policy", "write_refused", "status_changed", "assigned")
-"""Reasons for which an issue was left that say more than its status does."""
 
 ROOM = ("slot", "work_tree", "tree_dirty", "budget", "budget_total", "runs_per_hour")
 """Codes of holds that depend on what else runs and on the kind of the wanted run: on nothing of the issue itself."""
@@ -76,9 +75,8 @@ class Verdict(NamedTuple):
     """For room; for a look at the tracker; or until something of its own, or what every rule reads, changes."""
 
 
-NOT_ASKED: Hold = ("not_asked", "this daemon was asked to work on other issues")
-ALL_TAKEN: Hold = ("max_issues", "this daemon took as many issues as it was asked to")
-NO_ROOM: Hold = ("disk_low", "the disk that holds the journal is nearly full")
+ALL_TAKEN = Hold("max_issues", "this daemon took as many issues as it was asked to")
+NO_ROOM = Hold("disk_low", "the disk that holds the journal is nearly full")
 
 
 def dispatch(world: World) -> list[Fact]:
@@ -139,12 +137,8 @@ def rank(flow: Flow) -> Rank:
     return (flow.issue.priority, flow.issue.created_at.isoformat(), flow.issue.id)
 
 
-def _not_asked(world: World, flow: Flow) -> bool:
-    return world.daemon is not None and bool(world.daemon.only) and flow.issue.id not in world.daemon.only
-
-
 def _held(flow: Flow, hold: Hold) -> list[Fact]:
-    told = flow.code == hold[0] and (hold[0] not in PAUSED or flow.why == hold[1])  # a pause may get another end
+    told = flow.code == hold.code and (hold.code not in PAUSED or flow.why == hold.why)  # a pause may get another end
     return [] if told else [IssueHeld(flow.issue.id, *hold)]
 
 
@@ -160,10 +154,10 @@ def wanted(world: World, flow: Flow, room: Room) -> Verdict:
         return Verdict(park(flow, "unknown_phase", why), room)
     if flow.not_before is not None:
         return Verdict([], room)
-    if _not_asked(world, flow):
+    if not_asked(world, flow):
         return Verdict(_held(flow, NOT_ASKED), room)
     if world.settings.labels.paused in flow.issue.labels:
-        return Verdict(_held(flow, ("paused", "a person has taken over: its label says paused")), room)
+        return Verdict(_held(flow, Hold("paused", "a person has taken over: its label says paused")), room)
     if (hold := _paused(world, flow, phase)) is not None:
         return Verdict(_held(flow, hold), room)
     if flow.cycle_runs >= policy.limits.max_runs:
@@ -193,7 +187,7 @@ def _paused(world: World, flow: Flow, phase: Phase) -> Hold | None:
     if not world.pauses:
         return None
     assert world.agents is not None
-    agent = budgets.choose_within(world, phase, dict(flow.models))[1].agent
+    agent = choose_for(world, flow, phase)[1].agent
     if agent is not None and agent.is_human:
         return None
     model = model_of(agent, world.runner) if agent else None
@@ -201,26 +195,26 @@ def _paused(world: World, flow: Flow, phase: Phase) -> Hold | None:
 
 
 def _waits(phase: Phase, hold: Hold) -> ForRoom | Literal["change"]:
-    return ForRoom("write" if phase.writes else "read", hold[0]) if hold[0] in ROOM else "change"
+    return ForRoom("write" if phase.writes else "read", hold.code) if hold.code in ROOM else "change"
 
 
 def _start(world: World, flow: Flow, phase: Phase, room: Room) -> tuple[Hold | None, Choice | None]:
     """Find what stands in the way of a run of this phase, or the agent for it."""
     assert world.agents is not None
-    hold, choice = budgets.choose_within(world, phase, dict(flow.models))
+    hold, choice = choose_for(world, flow, phase)
     if hold is not None:
         return hold, None
     if choice.agent is None:
         against = "; ".join(f"{agent}: {why}" for agent, why in choice.others[:8])
-        return ("no_agent", f"no agent can take {phase.name} ({against})"), None
+        return Hold("no_agent", f"no agent can take {phase.name} ({against})"), None
     if choice.agent.is_human:
         return None, choice
     if world.runner is None or world.runner.state != "up":
         state = world.runner.state if world.runner else "away"
         why = {"unauthorized": "the agent server refuses our password"}.get(state, "the agent server does not answer")
-        return (f"runner_{state}", why), None
+        return Hold(f"runner_{state}", why), None
     if world.tracker is None or world.tracker_error:
-        return ("tracker_away", f"the tracker does not answer: {world.tracker_error[:200]}"), None
+        return Hold("tracker_away", f"the tracker does not answer: {world.tracker_error[:200]}"), None
     return in_the_way(world, flow.issue.id, room, writes=phase.writes), choice
 
 
@@ -231,16 +225,16 @@ def in_the_way(world: World, issue: str, room: Room, *, writes: bool) -> Hold | 
     if room.starts is not None and room.starts <= 0:
         return budgets.many_runs(world)
     if room.slots <= 0:
-        return ("slot", f"all {world.settings.worker.max_concurrent_runs} slots are taken")
+        return Hold("slot", f"all {world.settings.worker.max_concurrent_runs} slots are taken")
     if world.settings.worker.lock_work_tree:
         if room.lock not in (None, issue):
-            return ("work_tree", f"{room.lock} holds the work tree")
+            return Hold("work_tree", f"{room.lock} holds the work tree")
         others = (room.writers | room.readers if writes else room.writers) - {issue}
         if others:
-            return ("work_tree", f"{min(others)} still works in the tree")
+            return Hold("work_tree", f"{min(others)} still works in the tree")
     watched = writes and not world.settings.worker.allow_dirty and not room.writers
     if watched and (foreign := foreign_changes(world)):
-        return ("tree_dirty", f"the work tree has changes that are not ashep's: {', '.join(foreign[:5])}")
+        return Hold("tree_dirty", f"the work tree has changes that are not ashep's: {', '.join(foreign[:5])}")
     return None
 
 
@@ -281,18 +275,18 @@ def _session(flow: Flow, phase: Phase, agent: Agent) -> str | None:
 def candidate(world: World, flow: Flow, room: Room) -> Verdict:
     """Take an issue that may be taken, or say why not."""
     assert world.policies is not None
-    if flow.look_again or _stands(world, flow):
+    if flow.look_again or stands(world, flow):
         return Verdict([], room)  # its own reason stands until a person acts
     if flow.run is not None and not flow.run.settled:
         return Verdict([], room)
-    if is_ours(world, flow.issue) and flow.stage == "idle" and not _not_asked(world, flow):
+    if is_ours(world, flow.issue) and flow.stage == "idle" and not not_asked(world, flow):
         hold, name, policy = policy_for(world.policies, flow.issue, world.settings.labels.policy_prefix)
         if name is not None and policy is not None:
             return Verdict([adopt(world, flow, name, policy)], room)
-        return Verdict(_held(flow, hold or ("no_policy", "no policy claims it")), room)
+        return Verdict(_held(flow, hold or Hold("no_policy", "no policy claims it")), room)
     hold, name, policy = eligible(world, flow)
     if hold is not None or policy is None or name is None:
-        return Verdict(_held(flow, hold or ("no_policy", "no policy claims it")), room)
+        return Verdict(_held(flow, hold or Hold("no_policy", "no policy claims it")), room)
     if not world.ready_fresh:
         return Verdict([], room, "look")  # one is due at once; nothing about this issue has changed
     if (paused := hold_of(world.pauses, None)) is not None:
@@ -311,22 +305,11 @@ def candidate(world: World, flow: Flow, room: Room) -> Verdict:
         hold, choice = _start(world, fresh, phase, room)
         if hold is not None:
             waits = _waits(phase, hold)
-            return Verdict(_held(flow, hold), room, ForRoom("take", hold[0]) if waits == "change" else waits)
+            return Verdict(_held(flow, hold), room, ForRoom("take", hold.code) if waits == "change" else waits)
         if choice is not None and choice.agent is not None and not choice.agent.is_human:
             return _take(world, fresh, phase, choice, choice.agent, room)
     taken: list[Fact] = [IssueTaken(flow.issue.id, name, f"ready, and the policy {name} claims it")]
     return Verdict(taken + begin_cycle(world, fresh, phase.name, "taken"), _taken(room))
-
-
-def _stands(world: World, flow: Flow) -> bool:
-    """Whether the reason for which an issue was left still says what is in the way."""
-    if flow.code not in STANDING or flow.stage != "left" or flow.issue.status == "open":
-        return False
-    if flow.code == "assigned":
-        return flow.issue.assignee not in (None, world.actor)
-    if flow.code in ("phase_taken_off", "unknown_phase"):  # a good label would lead on only while it is ours
-        return flow.issue.assignee == world.actor and flow.issue.status in ("in_progress", "blocked")
-    return True
 
 
 def _take(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, room: Room) -> Verdict:
@@ -343,55 +326,3 @@ def _take(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, 
 
 def _taken(room: Room) -> Room:
     return room if room.takes is None else replace(room, takes=room.takes - 1)
-
-
-def eligible(world: World, flow: Flow) -> tuple[Hold | None, str | None, Policy | None]:
-    """Say whether an issue may be taken at all, and under which policy; the hold says why not."""
-    issue, labels = flow.issue, world.settings.labels
-    assert world.policies is not None
-    if labels.excluded in issue.labels:
-        return ("excluded", f"the label {labels.excluded} is set"), None, None
-    if labels.parked in issue.labels:
-        return ("parked_label", f"the label {labels.parked} is set"), None, None
-    if labels.paused in issue.labels:
-        return ("paused", f"the label {labels.paused} is set"), None, None
-    if _not_asked(world, flow):
-        return NOT_ASKED, None, None
-    if issue.status != "open":
-        return ("status", f"its status is {issue.status}"), None, None
-    if issue.assignee not in (None, world.actor):
-        return ("assigned", f"it is assigned to {issue.assignee}"), None, None
-    hold, name, policy = policy_for(world.policies, issue, labels.policy_prefix)
-    if hold is not None or policy is None:
-        return hold, None, None
-    if issue.id not in world.ready:
-        blockers = ", ".join(issue.blocked_by)
-        why = f"it depends on {blockers}" if blockers else "the tracker does not list it as ready"
-        return ("dependencies" if blockers else "not_ready", why), None, None
-    if flow.not_before is not None:
-        return ("cooldown", "somebody set it to open, or a claim was refused, a short time ago"), None, None
-    names = phase_labels(world, issue)
-    if len(names) > 1 or (names and policy.phase(names[0]) is None):
-        return ("unknown_phase", f"the phase label {', '.join(names)} is none of the policy {name}'s"), None, None
-    return None, name, policy
-
-
-def policy_for(policies: Policies, issue: Issue, prefix: str) -> tuple[Hold | None, str | None, Policy | None]:
-    """Find the policy: forced by label, the first that matches, or the default for types that some policy names."""
-    forced = [label.removeprefix(prefix) for label in issue.labels if label.startswith(prefix)]
-    if forced:
-        policy = policies.policies.get(forced[0])
-        if policy is None or len(forced) > 1:
-            return ("unknown_policy", f"there is no policy {', '.join(forced)}"), None, None
-        return None, forced[0], policy
-    for name, policy in policies.policies.items():
-        match = policy.match
-        if match is None or issue.type not in match.types or issue.priority not in match.priorities:
-            continue
-        if set(match.labels) <= set(issue.labels):
-            return None, name, policy
-    default = policies.default_policy
-    typed = any(policy.match and issue.type in policy.match.types for policy in policies.policies.values())
-    if default is not None and typed:
-        return None, default, policies.policies[default]
-    return ("no_policy", f"no policy claims a {issue.type} like this"), None, None

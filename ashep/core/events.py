@@ -271,6 +271,8 @@ class IssueHeld:
     issue: str
     code: str
     why: str
+    of: str = ""
+    """What stands in the way, where a hold of this code may be of several: a pause's key, a provider."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ def happened(flow: Flow, fact: FlowFact, seq: int, at: datetime) -> Flow:
 def _decision(flow: Flow, fact: Decision, seq: int, at: datetime) -> Flow:
     match fact:
         case IssueHeld():
-            return replace(flow, code=fact.code, why=fact.why, since=at)
+            return replace(flow, code=fact.code, why=fact.why, held_by=fact.of, since=at)
         case IssueTaken():
             flow = replace(flow, policy=fact.policy, not_before=None, written=None, writing=None)
             return _stage(flow, "work", at, "", fact.why)

@@ -173,6 +173,8 @@ class Flow:
     code: str = ""
     """The stable code of the last hold, parking, leaving or giving back."""
     why: str = ""
+    held_by: str = ""
+    """What the last hold was of (`Hold.of`)."""
     policy: str | None = None
     text: str | None = None
     """The blob of the issue's words, as the last write's answer gave them."""

@@ -110,6 +110,9 @@ class Retry(Document):
     """The delay before the second attempt (with a jitter of up to ±20 % taken from the run id's hash)."""
     max_delay: Span = timedelta(minutes=5)
     """No delay is longer than this."""
+    change_agent: Literal["next", "different_provider"] | None = None
+    """Whom the next attempt of a visit goes to: `next` is the agent that failed least often in it, `different_provider`
+    one whose provider did; among equals the usual order. No person is taken for that. `null`: to the same agent."""
 
 
 class Stall(Document):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from ashep.core.events import Fact, WorkPaused, WorkResumed
+from ashep.core.holds import Hold
 
 BY_HAND, QUIET_HOURS = "paused_by_hand", "quiet_hours"
 PAUSED = (BY_HAND, QUIET_HOURS)
@@ -77,18 +78,18 @@ def dues(pauses: Pauses) -> list[tuple[str, datetime]]:
     return [(f"{TIMER}:{pause.key}", pause.until) for pause in pauses if pause.until is not None]
 
 
-def hold(pauses: Pauses, provider: str | None) -> tuple[str, str] | None:
+def hold(pauses: Pauses, provider: str | None) -> Hold | None:
     """Give the hold of a run on this provider (None: on none in particular), of the pause that lasts longest."""
     standing = [pause for pause in pauses if not pause.lifted and pause.provider in (None, provider)]
     if not standing:
         return None
     longest = max(standing, key=lambda pause: (pause.until is None, pause.until or pause.since, pause.key))
-    return (QUIET_HOURS if longest.window else BY_HAND), longest.sentence
+    return Hold(QUIET_HOURS if longest.window else BY_HAND, longest.sentence, longest.key)
 
 
-def until(pauses: Pauses, sentence: str) -> datetime | None:
-    """The end of the pause that a hold's sentence is about."""
-    return next((pause.until for pause in pauses if pause.sentence == sentence), None)
+def until(pauses: Pauses, key: str) -> datetime | None:
+    """The end of the pause that a hold is of."""
+    return next((pause.until for pause in pauses if pause.key == key), None)
 
 
 def windows_read(pauses: Pauses, windows: Mapping[str, datetime], now: datetime) -> list[Fact]:

@@ -4,12 +4,13 @@
 # A playbook's lines are expressions: `book >> fact << what << follows`.
 
 from datetime import timedelta
+from typing import Literal
 
 import pytest
 
 from ashep.core import commands as c
 from ashep.core import events as e
-from ashep.core.model import Agent, Agents, Human, Phase, Retry
+from ashep.core.model import Agent, Agents, Human, Model, Phase, Retry, RunnerChoice
 from ashep.core.routing import backoff
 from tests.core.given import BUILDER, ME, TEAM, policy_of, up
 from tests.core.playbook import Playbook, like
@@ -290,3 +291,58 @@ def test_the_agent_that_is_chosen_is_one_that_fits() -> None:
     assert BUILDER.priority == 10
     book = Playbook(policy_of(Phase(name="browsertest"))).looked()
     assert book.flow().code == "no_agent"
+
+
+# --- another agent for the next attempt -----------------------------------------------------------------------------
+
+
+def reviewers(*providers: str, person: bool = False) -> Agents:
+    """Agents a, b, c … of these providers, in that order of priority; the person is the last."""
+    agents = [
+        Agent(
+            id=name, capabilities=("review",), priority=9 - place,
+            runner=RunnerChoice(agent_slug="plan", provider=provider, model="m"),
+        )
+        for place, (name, provider) in enumerate(zip("abcd", providers, strict=False))
+    ]  # fmt: skip
+    people = [Agent(id="ann", capabilities=("review",), priority=-1, is_human=True)] if person else []
+    return Agents(version=1, agents=(*agents, *people))
+
+
+def reviewing(phase: Phase, team: Agents) -> Playbook:
+    book = Playbook(policy_of(phase), team)
+    book >> up(models=tuple(Model(provider, "m") for provider in ("acme", "other")))
+    return book.looked()
+
+
+def attempts(change: Literal["next", "different_provider"] | None, team: Agents, many: int) -> list[str]:
+    """Which agents take so many attempts that fail."""
+    book = reviewing(Phase(name="review", retry=Retry(max_attempts=many, change_agent=change)), team)
+    chosen = [book.run().agent]
+    while len(chosen) < many:
+        book >> book.reports("failed")
+        book.answered() >> book.later(600)
+        book.answered()
+        chosen.append(book.run().agent)
+    return chosen
+
+
+def test_the_next_attempt_goes_to_another_agent() -> None:
+    team = reviewers("acme", "acme", "other", person=True)
+    assert attempts(None, team, 3) == ["a", "a", "a"]
+    assert attempts("next", team, 7) == ["a", "b", "c", "a", "b", "c", "a"]
+
+
+def test_the_next_attempt_goes_to_another_provider() -> None:
+    team = reviewers("acme", "acme", "other", person=True)
+    assert attempts("different_provider", team, 4) == ["a", "c", "b", "c"]
+
+
+def test_an_agent_that_failed_is_not_avoided_in_another_visit() -> None:
+    phase = Phase(name="review", retry=Retry(max_attempts=3, change_agent="next"), next={"success": "review"})
+    book = reviewing(phase, reviewers("acme", "acme"))
+    book >> book.reports("failed")
+    book.answered() >> book.later(600)
+    book.answered()
+    assert book.run().agent == "b"
+    book >> book.reports() << ENDED << like(e.PhaseEntered, visit=2) << like(e.RunPlanned, agent="a")

@@ -1,0 +1,58 @@
+"""Which agent takes the next run of an issue, as things stand: who failed before, and whose provider has budget."""
+
+from collections import Counter
+
+from ashep.core import budgets
+from ashep.core.agents import NO_FAILURES, Choice, choose, model_of
+from ashep.core.flow import Flow
+from ashep.core.holds import Hold
+from ashep.core.model import Agent, Agents, Phase
+from ashep.core.world import World
+
+FAILED = ("failed", "timed_out", "stalled")
+"""States of a run that its agent is to blame for."""
+
+
+def choose_for(world: World, flow: Flow, phase: Phase) -> tuple[Hold | None, Choice]:
+    """Choose an agent for the phase of a flow; the hold says why the one that is chosen cannot begin now.
+
+    No person falls in for an agent that cannot.
+    """
+    assert world.agents is not None
+    models, failures = dict(flow.models), _failures(world, flow, phase)
+    choice = choose(world.agents, phase, world.runner, models, failures)
+    spent = budgets.spent_providers(world)
+    if not spent or choice.agent is None or provider_of(world, choice.agent) not in spent:
+        return None, choice
+    left = tuple(a for a in world.agents.agents if provider_of(world, a) not in spent and not a.is_human)
+    why = f"the budget of {', '.join(spent)} is used up until {budgets.day_over(world)}"
+    second = choose(Agents.model_construct(version=1, agents=left), phase, world.runner, models, failures)
+    if second.agent is None:
+        return Hold("budget_provider", f"{why}, and no other agent can take {phase.name}"), choice
+    told, before = {agent.id for agent in left}, dict(choice.others)
+    others = ((agent.id, before.get(agent.id, why)) for agent in world.agents.agents if agent.id not in told)
+    return None, Choice(second.agent, second.why, (*second.others, *others))
+
+
+def provider_of(world: World, agent: Agent) -> str | None:
+    """The provider that an agent runs on, where that is known; a person has none."""
+    model = None if agent.is_human else model_of(agent, world.runner)
+    return model.provider if model else None
+
+
+def _failures(world: World, flow: Flow, phase: Phase) -> dict[str, int] | Counter[str]:
+    """What puts agents behind others for the next attempt of this visit, as `retry.change_agent` wants it."""
+    here = f"{flow.issue.id}/{phase.name}.{flow.visit}."
+    failed = Counter(r.agent for r in flow.reports if r.run.startswith(here) and r.state in FAILED)
+    if phase.retry.change_agent is None or not failed or world.agents is None:
+        return dict(NO_FAILURES)
+    behind = Counter(failed)
+    by_provider: Counter[str | None] = Counter()
+    for agent in world.agents.agents:
+        by_provider[provider_of(world, agent)] += failed[agent.id]
+    for agent in world.agents.agents:
+        if agent.is_human:
+            behind[agent.id] = 1 + sum(failed.values()) * 2
+        elif phase.retry.change_agent == "different_provider":
+            behind[agent.id] += by_provider[provider_of(world, agent)]
+    return behind
