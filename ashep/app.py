@@ -16,14 +16,17 @@ from ashep.adapters import control_socket
 from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.clock import RealClock
 from ashep.adapters.git import GitTree
+from ashep.adapters.messenger import Messenger
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.config import Configuration, load
 from ashep.control import Control
 from ashep.core.model import Settings
+from ashep.core.telling import targets
 from ashep.daemon import Parts, Say, WorkOptions, daemon, narrator
-from ashep.errors import AshepError, DiskFailed, TrackerUnavailable
+from ashep.errors import AshepError, DiskFailed, NotSent, TrackerUnavailable
 from ashep.journal.lock import Lock
 from ashep.journal.log import Journal, Sizes
+from ashep.notifier import Message
 from ashep.ports import Tracker, TrackerInfo
 from ashep.preview import DryRun, preview
 from ashep.redaction import SHORTEST, Redaction
@@ -102,7 +105,8 @@ async def _work(
         environ=os.environ,
         redaction=redaction,
     )
-    parts = Parts(tracker, runner, GitTree(project, redaction=redaction), clock)
+    notifier = Messenger(project, redaction=redaction)
+    parts = Parts(tracker, runner, GitTree(project, redaction=redaction), clock, notifier)
     follower, code = Follower(state, journal, say), 0
     try:
         info = await _reach_tracker(tracker, say)
@@ -199,3 +203,24 @@ async def _stop_server(project: Path) -> bool:
         return await runner.stop_server()
     finally:
         await runner.aclose()
+
+
+def notify_test(project: Path) -> list[tuple[str, str]]:
+    """Send a test message to every target of `notify`: each with what went wrong, or an empty text."""
+    return anyio.run(_notify_test, project)
+
+
+async def _notify_test(project: Path) -> list[tuple[str, str]]:
+    settings = load(project / FOLDER).settings
+    messenger = Messenger(project, redaction=secrets_of(settings, lambda _: None))
+    found = list[tuple[str, str]]()
+    for name, target in targets(settings.notify).items():
+        try:
+            await messenger.send(
+                target, Message(f"test:{name}", "a test", "- this is a test; nothing happened", test=True)
+            )
+        except NotSent as error:
+            found.append((name, str(error)))
+        else:
+            found.append((name, ""))
+    return found

@@ -51,11 +51,12 @@ from ashep.core.text import clean
 from ashep.core.world import World
 from ashep.effects import Effects
 from ashep.heartbeat import Heartbeat
-from ashep.hours import Hours
+from ashep.hours import Hours, quiet_read, told_quietly
 from ashep.journal.keeper import Keeper
 from ashep.journal.log import Journal
 from ashep.leases import Leases
 from ashep.monitor import Monitor
+from ashep.notifier import Notifier
 from ashep.ports import Clock, Runner, Tracker, TrackerInfo, WorkTree
 from ashep.shepherd import Picture, Shepherd
 from ashep.worker import Worker
@@ -79,6 +80,8 @@ class Parts:
     runner: Runner
     tree: WorkTree
     clock: Clock
+    notifier: Notifier | None = None
+    """None: nobody can be told anything."""
 
 
 Say = Callable[[str], None]
@@ -229,6 +232,7 @@ async def daemon(
         blobs=journal.blobs,
         leases=leases,
         prompts=prompts,
+        notifier=parts.notifier,
     )
     shepherd = Shepherd(journal, effects, parts.clock, pictures)
     await to_thread.run_sync(shepherd.recover)
@@ -243,6 +247,7 @@ async def daemon(
         async with shepherd.running(*first), anyio.create_task_group() as group:
             group.start_soon(Heartbeat(shepherd, leases).run)
             group.start_soon(Hours(shepherd, parts.clock).run)
+            group.start_soon(Hours(shepherd, parts.clock, of=told_quietly, read=quiet_read).run)
             yield Running(shepherd, worker, monitor, auditor)
             group.cancel_scope.cancel()
         beside.cancel_scope.cancel()

@@ -14,6 +14,7 @@ from ashep.core.commands import (
     ClaimIssue,
     Command,
     CreateIssue,
+    IssueCommand,
     OpenSession,
     PostComment,
     PreparePrompt,
@@ -21,6 +22,7 @@ from ashep.core.commands import (
     ReadIssue,
     ReadTree,
     ReclaimIssue,
+    SendNotice,
     SendPrompt,
     StopOrphan,
     StopTurn,
@@ -74,6 +76,7 @@ from ashep.errors import (
 )
 from ashep.journal.blobs import Blobs
 from ashep.leases import Leases
+from ashep.notifier import Notifier, tell
 from ashep.ports import (
     ClaimRequest,
     Creation,
@@ -109,13 +112,16 @@ class Effects:
         blobs: Blobs,
         leases: Leases,
         prompts: Path | None = None,
+        notifier: Notifier | None = None,
     ) -> None:
         """`prompts`: the folder of the user's templates."""
         self.tracker, self.runner, self.tree, self.blobs, self.prompts = tracker, runner, tree, blobs, prompts
-        self.leases = leases
+        self.leases, self.notifier = leases, notifier
 
     async def carry_out(self, command: Command, world: Callable[[], World], *, probe: bool) -> list[Fact]:
         """Do what a command says and give its answer; `probe`: it may have been done before."""
+        if isinstance(command, SendNotice):
+            return await tell(self.notifier, command, world, again=probe or command.tries > 0)
         issue, key = command.issue, command.key
         try:
             if isinstance(command, UNDER_LEASE) and (flow := world().flows.get(issue)) and flow.leased:
@@ -145,7 +151,7 @@ class Effects:
                 raise
             return [EffectFailed(issue, key, _short(error), infra=True)]  # git failed, no agent
 
-    def _do(self, command: Command, world: Callable[[], World], probe: bool) -> Awaitable[list[Fact]]:
+    def _do(self, command: IssueCommand, world: Callable[[], World], probe: bool) -> Awaitable[list[Fact]]:
         match command:
             case ClaimIssue():
                 return self._claim(command, probe)

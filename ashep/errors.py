@@ -12,6 +12,7 @@
     ├── JournalDamaged              65  a bad line with a complete batch after it
     ├── DiskFailed                  74  a write or fsync failed; nothing after it may be acted on
     ├── ProgramTimedOut             1   a program was killed with its process group at its bound
+    ├── NotSent                     1   a target did not take a message to people
     ├── TrackerError                1   the tracker answered, or failed to
     │   ├── TrackerUnavailable      1   infrastructure: try again later; `unknown` says a write may have landed
     │   ├── TrackerRefused          1   the tracker said no for good (unknown id, open blocker, cycle)
@@ -92,6 +93,10 @@ class DiskFailed(AshepError):
 
 class ProgramTimedOut(AshepError):
     """A program did not end in time; its process group was killed."""
+
+
+class NotSent(AshepError):
+    """A target did not take a message to people, or may not have."""
 
 
 class TrackerError(AshepError):

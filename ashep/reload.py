@@ -1,7 +1,7 @@
 """The user's files once more, on SIGHUP and when one of them changes: good ones come into force, mistakes are told.
 
-Policies, agents, `worker` and `budgets` count at once, for whatever is decided from then on. What the daemon's parts
-were made of (the tracker, the agent server, labels, …) counts from the next start, and that is said.
+Policies, agents, `worker`, `budgets` and `notify` count at once, for whatever is decided from then on. What the
+daemon's parts were made of (the tracker, the agent server, labels, …) counts from the next start, and that is said.
 """
 
 import signal
@@ -20,7 +20,7 @@ from ashep.shepherd import Shepherd
 
 FILES = ("config.yaml", "policies.yaml", "agents.yaml")
 
-LIVE = ("worker", "budgets")
+LIVE = ("worker", "budgets", "notify")
 """The sections of config.yaml that count at once."""
 
 SETTLE = 500

@@ -18,6 +18,7 @@ from ashep.core.events import ClockJumped, DaemonStopped, Fact
 from ashep.core.observe import disk_read
 from ashep.core.records import Entry
 from ashep.core.step import step
+from ashep.core.telling import open_messages
 from ashep.core.world import World, evolve
 from ashep.effects import Effects
 from ashep.journal.log import Journal
@@ -87,7 +88,8 @@ class Shepherd:
             self._group = group
             # maps of the World are in no order that another process would repeat
             busy = map(self.world.flows.__getitem__, self.world.busy)
-            unanswered = sorted((command for flow in busy for command in flow.open), key=lambda one: one.key)
+            unanswered: list[Command] = [command for flow in busy for command in flow.open]
+            unanswered = sorted([*unanswered, *open_messages(self.world)], key=lambda one: one.key)
             await self._turn(first, everything=True)
             for command in unanswered:
                 self._start(command, probe=True)

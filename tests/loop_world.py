@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 import anyio
 import yaml
 
+from ashep.adapters.memory.notifier import MemoryNotifier
 from ashep.adapters.memory.runner import MemoryRunner, Play, Prompted
 from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.adapters.memory.tree import MemoryTree
@@ -29,7 +30,7 @@ from ashep.core.replay import Replay
 from ashep.core.world import World as Known
 from ashep.daemon import Parts, Running, WorkOptions, daemon
 from ashep.demo.virtual import VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
-from ashep.errors import RunnerUnavailable, TrackerUnavailable
+from ashep.errors import NotSent, RunnerUnavailable, TrackerUnavailable
 from ashep.replay import replay
 
 T = TypeVar("T")
@@ -125,6 +126,7 @@ class World:
         self.tree.write("calc.py", "1")
         self.tree.commit("first")
         self.runner = MemoryRunner(self.clock, self.play)
+        self.notifier = MemoryNotifier()
         self.answer: Answer | None = None
         self.outcomes: dict[str, list[dict[str, object]]] = {}
         """What agents report, by phase or `<issue>/<phase>`, in order; the last stands for ever."""
@@ -172,7 +174,8 @@ class World:
         journal = Writing.open_now(self.folder / "state", self.clock.now())
         assert isinstance(journal, Writing)
         journal.points = points
-        parts = Parts(cast("Any", tracker), cast("Any", runner), cast("Any", tree), self.clock)
+        notifier = Through(self.notifier, points, lambda: self.random.uniform(0.05, 0.3), NotSent("lost"))
+        parts = Parts(cast("Any", tracker), cast("Any", runner), cast("Any", tree), self.clock, cast("Any", notifier))
 
         def picture(entries: Sequence[Entry], world: Known) -> None:
             self.entries += entries

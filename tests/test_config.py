@@ -431,6 +431,15 @@ SETTINGS = [
     ("runners: {opencode: {managed: true, url: 'http://x'}}", "two-servers", "runners.opencode.managed"),
     ("runners: {opencode: {url: 'localhost:1'}}", "bad-url", "runners.opencode.url"),
     ("runners: {opencode: {password_env: 's3cret!'}}", "bad-variable", "runners.opencode.password_env"),
+    ("notify: {targets: [{name: pager}]}", "bad-target", "notify.targets[0]"),
+    ("notify: {targets: [{command: [x], apprise_env: X}]}", "bad-target", "notify.targets[0]"),
+    (
+        "notify: {targets: [{name: x, command: [x]}, {name: x, command: [y]}]}",
+        "duplicate-target",
+        "notify.targets[1].name",
+    ),
+    ("notify: {quiet_hours: [{at: '0 22 * *', lasts: 8h}]}", "bad-cron", "notify.quiet_hours[0].at"),
+    ("worker: {quiet_hours: [{at: '0 22 31 feb *', lasts: 8h}]}", "bad-cron", "worker.quiet_hours[0].at"),
 ]
 
 
@@ -438,6 +447,16 @@ SETTINGS = [
 def test_incoherent_settings(folder: Path, text: str, code: str, key: str) -> None:
     found = findings(folder, f"version: 1\n{text}\n", "config.yaml")
     assert [(one.code, one.line, one.key) for one in found] == [(code, 2, key)]
+    assert "s3cret" not in str(found[0])
+
+
+@pytest.mark.parametrize(
+    "target", ["apprise_env: 'json://ann:s3cret@host/'", "apprise_file: 'json://ann:s3cret@host/'"]
+)
+def test_a_url_is_no_place_to_look_for_a_url(folder: Path, target: str) -> None:
+    found = findings(folder, f"version: 1\nnotify: {{targets: [{{{target}}}]}}\n", "config.yaml")
+    assert [one.severity for one in found] == ["error"]
+    assert "that is a secret" in str(found[0])
     assert "s3cret" not in str(found[0])
 
 

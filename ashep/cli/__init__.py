@@ -5,9 +5,9 @@ answers at once. typer reads every command line with pydantic's help, so `quick`
 commands before it; everything else heavy is imported inside of the command that needs it.
 
 Modules: `quick` and `look` (the commands that read), `commands` (all, as typer knows them: `root`, `setting_up`,
-`working`, `controlling`, `looking`, `answering`, `checking`), `place` (the project, and the picture of its journal),
-`reading` (the journal for a reader), `agents` (what `sync-agents` asks the server), `screen` (what is printed),
-`reference` (docs/cli.md, help.txt).
+`working`, `controlling`, `looking`, `answering`, `checking`, `notifying`), `place` (the project, and the picture of its
+journal), `reading` (the journal for a reader), `agents` (what `sync-agents` asks the server), `screen` (what is
+printed), `reference` (docs/cli.md, help.txt).
 """
 
 import sys

@@ -1,8 +1,9 @@
 """All commands, in the order in which the help lists them: importing a module adds its commands."""
 
-from ashep.cli import setting_up, working, controlling, looking, answering, checking, keeping  # isort: skip
-from ashep.cli.root import app, policies
+from ashep.cli import setting_up, working, controlling, looking, answering, checking, keeping, notifying  # isort: skip
+from ashep.cli.root import app, notify, policies
 
 app.add_typer(policies, name="policy", short_help="Look at policies.")
+app.add_typer(notify, name="notify", short_help="Tell people what is worth it.")
 
-__all__ = ["answering", "app", "checking", "controlling", "keeping", "looking", "setting_up", "working"]
+__all__ = ["answering", "app", "checking", "controlling", "keeping", "looking", "notifying", "setting_up", "working"]

@@ -12,7 +12,21 @@ from ashep.config.cron import never
 from ashep.config.explain import nearest
 from ashep.config.findings import FileName, Finding, KeyPath, Places
 from ashep.core.agents import unfit
-from ashep.core.model import CLOSE, Agent, Agents, Budgets, Phase, Policies, Policy, ReuseFrom, Runners, Settings
+from ashep.core.model import (
+    CLOSE,
+    Agent,
+    Agents,
+    Budgets,
+    Notify,
+    Phase,
+    Policies,
+    Policy,
+    QuietHours,
+    ReuseFrom,
+    Runners,
+    Settings,
+)
+from ashep.core.telling import names
 
 PARK = "park"
 RESULTS = ("success", "failed", "partial")
@@ -238,7 +252,9 @@ def _misfit(agent: Agent, phase: Phase) -> str | None:
 def _settings(settings: Settings) -> Iterator[Problem]:
     yield from _labels(settings)
     yield from _server(settings)
-    yield from _quiet_hours(settings)
+    yield from _quiet_hours(settings.worker.quiet_hours, "worker")
+    yield from _quiet_hours(settings.notify.quiet_hours, "notify")
+    yield from _targets_of_notify(settings.notify)
 
 
 def _labels(settings: Settings) -> Iterator[Problem]:
@@ -272,15 +288,33 @@ def _useless_limits(budgets: Budgets) -> Iterator[Problem]:
                 yield "useless-limit", ("budgets", *name.split(".", 1), unit), message
 
 
-def _quiet_hours(settings: Settings) -> Iterator[Problem]:
-    for place, window in enumerate(settings.worker.quiet_hours):
-        path: KeyPath = ("worker", "quiet_hours", place, "at")
+def _quiet_hours(windows: tuple[QuietHours, ...], section: str) -> Iterator[Problem]:
+    for place, window in enumerate(windows):
+        path: KeyPath = (section, "quiet_hours", place, "at")
         try:
             if never(window.at):
                 yield "bad-cron", path, "never comes round"
         except ValueError as error:
             message = f"{error}; expected minute, hour, day of the month, month and day of the week"
             yield "bad-cron", path, message
+
+
+def _targets_of_notify(notify: Notify) -> Iterator[Problem]:
+    """How somebody is told. No value is shown: it may be a URL with a secret in it."""
+    known: set[str] = set()
+    for place, (name, target) in enumerate(zip(names(notify), notify.targets, strict=True)):
+        path: KeyPath = ("notify", "targets", place)
+        given = [key for key in ("command", "apprise_env", "apprise_file") if getattr(target, key) is not None]
+        if len(given) != 1:
+            yield "bad-target", path, "expected one of command, apprise_env and apprise_file"
+        if target.apprise_env is not None and not _VARIABLE.fullmatch(target.apprise_env):
+            message = "expected the name of an environment variable, not a URL: that is a secret"
+            yield "bad-variable", (*path, "apprise_env"), message
+        if target.apprise_file is not None and "://" in target.apprise_file:
+            yield "bad-target", (*path, "apprise_file"), "expected the path of a file, not a URL: that is a secret"
+        if name in known:
+            yield "duplicate-target", (*path, "name"), "another target is called so, too"
+        known.add(name)
 
 
 def _server(settings: Settings) -> Iterator[Problem]:

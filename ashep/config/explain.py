@@ -19,7 +19,6 @@ NOT_YET: dict[str, tuple[str, ...]] = {
         "checks",
         "landing",
         "metrics",
-        "notify",
         "permissions",
         "providers",
         "retention",

@@ -6,6 +6,7 @@ from typing import Literal
 
 from ashep.core.flow import NO_BUDGET, Flow
 from ashep.core.pauses import PAUSED, until
+from ashep.core.telling import is_to_be_told
 from ashep.core.world import World
 
 State = Literal["running", "person", "time", "parked", "not_eligible", "closed"]
@@ -80,10 +81,13 @@ def _state(flow: Flow) -> tuple[State, str, str]:
 def is_idle(world: World, soon: timedelta = timedelta()) -> bool:
     """Nothing runs, nothing could start, and no timer is due within `soon`: people and parked issues are no work.
 
-    What a pause keeps waiting is work where the pause has an end; else only a person can go on with it.
+    What a pause keeps waiting is work where the pause has an end; else only a person can go on with it. Work is also to
+    tell people what is due by then.
     """
     due = next((due for due, _ in world.due_order), None)
-    return not world.busy and (due is None or due > world.now + soon) and not _goes_on(world)
+    if world.busy or (due is not None and due <= world.now + soon):
+        return False
+    return not _goes_on(world) and not is_to_be_told(world, world.now + soon)
 
 
 def _goes_on(world: World) -> bool:

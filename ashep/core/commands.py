@@ -7,7 +7,7 @@ before it is carried out (design section 6).
 from dataclasses import dataclass
 from typing import Literal
 
-from ashep.core.model import Model, NewIssue, Stamp
+from ashep.core.model import Model, NewIssue, Notice, Stamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,10 +183,23 @@ class ReclaimIssue:
     tries: int = 0
 
 
-Command = (
+@dataclass(frozen=True, slots=True)
+class SendNotice:
+    """Tell a target of `notify` what is worth a person: all of it in one message."""
+
+    key: str
+    target: str
+    notices: tuple[Notice, ...]
+    tries: int = 0
+
+
+IssueCommand = (
     ClaimIssue | WriteIssue | TakeOffLabels | PostComment | CreateIssue | ReadIssue | ReadAnswer | OpenSession
     | PreparePrompt | SendPrompt | StopTurn | ReadTree | StopOrphan | ReclaimIssue
 )  # fmt: skip
+"""What can be asked for about an issue."""
+
+Command = IssueCommand | SendNotice
 """Everything that can be asked for."""
 
 WRITES = (ClaimIssue, WriteIssue, TakeOffLabels, PostComment, CreateIssue, ReclaimIssue)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from itertools import chain, islice, takewhile
 
-from ashep.core import pauses
+from ashep.core import pauses, telling
 from ashep.core.events import TimerDue
 from ashep.core.spending import TIMER, next_budget
 from ashep.core.timers import flow_dues
@@ -32,4 +32,5 @@ def next_due(world: World) -> datetime | None:
 def _of_all(world: World) -> list[tuple[str, datetime]]:
     """The due times that are no issue's, by their timers' keys."""
     budget = next_budget(world.spending)
-    return [*pauses.dues(world.pauses), *([(f"{TIMER}:", budget)] if budget else [])]
+    budgets = [(f"{TIMER}:", budget)] if budget else []
+    return [*pauses.dues(world.pauses), *budgets, *telling.dues(world)]

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from ashep.core.finding import Finding
-from ashep.core.model import Comment, Issue, LabelEvent, Life, Model, NewIssue, Tree
+from ashep.core.model import Comment, Issue, LabelEvent, Life, Model, NewIssue, NoticeKind, Tree
 from ashep.core.outcome import Outcome
 
 # --- the daemon and its rules ------------------------------------------------------------------------------------
@@ -129,6 +129,13 @@ class AccountAudited:
     findings: tuple[Finding, ...] = ()
     more: int = 0
     """How many findings are not listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuietSeen:
+    """Nobody is to be told anything before this time. By difference; None: the configuration has no such hours now."""
+
+    until: datetime | None = None
 
 
 # --- what was seen ------------------------------------------------------------------------------------------------
@@ -589,6 +596,49 @@ class CreationWanted:
     parked: bool
 
 
+@dataclass(frozen=True, slots=True)
+class NoticeWanted:
+    """Something happened that is worth a person."""
+
+    event: NoticeKind
+    text: str
+    to: tuple[str, ...]
+    """The targets of `notify` that are to be told."""
+    issue: str | None = None
+    about: str = ""
+    """What it is about, where that is no issue: a server, say."""
+    cause: int = 0
+    """The sequence number of what happened."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoticesGathered:
+    """What a target is told now, in one message; what is over by now is left out."""
+
+    target: str
+    notices: tuple[int, ...]
+    why: str
+    left_out: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NoticesDelayed:
+    """A target could not be told: it is tried again, with whatever is to be told by then."""
+
+    target: str
+    due: datetime
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoticesGivenUp:
+    """A target is not told of these any more."""
+
+    target: str
+    notices: tuple[int, ...]
+    why: str
+
+
 # --- answers of effects -------------------------------------------------------------------------------------------
 
 
@@ -753,6 +803,23 @@ class IssueReclaimed:
     done: bool
 
 
+@dataclass(frozen=True, slots=True)
+class NoticeSent:
+    """A target took the message."""
+
+    key: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeFailed:
+    """A target did not take the message, or cannot be told to have."""
+
+    key: str
+    target: str
+    error: str
+
+
 Fact = (
     JournalBegun | DaemonStarted | DaemonStopped | Adopted | TimerDue | ClockJumped | JournalPruned | DiskSeen
     | AccountAudited | WorkPaused | WorkResumed | IssueCancelled
@@ -763,6 +830,7 @@ Fact = (
     | PromptAbandoned | DeadlineReached | RunEnded | RetryScheduled | PersonAsked | PersonAnswered | AnswerRefused
     | IssueParked | IssueGivenBack | IssueLeft | IssueFinished | IssueClosed | CommentWanted | CreationWanted
     | BudgetWarned | BudgetReached | WriteDelayed
+    | QuietSeen | NoticeWanted | NoticesGathered | NoticesDelayed | NoticesGivenUp | NoticeSent | NoticeFailed
     | EffectFailed | IssueClaimed | ClaimRefused | IssueWritten | GuardRefused | WriteRefused | CommentPosted
     | IssueCreated | LabelsTakenOff | AnswerRead | SessionOpened | PromptPrepared | PromptSent | TurnStopped
 )  # fmt: skip
@@ -772,6 +840,6 @@ DECISIONS = (
     IssueHeld, IssueTaken, CycleBegan, PhaseEntered, RunPlanned, RunWithdrawn, OutcomeRejected, TurnDied,
     PromptAbandoned, DeadlineReached, RunEnded, RetryScheduled, PersonAsked, PersonAnswered, AnswerRefused, IssueParked,
     IssueGivenBack, IssueLeft, IssueFinished, IssueClosed, CommentWanted, CreationWanted, IssueAdopted, TakeoverWanted,
-    BudgetWarned, BudgetReached, WriteDelayed,
+    BudgetWarned, BudgetReached, WriteDelayed, NoticeWanted, NoticesGathered, NoticesDelayed, NoticesGivenUp,
 )  # fmt: skip
 """The facts that the core makes; a replay derives them again."""

@@ -466,6 +466,44 @@ class Budgets(Document):
     `null`: no limit."""
 
 
+NoticeKind = Literal["waiting", "parked", "provider_down", "budget", "stopped_unexpectedly", "finding"]
+"""What is worth a person."""
+
+
+class NotifyTarget(Document):
+    """Somebody who is told: by a program (`command`), or by apprise, whose URLs are secrets and stand elsewhere."""
+
+    name: Name | None = None
+    """How it is called in `ashep status`; `null`: by its kind and place, such as `command-1`."""
+    command: Annotated[tuple[Word, ...], Field(min_length=1)] | None = None
+    """The program and its arguments. It gets the message as JSON on its standard input, and as text in the environment
+    variables `ASHEP_TITLE` and `ASHEP_TEXT`; it has 30 seconds, and any exit code but 0 is a failure."""
+    apprise_env: Word | None = None
+    """The environment variable that holds apprise's URLs, with white space between them. It needs `ashep[notify]`."""
+    apprise_file: Word | None = None
+    """The file that holds them, one a line, with comments behind `#`; `~` is the home folder, and a relative path
+    begins at the project's folder."""
+
+
+class Notify(Document):
+    """Who is told of what is worth a person, when nobody watches."""
+
+    targets: Annotated[tuple[NotifyTarget, ...], Field(max_length=20)] = ()
+    """Each of them is told everything."""
+    events: tuple[NoticeKind, ...] = (
+        "waiting", "parked", "provider_down", "budget", "stopped_unexpectedly", "finding",
+    )  # fmt: skip
+    """What they are told of: an issue that waits for a person; one that is parked; a provider, the agent server or the
+    tracker that is away for long; a budget at its `warn_at` or over; an ashep that ended without a word, once it runs
+    again; a finding of the audit."""
+    batch: Duration = timedelta(minutes=1)
+    """How long others are waited for, to be told in the same message. What is over by then is not told."""
+    quiet_hours: Annotated[tuple[QuietHours, ...], Field(max_length=100)] = ()
+    """Times in which nobody is told: it is kept until they are over."""
+    urgent: tuple[NoticeKind, ...] = ()
+    """What is told in quiet hours, too."""
+
+
 class Settings(Document):
     """The file `.agent-shepherd/config.yaml`; every key is optional."""
 
@@ -483,6 +521,8 @@ class Settings(Document):
     """How the journal is kept."""
     budgets: Budgets = Budgets()
     """How much may be used."""
+    notify: Notify = Notify()
+    """Who is told of what is worth a person."""
     labels: Labels = Labels()
     """The labels by which people and ashep talk to each other."""
     redact: tuple[str, ...] = ()
@@ -576,6 +616,24 @@ class Life:
     """How long that has been seen at work, at least."""
     retry_in: timedelta | None = None
     """Until the provider is asked again, where it said when."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that people are to be told."""
+
+    id: int
+    """The sequence number of the decision."""
+    noted: datetime
+    event: NoticeKind
+    text: str
+    issue: str | None = None
+    about: str = ""
+    """What it is about, where that is no issue."""
+    cause: int = 0
+    """The sequence number of what happened."""
+    to: tuple[str, ...] = ()
+    """The targets that were not told yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,15 +20,19 @@ from ashep.core.events import (
     TimerDue,
     TurnSeen,
 )
+from ashep.core.notices import RECORDS
 from ashep.core.outstanding import outstanding
 from ashep.core.records import Entry
+from ashep.core.telling import messages, told
 from ashep.core.timers import split_timer
 from ashep.core.world import World, evolve
 
 RULES = 3
 """The number of the core's rules: a replay derives again the decisions that were made under the present number."""
 
-QUIET = (SessionOpened, PromptPrepared, PromptSent, CommentPosted, TurnSeen, IssueHeld, AccountAudited)
+QUIET = (
+    SessionOpened, PromptPrepared, PromptSent, CommentPosted, TurnSeen, IssueHeld, AccountAudited, *RECORDS,
+)  # fmt: skip
 """Facts that change no input of `dispatch`; what follows from them (a RunEnded, say) is another fact."""
 
 
@@ -57,7 +61,7 @@ class Batch:
     def follow(self, fact: Fact) -> None:
         """Fold a fact and everything that follows from it, at once and in order."""
         before = self.add(fact)
-        for decision in decide(before, self.world, fact):
+        for decision in (*decide(before, self.world, fact), *told(before, self.world, fact)):
             self.follow(decision)
 
     def follow_all(self, facts: Iterable[Fact]) -> bool:
@@ -99,6 +103,8 @@ def step(
     for issue in sorted(issues):  # maps of the World are in no order that another process would repeat
         for command in outstanding(batch.world, issue):
             batch.add(fused(batch.world, command))
+    for message in messages(batch.world):
+        batch.add(message)
     if dispatcher is not None:
         dispatcher.end(batch.world)
     return batch.world, batch.entries

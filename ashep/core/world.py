@@ -13,7 +13,7 @@ from typing import assert_never
 
 from rpds import HashTrieMap, HashTrieSet
 
-from ashep.core import evolve_flow, pauses, spending
+from ashep.core import evolve_flow, notices, pauses, spending
 from ashep.core.commands import WRITES, Command
 from ashep.core.events import (
     AccountAudited,
@@ -132,6 +132,8 @@ class World:
     """What keeps runs from starting by somebody's will."""
     spending: Spending = NOTHING_SPENT
     """What was used, for budgets."""
+    notices: notices.Notices = notices.NOTHING_TOLD
+    """What people are to be told."""
 
     def policy(self, flow: Flow) -> Policy | None:
         """The policy of a flow, as it is in force now."""
@@ -152,8 +154,11 @@ def evolve(world: World, entry: Entry) -> World:
     """Fold one entry into the World."""
     if isinstance(entry.body, DaemonStarted):
         world = _rested(world, entry.at - world.now)
-    world = replace(world, seq=entry.seq, now=entry.at)
     body = entry.body
+    told = notices.folded(world.notices, body, entry.seq, entry.at, world.now)
+    world = replace(world, seq=entry.seq, now=entry.at, notices=told)
+    if isinstance(body, notices.RECORDS):
+        return world
     if isinstance(body, Command):
         if isinstance(body, WRITES):
             world = replace(world, spending=spending.wrote(world.spending, world.now))

@@ -37,6 +37,7 @@ from ashep.store.tables import (
     fact_row,
     issue_row,
     marks_json,
+    notices_json,
     run_row,
 )
 
@@ -182,6 +183,7 @@ class Store:
         values["findings"] = len(world.findings)
         values["pauses"] = _PAUSES.dump_json(tuple(pause for pause in world.pauses if not pause.lifted)).decode()
         values["budgets"] = marks_json(world)
+        values["notices"] = notices_json(world)
         rows = [{"key": key, "value": str(value)} for key, value in (values | {"seq": seq, "crc": crc}).items()]
         self._db.execute(delete(META))
         self._db.execute(insert(META), rows)

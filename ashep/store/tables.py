@@ -11,6 +11,7 @@ from ashep.core.commands import Command
 from ashep.core.events import DECISIONS, JournalBegun
 from ashep.core.records import Entry, body_text, form_of, format_time
 from ashep.core.runs import RunRecord, run_of
+from ashep.core.telling import targets
 from ashep.core.world import World
 
 FORM = 1
@@ -149,6 +150,23 @@ def marks_json(world: World) -> str:
                 "reached": mark.hard, "until": format_time(mark.until) if mark.until else None,
             }
             for mark in marks
+        ]
+    )  # fmt: skip
+
+
+def notices_json(world: World) -> str:
+    """Give the targets of `notify` that were not told something."""
+    known = targets(world.settings.notify)
+    return _json(
+        [
+            {
+                "target": route.target, "error": route.error, "failures": route.tries, "given_up": route.given_up,
+                "since": format_time(route.since) if route.since else None,
+                "waiting": len(world.notices.of(route.target)),
+                "due": format_time(route.after) if route.after else None,
+            }
+            for route in sorted(world.notices.routes, key=lambda one: one.target)
+            if route.error and route.target in known
         ]
     )  # fmt: skip
 

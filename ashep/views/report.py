@@ -22,6 +22,7 @@ SECTIONS = {
     "limits": "Limits and budgets met",
     "servers": "Servers and daemons",
     "findings": "Findings of the audit",
+    "notices": "Messages that did not reach you",
 }
 """The parts in their order, and how they are headed."""
 
@@ -66,6 +67,7 @@ def report(database: Database | None, since: str, now: datetime) -> Data:
         "limits": _limits(rows),
         "servers": _servers(database, rows),
         "findings": _findings(rows),
+        "notices": _notices(rows),
     }
     told["sections"] = {name: list(sections[name]) for name in SECTIONS}
     return told
@@ -78,7 +80,7 @@ def _line(text: str, *seqs: int, issue: str | None = None, at: str | None = None
 # --- what happened --------------------------------------------------------------------------------------------------
 
 _HAPPENED = ("IssueClosed", "BudgetWarned", "BudgetReached", "RunnerSeen", "TurnDied", "DaemonStarted", "DaemonStopped",
-             "AccountAudited")  # fmt: skip
+             "AccountAudited", "NoticeFailed", "NoticesGivenUp", "NoticeSent")  # fmt: skip
 
 
 def _first(database: Database, since: str) -> int:
@@ -176,6 +178,30 @@ def _findings(rows: list[Data]) -> Iterator[Data]:
         for one in row["body"].get("findings", ()):
             about = f"{one['issue']} " if one["issue"] else ""
             yield _line(f"{one['code']}: {about}{one['what']}", row["seq"], issue=one["issue"], at=row["at"])
+
+
+def _notices(rows: list[Data]) -> Iterator[Data]:
+    """Failures in a row to tell a target are one line; what it was never told is another."""
+    failing: dict[str, list[Data]] = {}
+    for row in rows:
+        target, kind = row["body"].get("target"), row["type"]
+        if kind == "NoticeFailed":
+            failing.setdefault(target, []).append(row)
+        elif kind in ("NoticeSent", "NoticesGivenUp"):
+            yield from _failures(target, failing.pop(target, []))
+        if kind == "NoticesGivenUp":
+            ids = row["body"]["notices"]
+            text = f"{target} was never told {len(ids)} notice{'s' if len(ids) > 1 else ''}: {row['body']['why']}"
+            yield _line(text, row["seq"], *ids, at=row["at"])
+    for target, failed in failing.items():
+        yield from _failures(target, failed)
+
+
+def _failures(target: str, rows: list[Data]) -> Iterator[Data]:
+    if rows:
+        times = "once" if len(rows) == 1 else f"{len(rows)} times in a row"
+        text = f"{target} was not told, {times}: {rows[-1]['body']['error']}"
+        yield _line(text, *(row["seq"] for row in rows), at=rows[0]["at"])
 
 
 # --- how everything stands ------------------------------------------------------------------------------------------

@@ -40,7 +40,8 @@ def status(database: Database | None, daemon: Data) -> Data:
     # the daemon waits for some more room than it took to stop it
     paused = [pause | {"why": names.hide(pause["why"])} for pause in pauses(database)]
     low = {"disk": "low"} if any(entry["code"] == "disk_low" for entry in issues) else {}
-    checked = {"findings": findings(database), "pauses": paused, "budgets": budgets(database)}
+    untold = [route | {"error": names.hide(route["error"])} for route in notices(database)]
+    checked = {"findings": findings(database), "pauses": paused, "budgets": budgets(database), "notices": untold}
     return {"daemon": daemon | ended | low | checked, "issues": issues}
 
 
@@ -60,6 +61,12 @@ def pauses(database: Database | None) -> list[Data]:
 def budgets(database: Database | None) -> list[Data]:
     """Give the limits of the day, of providers, of all and of the fuses that were passed and still count."""
     row = database.execute("SELECT value FROM meta WHERE key = 'budgets'").fetchone() if database else None
+    return json.loads(row["value"]) if row else []
+
+
+def notices(database: Database | None) -> list[Data]:
+    """Give the targets of `notify` that were not told something, and why not."""
+    row = database.execute("SELECT value FROM meta WHERE key = 'notices'").fetchone() if database else None
     return json.loads(row["value"]) if row else []
 
 
@@ -150,6 +157,18 @@ def limits(seen: Data, now: datetime) -> list[str]:
         word = "used up" if mark["reached"] else "nearly used up"
         until = f", until {local(mark['until'])}" if mark["until"] else ""
         lines.append(f"budget {word}: {mark['used']:.6g} of {mark['limit']:.6g} {mark['unit']} of {of}{until}")
+    return lines
+
+
+def untold(seen: Data, now: datetime) -> list[str]:
+    """Say of each target that was not told something why not, and when it is tried again."""
+    lines: list[str] = []
+    for route in seen["daemon"].get("notices", ()):
+        again = f", tried again in {distance(route['due'], now)}" if route["due"] and _ahead(route["due"], now) else ""
+        waiting = f"; {route['waiting']} to be told{again}" if route["waiting"] else ""
+        given_up = f"; {route['given_up']} given up" if route["given_up"] else ""
+        since = f" since {local(route['since'])}" if route["since"] else ""
+        lines.append(f"{route['target']} is not told{since}: {route['error']}{waiting}{given_up}")
     return lines
 
 

@@ -147,6 +147,7 @@ _COMMANDS = {
     "ReadTree": "read the work tree",
     "StopOrphan": "stop another journal's session",
     "ReclaimIssue": "take a dead daemon's claim back",
+    "SendNotice": "tell people",
 }
 
 
@@ -189,6 +190,7 @@ SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
     "IssueCancelled": lambda _, body: (f"{body['by']} cancelled {body.get('run') or 'it'}", ""),
     "BudgetWarned": _is("the budget of this {scope} is nearly used up"),
     "BudgetReached": _is("the budget of this {scope} is used up"),
+    "NoticeWanted": _is("people are to be told: {event}", ""),
     "WriteDelayed": lambda _, body: (f"a write to the tracker waits until {local(body['due'])}", body["why"]),
     "PersonAsked": lambda _, body: (f"asks a person, until {local(body['due'])}: {body['question']}", body["why"]),
     "PersonAnswered": _is("{actor} answered: {answer}"),
@@ -219,7 +221,8 @@ SILENT = frozenset(
         # about no issue in particular
         "JournalBegun", "DaemonStarted", "DaemonStopped", "Adopted", "TimerDue", "ClockJumped", "TrackerSeen",
         "JournalPruned", "DiskSeen", "TrackerLost", "RunnerSeen", "ChangeHinted", "ReadySeen", "ReadyChanged",
-        "AccountAudited", "WorkPaused", "WorkResumed",
+        "AccountAudited", "WorkPaused", "WorkResumed", "QuietSeen", "NoticesGathered", "NoticesDelayed",
+        "NoticesGivenUp", "NoticeSent", "NoticeFailed",
         # what comes of them is told
         "CommentWanted", "CreationWanted", "PromptPrepared",
         # commands: their answers tell; those without one stand in the last line

@@ -8,6 +8,7 @@ from typing import get_args
 
 from ashep.core import commands as c
 from ashep.core import events as e
+from ashep.core import telling
 from ashep.core.account import State, account
 from ashep.core.budgets import of_all, of_flow, used_up
 from ashep.core.commands import WRITES, Command
@@ -49,7 +50,8 @@ class Laws:
         for entry in entries:
             if isinstance(entry.body, Command):
                 self._asked_once(entry.body)
-                _allowed(world, entry.body)
+                if not isinstance(entry.body, c.SendNotice):
+                    _allowed(world, entry.body)
             else:
                 self._counted(world, entry.body)
         for entry in entries:
@@ -69,13 +71,13 @@ class Laws:
         budgets_are_kept(made, entries)
 
     def _asked_once(self, command: Command) -> None:
-        keys = self.open.setdefault(command.issue, set())
+        keys = self.open.setdefault("" if isinstance(command, c.SendNotice) else command.issue, set())
         assert command.key not in keys, f"{command.key} is asked again while its answer is due"
         keys.add(command.key)
 
     def _counted(self, world: World, fact: object) -> None:
         if key := getattr(fact, "key", None):
-            self.open.get(getattr(fact, "issue", ""), set()).discard(key)
+            self.open.get(getattr(fact, "issue", None) or "", set()).discard(key)
         if isinstance(fact, e.RunEnded):
             assert fact.run not in self.ended, f"{fact.run} ends twice"
             self.ended.add(fact.run)
@@ -139,7 +141,7 @@ def _may_run(world: World, flow: Flow) -> None:
     assert flow.issue.assignee in (None, world.actor), "a run of somebody else's issue"
 
 
-def _allowed(world: World, command: Command) -> None:
+def _allowed(world: World, command: c.IssueCommand) -> None:
     flow = world.flows[command.issue]
     if flow.stage == "closed":
         assert isinstance(command, SETTLING), f"a closed issue asks for {command}"
@@ -153,6 +155,7 @@ def the_wait_is_over(world: World, fact: e.TimerDue) -> None:
     """A timer that was due is not due again: the machine would turn on the spot."""
     name, issue = split_timer(fact.key)
     assert (fact.key, fact.due) not in dues(world.pauses), f"{fact} is due for ever"
+    assert (fact.key, fact.due) not in telling.dues(world), f"{fact} is due for ever"
     assert name != TIMER or next_budget(world.spending) != fact.due, f"{fact} is due for ever"
     flow = world.flows.get(issue)
     assert flow is None or (name, fact.due) not in flow_dues(flow), f"{fact} is due for ever"
@@ -240,6 +243,30 @@ def at_rest(made: MadeUp) -> None:
         if flow.stage == "work":
             assert flow.code in ("paused", "no_agent", "work_tree", *NO_BUDGET), f"{name} hangs: {told} {flow}"
         assert not flow.open, f"{name} has open intents: {flow.open}"
+    everybody_was_told(made)
+
+
+def everybody_was_told(made: MadeUp) -> None:
+    """Each target was told of each notice, or it was over before, or was given up; and once but for lost answers."""
+    bodies = [entry.body for entry in made.entries]
+    left = Counter((one.target, id) for one in bodies if isinstance(one, e.NoticesGathered) for id in one.left_out)
+    left += Counter((one.target, id) for one in bodies if isinstance(one, e.NoticesGivenUp) for id in one.notices)
+    unsure = {
+        (sent.target, one.id)
+        for sent in bodies
+        if isinstance(sent, c.SendNotice)
+        for one in sent.notices
+        if not any(isinstance(body, e.NoticeSent) and body.key == sent.key for body in bodies)
+    }
+    told = Counter(made.told)
+    restarted = sum(isinstance(body, e.DaemonStarted) for body in bodies) > 1
+    for entry in made.entries:
+        if isinstance(entry.body, e.NoticeWanted):
+            for target in entry.body.to:
+                about = (target, entry.seq)
+                assert told[about] or left[about], f"{target} was never told {entry.body}"
+                assert told[about] <= 1 or about in unsure or restarted, f"{target} was told {told[about]} times"
+                assert not (told[about] and left[about]) or about in unsure or restarted
 
 
 def folded(entries: Iterable[Entry]) -> World:

@@ -6,7 +6,7 @@ import random
 from dataclasses import fields, replace
 from datetime import timedelta
 
-from ashep.core.model import Agent, Agents, Budget, Budgets, Phase, Retry, ReuseFrom, Stamp
+from ashep.core.model import Agent, Agents, Budget, Budgets, Notify, NotifyTarget, Phase, Retry, ReuseFrom, Stamp
 from ashep.core.records import to_json
 from tests.core import given
 from tests.core.chances import WILD, Chances
@@ -31,6 +31,9 @@ ROUND = given.policy_of(
 FIRST = given.STANDARD.phases[0].model_copy(update={"max_visits": 1})
 SHORT = given.STANDARD.model_copy(update={"phases": (FIRST, *given.STANDARD.phases[1:])})
 """The standard policy, which may not be gone through twice."""
+
+
+NOTIFY = Notify(targets=(NotifyTarget(command=("pager",)), NotifyTarget(apprise_env="URLS")), urgent=("parked",))
 
 
 TROUBLES = [field.name for field in fields(WILD) if field.name != "pause"]
@@ -67,6 +70,8 @@ def live(seed: int, steps: int = 250) -> MadeUp:
     )
     if chance.random() < 0.4:
         config = config.model_copy(update={"budgets": budgets(chance)})
+    if seed % 16 == 13:
+        config = config.model_copy(update={"notify": NOTIFY})
     rules = given.policies(chance.choice([given.STANDARD, ROUND, SHORT]))
     made = MadeUp(seed, chances, check=Laws())
     made.begin(*given.start(rules, team, config))

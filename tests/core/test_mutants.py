@@ -10,6 +10,7 @@ from tests.core import (
     test_playbook_budgets,
     test_playbook_dispatch,
     test_playbook_effects,
+    test_playbook_notices,
     test_playbook_pauses,
     test_playbook_people,
     test_playbook_routing,
@@ -33,6 +34,7 @@ MODULES = (
     test_playbook_stalls,
     test_playbook_dispatch,
     test_playbook_effects,
+    test_playbook_notices,
     test_playbook_pauses,
     test_playbook_budgets,
 )

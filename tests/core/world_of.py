@@ -22,6 +22,7 @@ from ashep.core.outstanding import message_id
 from ashep.core.pauses import windows_read
 from ashep.core.records import Entry
 from ashep.core.step import step
+from ashep.core.telling import open_messages
 from ashep.core.world import World
 from tests.core import given
 from tests.core.chances import CALM, Chances, Turn, said
@@ -47,6 +48,8 @@ class MadeUp:
     jobs: list[Command] = field(default_factory=list)
     done: list[Command] = field(default_factory=list)
     """Everything that was carried out and answered."""
+    told: list[tuple[str, int]] = field(default_factory=list)
+    """Which targets were told which notices."""
     late: list[Fact] = field(default_factory=list)
     instance: int = 1
     silent: set[str] = field(default_factory=set)
@@ -91,6 +94,7 @@ class MadeUp:
         self.jobs, self.late = [], []
         self.turn(*self.begun[1:-1], self.seen_server(), everything=True)
         self.jobs = [command for name in sorted(self.world.flows) for command in self.world.flows[name].open]
+        self.jobs += open_messages(self.world)
 
     def live(self, steps: int) -> None:
         """Let the world go on for so many steps."""
@@ -115,6 +119,8 @@ class MadeUp:
             self.person()
         if self.will.random() < chances.pause:
             self.pause()
+        if self.world.settings.notify.targets and chances is not CALM and self.will.random() < 0.02:
+            self.turn(e.QuietSeen(self.now + timedelta(minutes=self.will.choice([-5, 5, 300]))))
         if self.hit(chances.lease):
             self.turn(*self._expired())
             self.turn(*(e.LeaseLost(name, "not ours") for name, flow in self.world.flows.items() if flow.leased))
@@ -269,6 +275,11 @@ class MadeUp:
 
     def carry_out(self, command: Command) -> None:
         """Carry a command out, and hand its answer to the core."""
+        if isinstance(command, c.SendNotice):
+            failed = self.will.random() < self.chances.infra
+            answer = e.NoticeFailed(command.key, command.target, "no answer") if failed else self._effect(command)
+            self.turn(answer)
+            return
         if self.hit(self.chances.infra):
             if self.hit(0.5):
                 self._effect(command)
@@ -303,6 +314,9 @@ class MadeUp:
                 return self._read_issue(command)
             case c.ReclaimIssue():
                 return self._reclaim(command)
+            case c.SendNotice():
+                self.told += [(command.target, one.id) for one in command.notices]
+                return e.NoticeSent(command.key, command.target)
             case c.ReadAnswer():
                 told = tuple(comment for comment in self.comments.get(command.issue, []) if comment.author != given.ME)
                 events = tuple(self.events.get(command.issue, []))

@@ -20,6 +20,7 @@ from ashep.core.model import (
     Life,
     Model,
     NewIssue,
+    Notice,
     Phase,
     Policies,
     Policy,
@@ -250,6 +251,23 @@ def people() -> list[list[Fact | Command]]:
             e.BudgetReached("day", "2026-01-02", "cost", 5.5, 5.0, "used up", T0 + timedelta(hours=26)),
             e.WriteDelayed("demo-2", "demo-2/park/1", T0 + timedelta(hours=2), "as many as may be"),
             e.RetryScheduled("demo-4", "review", 0, T0 + timedelta(hours=2), "stopped; used up", "budget"),
+        ],
+        [
+            e.QuietSeen(T0 + timedelta(hours=8)),
+            e.NoticeWanted("parked", "demo-2 is parked", ("pager", "desk"), "demo-2", cause=97),
+            e.NoticeWanted("provider_down", "the tracker is away", ("pager",), about="the tracker"),
+        ],
+        [
+            e.NoticesGathered("pager", (130, 131), "2 to be told", (129,)),
+            c.SendNotice(
+                "notice/pager/133", "pager", (Notice(130, T0, "parked", "demo-2 is parked", "demo-2", cause=97),), 1
+            ),
+        ],
+        [
+            e.NoticeFailed("notice/pager/133", "pager", "no route to host"),
+            e.NoticesDelayed("pager", T0 + timedelta(hours=3), "failure 1: no route to host"),
+            e.NoticeSent("notice/desk/135", "desk"),
+            e.NoticesGivenUp("pager", (130,), "20 failures, the last: no route to host"),
         ],
         [e.TrackerLost("bd: no answer in 30 s"), e.DaemonStopped("SIGTERM")],
     ]  # fmt: skip

@@ -1,0 +1,223 @@
+"""The contract of `Notifier`, over every adapter: in memory, a program, and apprise with a service on loopback."""
+
+import asyncio
+import importlib.util
+import json
+import os
+import shlex
+import sys
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from ashep.adapters.memory.notifier import MemoryNotifier
+from ashep.adapters.messenger import Messenger
+from ashep.core.model import Notice, NotifyTarget
+from ashep.errors import NotSent
+from ashep.notifier import SHOWN, Message, Notifier, message_of
+from ashep.redaction import Redaction
+
+T0 = datetime(2026, 1, 1, 22, 0, tzinfo=UTC)
+SECRET = "hunter2-hunter2"
+
+
+class Place(Protocol):
+    """Somebody who can be told, and whoever looks at what they were told."""
+
+    @property
+    def notifier(self) -> Notifier: ...
+    @property
+    def target(self) -> NotifyTarget: ...
+
+    def texts(self) -> list[str]: ...
+    def breaks(self) -> None: ...
+
+
+class InMemory:
+    def __init__(self) -> None:
+        self.memory = MemoryNotifier()
+        self.notifier, self.target = self.memory, NotifyTarget(name="pager", command=("pager",))
+
+    def texts(self) -> list[str]:
+        return [message.text for _, message in self.memory.told]
+
+    def breaks(self) -> None:
+        self.memory.down["pager"] = "no route to host"
+
+
+class Program:
+    def __init__(self, folder: Path) -> None:
+        self.out = folder / "told.jsonl"
+        self.script = folder / "tell.py"
+        self.script.write_text(
+            "import json, os, sys\ntold = json.load(sys.stdin)\n"
+            "told |= {'title': os.environ['ASHEP_TITLE'], 'env': os.environ['ASHEP_TEXT']}\n"
+            f"open({str(self.out)!r}, 'a').write(json.dumps(told) + '\\n')\n"
+        )
+        self.notifier = Messenger(folder, timeout=20.0)
+        self.target = NotifyTarget(command=(sys.executable, str(self.script)))
+
+    def told(self) -> list[Any]:
+        return [json.loads(line) for line in self.out.read_text().splitlines()] if self.out.exists() else []
+
+    def texts(self) -> list[str]:
+        assert all(one["env"] == one["text"] for one in self.told())
+        return [one["text"] for one in self.told()]
+
+    def breaks(self) -> None:
+        self.script.write_text("import sys\nsys.exit('no route to host')\n")
+
+
+class Service:
+    """A service of apprise's: `json://`, which is a POST of JSON."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.status = folder, 200
+        self.told: list[Any] = []
+        self.target = NotifyTarget(apprise_file="urls")
+        self.redaction = Redaction()
+        self.notifier = Messenger(folder, timeout=20.0, redaction=self.redaction)
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        length = next(int(line.partition(":")[2]) for line in head.splitlines() if line.startswith("content-length"))
+        body = json.loads(await reader.readexactly(length))
+        if self.status == 200:
+            self.told.append(body)
+        writer.write(f"HTTP/1.1 {self.status} X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
+        await writer.drain()
+        writer.close()
+
+    def texts(self) -> list[str]:
+        return [one["message"] for one in self.told]
+
+    def breaks(self) -> None:
+        self.status = 500
+
+
+OF_APPRISE = pytest.mark.filterwarnings("ignore:.*imghdr.* is deprecated:DeprecationWarning")  # apprise's own import
+
+
+@pytest.fixture(params=["memory", "program", pytest.param("apprise", marks=(pytest.mark.slow, OF_APPRISE))])
+async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
+    if request.param == "memory":
+        yield InMemory()
+    elif request.param == "program":
+        yield Program(tmp_path)
+    else:
+        if importlib.util.find_spec("apprise") is None:
+            pytest.skip("apprise is not installed: run `make venv`")
+        service = Service(tmp_path)
+        server = await asyncio.start_server(service.answer, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        (tmp_path / "urls").write_text(f"# where\njson://ann:{SECRET}@127.0.0.1:{port}/night/\n\n")
+        yield service
+        server.close()
+        await server.wait_closed()
+
+
+def message(*texts: str, **more: Any) -> Message:
+    notices = [
+        Notice(number, T0, "waiting", text, f"t-{number}", cause=number - 1) for number, text in enumerate(texts, 7)
+    ]
+    return message_of(notices, "0f" * 8, "notice/pager/9", **more)
+
+
+async def test_a_message_arrives_whole(place: Place) -> None:
+    told = message("t-7 waits for you: Fine? $(reboot) `reboot` 'x' \"y\" äöü", "t-8 waits for you: And this?")
+    await place.notifier.send(place.target, told)
+    assert place.texts() == [told.text]
+    assert told.text == "- t-7 waits for you: Fine? $(reboot) `reboot` 'x' \"y\" äöü\n- t-8 waits for you: And this?"
+
+
+async def test_each_message_arrives_once_and_in_order(place: Place) -> None:
+    for text in ("one", "two", "three"):
+        await place.notifier.send(place.target, message(text))
+    assert place.texts() == ["- one", "- two", "- three"]
+
+
+async def test_what_is_not_taken_is_an_error_that_says_why(place: Place) -> None:
+    place.breaks()
+    with pytest.raises(NotSent) as caught:
+        await place.notifier.send(place.target, message("lost"))
+    assert str(caught.value)
+    assert SECRET not in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert place.texts() == []
+
+
+# --- programs ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_program_gets_json(tmp_path: Path) -> None:
+    place = Program(tmp_path)
+    await place.notifier.send(place.target, message("Fine?", again=True))
+    (told,) = place.told()
+    assert told["title"] == f"ashep, {tmp_path.name}: 1 waits for you"
+    assert (told["v"], told["id"], told["again"], told["test"]) == (1, "0f" * 8 + ":notice/pager/9", True, False)
+    assert told["notices"] == [
+        {
+            "id": "0f" * 8 + ":7", "seq": 6, "event": "waiting", "issue": "t-7", "about": "",
+            "at": "2026-01-01T22:00:00.000000Z", "text": "Fine?",
+        }
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("argv", "why"), [
+    (("no-such-program-anywhere",), "no-such-program-anywhere cannot be started"),
+    (("false",), "false ended with 1"),
+    (("sh", "-c", "echo my-secret-word >&2; exit 3"), "sh ended with 3: [redacted]"),
+    (("sleep", "60"), "had not ended after 0.5 s"),
+])  # fmt: skip
+async def test_a_program_that_fails_says_why(tmp_path: Path, argv: tuple[str, ...], why: str) -> None:
+    notifier = Messenger(tmp_path, redaction=Redaction(("my-secret-word",)), timeout=0.5)
+    with pytest.raises(NotSent) as caught:
+        await notifier.send(NotifyTarget(command=argv), message("x"))
+    assert why in str(caught.value)
+
+
+async def test_a_program_need_not_read_what_it_is_given_and_may_be_given_much(tmp_path: Path) -> None:
+    told = message(*("x" * 600 for _ in range(500)))
+    assert told.text.endswith(f"and {500 - SHOWN} more: see `ashep status`")
+    await Messenger(tmp_path).send(NotifyTarget(command=("true",)), told)
+
+
+# --- apprise ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("target", "why"), [
+    (NotifyTarget(apprise_env="NOBODY_SET_THIS"), "the environment variable NOBODY_SET_THIS holds no URL"),
+    (NotifyTarget(apprise_file="nowhere"), "nowhere cannot be read: FileNotFoundError"),
+    (NotifyTarget(apprise_file="empty"), "empty holds no URL"),
+])  # fmt: skip
+async def test_urls_that_are_not_there_are_an_error(tmp_path: Path, target: NotifyTarget, why: str) -> None:
+    (tmp_path / "empty").write_text("# nothing\n")
+    with pytest.raises(NotSent) as caught:
+        await Messenger(tmp_path, {}).send(target, message("x"))
+    assert why in str(caught.value)
+
+
+@OF_APPRISE
+async def test_urls_are_never_written_down(tmp_path: Path) -> None:
+    url = f"nonsense://ann:{SECRET}@host/{SECRET[::-1]}?token=0123456789abcdef"
+    redaction = Redaction()
+    with pytest.raises(NotSent) as caught:
+        await Messenger(tmp_path, {"URLS": url}, redaction).send(NotifyTarget(apprise_env="URLS"), message("x"))
+    assert str(caught.value).startswith("URL 1 of 1: ")
+    for secret in (url, SECRET, SECRET[::-1], "token=0123456789abcdef"):
+        assert secret not in redaction.text(f"so {secret} said"), secret
+
+
+async def test_apprise_is_imported_by_a_target_of_its_only(tmp_path: Path) -> None:
+    program = (
+        "import sys, asyncio\nfrom pathlib import Path\nimport ashep.app\n"
+        "from ashep.core.model import NotifyTarget\nfrom ashep.notifier import Message\n"
+        f"messenger = ashep.app.Messenger(Path({str(tmp_path)!r}))\n"
+        "asyncio.run(messenger.send(NotifyTarget(command=('true',)), Message('1', 'a', 'b')))\n"
+        "assert 'apprise' not in sys.modules\n"
+    )
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", program, env=os.environ)
+    assert await process.wait() == 0, shlex.quote(program)
