@@ -37,10 +37,13 @@ from ashep.core.events import (
     PersonAnswered,
     PersonAsked,
     PhaseEntered,
+    RecycleWanted,
     RetryScheduled,
     RunEnded,
     RunnerSeen,
     RunPlanned,
+    ServerEnded,
+    ServerRestartPlanned,
     TrackerLost,
     WorkPaused,
     WorkResumed,
@@ -124,6 +127,13 @@ def _told(body: Fact | Command) -> str | None:
             return f"{body.run or body.issue} cancelled by {body.by}"
         case RunnerSeen() if body.state != "up":
             return f"the agent server is {body.state}: {body.detail}"
+        case ServerRestartPlanned() if body.failures > 1:
+            when = f"{body.due.astimezone():%H:%M:%S}"
+            return f"the agent server failed {body.failures} times in a row; it waits until {when}: {body.why}"
+        case RecycleWanted():
+            return f"the agent server is begun anew {'at once' if body.at_once else 'once it is at rest'}: {body.why}"
+        case ServerEnded(why="recycled"):
+            return "the agent server was begun anew"
         case AccountAudited() if body.findings:
             several = f", and {n} more" if (n := len(body.findings) - 1 + body.more) else ""
             return f"the audit found: {body.findings[0].issue or ''} {body.findings[0].what}{several} (`ashep audit`)"

@@ -20,6 +20,7 @@
     │   └── ClaimLost               1   somebody else holds the issue
     └── RunnerError                 1
         ├── RunnerUnavailable       1   infrastructure: no answer, connection refused, 5xx
+        │   └── ServerNotStarted    1   the managed server ended at its start, or did not answer in time
         ├── RunnerUnauthorized      1   the server wants another password
         └── RunnerRefused           1   the server said no for good (unknown session, 4xx)
 """
@@ -133,6 +134,10 @@ class RunnerError(AshepError):
 
 class RunnerUnavailable(RunnerError):
     """The agent server did not answer; it is tried again later."""
+
+
+class ServerNotStarted(RunnerUnavailable):
+    """The managed agent server ended at its start, or did not answer in time."""
 
 
 class RunnerUnauthorized(RunnerError):

@@ -10,14 +10,15 @@ from dataclasses import replace
 
 import anyio
 
-from ashep.core.events import Fact, RunnerSeen, TurnSeen
+from ashep.core.events import Fact, RunnerSeen, ServerEnded, ServerFailed, TurnSeen
 from ashep.core.flow import Flow, Run
 from ashep.core.model import Settings
 from ashep.core.observe import runner_read, turn_read
 from ashep.core.outcome import last_block
 from ashep.core.outstanding import message_id
+from ashep.core.recycling import is_due, memory_read
 from ashep.core.world import World
-from ashep.errors import RunnerError, RunnerUnauthorized
+from ashep.errors import RunnerError, RunnerUnauthorized, ServerNotStarted
 from ashep.journal.blobs import Blobs
 from ashep.ports import Clock, Runner, Turn
 from ashep.shepherd import Shepherd
@@ -52,6 +53,8 @@ class Monitor:
         self._read_at: dict[str, float] = {}
         self._last_live = clock.monotonic()
         self._asleep = False
+        self._ended: list[Fact] = []
+        """What is to be told with the next look at the server: that it was ended so that another one begins."""
 
     async def run(self) -> None:
         """Watch for ever."""
@@ -70,43 +73,82 @@ class Monitor:
     async def _watch_server(self) -> None:
         failures = 0
         while True:
+            while self._shepherd.world.server.start_after is not None:
+                await self._shepherd.changed()
             if await self._look_at_server():
                 failures = 0
                 async with anyio.create_task_group() as group:
                     group.start_soon(self._follow_signs)
                     await self._while_it_answers()
                     group.cancel_scope.cancel()
+                if is_due(self._shepherd.world):
+                    await self._recycle()
             else:
                 failures += 1
-                await anyio.sleep(min(BACKOFF[0] * 2 ** (failures - 1), BACKOFF[1]))
+                await anyio.sleep(min(BACKOFF[0] * 2 ** min(failures - 1, 9), BACKOFF[1]))
 
     async def _look_at_server(self) -> bool:
+        failed: list[Fact] = []
+        used: int | None = None
         try:
             await self._runner.start()
             catalog = await self._runner.catalog()
         except RunnerUnauthorized as error:
             seen = RunnerSeen("unauthorized", str(error)[:300])
+        except ServerNotStarted as error:
+            failed.append(ServerFailed("", str(error)[:300]))
+            seen = RunnerSeen("away", str(error)[:300])
         except RunnerError as error:
             seen = RunnerSeen("away", str(error)[:300])
         else:
             self._asleep = False
             seen = RunnerSeen("up", catalog.version, catalog.instance, catalog.agents, catalog.models, catalog.default)
-        self._shepherd.tell(lambda world: runner_read(world, seen))
+            used = catalog.memory
+        ended, self._ended = self._ended, []
+        await self._told(lambda world: _news(world, seen, [*ended, *failed]))
+        now = self._clock.now()
+        self._shepherd.tell(lambda world: memory_read(world, seen.instance, used, now))
         return seen.state == "up"
 
+    async def _recycle(self) -> None:
+        """End the server; the next look begins another."""
+        instance = self._shepherd.world.server.instance
+        with suppress(RunnerError):  # one that does not end does not answer either, or is at its limit again soon
+            await self._runner.stop_server()
+            self._ended = [ServerEnded(instance, "recycled")]
+
+    async def _told(self, observe: Callable[[World], list[Fact]]) -> None:
+        """Tell what was seen, and return once it is known: what follows from it may be a time to wait for."""
+        known: list[tuple[int, bool]] = []
+
+        def observed(world: World) -> list[Fact]:
+            facts = observe(world)
+            known.append((world.seq, bool(facts)))
+            return facts
+
+        self._shepherd.tell(observed)
+        while not known or (known[0][1] and self._shepherd.world.seq <= known[0][0]):
+            await self._shepherd.changed()
+
     async def _while_it_answers(self) -> None:
-        """Read the catalogue now and then; return once the server was seen to be away, or was sent to sleep.
+        """Read the catalogue now and then; return once the server was seen to be away, is to be begun anew, or was
+        sent to sleep.
 
         The stream of signs goes on meanwhile: silence is only worth something while nothing can be missed.
         """
-        while not self._away() and not self._asleep:
+        while not self._is_over() and not self._asleep:
             with anyio.move_on_after(CATALOGUE) as waited:
-                while not self._away() and not self._asleep:
+                while not self._is_over() and not self._asleep:
                     await self._shepherd.changed()
+            if self._shepherd.world.server.start_after is not None:
+                continue  # where it is gone again, a look would start another one
             if waited.cancelled_caught and not self._asleep and not await self._look_at_server():
                 return
         while self._asleep and not self._away() and not self._shepherd.world.live:
             await self._shepherd.changed()
+
+    def _is_over(self) -> bool:
+        return self._away() or is_due(self._shepherd.world)
 
     def _away(self) -> bool:
         runner = self._shepherd.world.runner
@@ -149,8 +191,10 @@ class Monitor:
             await self._shepherd.changed()
         if waited.cancelled_caught and not self._shepherd.world.live:
             self._asleep = True
+            instance = self._shepherd.world.server.instance
             with suppress(RunnerError):  # one that does not end is found again when it is needed
                 await self._runner.stop_server()
+                self._shepherd.tell(lambda world: _slept(world, instance))
 
     def _flows(self) -> list[Flow]:
         world = self._shepherd.world
@@ -209,6 +253,18 @@ class Monitor:
         self._shepherd.tell(_compared(seen))
         if turn.state == "finished":
             self._read_at.pop(run.id, None)
+
+
+def _news(world: World, seen: RunnerSeen, known: list[Fact]) -> list[Fact]:
+    """What a look at the server tells; `known`: why it is not the one that it was, where that is known."""
+    if known:
+        return known if seen == world.runner else [*known, seen]
+    return runner_read(world, seen)
+
+
+def _slept(world: World, instance: str) -> list[Fact]:
+    """An idle managed server was ended; who was ended already is nothing to tell of."""
+    return [ServerEnded(instance, "idle")] if instance and instance == world.server.instance else []
 
 
 def _compared(seen: TurnSeen) -> Callable[[World], list[Fact]]:

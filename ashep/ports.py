@@ -196,12 +196,13 @@ class Catalog:
 
     version: str
     instance: str
-    """Names this life of the server: a managed one by pid and start; an attached one anew each time its address was
-    seen to refuse a connection."""
+    """This life of the server: by pid and start, or (attached) new each time its address refused a connection."""
     agents: tuple[str, ...]
     models: tuple[Model, ...]
     default: Model | None
     """What a prompt without a model would use, where the server says so."""
+    memory: int | None = None
+    """Bytes that a managed server, and what it keeps running, hold; None: not ours, or not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,7 +113,7 @@ class Worker:
         world, poll = self._shepherd.world, self._settings.tracker.poll_every.total_seconds()
         if self._failures:
             first, longest = BACKOFF
-            return min(first * 2 ** (self._failures - 1), longest)
+            return min(first * 2 ** min(self._failures - 1, 9), longest)
         quiet = is_idle(world) or len(world.live) >= world.settings.worker.max_concurrent_runs
         return poll * IDLE_FACTOR if quiet and self._hints_work else poll
 

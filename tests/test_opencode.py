@@ -5,6 +5,7 @@ server with a scripted model, and the reading of messages without a server.
 import json
 import os
 import secrets
+import socket
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -325,6 +326,18 @@ async def test_an_attached_servers_name_changes_when_it_refused_a_connection(rea
     assert await real_world.runner.busy() is not None, "it was not ours to stop"
 
 
+async def test_a_server_that_accepts_and_never_answers_is_away_within_the_bound(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as wedged:
+        url = f"http://127.0.0.1:{wedged.getsockname()[1]}"
+        endpoint = AttachedServer(url=url, password="x", state=tmp_path, environ={"HOME": str(tmp_path)})
+        runner = OpencodeRunner(endpoint, directory=tmp_path)
+        began = anyio.current_time()
+        with pytest.raises(RunnerUnavailable, match="does not answer: ReadTimeout"):
+            await runner.start()
+        assert anyio.current_time() - began < 10
+        assert not endpoint._over, "its life may go on"
+
+
 async def test_nothing_listens_there(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path)}
     endpoint = AttachedServer(url="http://127.0.0.1:1", password="x", state=tmp_path, environ=environ)
@@ -343,6 +356,8 @@ def test_the_settings_choose_between_managed_and_attached(tmp_path: Path) -> Non
 
     assert made() is not None
     assert made(url="http://localhost:1") is not None
+    assert made(url="http://127.8.0.1:1") is not None
+    assert made(url="http://[::1]:1") is not None
     with pytest.raises(ConfigError):
         made(managed=False)
 
@@ -494,3 +509,17 @@ def test_an_answer_to_another_prompt_is_none_to_ours_although_the_clock_was_set_
     person = message("msg_f", "user", 4)
     turn = turns.read_turn(turns.order([old, late, ours, person]), "msg_c", before, turns.Status(busy=False), "i")
     assert (turn.state, turn.people) == ("stored", ("msg_f",))
+
+
+@pytest.mark.parametrize("host", ["10.0.0.7", "0.0.0.0", "[2001:db8::1]", "build.example.org", "localhost.example.org"])
+def test_a_server_on_another_machine_needs_a_password(tmp_path: Path, host: str) -> None:
+    def made(url: str, **environ: str) -> OpencodeRunner:
+        settings = OpencodeSettings(url=url, password_env="PASSWORD")
+        return OpencodeRunner.from_settings(settings, directory=tmp_path, state=tmp_path, environ=environ)
+
+    for environ in ({}, {"PASSWORD": ""}):
+        with pytest.raises(ConfigError, match="needs a password") as refused:
+            made(f"http://{host}:4096", **environ)
+        assert (refused.value.exit_code, refused.value.key) == (2, "runners.opencode.url")
+    assert made(f"http://{host}:4096", PASSWORD="secret") is not None
+    assert made(f"http://opencode:secret@{host}:4096") is not None

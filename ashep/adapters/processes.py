@@ -5,6 +5,7 @@ it to somebody else. Children inherit the mark, so that what a dead server's too
 """
 
 import os
+import resource
 import signal
 import subprocess
 from contextlib import suppress
@@ -28,6 +29,9 @@ class Mark(NamedTuple):
 
 _TERM = 3.0  # seconds between SIGTERM and SIGKILL
 _KILL = 10.0  # seconds until a killed process is gone
+
+OPEN_FILES = 65536
+"""Files that a server of ours, and each of its tools, may have open."""
 
 children: dict[int, subprocess.Popen[bytes]] = {}
 """Servers that this process started: to be reaped, else they stay in /proc as zombies."""
@@ -59,6 +63,33 @@ def holders_of(mark: Mark) -> list[tuple[int, int]]:
                 if state not in "ZX":
                     found.append((pid, started))
     return sorted(found, key=lambda holder: (holder[1], holder[0]))
+
+
+def restrain(pid: int, nice: int) -> None:
+    """Set the limits of a process that leads its group: open files, no core dumps, and its priority.
+
+    Address space is not limited: JavaScript engines reserve far more of it than they use.
+    """
+    with suppress(OSError, ValueError):  # it may have ended already
+        _, most = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        files = OPEN_FILES if most == resource.RLIM_INFINITY else min(most, OPEN_FILES)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (files, files))
+        resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
+        if nice:
+            os.setpriority(os.PRIO_PGRP, pid, os.getpriority(os.PRIO_PROCESS, 0) + nice)
+
+
+def memory_of(group: int) -> int:
+    """Bytes of memory that the processes of a group hold, each counted with what it shares; 0 where there is none."""
+    total = 0
+    for entry in os.scandir("/proc") if os.path.isdir("/proc/self") else ():
+        if entry.name.isdecimal():
+            with suppress(OSError, ValueError, IndexError):
+                text = Path(entry.path, "stat").read_text()
+                fields = text[text.rindex(")") + 2 :].split()
+                if int(fields[2]) == group:
+                    total += int(fields[21])
+    return total * os.sysconf("SC_PAGE_SIZE")
 
 
 def lives(pid: int | None, started: int | None) -> bool:

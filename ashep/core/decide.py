@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from ashep.core import recycling
 from ashep.core.budgets import after_settings, after_start, after_turn, reached
 from ashep.core.cancelling import cancelled
 from ashep.core.commands import ClaimIssue, ReadAnswer, ReadIssue, WriteIssue
@@ -28,6 +29,8 @@ from ashep.core.events import (
     RunEnded,
     RunPlanned,
     RunWithdrawn,
+    ServerFailed,
+    ServerMemorySeen,
     TimerDue,
     TreeSeen,
     TurnSeen,
@@ -65,6 +68,10 @@ def decide(before: World, world: World, fact: Fact) -> list[Fact]:
             return reached(world, fact)
         case RunPlanned():
             return after_start(world)
+        case ServerFailed():
+            return recycling.failed(before, fact, world.now)
+        case ServerMemorySeen():
+            return recycling.memory_seen(world, fact)
         case Adopted(kind="settings"):
             return after_settings(world)
         case LeaseLost() | LeaseExpired() | IssueReclaimed() | IssueAdopted():

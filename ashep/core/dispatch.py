@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from ashep.core import budgets
+from ashep.core import budgets, recycling
 from ashep.core.agents import Choice, model_of
 from ashep.core.choosing import choose_for
 from ashep.core.decide import foreign_changes
@@ -35,7 +35,7 @@ class Room:
     starts: int | None = None
     """How many more runs may start this hour."""
     used_up: Hold | None = None
-    """The hold for want of budget that stands for every run."""
+    """The hold that stands for every run: want of budget, or a server that is to be begun anew."""
 
     def with_run(self, issue: str, *, writes: bool, lock: bool) -> "Room":
         """The room after a run of this issue started."""
@@ -49,7 +49,7 @@ class Room:
         )
 
 
-ROOM = ("slot", "work_tree", "tree_dirty", "budget", "budget_total", "runs_per_hour")
+ROOM = ("slot", "work_tree", "tree_dirty", "budget", "budget_total", "runs_per_hour", "recycling")
 """Codes of holds that depend on what else runs and on the kind of the wanted run: on nothing of the issue itself."""
 
 Kind = Literal["read", "write", "take"]
@@ -114,7 +114,7 @@ def room_of(world: World) -> Room:
         writers,
         takes,
         budgets.starts_left(world),
-        budgets.used_up(world),
+        recycling.hold(world) or budgets.used_up(world),
     )
 
 

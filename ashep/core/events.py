@@ -170,6 +170,33 @@ class RunnerSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerFailed:
+    """The managed agent server ended by itself, did not answer any more and was ended, or did not start."""
+
+    instance: str
+    """The life that is over; empty: none began."""
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEnded:
+    """ashep ended its agent server of its own accord."""
+
+    instance: str
+    why: Literal["idle", "recycled"]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerMemorySeen:
+    """How much memory the managed agent server holds. By difference of how often its limit goes into that."""
+
+    instance: str
+    used: int
+    """Bytes."""
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
 class ChangeHinted:
     """Something may have changed in the tracker: the ready view is no longer good for a start."""
 
@@ -639,6 +666,26 @@ class NoticesGivenUp:
     why: str
 
 
+@dataclass(frozen=True, slots=True)
+class ServerRestartPlanned:
+    """An agent server that failed is started again, not before a time where it did so several times in a row."""
+
+    failures: int
+    due: datetime
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecycleWanted:
+    """The agent server is to be ended and begun anew: between turns, or at once."""
+
+    instance: str
+    until: datetime
+    """Until then no run starts on it; then this is given up for a while."""
+    at_once: bool
+    why: str
+
+
 # --- answers of effects -------------------------------------------------------------------------------------------
 
 
@@ -823,6 +870,7 @@ class NoticeFailed:
 Fact = (
     JournalBegun | DaemonStarted | DaemonStopped | Adopted | TimerDue | ClockJumped | JournalPruned | DiskSeen
     | AccountAudited | WorkPaused | WorkResumed | IssueCancelled
+    | ServerFailed | ServerEnded | ServerMemorySeen | ServerRestartPlanned | RecycleWanted
     | TrackerSeen | TrackerLost | RunnerSeen | ChangeHinted | ReadySeen | ReadyChanged | IssueSeen | IssueGone
     | TreeSeen | TurnSeen
     | LeaseLost | LeaseExpired | IssueAdopted | TakeoverWanted | OrphanStopped | IssueReclaimed
@@ -841,5 +889,6 @@ DECISIONS = (
     PromptAbandoned, DeadlineReached, RunEnded, RetryScheduled, PersonAsked, PersonAnswered, AnswerRefused, IssueParked,
     IssueGivenBack, IssueLeft, IssueFinished, IssueClosed, CommentWanted, CreationWanted, IssueAdopted, TakeoverWanted,
     BudgetWarned, BudgetReached, WriteDelayed, NoticeWanted, NoticesGathered, NoticesDelayed, NoticesGivenUp,
+    ServerRestartPlanned, RecycleWanted,
 )  # fmt: skip
 """The facts that the core makes; a replay derives them again."""

@@ -36,6 +36,9 @@ WAITS_FOR_PEOPLE = (
 NO_BUDGET = ("budget", "budget_provider", "budget_total", "runs_per_hour")
 """Holds for want of budget: that is no working time of a cycle, and nothing that could start by itself soon."""
 
+NO_RUNNER = ("runner_away", "runner_unauthorized", "recycling")
+"""Holds because the agent server is not there: no working time of a cycle either."""
+
 PostureKind = Literal["work", "ask", "park", "give_back", "close"]
 
 
@@ -278,13 +281,15 @@ class Flow:
         if self.stage == "work":
             return self.not_before is None and self.code not in (*WAITS_FOR_PEOPLE, *PAUSED, *NO_BUDGET)
         return self.stage in ("finishing", "giving_back") or (
-            self.stage in ("idle", "left") and self.code in ("slot", "work_tree")
+            self.stage in ("idle", "left") and self.code in ("slot", "work_tree", "recycling")
         )
 
     @property
     def on_pause(self) -> bool:
-        """Whether its phase is wanted, and a pause or want of budget keeps it waiting: no working time of the cycle."""
-        return self.stage == "work" and self.wanted and self.code in (*PAUSED, *NO_BUDGET)
+        """Whether its phase is wanted, and a pause, or want of budget or of a server, keeps it waiting: no working time
+        of the cycle.
+        """
+        return self.stage == "work" and self.wanted and self.code in (*PAUSED, *NO_BUDGET, *NO_RUNNER)
 
     @property
     def unwritten(self) -> bool:

@@ -392,6 +392,12 @@ class OpencodeSettings(Document):
     """The environment variable that holds the password of an attached server."""
     idle_stop: Span = timedelta(minutes=30)
     """A managed server is ended when nothing ran for so long."""
+    memory_limit: Annotated[Size, Field(ge=256 * 1024**2)] | None = Bytes(4 * 1024**3)
+    """The memory (resident, its whole process group: language servers and MCP servers too, what agents run in a shell
+    not) above which a managed server is ended and begun anew, once nothing runs on it; at twice as much at once.
+    `null`: no limit. A server that has just begun holds about 0.5 GiB."""
+    nice: Annotated[int, Field(ge=0, le=19)] = 0
+    """The scheduling priority of a managed server and of all that it starts: the higher, the more it gives way."""
 
 
 class Runners(Document):

@@ -17,6 +17,7 @@ from ashep.core.events import (
     LeaseLost,
     ReadyChanged,
     RunnerSeen,
+    ServerFailed,
     TreeSeen,
     TurnSeen,
 )
@@ -90,7 +91,12 @@ def hinted(world: World) -> list[Fact]:
 
 def runner_read(world: World, seen: RunnerSeen) -> list[Fact]:
     """Compare the agent server's state with what is known of it."""
-    return [] if seen == world.runner else [seen]
+    if seen == world.runner:
+        return []
+    known = world.server.instance
+    if seen.state == "up" and world.managed and known not in ("", seen.instance):
+        return [ServerFailed(known, "it ended by itself, or did not answer any more and was ended"), seen]
+    return [seen]
 
 
 def turn_read(world: World, seen: TurnSeen) -> list[Fact]:

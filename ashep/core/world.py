@@ -6,6 +6,7 @@ the same World whatever the policies say by now; its cost does not grow with the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -13,7 +14,7 @@ from typing import assert_never
 
 from rpds import HashTrieMap, HashTrieSet
 
-from ashep.core import evolve_flow, notices, pauses, spending
+from ashep.core import evolve_flow, notices, pauses, server, spending
 from ashep.core.commands import WRITES, Command
 from ashep.core.events import (
     AccountAudited,
@@ -42,8 +43,13 @@ from ashep.core.events import (
     PersonAsked,
     ReadyChanged,
     ReadySeen,
+    RecycleWanted,
     RunnerSeen,
     RunPlanned,
+    ServerEnded,
+    ServerFailed,
+    ServerMemorySeen,
+    ServerRestartPlanned,
     TimerDue,
     TrackerLost,
     TrackerSeen,
@@ -60,6 +66,7 @@ from ashep.core.indexes import put
 from ashep.core.model import Agents, Policies, Policy, Settings, Tree
 from ashep.core.ordered import Ordered
 from ashep.core.records import Entry
+from ashep.core.server import NO_SERVER, Server
 from ashep.core.spending import NOTHING_SPENT, Spending
 from ashep.core.timers import flow_dues, over, shifted, split_timer
 from ashep.core.values import replace
@@ -134,6 +141,8 @@ class World:
     """What was used, for budgets."""
     notices: notices.Notices = notices.NOTHING_TOLD
     """What people are to be told."""
+    server: Server = NO_SERVER
+    """What is kept in mind of the agent server."""
 
     def policy(self, flow: Flow) -> Policy | None:
         """The policy of a flow, as it is in force now."""
@@ -176,6 +185,8 @@ def evolve(world: World, entry: Entry) -> World:
             return replace(world, pauses=pauses.begun(world.pauses, body, world.now))
         case WorkResumed():
             return replace(world, pauses=pauses.ended(world.pauses, body))
+        case ServerFailed() | ServerEnded() | ServerMemorySeen() | ServerRestartPlanned() | RecycleWanted():
+            return replace(world, server=server.happened(world.server, body, world.now))
         case JournalPruned() | IssueCancelled():
             return world
         case TreeSeen():
@@ -206,7 +217,8 @@ def _evolve_daemon(
         case JournalBegun():
             return replace(world, instance=fact.instance, secret=fact.secret, name=fact.actor)
         case DaemonStarted():
-            return replace(world, daemon=fact, taken=0, tracker_error=UNSEEN, runner=None, ready_fresh=False, tree=None)
+            world = replace(world, taken=0, tracker_error=UNSEEN, runner=None, ready_fresh=False, tree=None)
+            return replace(world, daemon=fact, server=server.begun(world.server))
         case DaemonStopped():
             return world
         case Adopted():
@@ -217,18 +229,25 @@ def _evolve_daemon(
                 return replace(world, pauses=pauses.over(world.pauses, issue, fact.due))
             if name == spending.TIMER:
                 return replace(world, spending=spending.passed(world.spending, world.now))
+            if name in (server.RESTART, server.RECYCLE) and not issue:
+                return replace(world, server=server.over(world.server, name, fact.due, world.now))
             flow = world.flows.get(issue)
             if flow is None or (name, fact.due) not in flow_dues(flow):
                 return world
             return put(world, issue, over(flow, name, world.seq, world.now))
         case ClockJumped():
-            for issue in {*world.unclosed, *world.live}:
-                flow = world.flows[issue]
-                if flow.stage == "work" or issue in world.live:
-                    world = put(world, issue, shifted(flow, fact.gap))
-            return world
+            return _moved(world, lambda flow: shifted(flow, fact.gap))
         case _:
             assert_never(fact)
+
+
+def _moved(world: World, move: Callable[[Flow], Flow]) -> World:
+    """Move the times of what is under way."""
+    for issue in {*world.unclosed, *world.live}:
+        flow = world.flows[issue]
+        if flow.stage == "work" or issue in world.live:
+            world = put(world, issue, move(flow))
+    return world
 
 
 @cache
@@ -250,7 +269,9 @@ def _evolve_seen(
         case TrackerLost():
             return replace(world, tracker_error=fact.error, ready_fresh=False)
         case RunnerSeen():
-            return replace(world, runner=fact)
+            gap = server.absence(world.server, fact, world.now)
+            world = replace(world, runner=fact, server=server.seen(world.server, fact, world.now))
+            return _moved(world, lambda flow: server.returned(flow, gap, world.now)) if gap else world
         case ChangeHinted():
             return replace(world, ready_fresh=False, hint_seq=world.seq)
         case ReadySeen():

@@ -223,6 +223,7 @@ SILENT = frozenset(
         "JournalPruned", "DiskSeen", "TrackerLost", "RunnerSeen", "ChangeHinted", "ReadySeen", "ReadyChanged",
         "AccountAudited", "WorkPaused", "WorkResumed", "QuietSeen", "NoticesGathered", "NoticesDelayed",
         "NoticesGivenUp", "NoticeSent", "NoticeFailed",
+        "ServerFailed", "ServerEnded", "ServerMemorySeen", "ServerRestartPlanned", "RecycleWanted",
         # what comes of them is told
         "CommentWanted", "CreationWanted", "PromptPrepared",
         # commands: their answers tell; those without one stand in the last line

@@ -31,6 +31,8 @@ class Chances:
     """There is little room on the disk for a while."""
     pause: float = 0.0
     """A person pauses, in all or a provider, or quiet hours begin; and cancels. Not in every wild life."""
+    leak: float = 0.0
+    """The agent server grows beyond its memory limit, or beyond twice as much. Not in every wild life."""
 
 
 CALM = Chances()

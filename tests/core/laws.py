@@ -8,7 +8,7 @@ from typing import get_args
 
 from ashep.core import commands as c
 from ashep.core import events as e
-from ashep.core import telling
+from ashep.core import server, telling
 from ashep.core.account import State, account
 from ashep.core.budgets import of_all, of_flow, used_up
 from ashep.core.commands import WRITES, Command
@@ -96,6 +96,7 @@ class Laws:
                 assert hold(world.pauses, None) is None, f"{issue} is taken in a pause"
             case e.RunPlanned(issue=issue, run=run):
                 assert hold(world.pauses, fact.model.provider if fact.model else None) is None, f"{run} in a pause"
+                self._drained(world, run)
                 assert run not in self.runs, f"{run} is planned twice"
                 self.runs.add(run)
                 self.cycle_runs[issue] += 1
@@ -116,6 +117,11 @@ class Laws:
                 assert not actor.startswith("ashep-"), f"{actor} is no person"
             case _:
                 pass
+
+    def _drained(self, world: World, run: str) -> None:
+        recycling = world.server.recycling
+        here = recycling is not None and world.runner is not None and recycling.instance == world.runner.instance
+        assert not here, f"{run} begins on a server that is to be begun anew"
 
     def _along_an_edge(self, world: World, issue: str, target: str) -> None:
         source = self._phase(world, issue, self.succeeded.pop(issue, ""))
@@ -157,6 +163,7 @@ def the_wait_is_over(world: World, fact: e.TimerDue) -> None:
     assert (fact.key, fact.due) not in dues(world.pauses), f"{fact} is due for ever"
     assert (fact.key, fact.due) not in telling.dues(world), f"{fact} is due for ever"
     assert name != TIMER or next_budget(world.spending) != fact.due, f"{fact} is due for ever"
+    assert (fact.key, fact.due) not in server.dues(world.server), f"{fact} is due for ever"
     flow = world.flows.get(issue)
     assert flow is None or (name, fact.due) not in flow_dues(flow), f"{fact} is due for ever"
 
@@ -199,6 +206,7 @@ def somebody_is_at_work(world: World, flow: Flow) -> None:
         assert flow.wanted, f"no run, none wanted: {flow}"
         assert flow.code or flow.not_before, f"wanted, not started, and no reason: {flow}"
         assert flow.code not in PAUSED or world.pauses or flow.not_before, f"held by a pause that is over: {flow}"
+        assert flow.code != "recycling" or world.server.recycling, f"held for a recycling that is over: {flow}"
 
 
 def posted(flow: Flow) -> bool:

@@ -36,7 +36,7 @@ SHORT = given.STANDARD.model_copy(update={"phases": (FIRST, *given.STANDARD.phas
 NOTIFY = Notify(targets=(NotifyTarget(command=("pager",)), NotifyTarget(apprise_env="URLS")), urgent=("parked",))
 
 
-TROUBLES = [field.name for field in fields(WILD) if field.name != "pause"]
+TROUBLES = [field.name for field in fields(WILD) if field.name not in ("pause", "leak")]
 
 
 def budgets(chance: random.Random) -> Budgets:
@@ -61,6 +61,8 @@ def live(seed: int, steps: int = 250) -> MadeUp:
     chances = Chances(*(chance.choice([0, 0.5, 1, 1, 2, 4]) * getattr(WILD, name) for name in TROUBLES))
     if seed % 3 == 0:
         chances = replace(chances, pause=0.02)
+    if seed % 5 == 1:
+        chances = replace(chances, leak=0.05)
     extra = (ANN, READER) if chance.random() < 0.5 else (ANN,)
     team = Agents(version=1, agents=(*given.TEAM.agents, *extra))
     config = given.settings(

@@ -17,10 +17,11 @@ from ashep.core.dues import due_timers, next_due
 from ashep.core.events import Fact
 from ashep.core.flow import Run
 from ashep.core.model import Comment, Issue, LabelEvent, Life, Stamp, Tree
-from ashep.core.observe import ready_read, turn_read
+from ashep.core.observe import ready_read, runner_read, turn_read
 from ashep.core.outstanding import message_id
 from ashep.core.pauses import windows_read
 from ashep.core.records import Entry
+from ashep.core.recycling import is_due, memory_read
 from ashep.core.step import step
 from ashep.core.telling import open_messages
 from ashep.core.world import World
@@ -121,6 +122,9 @@ class MadeUp:
             self.pause()
         if self.world.settings.notify.targets and chances is not CALM and self.will.random() < 0.02:
             self.turn(e.QuietSeen(self.now + timedelta(minutes=self.will.choice([-5, 5, 300]))))
+        if chances.leak and self.will.random() < chances.leak:
+            self.leak()
+        self.recycle()
         if self.hit(chances.lease):
             self.turn(*self._expired())
             self.turn(*(e.LeaseLost(name, "not ours") for name, flow in self.world.flows.items() if flow.leased))
@@ -261,6 +265,11 @@ class MadeUp:
 
     def kill_server(self) -> None:
         """End the agent server; another takes its place."""
+        self._new_server()
+        self.up = True
+        self.turn(*runner_read(self.world, self.seen_server()))
+
+    def _new_server(self) -> None:
         self.instance += 1
         for turns in self.sessions.values():
             for turn in turns.values():
@@ -268,8 +277,20 @@ class MadeUp:
                     turn.state = "incomplete"
                 if turn.state == "stored":
                     turn.never = True
-        self.up = True
-        self.turn(self.seen_server())
+
+    def leak(self) -> None:
+        """The agent server grows."""
+        used = self.will.choice([5, 9]) * 1024**3
+        if news := memory_read(self.world, f"server-{self.instance}", used, self.now):
+            self.turn(*news)
+
+    def recycle(self) -> None:
+        """End the agent server and begin another one, where that is wanted now."""
+        if not self.up or not is_due(self.world):
+            return
+        ended = e.ServerEnded(f"server-{self.instance}", "recycled")
+        self._new_server()
+        self.turn(ended, self.seen_server())
 
     # --- effects ----------------------------------------------------------------------------------------------
 

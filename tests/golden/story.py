@@ -269,6 +269,13 @@ def people() -> list[list[Fact | Command]]:
             e.NoticeSent("notice/desk/135", "desk"),
             e.NoticesGivenUp("pager", (130,), "20 failures, the last: no route to host"),
         ],
+        [
+            e.ServerMemorySeen("server-1", 5 * 1024**3, 4 * 1024**3),
+            e.RecycleWanted("server-1", T0 + timedelta(minutes=90), False, "it holds 5.00 GiB"),
+            e.ServerEnded("server-1", "recycled"),
+            e.ServerFailed("server-2", "it ended by itself"),
+            e.ServerRestartPlanned(2, T0 + timedelta(hours=3), "it ended by itself"),
+        ],
         [e.TrackerLost("bd: no answer in 30 s"), e.DaemonStopped("SIGTERM")],
     ]  # fmt: skip
 

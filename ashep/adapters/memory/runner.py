@@ -79,6 +79,8 @@ class MemoryRunner:
         self.fault: Fault | None = None
         """Asked before and after each method does its work; an exception that it gives is raised: a lost answer."""
         self.agents, self.models = agents, models
+        self.memory: int | None = None
+        """Bytes that the server holds: a test lets it grow; a new life has none of them."""
         self.deliveries: Counter[str] = Counter()
         """How often each message id was sent, repetitions included."""
         self.began: Counter[str] = Counter()
@@ -136,12 +138,14 @@ class MemoryRunner:
         if not self._up:
             self._up = True
             self._life += 1
+            self.memory = None
         self._fail("start", "after")
 
     async def catalog(self) -> Catalog:
         """Say what there is (see the port)."""
         self._enter("catalog")
-        return self._leave("catalog", Catalog("memory", self.instance, self.agents, self.models, self.models[0]))
+        told = Catalog("memory", self.instance, self.agents, self.models, self.models[0], memory=self.memory)
+        return self._leave("catalog", told)
 
     async def open_session(self, request: SessionRequest) -> str:
         """Open a session (see the port)."""

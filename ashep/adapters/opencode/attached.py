@@ -41,6 +41,10 @@ class AttachedServer:
         await probe(self._url, self._password)
         return Address(url=self._url, password=self._password, instance=f"attached:{self._url}")
 
+    async def memory(self) -> int | None:
+        """Say nothing: it is not on this machine, or not ours."""
+        return None
+
     def refused(self) -> None:
         """Note that the address refused a connection: that life of the server is over."""
         self._over = True

@@ -3,18 +3,18 @@
 import os
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 import anyio.to_thread
 import httpx
 
 from ashep.adapters.opencode import agents, events, life, rules, shapes, turns
-from ashep.adapters.opencode.attached import AttachedServer
 from ashep.adapters.opencode.client import Client, Refused
-from ashep.adapters.opencode.server import Address, ManagedServer, probe, was_refused
+from ashep.adapters.opencode.endpoints import Endpoint, endpoint_of
+from ashep.adapters.opencode.server import probe, was_refused
 from ashep.core.model import Life, Model, OpencodeSettings
-from ashep.errors import ConfigError, RunnerError, RunnerUnavailable
+from ashep.errors import RunnerError, RunnerUnavailable
 from ashep.ports import Catalog, Prompt, SessionRequest, Sign, Turn
 from ashep.redaction import Redaction
 
@@ -23,26 +23,6 @@ _ABORT = 10.0  # seconds until an aborted session must have stopped
 _QUIET = 1.0  # seconds without a sign after an abort of a turn that had not begun (fact 26)
 _BACKOFF = (0.2, 5.0)
 _NOT_THERE = frozenset({400, 404})  # 400: not an id of theirs
-
-
-class Endpoint(Protocol):
-    """Where the server is, managed or attached."""
-
-    async def reach(self) -> Address:
-        """Make it answer and say where."""
-        ...
-
-    async def living(self) -> Address:
-        """Say where it is, if it runs; nothing is started."""
-        ...
-
-    async def stop(self) -> bool:
-        """End it where it is ours."""
-        ...
-
-    def refused(self) -> None:
-        """Learn that its address refused a connection."""
-        ...
 
 
 class OpencodeRunner:
@@ -73,15 +53,7 @@ class OpencodeRunner:
         redaction: Redaction | None = None,
     ) -> "OpencodeRunner":
         """Make the runner that config.yaml describes; `state` is the folder `.agent-shepherd/state`."""
-        endpoint: Endpoint
-        if settings.url is not None:
-            password = environ.get(settings.password_env)
-            endpoint = AttachedServer(url=settings.url, password=password, state=state, environ=environ)
-        elif settings.managed:
-            endpoint = ManagedServer(command=settings.command, directory=directory, state=state, environ=environ)
-        else:
-            message = "a server that is not managed needs a url"
-            raise ConfigError(message, file="config.yaml", key="runners.opencode.url")
+        endpoint = endpoint_of(settings, directory, state, environ)
         return cls(endpoint, directory=directory, redaction=redaction)
 
     # --- life -----------------------------------------------------------------------------------------------------
@@ -131,6 +103,7 @@ class OpencodeRunner:
             agents=tuple(agent.name for agent in listed if not agent.hidden),
             models=tuple(Model(entry.id, name) for entry in providers for name in entry.models),
             default=Model(provider, model) if model else None,
+            memory=await self._endpoint.memory(),
         )
 
     async def agents(self) -> tuple[agents.ListedAgent, ...]:

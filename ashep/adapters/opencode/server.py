@@ -30,15 +30,22 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from ashep.adapters import processes, programs
-from ashep.errors import ProgramMissing, RunnerUnauthorized, RunnerUnavailable
+from ashep.errors import ProgramMissing, RunnerUnauthorized, RunnerUnavailable, ServerNotStarted
 
 USER = "opencode"
 """The server's basic-auth user."""
 
 _PROBE = 1.0  # facts/opencode.md 18: the first connection to a starting server may never be answered
 _START = 40.0  # until a started server answers
-_REATTACH = 10.0  # until a running server answers; then it is ended
+_REATTACH = 30.0  # until a running server answers; then it counts as wedged, and is ended
+_PATIENCE = 8.0  # the longest of those probes: on a busy machine a healthy server is slow
 _LOCK = 120.0  # for another starter to be done
+
+LOG_LIMIT = 16 * 1024 * 1024
+"""Bytes of `server.log` at which its last part moves to `server.log.old` and it begins anew."""
+
+LOG_KEPT = 1024 * 1024
+"""Bytes that move there."""
 
 
 class Address(BaseModel):
@@ -124,8 +131,9 @@ class ManagedServer:
         directory: Path,
         state: Path,
         environ: Mapping[str, str] | None = None,
+        nice: int = 0,
     ) -> None:
-        self._command = tuple(command)
+        self._command, self._nice = tuple(command), nice
         self._directory = directory
         self._environ = dict(os.environ if environ is None else environ)
         self._state = state
@@ -148,7 +156,7 @@ class ManagedServer:
 
         Raises:
             ProgramMissing: there is no such program.
-            RunnerUnavailable: it did not answer in time; its log's last lines are in the message.
+            ServerNotStarted: it did not answer in time; its log's last lines are in the message.
 
         """
         async with self._locked():
@@ -177,6 +185,16 @@ class ManagedServer:
             await _in_thread(self._forget)
             return ended
 
+    async def memory(self) -> int | None:
+        """How many bytes the server's process group holds; None where no server is on record."""
+        return await _in_thread(self._measure)
+
+    def _measure(self) -> int | None:
+        with suppress(OSError):
+            self._shorten_log()
+        record = self._read()
+        return processes.memory_of(record.pid) or None if record is not None and record.pid is not None else None
+
     def refused(self) -> None:
         """Do nothing: a managed server's life is named by its process."""
 
@@ -202,7 +220,7 @@ class ManagedServer:
         await processes.end(record.mark, RunnerUnavailable)
         tail = await _in_thread(self._log_tail)
         await _in_thread(self._forget)
-        raise RunnerUnavailable(f"the OpenCode server did not start; {self._log_file} ends: {tail}")
+        raise ServerNotStarted(f"the OpenCode server did not start; {self._log_file} ends: {tail}")
 
     def _launch(self) -> Record:
         """Record, start, record: in this order, so that no server is ever unknown."""
@@ -219,12 +237,13 @@ class ManagedServer:
 
     async def _answers(self, record: Record, bound: float) -> bool:
         """Probe until it answers, the bound is over or the process has ended."""
-        address = _address(record)
+        address, timeout = _address(record), _PROBE
         deadline = anyio.current_time() + bound
-        while anyio.current_time() < deadline:
+        while (left := deadline - anyio.current_time()) > 0:
             with suppress(RunnerUnavailable, RunnerUnauthorized):
-                await probe(address.url, address.password)
+                await probe(address.url, address.password, min(timeout, left))
                 return True
+            timeout = min(timeout * 2, _PATIENCE)
             if not await _in_thread(processes.lives, record.pid, record.started):
                 return False
             await anyio.sleep(0.1)
@@ -232,7 +251,7 @@ class ManagedServer:
 
     def _spawn(self, program: Path, record: Record) -> subprocess.Popen[bytes]:
         arguments = [*self._command[1:], "serve", "--port", str(record.port), "--hostname", "127.0.0.1"]
-        descriptor = os.open(self._log_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        descriptor = os.open(self._log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
             process = subprocess.Popen(
                 [program, *arguments],
@@ -248,6 +267,7 @@ class ManagedServer:
         finally:
             os.close(descriptor)
         processes.children[process.pid] = process
+        processes.restrain(process.pid, self._nice)
         return process
 
     def _environment(self, record: Record) -> dict[str, str]:
@@ -272,6 +292,18 @@ class ManagedServer:
             link.unlink()
         if source.exists() and not link.exists():
             link.symlink_to(source)
+
+    def _shorten_log(self) -> None:
+        """Keep the log bounded. It is written at its end, wherever that is, so that it may be cut under the server."""
+        with self._log_file.open("r+b") as file:
+            size = file.seek(0, os.SEEK_END)
+            if size <= LOG_LIMIT:
+                return
+            file.seek(size - LOG_KEPT)
+            old = os.open(f"{self._log_file}.old", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(old, "wb") as kept:
+                kept.write(file.read(LOG_KEPT))
+            file.truncate(0)
 
     def _log_tail(self) -> str:
         with suppress(OSError):

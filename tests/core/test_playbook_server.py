@@ -1,0 +1,252 @@
+"""Playbooks of the agent server: absences burn nothing, failures are waited out, one that grows is begun anew."""
+
+# pyright: reportUnusedExpression=false
+# A playbook's lines are expressions: `book >> fact << what << follows`.
+
+from datetime import timedelta
+
+from ashep.core import commands as c
+from ashep.core import events as e
+from ashep.core.account import account, is_idle
+from ashep.core.dues import next_due
+from ashep.core.flow import wall_time
+from ashep.core.model import Bytes, OpencodeSettings, Phase, Retry, Runners, Settings
+from ashep.core.observe import runner_read
+from ashep.core.recycling import DRAIN, LONGEST_DELAY, SPACING, STABLE, is_due, memory_read
+from tests.core import given
+from tests.core.given import policy_of, up
+from tests.core.playbook import Playbook, like
+
+READ = policy_of(
+    Phase(name="review", timeout=timedelta(minutes=30), retry=Retry(max_attempts=1)), Phase(name="arbitrate")
+)
+AWAY = e.RunnerSeen("away", "no answer")
+GIB = 1024**3
+LIMIT = Bytes(4 * GIB)
+
+
+def seen(book: Playbook, now: e.RunnerSeen) -> list[e.Fact]:
+    return runner_read(book.world, now)
+
+
+def big(book: Playbook, gib: float = 5) -> list[e.Fact]:
+    """What a look at the server's memory says."""
+    assert book.world.runner is not None
+    return memory_read(book.world, book.world.runner.instance, int(gib * GIB), book.now)
+
+
+def limited(limit: Bytes | None, *, managed: bool = True) -> Settings:
+    url = None if managed else "http://localhost:4096"
+    keys = {"managed": managed, "url": url, "memory_limit": limit and str(limit)}
+    return Settings(runners=Runners(opencode=OpencodeSettings.model_validate(keys)))
+
+
+# --- away ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_absence_is_no_time_of_the_run_and_burns_no_attempt() -> None:
+    book = Playbook(READ, config=given.settings(managed=False)).until("review")
+    deadline, worked = book.run().deadline, wall_time(book.flow(), book.now)
+    book >> AWAY
+    assert book
+    for timer in book.later(3600):
+        book >> timer
+        assert book
+    assert account(book.world, "t-1").code == "runner_away"
+    assert book.run().overdue
+    book >> up()
+    assert not book.run().overdue
+    assert deadline is not None
+    assert book.run().deadline == deadline + timedelta(hours=1)
+    assert wall_time(book.flow(), book.now) == worked
+    book >> book.turn("running")
+    assert book
+    book >> book.reports() << like(e.RunEnded, state="succeeded") << e.PhaseEntered << e.RunPlanned << c.WriteIssue
+
+
+def test_a_prompt_whose_server_went_away_is_given_its_time_again() -> None:
+    book = Playbook(READ, config=given.settings(managed=False)).until("review")
+    book >> AWAY
+    for timer in book.later(40):
+        book >> timer
+    assert book.run().probation == "suspect"
+    book >> up()
+    assert book.run().probation == "no"
+    book >> book.turn("stored")
+    assert book
+
+
+def test_a_phase_that_waits_for_a_server_uses_up_no_time_of_its_cycle() -> None:
+    policy = policy_of(Phase(name="review"), Phase(name="arbitrate"), max_wall_time=timedelta(hours=2))
+    book = Playbook(policy).until("review")
+    book >> [AWAY]
+    book >> book.reports() << like(e.RunEnded) << e.PhaseEntered << like(e.IssueHeld, code="runner_away")
+    book.answered()
+    worked = wall_time(book.flow(), book.now)
+    book.made.now += timedelta(hours=9)
+    book >> up() << like(e.RunPlanned, phase="arbitrate")
+    assert wall_time(book.flow(), book.now) == worked
+
+
+def test_a_cycle_that_began_while_the_server_was_away_is_not_older_than_its_absence() -> None:
+    book = Playbook(READ).until("review")
+    book >> e.IssueCancelled("t-1", "ann")
+    book.answered()
+    book >> AWAY
+    book.made.now += timedelta(hours=9)
+    book >> book.seen(drop=["ashep:parked"], add=["ashep:paused"]) << e.CycleBegan << e.PhaseEntered
+    book << like(e.IssueHeld, code="paused") << c.WriteIssue
+    book.made.now += timedelta(hours=1)
+    book >> up()
+    assert wall_time(book.flow(), book.now) == timedelta()
+
+
+# --- failures -----------------------------------------------------------------------------------------------------
+
+
+def test_a_server_that_dies_at_once_each_time_is_started_at_growing_intervals() -> None:
+    book = Playbook(READ)
+    waited = list[float]()
+    for life in range(2, 16):
+        book >> seen(book, up(f"server-{life}"))
+        assert isinstance(book.left[0], e.ServerRestartPlanned)
+        waited.append((book.left[0].due - book.now).total_seconds())
+        book.left = []
+        if waited[-1]:
+            assert book.world.server.start_after == next_due(book.world)
+            book >> book.later(waited[-1])
+            assert book
+        assert book.world.server.start_after is None
+    assert waited == [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300, 300]
+    assert max(waited) == LONGEST_DELAY.total_seconds()
+
+
+def test_a_server_that_does_not_start_counts_as_failed_and_one_that_lasts_is_forgiven() -> None:
+    book = Playbook(READ)
+    book >> [e.ServerFailed("server-1", "gone"), AWAY] << like(e.ServerRestartPlanned, failures=1)
+    book >> e.ServerFailed("", "did not start") << like(e.ServerRestartPlanned, failures=2, why="did not start")
+    book >> [*book.later(1), *seen(book, up("server-2"))]
+    assert book
+    book.made.now += STABLE
+    book >> seen(book, up("server-3")) << like(e.ServerRestartPlanned, failures=1)
+    assert book
+
+
+def test_an_attached_server_and_one_that_ashep_ended_itself_do_not_fail() -> None:
+    book = Playbook(READ, config=given.settings(managed=False))
+    assert seen(book, up("server-2")) == [up("server-2")]
+    book = Playbook(READ)
+    book >> e.ServerEnded("server-1", "idle")
+    assert seen(book, up("server-2")) == [up("server-2")]
+
+
+def test_a_new_daemon_knows_nothing_of_earlier_failures() -> None:
+    book = Playbook(READ)
+    for _ in range(5):
+        book >> e.ServerFailed("", "did not start")
+        book.left = []
+    assert book.world.server.start_after is not None
+    book.made.crash()
+    assert (book.world.server.failures, book.world.server.start_after) == (0, None)
+
+
+# --- memory -------------------------------------------------------------------------------------------------------
+
+
+def test_a_server_that_grew_is_drained_and_begun_anew_and_everything_goes_on() -> None:
+    book = Playbook(READ, issues=("t-1", "t-2")).until("review")
+    book.looked()
+    book >> big(book)
+    book << like(e.RecycleWanted, at_once=False, until=book.now + DRAIN, why="it holds 5.00 GiB, and its limit is 4GiB")
+    assert book
+    assert big(book) == [], "it is told once"
+    assert not is_due(book.world)
+    for name in ("t-1", "t-2"):
+        book >> book.reports(name=name) << like(e.RunEnded) << e.PhaseEntered
+        book << like(e.IssueHeld, issue=name, code="recycling") << c.WriteIssue
+        assert book
+        book.answered()
+    assert is_due(book.world)
+    assert account(book.world, "t-1").state == "time"
+    assert not is_idle(book.world)
+    book >> [e.ServerEnded("server-1", "recycled"), up("server-2")]
+    book << like(e.RunPlanned, issue="t-1") << like(e.RunPlanned, issue="t-2")
+    assert book.world.server.recycling is None
+
+
+def test_no_issue_is_taken_while_the_server_is_drained_and_that_is_not_idle() -> None:
+    book = Playbook(READ)
+    book >> [*big(book)]
+    book.looked()
+    assert account(book.world, "t-1").code == "recycling"
+    assert is_due(book.world)
+    assert not is_idle(book.world)
+
+
+def test_a_turn_that_outlasts_the_drain_is_left_alone_and_others_begin_again() -> None:
+    book = Playbook(READ, issues=("t-1", "t-2")).until("review", "t-1")
+    book >> big(book) << e.RecycleWanted
+    book >> book.later(DRAIN.total_seconds())
+    book.left = []
+    assert book.world.server.recycling is None
+    book.looked()
+    assert not book.run("t-1").ended
+    assert big(book) == []
+    book.made.now += SPACING
+    assert big(book) == [e.ServerMemorySeen("server-1", 5 * GIB, LIMIT)], "it still is so large"
+    book >> big(book) << e.RecycleWanted
+    assert book
+
+
+def test_at_twice_the_limit_it_is_begun_anew_at_once_and_turns_begin_once_more() -> None:
+    book = Playbook(READ).until("review")
+    book >> big(book) << like(e.RecycleWanted, at_once=False)
+    book >> big(book, 8) << like(e.RecycleWanted, at_once=True)
+    assert is_due(book.world)
+    book.made.instance = 2
+    book >> [e.ServerEnded("server-1", "recycled"), up("server-2")]
+    assert book
+    book >> book.turn("incomplete") << e.TurnDied << like(c.SendPrompt, again=True)
+    assert book.flow().failures == 0
+
+
+def test_a_server_that_needs_more_than_its_limit_does_not_keep_work_from_going_on() -> None:
+    book = Playbook(READ)
+    book >> big(book, 9) << like(e.RecycleWanted, at_once=True)
+    book >> [e.ServerEnded("server-1", "recycled"), up("server-2")]
+    assert big(book, 9) == [e.ServerMemorySeen("server-2", 9 * GIB, LIMIT)]
+    book >> big(book, 9)
+    assert book
+    assert not is_due(book.world)
+    book.made.now += SPACING
+    book >> big(book, 9) << e.RecycleWanted
+    assert book
+
+
+def test_a_server_that_dies_while_it_is_drained_is_not_ended_once_more() -> None:
+    book = Playbook(READ).until("review")
+    book >> big(book) << e.RecycleWanted
+    book >> [AWAY, *seen(book, up("server-2"))]
+    assert not is_due(book.world)
+    assert not book.later(DRAIN.total_seconds() + 1) or book.world.server.recycling is None
+
+
+def test_a_drain_survives_a_restart_of_the_daemon() -> None:
+    book = Playbook(READ).until("review")
+    book >> big(book) << e.RecycleWanted
+    book.made.crash()
+    assert book.world.server.recycling is not None
+    book >> book.reports() << e.RunEnded << e.PhaseEntered << like(e.IssueHeld, code="recycling")
+
+
+def test_no_limit_a_server_of_others_and_a_small_one() -> None:
+    for config, gib in ((limited(None), 99), (limited(LIMIT, managed=False), 99), (limited(LIMIT), 3.9)):
+        assert big(Playbook(READ, config=config), gib) == []
+
+
+def test_old_timers_of_the_server_are_ignored() -> None:
+    book = Playbook(READ)
+    book >> big(book) << e.RecycleWanted
+    book >> [e.TimerDue("recycle:", given.T0), e.TimerDue("server:", given.T0)]
+    assert book
+    assert book.world.server.recycling is not None

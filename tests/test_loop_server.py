@@ -1,0 +1,234 @@
+"""The agent server in a whole daemon, over memory and virtual time: it leaks, dies at once each time, and goes away."""
+
+import itertools
+from pathlib import Path
+
+import anyio
+import pytest
+
+from ashep.adapters.memory.runner import Play, Prompted
+from ashep.core.events import (
+    IssueHeld,
+    IssueParked,
+    RecycleWanted,
+    RetryScheduled,
+    RunEnded,
+    RunnerSeen,
+    ServerEnded,
+    ServerFailed,
+    ServerRestartPlanned,
+    TurnDied,
+)
+from ashep.core.recycling import DRAIN, LONGEST_DELAY
+from ashep.errors import RunnerUnavailable, ServerNotStarted, TrackerUnavailable
+from ashep.monitor import CATALOGUE
+from tests.loop_world import World, minutes, policy, said, simulate
+
+pytestmark = pytest.mark.slow
+
+GIB = 1024**3
+PHASE: dict[str, object] = {"name": "check", "capabilities": ["review"], "timeout": "3h", "stall": {"after": "1d"}}
+ALONE = "version: 1\nworker: {max_concurrent_runs: 2, lock_work_tree: false}\n"
+
+
+def place(folder: Path, *, config: str = ALONE, delay: float = 600.0) -> World:
+    world = World(folder, policies=policy(PHASE | {"retry": {"max_attempts": 1}}), config=config)
+    world.answer = lambda _, asked: Play(text=said("check"), delay=delay)
+    return world
+
+
+def turns(world: World) -> int:
+    return sum(world.runner.began.values())
+
+
+def test_a_server_that_leaks_is_begun_anew_between_turns_and_no_turn_is_lost(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = place(tmp_path / "p")
+        for number in range(5):
+            world.tracker.add(f"issue {number}")
+
+        async def leak() -> None:
+            await anyio.sleep(300)
+            world.runner.memory = 5 * GIB
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(leak)
+            await world.live()
+        world.check_done()
+        assert turns(world) == 5
+        assert not world.bodies(TurnDied)
+        assert not world.bodies(ServerFailed)
+        assert [fact.why for fact in world.bodies(ServerEnded)] == ["recycled"]
+        assert len({fact.instance for fact in world.bodies(RunnerSeen) if fact.instance}) == 2
+        assert {fact.code for fact in world.bodies(IssueHeld)} >= {"slot", "recycling"}
+        wanted = next(entry for entry in world.journal() if isinstance(entry.body, RecycleWanted))
+        ended = next(entry for entry in world.journal() if isinstance(entry.body, ServerEnded))
+        assert (wanted.at - world.journal()[0].at).total_seconds() <= 300 + CATALOGUE + 5
+        assert (ended.at - wanted.at).total_seconds() <= 600
+
+    simulate(scenario)
+
+
+def test_at_twice_its_limit_it_is_begun_anew_at_once_and_no_attempt_is_burnt(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = place(tmp_path / "p", delay=7200.0)
+        world.tracker.add("long")
+
+        async def leak() -> None:
+            await anyio.sleep(600)
+            world.runner.memory = 9 * GIB
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(leak)
+            await world.live()
+        world.check_done(restarts=1)
+        assert len(world.bodies(TurnDied)) == 1
+        assert [fact.state for fact in world.bodies(RunEnded)] == ["succeeded"]
+
+    simulate(scenario)
+
+
+def test_a_drain_does_not_wait_for_a_long_turn_for_ever(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = place(tmp_path / "p")
+        long = world.tracker.add("long")
+        for number in range(4):
+            world.tracker.add(f"issue {number}")
+
+        def answer(_: World, asked: Prompted) -> Play:
+            return Play(text=said("check"), delay=10_000.0 if f"{long}/" in asked.key else 600.0)
+
+        world.answer = answer
+
+        async def leak() -> None:
+            await anyio.sleep(300)
+            world.runner.memory = 5 * GIB
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(leak)
+            await world.live()
+        world.check_done()
+        assert turns(world) == 5, "no healthy turn was ended"
+        first, again = [e.at for e in world.journal() if isinstance(e.body, RecycleWanted)][:2]
+        began = [run.at for run in world.journal() if isinstance(run.body, RunEnded)]
+        assert any(DRAIN < at - first < again - first for at in began), "others went on in between"
+
+    simulate(scenario)
+
+
+def test_a_server_that_dies_at_once_each_time_is_not_started_in_a_hot_loop(tmp_path: Path) -> None:
+    """For some minutes it dies a second after each start; then it lives."""
+
+    async def scenario() -> None:
+        world = place(tmp_path / "p")
+        world.tracker.add("first")
+        broken = True
+
+        async def dies() -> None:
+            nonlocal broken
+            end = world.clock.monotonic() + minutes(4)
+            while world.clock.monotonic() < end:
+                await anyio.sleep(1)
+                world.runner.kill()
+            broken = False
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(dies)
+            await world.live()
+        assert not broken
+        world.check(restarts=10)
+        starts = len({fact.instance for fact in world.bodies(RunnerSeen) if fact.instance})
+        assert 5 <= starts <= 11
+        delays = [(entry.body.due - entry.at).total_seconds() for entry in world.journal()
+                  if isinstance(entry.body, ServerRestartPlanned)]  # fmt: skip
+        assert delays == sorted(delays)
+        assert delays[-1] >= 32
+        assert not world.bodies(RetryScheduled)
+        assert not world.bodies(IssueParked)
+        assert world.all_closed()
+
+    simulate(scenario)
+
+
+def test_a_server_that_does_not_start_is_tried_at_growing_intervals(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = place(tmp_path / "p")
+        world.tracker.add("first")
+        tries = list[float]()
+
+        def fault(method: str, when: str) -> Exception | None:
+            if method != "start" or when != "before":
+                return None
+            tries.append(world.clock.monotonic())
+            return ServerNotStarted("the program is broken") if len(tries) < 14 else None
+
+        world.runner.fault = fault
+        await world.live()
+        world.check_done()
+        assert len(world.bodies(ServerFailed)) == 13
+        gaps = [later - before for before, later in itertools.pairwise(tries)]
+        assert all(gap <= LONGEST_DELAY.total_seconds() + 60 for gap in gaps)
+        assert gaps[12] >= LONGEST_DELAY.total_seconds()
+
+    simulate(scenario)
+
+
+def test_an_attached_server_that_is_away_for_hours_burns_no_attempt(tmp_path: Path) -> None:
+    """It goes on with its turns meanwhile, and nobody can see it: it accepts connections and never answers."""
+
+    async def scenario() -> None:
+        config = "version: 1\nrunners: {opencode: {managed: false, url: 'http://127.0.0.1:4096'}}\n"
+        world = place(tmp_path / "p", config=config, delay=minutes(100))
+        for number in range(2):
+            world.tracker.add(f"issue {number}")
+        away = False
+
+        def fault(method: str, when: str) -> Exception | None:
+            return RunnerUnavailable("no answer within 1 s") if away and when == "before" else None
+
+        world.runner.fault = fault
+
+        async def outage() -> None:
+            nonlocal away
+            await anyio.sleep(minutes(10))
+            away = True
+            await anyio.sleep(minutes(8 * 60))
+            away = False
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(outage)
+            await world.live(patience=minutes(15 * 60))
+        world.check_done()
+        assert [fact.state for fact in world.bodies(RunEnded)] == ["succeeded", "succeeded"]
+        assert not world.bodies(RetryScheduled)
+        assert not world.bodies(ServerFailed)
+
+    simulate(scenario)
+
+
+def test_a_night_without_tracker_and_server_is_waited_out(tmp_path: Path) -> None:
+    """More than a thousand failures in a row of each: waits are bounded, and so are the numbers that they come of."""
+
+    async def scenario() -> None:
+        world = place(tmp_path / "p")
+        world.tracker.add("first")
+        away = True
+
+        def fault(method: str, when: str) -> Exception | None:
+            return RunnerUnavailable("away") if away and when == "before" else None
+
+        world.runner.fault = fault
+        world.tracker.fail("look", TrackerUnavailable("away"), times=10**6)
+
+        async def outage() -> None:
+            nonlocal away
+            await anyio.sleep(minutes(20 * 60))
+            away = False
+            world.tracker._failures.clear()  # pyright: ignore[reportPrivateUsage]
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(outage)
+            await world.live(patience=minutes(21 * 60))
+        world.check_done()
+
+    simulate(scenario)

@@ -1,0 +1,171 @@
+"""Bounds of the server that ashep starts: files, priority, memory, log, and how long it may not answer.
+
+The server is a small program that answers as OpenCode's health check does; the real one is in test_managed_server.py.
+"""
+
+import os
+import resource
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import httpx
+import pytest
+
+from ashep.adapters import processes
+from ashep.adapters.opencode import server as module
+from ashep.adapters.opencode.server import LOG_KEPT, LOG_LIMIT, Address, ManagedServer
+from ashep.errors import ServerNotStarted
+
+pytestmark = [pytest.mark.may_block, pytest.mark.slow]
+
+PROGRAM = f"""#!{sys.executable}
+import http.server, sys
+kept = []
+class Answers(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        if self.path == "/grow":
+            kept.append(bytearray(b"x" * 64 * 1024 * 1024))
+        if self.path == "/chat":
+            print("chatter " * 8191 + "end", flush=True)
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{{"healthy": true, "version": "fake"}}')
+    def log_message(self, *arguments):
+        pass
+print("listening", flush=True)
+http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[sys.argv.index("--port") + 1])), Answers).serve_forever()
+"""
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[ManagedServer]:
+    program = tmp_path / "opencode"
+    program.write_text(PROGRAM)
+    program.chmod(0o755)
+    environ = {"HOME": str(tmp_path / "home"), "PATH": os.environ["PATH"]}
+    made = ManagedServer(command=(str(program),), directory=tmp_path, state=tmp_path / "state", environ=environ, nice=3)
+    yield made
+    await made.stop()
+
+
+def pid_of(address: Address) -> int:
+    return int(address.instance.split(":")[1])
+
+
+async def get(address: Address, path: str, timeout: float = 30) -> None:
+    async with httpx.AsyncClient(trust_env=False, timeout=timeout) as client:
+        await client.get(address.url + path)
+
+
+def a_tool() -> "subprocess.Popen[bytes]":
+    """What an agent's shell runs: it has a session of its own."""
+    grown = "import time; kept = bytearray(b'x' * 64 * 1024 * 1024); print(flush=True); time.sleep(60)"
+    return subprocess.Popen([sys.executable, "-c", grown], stdout=subprocess.PIPE, start_new_session=True)
+
+
+async def test_it_has_limits_and_gives_way(server: ManagedServer) -> None:
+    pid = pid_of(await server.reach())
+    soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    assert soft == hard == min(processes.OPEN_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    assert resource.prlimit(pid, resource.RLIMIT_CORE) == (0, 0)
+    assert os.getpriority(os.PRIO_PROCESS, pid) == min(os.getpriority(os.PRIO_PROCESS, 0) + 3, 19)
+
+
+async def test_the_memory_of_its_group_is_measured_and_of_nobody_else(server: ManagedServer) -> None:
+    assert await server.memory() is None
+    address = await server.reach()
+    before = await server.memory()
+    assert before is not None
+    assert 1024**2 < before < 200 * 1024**2
+    await get(address, "/grow")
+    after = await server.memory()
+    assert after is not None
+    assert 60 * 1024**2 < after - before < 80 * 1024**2
+    with a_tool() as tool:
+        try:
+            assert tool.stdout is not None
+            tool.stdout.readline()
+            again = await server.memory()
+            assert again is not None
+            assert abs(again - after) < 20 * 1024**2
+            assert processes.memory_of(tool.pid) > 64 * 1024**2
+        finally:
+            tool.kill()
+    assert await server.stop()
+    assert await server.memory() is None
+
+
+async def test_its_log_is_cut_while_it_goes_on_writing(server: ManagedServer) -> None:
+    address = await server.reach()
+    log, old = server.folder / "server.log", server.folder / "server.log.old"
+    while log.stat().st_size <= LOG_LIMIT:
+        await get(address, "/chat")
+    size = log.stat().st_size
+    tail = log.read_bytes()[size - LOG_KEPT :]
+    await server.memory()
+    assert old.read_bytes() == tail
+    assert stat.S_IMODE(old.stat().st_mode) == 0o600
+    assert log.stat().st_size == 0
+    await get(address, "/chat")
+    assert log.read_bytes().endswith(b"end\n")
+    assert log.stat().st_blocks * 512 < 1024**2, "no hole is left where it was cut"
+    await server.memory()
+    assert log.stat().st_size > 0
+
+
+async def test_one_that_accepts_and_never_answers_is_ended_and_another_begins(
+    server: ManagedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_REATTACH", 3.0)
+    first = await server.reach()
+    os.kill(pid_of(first), signal.SIGSTOP)
+    with pytest.raises(httpx.ReadTimeout):
+        await get(first, "/global/health", timeout=0.3)
+    began = time.monotonic()
+    second = await server.reach()
+    assert 3.0 <= time.monotonic() - began < 30
+    assert second.instance != first.instance
+    assert not Path(f"/proc/{pid_of(first)}").exists()
+
+
+async def test_one_that_is_slow_for_a_while_is_kept(server: ManagedServer) -> None:
+    first = await server.reach()
+    os.kill(pid_of(first), signal.SIGSTOP)
+
+    async def goes_on() -> None:
+        await anyio.sleep(4)
+        os.kill(pid_of(first), signal.SIGCONT)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(goes_on)
+        assert await server.reach() == first
+
+
+async def test_a_stopped_server_of_somebody_else_is_left_alone(server: ManagedServer) -> None:
+    first = await server.reach()
+    record = server._read()
+    assert record is not None
+    server._write(record.model_copy(update={"token": "0" * 32}))
+    os.kill(pid_of(first), signal.SIGSTOP)
+    try:
+        second = await server.reach()
+        assert second.instance != first.instance
+        assert processes.stat(pid_of(first))[0] == "T"
+    finally:
+        os.kill(pid_of(first), signal.SIGKILL)
+
+
+async def test_one_that_cannot_be_started_says_so(tmp_path: Path) -> None:
+    broken = tmp_path / "opencode"
+    broken.write_text("#!/bin/sh\nexit 3\n")
+    broken.chmod(0o755)
+    environ = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    made = ManagedServer(command=(str(broken),), directory=tmp_path, state=tmp_path / "state", environ=environ)
+    with pytest.raises(ServerNotStarted, match="did not start"):
+        await made.reach()
