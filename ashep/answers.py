@@ -1,4 +1,4 @@
-"""What a person writes to the tracker by way of ashep: an answer to a question, or a fresh start of a parked issue.
+"""What a person writes to the tracker by way of ashep: an answer, a fresh start of a parked issue, a takeover.
 
 Nothing here talks to the daemon: it sees the labels at its next look, just as if they had been set with bd. So every
 answer is written as the person, the comment first and the label last; the label is what the daemon acts on, and it
@@ -82,6 +82,27 @@ async def retry(
     add = (label,) if label and label not in seen.issue.labels else ()
     remove = (*old, labels.parked) if parked else tuple(old)
     await tracker.relabel(issue, add, remove)
+
+
+async def take(tracker: Tracker, labels: Labels, issue: str, *, comment: str | None, at: datetime) -> bool:
+    """Take an issue: nothing is sent or started for it any more; False: it was taken already."""
+    seen = await _seen(tracker, issue)
+    if seen.issue.status == "closed":
+        raise NotAsked(f"{issue} is closed")
+    await _comment(tracker, issue, comment, "take", at)
+    if labels.paused in seen.issue.labels:
+        return False
+    await tracker.relabel(issue, (labels.paused,), ())
+    return True
+
+
+async def release(tracker: Tracker, labels: Labels, issue: str, *, comment: str | None, at: datetime) -> None:
+    """Give a taken issue back, so that it goes on; `NotAsked` where nobody has taken it."""
+    seen = await _seen(tracker, issue)
+    if labels.paused not in seen.issue.labels:
+        raise NotAsked(f"{issue} has no label {labels.paused}: {_standing(seen, labels)}")
+    await _comment(tracker, issue, comment, "release", at)
+    await tracker.relabel(issue, (), (labels.paused,))
 
 
 def check_phase(phase: str, known: Collection[str]) -> None:

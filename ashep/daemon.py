@@ -44,6 +44,8 @@ from ashep.core.events import (
     RunPlanned,
     ServerEnded,
     ServerRestartPlanned,
+    SessionReleased,
+    SessionTaken,
     TrackerLost,
     WorkPaused,
     WorkResumed,
@@ -113,8 +115,18 @@ def _told(body: Fact | Command) -> str | None:
             return f"{body.run} {body.state}: {body.why}"
         case PersonAsked():
             return f"{body.issue} waits for a person: {body.question}"
-        case IssueParked() | IssueGivenBack() | IssueLeft() | PersonAnswered() | AnswerRefused() | RetryScheduled():
+        case (
+            IssueParked()
+            | IssueGivenBack()
+            | IssueLeft()
+            | PersonAnswered()
+            | AnswerRefused()
+            | RetryScheduled()
+            | SessionReleased()
+        ):
             return f"{body.issue}: {body.why}"
+        case SessionTaken():
+            return f"{body.issue} is a person's for now: {body.why}"
         case IssueClosed():
             return f"{body.issue} closed by {body.by}: {body.why}"
         case WorkPaused():

@@ -90,6 +90,7 @@ from ashep.ports import (
     WorkTree,
 )
 from ashep.prompt import Brief, render
+from ashep.taken import came_back
 
 TRANSCRIPT = 20_000
 """Characters of a transcript that an extraction is shown."""
@@ -174,7 +175,7 @@ class Effects:
             case PreparePrompt():
                 return self._prepare(command, world())
             case SendPrompt():
-                return self._send(command, probe)
+                return self._send(command, world(), probe)
             case StopTurn():
                 return self._stop(command)
             case StopOrphan():
@@ -314,7 +315,7 @@ class Effects:
         if run is None or policy is None or phase is None:
             message = f"the policy {flow.policy} has no phase {flow.phase} any more"
             raise ConfigError(message, file="policies.yaml", key="phases")
-        text = await self._text(flow) if command.kind == "task" else IssueText(title=flow.issue.title)
+        text = await self._text(flow) if command.kind in ("task", "resume") else IssueText(title=flow.issue.title)
         left_over = sorted(path for path, (_, issue) in world.left_over.items() if issue == command.issue)
         changes = await self.tree.changes(flow.base, command.issue, flow.commits, tuple(left_over))
         source = dict(flow.sessions).get(run.phase)
@@ -350,12 +351,14 @@ class Effects:
             raise TrackerRefused(f"the tracker has no issue {flow.issue.id}")
         return seen.text
 
-    async def _send(self, command: SendPrompt, probe: bool) -> list[Fact]:
+    async def _send(self, command: SendPrompt, world: World, probe: bool) -> list[Fact]:
         if probe and not command.again:
             turn = await self.runner.turn(command.session, command.message_id)
             if turn.state != "missing":
                 # which life of the server was given it is not known: nothing but the present one counts as its own
                 return [PromptSent(command.issue, command.run, command.key, command.n, "")]
+        if back := await came_back(self.runner, world, command.issue):
+            return [*back, EffectFailed(command.issue, command.key, "a person is in the session", infra=True)]
         instance = await self.runner.send(
             Prompt(
                 session=command.session,

@@ -7,13 +7,14 @@ and then, the server's catalogue.
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import anyio
 
 from ashep.core.events import Fact, RunnerSeen, ServerEnded, ServerFailed, TurnSeen
 from ashep.core.flow import Flow, Run
 from ashep.core.model import Settings
-from ashep.core.observe import runner_read, turn_read
+from ashep.core.observe import runner_read, session_read, turn_read
 from ashep.core.outcome import last_block
 from ashep.core.outstanding import message_id
 from ashep.core.recycling import is_due, memory_read
@@ -22,6 +23,7 @@ from ashep.errors import RunnerError, RunnerUnauthorized, ServerNotStarted
 from ashep.journal.blobs import Blobs
 from ashep.ports import Clock, Runner, Turn
 from ashep.shepherd import Shepherd
+from ashep.taken import look
 
 CATALOGUE = 60.0
 """Seconds between reads of the catalogue while all is well."""
@@ -61,10 +63,11 @@ class Monitor:
         async with anyio.create_task_group() as group:
             group.start_soon(self._watch_server)
             group.start_soon(self._watch_turns)
+            group.start_soon(self._watch_people)
 
     async def let_go(self) -> None:
-        """End a managed server on which nothing runs: without a daemon nobody would. One that is busy is left."""
-        if not self._shepherd.world.live:
+        """End a managed server on which nothing runs, and nobody works: without a daemon nobody would end it."""
+        if not self._shepherd.world.in_use:
             with anyio.move_on_after(SERVER_STOP):
                 await self._runner.stop_server()
 
@@ -144,7 +147,7 @@ class Monitor:
                 continue  # where it is gone again, a look would start another one
             if waited.cancelled_caught and not self._asleep and not await self._look_at_server():
                 return
-        while self._asleep and not self._away() and not self._shepherd.world.live:
+        while self._asleep and not self._away() and not self._shepherd.world.in_use:
             await self._shepherd.changed()
 
     def _is_over(self) -> bool:
@@ -182,14 +185,14 @@ class Monitor:
 
     async def _rest(self) -> None:
         """Wait until a prompt is out; end a managed server that had nothing to do for long."""
-        if self._shepherd.world.live:  # a run is being prepared, or brought to its end
+        if self._shepherd.world.in_use:  # a run is being prepared, or brought to its end; or a person is there
             await self._shepherd.changed()
             self._last_live = self._clock.monotonic()
             return
         left = self._idle_stop - (self._clock.monotonic() - self._last_live)
         with anyio.move_on_after(max(left, 0.0) if not self._asleep else None) as waited:
             await self._shepherd.changed()
-        if waited.cancelled_caught and not self._shepherd.world.live:
+        if waited.cancelled_caught and not self._shepherd.world.in_use:
             self._asleep = True
             instance = self._shepherd.world.server.instance
             with suppress(RunnerError):  # one that does not end is found again when it is needed
@@ -253,6 +256,38 @@ class Monitor:
         self._shepherd.tell(_compared(seen))
         if turn.state == "finished":
             self._read_at.pop(run.id, None)
+
+    # --- people -------------------------------------------------------------------------------------------------
+
+    async def _watch_people(self) -> None:
+        """Look at the sessions that people took, now and then, and at once where something waits for a fresh look."""
+        while True:
+            if not self._shepherd.world.held or self._away():
+                await self._shepherd.changed()
+                continue
+            await self._look_at_people()
+            with anyio.move_on_after(PEOPLE_EVERY):
+                await self._shepherd.changed()
+                while not self._waited_for():
+                    await self._shepherd.changed()
+
+    def _waited_for(self) -> bool:
+        world = self._shepherd.world
+        held = (world.flows[issue].held for issue in world.held)
+        return any(one is not None and one.session and one.fresh_after for one in held)
+
+    async def _look_at_people(self) -> None:
+        world = self._shepherd.world
+        try:
+            for issue in sorted(world.held):
+                flow = world.flows[issue]
+                seen = await look(self._runner, world, flow, flow.held) if flow.held else None
+                if seen is not None:
+                    self._shepherd.tell(partial(session_read, seen=seen))
+        except RunnerUnauthorized as error:
+            self._lost(RunnerSeen("unauthorized", str(error)[:300]))
+        except RunnerError as error:
+            self._lost(RunnerSeen("away", str(error)[:300]))
 
 
 def _news(world: World, seen: RunnerSeen, known: list[Fact]) -> list[Fact]:

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from ashep.adapters.memory.tracker import MemoryTracker
-from ashep.answers import NotAsked, answer, check_phase, person, retry
-from ashep.core.model import Labels, Settings, Stamp, TrackerSettings
+from ashep.adapters.opencode.opening import how_to_open
+from ashep.adapters.opencode.server import Record, folder_of
+from ashep.answers import NotAsked, answer, check_phase, person, release, retry, take
+from ashep.core.model import Labels, OpencodeSettings, Runners, Settings, Stamp, TrackerSettings
 from ashep.errors import UsageError
 from ashep.ports import ClaimRequest, Update
 
@@ -182,3 +184,53 @@ async def test_an_agent_is_no_person(repository: Path, name: str, environ: dict[
     with pytest.raises(UsageError) as error:
         await person(repository, Settings(tracker=TrackerSettings(actor=actor)), environ | {"PATH": os.environ["PATH"]})
     assert error.value.exit_code == 2
+
+
+# --- taking over --------------------------------------------------------------------------------------------------
+
+
+async def test_an_issue_is_taken_and_released_by_the_person(asked: Asked) -> None:
+    await asked.stands("in_progress", "phase:implement")
+    assert await take(asked.person, LABELS, asked.issue, comment="I do it", at=AT)
+    assert "ashep:paused" in await asked.labels()
+    assert not await take(asked.person, LABELS, asked.issue, comment=None, at=AT)
+    newest = (await asked.ours.label_events(asked.issue))[0]
+    assert (newest.label, newest.actor) == ("ashep:paused", PERSON)
+    await release(asked.person, LABELS, asked.issue, comment="done", at=AT)
+    assert "ashep:paused" not in await asked.labels()
+    assert await asked.comments() == [(PERSON, "I do it"), (PERSON, "done")]
+    with pytest.raises(NotAsked, match="has no label ashep:paused"):
+        await release(asked.person, LABELS, asked.issue, comment=None, at=AT)
+
+
+async def test_a_closed_issue_is_not_taken(asked: Asked) -> None:
+    await asked.stands("closed")
+    with pytest.raises(NotAsked, match="is closed"):
+        await take(asked.person, LABELS, asked.issue, comment=None, at=AT)
+
+
+def test_how_a_session_is_opened_shows_no_password(tmp_path: Path) -> None:
+    """The shell that runs the line gets the password where it lies; there it is the one that was written."""
+    project, state = tmp_path / "it's mine", tmp_path / "state"
+    environ = {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "states")}
+    away = how_to_open(Settings(), project, state, "ses_1", environ)
+    assert away == "Its session is ses_1; the agent server is not running, and starts with the next run."
+    folder = folder_of(state, environ)
+    folder.mkdir(parents=True)
+    record = Record(token="t0", port=4711, password="s3cret-of_mine", pid=1, started=2)
+    (folder / "server.json").write_text(record.model_dump_json())
+    told = how_to_open(Settings(), project, state, "ses_1", environ)
+    assert "s3cret" not in told
+    line = told.splitlines()[1].replace("opencode attach", 'printf "%s\\n" "$OPENCODE_SERVER_PASSWORD" attach', 1)
+    line = line.replace(" printf", "; printf", 1)  # the variable is for the program; here the shell shows it
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=True, timeout=30)
+    told_by_shell = ["s3cret-of_mine", "attach", "http://127.0.0.1:4711", "--dir", str(project), "--session", "ses_1"]
+    assert done.stdout.splitlines() == told_by_shell
+
+
+def test_how_a_session_of_an_attached_server_is_opened(tmp_path: Path) -> None:
+    server = OpencodeSettings(managed=False, url="https://box:1", password_env="BOX")
+    settings = Settings(runners=Runners(opencode=server))
+    told = how_to_open(settings, tmp_path, tmp_path, "ses_1", {})
+    line = f'OPENCODE_SERVER_PASSWORD="$BOX" opencode attach https://box:1 --dir {tmp_path} --session ses_1'
+    assert told.splitlines()[1].strip() == line

@@ -183,7 +183,7 @@ ONE_LINE = [
      "implement, code, debug, test, doc, plan, analyze, review, arbitrate"),
     ("tags: []\n        capabilities: [reveiw]",
      ".capabilities: no agent in agents.yaml has the capability reveiw; did you mean review?"),
-    ("takeover: {action: pause}", ".takeover: not yet supported by this version; remove it"),
+    ("takeover: {action: stop}", ".takeover.action: expected pause, review or resume, found 'stop'"),
     ("retry: {change_agent: true}", ".retry.change_agent: expected next or different_provider, found true"),
 ]  # fmt: skip
 
@@ -277,7 +277,7 @@ def test_planned_settings_are_refused(folder: Path, key: str) -> None:
 @pytest.mark.parametrize(
     ("text", "key"),
     [
-        ("takeover: {action: pause}\n    phases: [implement]", "takeover"),
+        ("reminder: 1d\n    phases: [implement]", "reminder"),
         ("match: {title: x}\n    phases: [implement]", "match.title"),
     ],
 )
@@ -291,6 +291,7 @@ def test_planned_keys_of_a_policy(folder: Path, text: str, key: str) -> None:
 
 TWO = "      - name: implement\n        "
 INCOHERENT = [
+    ("takeover: {action: review}", "no-review", 6, "takeover.action"),
     ("verdicts: [a]", "missing-edge", 6, "verdicts[0]"),
     ("verdicts: [a, a]\n        next: {a: close}", "duplicate-verdict", 6, "verdicts[1]"),
     ("verdicts: [failed]\n        next: {failed: close}", "reserved-name", 6, "verdicts[0]"),
@@ -342,6 +343,20 @@ SECOND = [
 def test_incoherent_second_phase(folder: Path, text: str, code: str, line: int, key: str) -> None:
     found = findings(folder, f"version: 1\npolicies:\n  p:\n    phases:\n      - implement\n      - {text}\n")
     assert [(one.code, one.line, one.key) for one in found] == [(code, line, f"policies.p.phases[1].{key}")]
+
+
+def test_a_persons_work_is_never_closed_unseen(folder: Path) -> None:
+    text = "version: 1\npolicies:\n  p:\n    takeover: {{action: review}}\n    phases: [{0}]\n"
+    assert said(folder, text.format("implement, test")) == []
+    assert said(folder, text.format("implement")) == [
+        "policies.yaml:4: policies.p.takeover.action: no phase of this policy leads to another by its success, which "
+        "would look at a person's work; take pause or resume"
+    ]
+    judge = "implement, {name: review, verdicts: [a], next: {a: close}, takeover: {action: review}}"
+    assert said(folder, text.format(judge)) == [
+        "policies.yaml:5: policies.p.phases[1].takeover.action: a person's work there has no verdict, so nothing would "
+        "look at it; take pause or resume"
+    ]
 
 
 def test_coherent_policies(folder: Path) -> None:

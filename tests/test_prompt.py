@@ -20,7 +20,7 @@ from ashep.prompt import Brief, Kind, check_overrides, render
 from ashep.prompt.brief import ROLES, view
 from ashep.prompt.fences import Fences, Foreign, tidy
 
-KINDS: tuple[Kind, ...] = ("task", "recover", "extract")
+KINDS: tuple[Kind, ...] = ("task", "recover", "extract", "resume")
 AT = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 SECRET = "a secret"
 
@@ -264,6 +264,14 @@ def test_recovery_is_short_and_says_what_was_wrong() -> None:
     assert len(prompt) < 4_000
 
 
+def test_going_on_after_a_person_says_so_and_repeats_the_task() -> None:
+    prompt = render(brief(IMPLEMENT, "resume", reports=(TALK,)))
+    assert "A person has worked in this session" in prompt
+    assert "You implement this issue" in prompt
+    assert dict(split(prompt)[1])["title"] == "the title"
+    assert "report" not in dict(split(prompt)[1])
+
+
 def test_extraction_shows_the_end_of_the_transcript() -> None:
     prompt = render(brief(REVIEW, "extract", transcript="a" * 60_000 + "the end", wrong="nothing there"))
     shown = dict(split(prompt)[1])
@@ -387,7 +395,7 @@ def test_no_text_leaves_its_fence(text: str, kind: Kind, writes: bool) -> None:
     )
     own, fenced = split(render(made))
     assert MARK not in "\n".join(own)
-    assert len(fenced) == {"task": 13, "recover": 1, "extract": 2}[kind]
+    assert len(fenced) == {"task": 13, "recover": 1, "extract": 2, "resume": 7}[kind]
     shown = dict(fenced)
     whole = "transcript" if kind == "extract" else "what was wrong" if kind == "recover" else "description"
     assert shown[whole] == tidy(text)

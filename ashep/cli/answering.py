@@ -1,4 +1,4 @@
-"""Commands by which a person answers: approve, reject, retry."""
+"""Commands by which a person answers, starts afresh, and takes over: approve, reject, retry, take, release."""
 
 import os
 from collections.abc import Awaitable, Callable
@@ -13,7 +13,7 @@ from ashep.cli.place import configured, picture
 from ashep.cli.root import Issue, Message, app, example, project_of, settings_of
 from ashep.errors import DiskFailed, JournalDamaged
 from ashep.journal.lock import holder
-from ashep.views import standing
+from ashep.views import attempts, standing
 
 if TYPE_CHECKING:
     from ashep.core.model import Labels
@@ -73,6 +73,64 @@ def retry(
 
     name = _as_person(project, write)
     screen.say(f"{issue}: starts afresh{f' with {phase}' if phase else ''}, as {name} asked. {_what_next(project)}")
+
+
+@app.command(
+    short_help="Take an issue over.", epilog=example("ashep take t-1", 'ashep take t-1 -m "I finish this by hand"')
+)
+def take(context: typer.Context, issue: Issue, message: Message = None) -> None:
+    """Take an issue over, as yourself: nothing is sent or started for it until you release it.
+
+    A turn of its agent that runs is stopped; that burns no attempt. How its session is opened is printed. Setting its
+    label ashep:paused does the same.
+    """
+    from ashep.answers import take as take_over
+
+    project = project_of(context)
+
+    async def write(tracker: "Tracker", labels: "Labels") -> None:
+        if not await take_over(tracker, labels, issue, comment=message, at=now()):
+            screen.note(f"{issue} was taken already")
+
+    name = _as_person(project, write)
+    screen.say(f"{issue}: taken, as {name} asked, until `ashep release {issue}`. {_what_next(project)}")
+    screen.say(_session(project, issue))
+
+
+@app.command(
+    short_help="Let a taken issue go on.",
+    epilog=example("ashep release t-1", 'ashep release t-1 -m "go on"'),
+)
+def release(context: typer.Context, issue: Issue, message: Message = None) -> None:
+    """Let an issue go on that you, or somebody else, took over. Taking off its label ashep:paused does the same.
+
+    The agent goes on in the same session, and is told that a person was there; or, where the policy says so, the next
+    phase looks at what the person did.
+    """
+    from ashep.answers import release as let_go
+
+    project = project_of(context)
+
+    async def write(tracker: "Tracker", labels: "Labels") -> None:
+        await let_go(tracker, labels, issue, comment=message, at=now())
+
+    name = _as_person(project, write)
+    screen.say(f"{issue}: goes on, as {name} asked. {_what_next(project)}")
+
+
+def _session(project: Path, issue: str) -> str:
+    """Say how the session of the issue's last run is opened."""
+    from ashep.adapters.opencode.opening import how_to_open
+
+    try:
+        with picture(configured(project) / "state") as seen:
+            told = attempts.runs(seen.database, issue, 0)["runs"]
+    except (JournalDamaged, DiskFailed) as error:
+        return str(error)
+    session = next((run["session"] for run in told if run["session"]), None)
+    if session is None:
+        return "It has no session yet."
+    return how_to_open(settings_of(project), project, configured(project) / "state", session, os.environ)
 
 
 def _account(project: Path, issue: str) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from ashep.core.model import (
     Runners,
     Settings,
 )
+from ashep.core.takeover import reviewed_by
 from ashep.core.telling import names
 
 PARK = "park"
@@ -73,12 +74,14 @@ def _policies(policies: Policies) -> Iterator[Problem]:
         yield "unknown-policy", ("default_policy",), message
     for name, policy in policies.policies.items():
         yield from _names(policy, ("policies", name, "phases"))
+        yield from _reviews(policy, ("policies", name, "takeover", "action"))
         for index, phase in enumerate(policy.phases):
             path: KeyPath = ("policies", name, "phases", index)
             yield from _targets(policy, phase, path)
             yield from _edges(phase, path) if phase.human is None else ()
             yield from _human(policy, index, path) if phase.human is not None else ()
             yield from _sessions(policy, phase, path)
+            yield from _takeover(policy, phase, path)
             if phase.retry.initial_delay > phase.retry.max_delay:
                 message = "longer than max_delay; lower it, or raise max_delay"
                 yield "retry-delays", (*path, "retry", "initial_delay"), message
@@ -164,6 +167,21 @@ def _sessions(policy: Policy, phase: Phase, path: KeyPath) -> Iterator[Problem]:
             yield "unknown-phase", (*path, "prefer", key), message
     if isinstance(phase.session, ReuseFrom):
         yield from _reuse(policy, phase, phase.session.reuse_from, (*path, "session", "reuse_from"))
+
+
+def _takeover(policy: Policy, phase: Phase, path: KeyPath) -> Iterator[Problem]:
+    """`review` in a phase whose success leads to no other; for a whole policy it is as `pause` there."""
+    wish = phase.takeover
+    if wish is not None and wish.action == "review" and phase.human is None and reviewed_by(policy, phase) is None:
+        why = "a person's work there has no verdict" if phase.verdicts else "a success of this phase closes the issue"
+        yield "no-review", (*path, "takeover", "action"), f"{why}, so nothing would look at it; take pause or resume"
+
+
+def _reviews(policy: Policy, place: KeyPath) -> Iterator[Problem]:
+    agents = [phase for phase in policy.phases if phase.human is None]
+    if policy.takeover.action == "review" and not any(reviewed_by(policy, phase) for phase in agents):
+        message = "no phase of this policy leads to another by its success, which would look at a person's work"
+        yield "no-review", place, f"{message}; take pause or resume"
 
 
 def _reuse(policy: Policy, phase: Phase, name: str, place: KeyPath) -> Iterator[Problem]:

@@ -64,6 +64,8 @@ def _state(flow: Flow) -> tuple[State, str, str]:
         case "person":
             asked = flow.question.text if flow.question else flow.why
             return "person", "question", f"asked: {asked[:200]}"
+        case "work" if flow.code == "paused" and (flow.run is None or flow.run.settled):
+            return "person", "paused", f"a person has the session: {flow.why}" if flow.held else flow.why
         case "work" if flow.effect_after is not None:
             return "time", "effect", f"an effect failed {flow.infra} times and is tried again"
         case "work" if flow.run is not None and not flow.run.ended:

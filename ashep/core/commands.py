@@ -110,13 +110,15 @@ class OpenSession:
 
 @dataclass(frozen=True, slots=True)
 class PreparePrompt:
-    """Write the text of prompt n of the run: 1 the task, then what was wrong with the outcome, then an extraction."""
+    """Write the text of prompt n of the run: 1 the task (or that a person was there), then what was wrong with the
+    outcome, then an extraction.
+    """
 
     key: str
     issue: str
     run: str
     n: int
-    kind: Literal["task", "recover", "extract"]
+    kind: Literal["task", "recover", "extract", "resume"]
     tries: int = 0
 
 

@@ -31,6 +31,8 @@ from ashep.core.events import (
     RunWithdrawn,
     ServerFailed,
     ServerMemorySeen,
+    SessionReleased,
+    SessionSeen,
     TimerDue,
     TreeSeen,
     TurnSeen,
@@ -41,6 +43,7 @@ from ashep.core.flow import Flow
 from ashep.core.orphans import lease_expired, reclaimed
 from ashep.core.people import answered, obey, unparked
 from ashep.core.routing import abort, after_deadline, after_run, park
+from ashep.core.takeover import labelled, released, session_seen
 from ashep.core.timers import flow_dues, split_timer
 from ashep.core.turns import turn_seen
 from ashep.core.world import World
@@ -72,6 +75,9 @@ def decide(before: World, world: World, fact: Fact) -> list[Fact]:
             return recycling.failed(before, fact, world.now)
         case ServerMemorySeen():
             return recycling.memory_seen(world, fact)
+        case SessionSeen() | SessionReleased():
+            flow = world.flows.get(fact.issue)
+            return _held(world, before.flows.get(fact.issue, flow), flow, fact) if flow else []
         case Adopted(kind="settings"):
             return after_settings(world)
         case LeaseLost() | LeaseExpired() | IssueReclaimed() | IssueAdopted():
@@ -99,9 +105,9 @@ def _issue(
         case IssueSeen():
             if stale(earlier, fact.as_of) and fact.key is None:
                 return []
-            return unparked(world, earlier, flow) or obey(world, flow) or _leased_again(world, earlier, flow)
+            return unparked(world, earlier, flow) or _obey(world, flow) or _leased_again(world, earlier, flow)
         case IssueClaimed() | IssueWritten():
-            return obey(world, flow)
+            return _obey(world, flow)
         case IssueGone():
             return _gone(earlier, flow, fact)
         case AnswerRead():
@@ -135,7 +141,19 @@ def _orphan(
         case IssueReclaimed():
             return reclaimed(flow, fact, world.seq)
         case IssueAdopted():
-            return obey(world, flow)
+            return _obey(world, flow)
+
+
+def _obey(world: World, flow: Flow) -> list[Fact]:
+    return obey(world, flow) or labelled(world, flow)
+
+
+def _held(world: World, earlier: Flow | None, flow: Flow, fact: SessionSeen | SessionReleased) -> list[Fact]:
+    if earlier is None:
+        return []
+    if isinstance(fact, SessionSeen):
+        return session_seen(world, earlier, flow, fact)
+    return released(world, flow, earlier.held, fact.why) if earlier.held else []
 
 
 def _leased_again(world: World, earlier: Flow, flow: Flow) -> list[Fact]:

@@ -17,6 +17,7 @@ from ashep.core.pauses import PAUSED
 from ashep.core.pauses import hold as hold_of
 from ashep.core.people import phase_labels
 from ashep.core.routing import ask, begin_cycle, park
+from ashep.core.takeover import keeps
 from ashep.core.world import World
 
 
@@ -156,8 +157,8 @@ def wanted(world: World, flow: Flow, room: Room) -> Verdict:
         return Verdict([], room)
     if not_asked(world, flow):
         return Verdict(_held(flow, NOT_ASKED), room)
-    if world.settings.labels.paused in flow.issue.labels:
-        return Verdict(_held(flow, Hold("paused", "a person has taken over: its label says paused")), room)
+    if (hold := keeps(world, flow)) is not None:
+        return Verdict(_held(flow, hold), room)
     if (hold := _paused(world, flow, phase)) is not None:
         return Verdict(_held(flow, hold), room)
     if flow.cycle_runs >= policy.limits.max_runs:
@@ -168,7 +169,7 @@ def wanted(world: World, flow: Flow, room: Room) -> Verdict:
         return Verdict(park(flow, "max_wall_time", why), room)
     if (why := budgets.over_issue(world, flow)) is not None:
         return Verdict(park(flow, "budget", why), room)
-    if flow.run is not None and not flow.run.settled:
+    if flow.run is not None and not flow.run.forgettable:
         return Verdict([], room)  # it is still being stopped, or its tree read: a moment, not a reason
     hold, choice = _start(world, flow, phase, room)
     if hold is not None:
@@ -259,14 +260,15 @@ def _plan(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent) 
         others=choice.others,
         stall_after=phase.stall.after,
         tool_timeout=phase.stall.tool_timeout,
+        prompt="resume" if flow.resume is not None else "task",
     )
 
 
 def _session(flow: Flow, phase: Phase, agent: Agent) -> str | None:
     wish: Literal["new", "reuse"] | ReuseFrom = phase.session or agent.runner.session_strategy
-    if isinstance(wish, ReuseFrom):
+    if isinstance(wish, ReuseFrom) and flow.resume is None:
         return dict(flow.sessions).get(wish.reuse_from)
-    return dict(flow.sessions).get(phase.name) if wish == "reuse" else None
+    return dict(flow.sessions).get(phase.name) if wish == "reuse" or flow.resume is not None else None
 
 
 # --- issues that may be taken -------------------------------------------------------------------------------------

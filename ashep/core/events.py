@@ -279,6 +279,19 @@ class TurnSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionSeen:
+    """What a person does in a session that they took, by difference; or that they are quiet still, when it is asked."""
+
+    issue: str
+    session: str
+    people: tuple[str, ...]
+    """Ids of their messages after our prompt."""
+    busy: bool
+    """Whether a turn runs in it."""
+    as_of: int
+
+
+@dataclass(frozen=True, slots=True)
 class LeaseLost:
     """The tracker refused a heartbeat: the issue may be another daemon's. Nothing is written before a fresh read."""
 
@@ -395,6 +408,8 @@ class RunPlanned:
     """How long a turn may show no sign of life; None: no such rule was in force."""
     tool_timeout: timedelta | None = None
     """How long one call of a tool may run that shows nothing."""
+    prompt: Literal["task", "resume"] = "task"
+    """resume: a person had the session that it goes on in, and the agent is told so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -461,6 +476,40 @@ class RunEnded:
     error: str | None = None
     abort: bool = False
     """Its session may still be at work and is aborted."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTaken:
+    """A person took the issue's session, or the issue: nothing is sent there until they are done."""
+
+    issue: str
+    action: Literal["pause", "review", "resume"]
+    """What follows when they are done."""
+    label: Literal["none", "ours", "theirs"]
+    """Whether the label for it is to be set by us, or a person has set it, and ends it by taking it off."""
+    why: str
+    cooldown: timedelta | None = None
+    """How long they must have been quiet in the session to be done; None: that ends nothing."""
+    session: str | None = None
+    message: str | None = None
+    """The last prompt's message id: what people wrote stands behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseWanted:
+    """The person is done: what is still at work in the session is waited for."""
+
+    issue: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionReleased:
+    """The person is done, and the issue goes on."""
+
+    issue: str
+    by: Literal["label", "quiet"]
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -872,7 +921,7 @@ Fact = (
     | AccountAudited | WorkPaused | WorkResumed | IssueCancelled
     | ServerFailed | ServerEnded | ServerMemorySeen | ServerRestartPlanned | RecycleWanted
     | TrackerSeen | TrackerLost | RunnerSeen | ChangeHinted | ReadySeen | ReadyChanged | IssueSeen | IssueGone
-    | TreeSeen | TurnSeen
+    | TreeSeen | TurnSeen | SessionSeen | SessionTaken | ReleaseWanted | SessionReleased
     | LeaseLost | LeaseExpired | IssueAdopted | TakeoverWanted | OrphanStopped | IssueReclaimed
     | IssueHeld | IssueTaken | CycleBegan | PhaseEntered | RunPlanned | RunWithdrawn | OutcomeRejected | TurnDied
     | PromptAbandoned | DeadlineReached | RunEnded | RetryScheduled | PersonAsked | PersonAnswered | AnswerRefused
@@ -889,6 +938,6 @@ DECISIONS = (
     PromptAbandoned, DeadlineReached, RunEnded, RetryScheduled, PersonAsked, PersonAnswered, AnswerRefused, IssueParked,
     IssueGivenBack, IssueLeft, IssueFinished, IssueClosed, CommentWanted, CreationWanted, IssueAdopted, TakeoverWanted,
     BudgetWarned, BudgetReached, WriteDelayed, NoticeWanted, NoticesGathered, NoticesDelayed, NoticesGivenUp,
-    ServerRestartPlanned, RecycleWanted,
+    ServerRestartPlanned, RecycleWanted, SessionTaken, ReleaseWanted, SessionReleased,
 )  # fmt: skip
 """The facts that the core makes; a replay derives them again."""

@@ -56,11 +56,15 @@ from ashep.core.events import (
     PromptAbandoned,
     PromptPrepared,
     PromptSent,
+    ReleaseWanted,
     RetryScheduled,
     RunEnded,
     RunPlanned,
     RunWithdrawn,
     SessionOpened,
+    SessionReleased,
+    SessionSeen,
+    SessionTaken,
     TakeoverWanted,
     TreeSeen,
     TurnDied,
@@ -68,6 +72,7 @@ from ashep.core.events import (
     TurnStopped,
     WriteRefused,
 )
+from ashep.core.evolve_held import HeldFact, held_fact
 from ashep.core.evolve_run import MAX_REPORTS, RunFact, done, run_fact
 from ashep.core.flow import Flow, Posture, Question, Stage
 from ashep.core.values import replace
@@ -82,7 +87,7 @@ Answer = (
     | IssueCreated | LabelsTakenOff | AnswerRead | IssueGone | OrphanStopped | IssueReclaimed
 )  # fmt: skip
 Lease = LeaseLost | LeaseExpired
-FlowFact = Decision | RunFact | Answer | Lease
+FlowFact = Decision | RunFact | Answer | Lease | HeldFact
 
 
 def asked(flow: Flow, command: Command) -> Flow:
@@ -111,6 +116,8 @@ def happened(flow: Flow, fact: FlowFact, seq: int, at: datetime) -> Flow:
             return replace(flow, lease_lost=flow.leased, look_again=flow.leased or flow.look_again)
         case LeaseExpired():
             return replace(flow, expired=(fact.holder, fact.expired))
+        case SessionTaken() | SessionSeen() | ReleaseWanted() | SessionReleased():
+            return held_fact(flow, fact, seq, at)
         case _:
             return _decision(flow, fact, seq, at)
 
@@ -181,7 +188,7 @@ def _outcome_of_flow(
 
 
 def _stage(flow: Flow, stage: Stage, at: datetime, code: str, why: str) -> Flow:
-    return replace(flow, stage=stage, since=at, code=code, why=why)
+    return replace(flow, stage=stage, since=at, code=code, why=why, held=None, resume=None)
 
 
 def _entered(flow: Flow, fact: PhaseEntered, seq: int, at: datetime) -> Flow:

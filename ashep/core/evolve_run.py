@@ -57,14 +57,17 @@ def run_fact(flow: Flow, fact: RunFact, seq: int, at: datetime) -> Flow:
             return _ended(flow, run, fact)
         case SessionOpened():
             extract = "open" if run.extract == "wanted" else run.extract
-            flow = replace(flow, run=replace(run, session=fact.session, extract=extract))
+            run = replace(run, session=fact.session, extract=extract)
+            if run.prompt.kind == "resume" and not fact.reused:  # the session that a person had is gone
+                run, flow = replace(run, prompt=replace(run.prompt, kind="task")), replace(flow, resume=None)
+            flow = replace(flow, run=run)
             sessions = dict(flow.sessions) | {run.phase: fact.session}
             return flow if extract == "open" else replace(flow, sessions=tuple(sessions.items()))
         case PromptPrepared():
             run = replace(run, prompt=replace(run.prompt, blob=fact.blob, before=fact.before, stamp=at))
             return replace(flow, run=run, shown=flow.shown | set(fact.comments))
         case PromptSent():
-            return replace(flow, run=_sent(run, fact, seq, at))
+            return replace(flow, run=_sent(run, fact, seq, at), resume=None)
         case TurnSeen():
             return _turn(*_counted(flow, run, fact), fact, at)
         case TurnStopped():
@@ -116,7 +119,7 @@ def provider_of(run: Run, default: Model | None) -> str:
 def _planned(flow: Flow, fact: RunPlanned, seq: int, at: datetime) -> Flow:
     run = Run(
         fact.run, fact.phase, fact.visit, fact.attempt, fact.agent, fact.runner, fact.slug, fact.model, fact.access,
-        fact.timeout, seq, at, fact.reuse, prompt=Sent(1, "task", slug=fact.slug, model=fact.model),
+        fact.timeout, seq, at, fact.reuse, prompt=Sent(1, fact.prompt, slug=fact.slug, model=fact.model),
         tree_wanted="before" if fact.access == "write" else "no", stall_after=fact.stall_after,
         tool_timeout=fact.tool_timeout,
     )  # fmt: skip

@@ -51,6 +51,8 @@ class Posture:
     phase: str | None
     input: bool = False
     """A question that wants a person's text, not a yes or no."""
+    paused: bool = False
+    """A person has the session, and the label that says so is ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +67,31 @@ class Question:
 
 
 @dataclass(frozen=True)
+class Held:
+    """A person has the session: what is known of it, and how it ends."""
+
+    action: Literal["pause", "review", "resume"]
+    label: Literal["none", "ours", "theirs"]
+    cooldown: timedelta | None = None
+    session: str | None = None
+    message: str | None = None
+    people: tuple[str, ...] = ()
+    """The messages that they wrote."""
+    busy: bool = False
+    due: datetime | None = None
+    """When they will have been quiet for long enough."""
+    fresh_after: int = 0
+    """Whether they are done is said by a read that began at or after this sequence number; 0: none is waited for."""
+    ending: bool = False
+    """They said that they are done."""
+
+
+@dataclass(frozen=True)
 class Sent:
     """A prompt of a run."""
 
     n: int
-    kind: Literal["task", "recover", "extract"]
+    kind: Literal["task", "recover", "extract", "resume"]
     tries: int = 0
     """How many ids were abandoned before the present one."""
     blob: str | None = None
@@ -133,7 +155,8 @@ class Run:
     stop: bool = False
     """Its session is to be aborted and seen to stop."""
     before: Tree | None = None
-    tree_wanted: Literal["no", "before", "after"] = "no"
+    tree_wanted: Literal["no", "before", "after", "again"] = "no"
+    """again: a person had its session, and what they changed is read, too."""
     turns: Turns = ()
     """What its prompts' turns were seen to have used."""
 
@@ -150,7 +173,12 @@ class Run:
     @property
     def settled(self) -> bool:
         """Whether nothing of it is under way any more: over, stopped, and its tree read."""
-        return self.ended and not self.stop and self.tree_wanted == "no"
+        return self.ended and not self.stop and self.tree_wanted in ("no", "again")
+
+    @property
+    def forgettable(self) -> bool:
+        """Whether another run may take its place."""
+        return self.settled and self.tree_wanted == "no"
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +232,10 @@ class Flow:
     wanted: bool = False
     """The phase wants a run."""
     run: Run | None = None
+    held: Held | None = None
+    """A person has the session."""
+    resume: Held | None = None
+    """A person had the session, and the run that goes on has not been told yet."""
     question: Question | None = None
     reports: tuple[Report, ...] = ()
     sessions: tuple[tuple[str, str], ...] = ()
@@ -286,10 +318,10 @@ class Flow:
 
     @property
     def on_pause(self) -> bool:
-        """Whether its phase is wanted, and a pause, or want of budget or of a server, keeps it waiting: no working time
-        of the cycle.
+        """Whether its phase is wanted, and a person, a pause, or want of budget or of a server, keeps it waiting: no
+        working time of the cycle.
         """
-        return self.stage == "work" and self.wanted and self.code in (*PAUSED, *NO_BUDGET, *NO_RUNNER)
+        return self.stage == "work" and self.wanted and self.code in ("paused", *PAUSED, *NO_BUDGET, *NO_RUNNER)
 
     @property
     def unwritten(self) -> bool:

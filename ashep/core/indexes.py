@@ -15,7 +15,7 @@ from ashep.core.values import replace
 if TYPE_CHECKING:
     from ashep.core.world import World
 
-SETS = ("live", "unclosed", "busy", "leased")
+SETS = ("live", "unclosed", "busy", "leased", "held")
 INDEXES = (*SETS, "dues", "due_order", "dependents")
 """The World's fields that say nothing but what `flows` does."""
 
@@ -39,10 +39,10 @@ def put(world: World, issue: str, flow: Flow) -> World:
     return replace(world, **changes)
 
 
-def _within(flow: Flow) -> tuple[bool, bool, bool, bool]:
+def _within(flow: Flow) -> tuple[bool, ...]:
     """Which of `SETS` an issue belongs to."""
     run = flow.run
-    return run is not None and not run.settled, flow.stage != "closed", flow.busy, flow.leased
+    return run is not None and not run.settled, flow.stage != "closed", flow.busy, flow.leased, flow.held is not None
 
 
 def _depends(

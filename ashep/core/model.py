@@ -156,6 +156,22 @@ class Human(Document):
     """What happens at the deadline: `park`, or a target."""
 
 
+class Takeover(Document):
+    """What happens when a person writes in a run's session, or stops the turn there. Nothing more is sent, nothing is
+    stopped, and no limit counts the time, until they are done; it burns no attempt.
+    """
+
+    action: Literal["pause", "review", "resume"] = "pause"
+    """`pause`: the label `ashep:paused` is set, and the phase goes on when it is taken off (`ashep release`). `review`:
+    once the person has been quiet for `cooldown`, their work counts as the phase's success; as `pause` where a success
+    leads to no other phase by itself (in a phase with verdicts, or before `close`). `resume`: once they have been quiet
+    for `cooldown`, the phase goes on. It goes on with another attempt, in the same session where that still stands, in
+    which the agent is told that a person was there."""
+    cooldown: Span | None = None
+    """How long the person must have written nothing, and no turn have run, in the session. `null`: 10m, but `pause`
+    then ends by the label alone. So long, too, an issue is left alone that somebody set to `open`."""
+
+
 class ReuseFrom(Document):
     """Continue in the session of another phase of the same issue."""
 
@@ -189,6 +205,8 @@ class Phase(Document):
     """How failed attempts are repeated."""
     stall: Stall = Stall()
     """When a turn that shows no sign of life is given up."""
+    takeover: Takeover | None = None
+    """What happens when a person takes the session; `null`: as the policy has it."""
     session: Literal["new", "reuse"] | ReuseFrom | None = None
     """`new`, `reuse` (this issue's last session of this phase) or `{reuse_from: phase}`; overrides the agent's
     `session_strategy`. `reuse_from` is refused in a phase that declares verdicts: roles never share a session."""
@@ -250,6 +268,8 @@ class Policy(Document):
     """Which issues it claims; `null` claims none (only `default_policy` or a `policy:<name>` label uses it then)."""
     limits: Limits = Limits()
     """Bounds for one issue and cycle."""
+    takeover: Takeover = Takeover()
+    """What happens when a person takes a run's session, in every phase that says nothing else."""
     phases: Annotated[tuple[Phase, ...], Field(min_length=1, max_length=100)]
     """The steps, in order; the first is where an issue begins. The smallest policy is a list of phase names."""
 
@@ -435,7 +455,7 @@ class Labels(Document):
     changes_requested: str = "human:changes_requested"
     """A person's no, with comments."""
     paused: str = "ashep:paused"
-    """A person has taken over."""
+    """A person has taken over: nothing is sent or started until it is taken off."""
     parked: str = "ashep:parked"
     """Shepherd gave up; taking it off starts afresh."""
 

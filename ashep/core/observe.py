@@ -18,6 +18,7 @@ from ashep.core.events import (
     ReadyChanged,
     RunnerSeen,
     ServerFailed,
+    SessionSeen,
     TreeSeen,
     TurnSeen,
 )
@@ -111,6 +112,17 @@ def turn_read(world: World, seen: TurnSeen) -> list[Fact]:
     looked_into = run.doubted and seen.life is not None and seen.state == "running"
     quiet = same and run.fresh_after == 0 and not looked_into and not is_worth_telling(world, flow, run, seen)
     return [] if quiet else [seen]
+
+
+def session_read(world: World, seen: SessionSeen) -> list[Fact]:
+    """Compare a read of a session that a person took with what is known; whether they are quiet is said when asked."""
+    flow = world.flows.get(seen.issue)
+    held = flow.held if flow else None
+    if flow is None or held is None:
+        back = flow.resume if flow else None
+        return [seen] if back is not None and not set(seen.people) <= set(back.people) else []
+    asked = held.fresh_after != 0 and seen.as_of >= held.fresh_after
+    return [seen] if asked or (seen.people, seen.busy) != (held.people, held.busy) else []
 
 
 def disk_read(world: World, free: int) -> list[Fact]:

@@ -75,7 +75,7 @@ def _tracker_effect(world: World, flow: Flow) -> Command | None:
     if flow.reclaim is not None and not flow.active:
         return ReclaimIssue(f"{issue}/reclaim/{flow.view_seq}", issue, flow.reclaim)
     given_up = flow.stage in ("parked", "giving_back")  # said at once, although the run may not be settled
-    if flow.run is not None and flow.run.tree_wanted == "after" and not given_up:
+    if flow.run is not None and flow.run.tree_wanted in ("after", "again") and not given_up:
         return None
     if flow.creations:
         return _creation(world, flow)
@@ -119,6 +119,10 @@ def _posture(world: World, flow: Flow, target: Posture) -> Command:
         add.add(labels.needs_approval)
     if target.kind == "park":
         add.add(labels.parked)
+    if target.paused:
+        add.add(labels.paused)
+    elif flow.written is not None and flow.written.paused:
+        drop.add(labels.paused)  # it is ours
     if target.kind == "give_back":
         drop -= {labels.phase_prefix + name for name in phase_labels(world, view) if name != _own_phase(flow)}
     drop = {label for label in drop - add if label in view.labels or (target.kind == "ask" and _answer(world, label))}
@@ -177,7 +181,7 @@ def _run_effects(world: World, flow: Flow) -> Iterator[Command]:
         return
     up = world.runner is not None and world.runner.state == "up"
     if flow.orphan is not None and flow.active:
-        if up:
+        if up and flow.held is None:  # a person may be in it
             yield StopOrphan(f"{flow.issue.id}/orphan/{flow.orphan}", flow.issue.id, flow.orphan)
         return
     if run is None:
@@ -191,12 +195,12 @@ def _run_effects(world: World, flow: Flow) -> Iterator[Command]:
                 run.session,
             )
         return
-    if run.tree_wanted == "after":
+    if run.tree_wanted in ("after", "again"):
         since = run.before.head if run.before else None
         yield ReadTree(f"{run.id}/tree/after", flow.issue.id, run.id, "after", since)
         return
     posted = flow.target is not None and flow.written is not None and flow.written.seq == flow.target.seq
-    if run.ended or flow.stage != "work" or not posted or not up:
+    if run.ended or flow.stage != "work" or not posted or not up or flow.held is not None:
         return
     command = _next_step(world, flow, run)
     if command is not None:

@@ -18,7 +18,7 @@ from ashep.core.routing import abort, after_answer, begin_cycle
 from ashep.core.world import World
 
 COOLDOWN = timedelta(minutes=10)
-"""After a person set an issue to open while we held it (design section 7; `takeover.cooldown` is not supported yet)."""
+"""After a person set an issue to open while we held it (design section 7), where `takeover.cooldown` says no other."""
 
 AGENT_ACTORS = ("ashep-",)
 """Names that begin so are ashep's own and its agents' (`BEADS_ACTOR=ashep-agent` in a managed server)."""
@@ -86,7 +86,8 @@ def _reopened(world: World, flow: Flow, posture: Posture) -> list[Fact]:
     by_hand = hand_set(world, view, posture.phase)
     if view.assignee is None:
         return [*abort(flow, why), IssueLeft(view.id, "reopened", why)]
-    wait = None if by_hand else world.now + COOLDOWN
+    policy = world.policy(flow)
+    wait = None if by_hand else world.now + ((policy.takeover.cooldown if policy else None) or COOLDOWN)
     return [*abort(flow, why), IssueGivenBack(view.id, "reopened", why, not_before=wait)]
 
 

@@ -70,7 +70,7 @@ def hold(world: World) -> Hold | None:
 def is_due(world: World) -> bool:
     """Whether the server is to be ended and begun anew now."""
     recycling = world.server.recycling
-    return recycling is not None and hold(world) is not None and (recycling.at_once or not world.live)
+    return recycling is not None and hold(world) is not None and (recycling.at_once or not world.in_use)
 
 
 def memory_read(world: World, instance: str, used: int | None, now: datetime) -> list[Fact]:

@@ -27,6 +27,7 @@ from ashep.core.events import (
     NoticesGivenUp,
     NoticeWanted,
     PersonAsked,
+    SessionTaken,
     TimerDue,
 )
 from ashep.core.model import Notice, NoticeKind, Notify, NotifyTarget
@@ -82,6 +83,14 @@ def _asked(world: World, fact: PersonAsked) -> Iterator[Worth]:
     yield Worth("waiting", f"{_named(world, fact.issue)} waits for you, until {due}: {fact.question}", fact.issue)
 
 
+def _taken(world: World, fact: SessionTaken) -> Iterator[Worth]:
+    if fact.label == "ours":  # whoever set the label themselves, or is only to be quiet, need not be told
+        text = (
+            f"{_named(world, fact.issue)} waits until the label {world.settings.labels.paused} is taken off: {fact.why}"
+        )
+        yield Worth("waiting", text, fact.issue)
+
+
 def _parked(world: World, fact: IssueParked) -> Iterator[Worth]:
     yield Worth("parked", f"{_named(world, fact.issue)} is parked ({fact.code}): {fact.why}", fact.issue)
 
@@ -102,6 +111,7 @@ def _found(world: World, fact: AccountAudited) -> Iterator[Worth]:
 
 WORTH: dict[type, Callable[[World, Any], Iterator[Worth]]] = {
     PersonAsked: _asked,
+    SessionTaken: _taken,
     IssueParked: _parked,
     BudgetWarned: _budget,
     BudgetReached: _budget,
@@ -115,6 +125,8 @@ def _stands(world: World, notice: Notice) -> bool:
     """Whether what happened is still so: what is over need not be told any more."""
     flow = world.flows.get(notice.issue) if notice.issue else None
     match notice.event:
+        case "waiting" if flow is not None and flow.held is not None:
+            return flow.since == notice.noted
         case "waiting" | "parked":
             stage = "person" if notice.event == "waiting" else "parked"
             return flow is not None and flow.stage == stage and flow.since == notice.noted

@@ -17,6 +17,8 @@ def flow_dues(flow: Flow) -> list[tuple[str, datetime]]:
         dues.append(("effect", flow.effect_after))
     if flow.write_after is not None:
         dues.append(("write", flow.write_after))
+    if flow.held is not None and flow.held.due is not None:
+        dues.append(("quiet", flow.held.due))
     run = flow.run
     if run is not None and not run.ended:
         if run.deadline is not None and not run.overdue:
@@ -46,6 +48,8 @@ def over(flow: Flow, name: str, seq: int, at: datetime) -> Flow:
             return replace(flow, effect_after=None)
         case "write", _:
             return replace(flow, write_after=None)
+        case "quiet", _ if flow.held is not None:
+            return replace(flow, held=replace(flow.held, due=None, fresh_after=seq))
         case "deadline", Run():
             return replace(flow, run=replace(run, overdue=True, fresh_after=seq))
         case "stall", Run():
@@ -61,6 +65,8 @@ def shifted(flow: Flow, gap: timedelta) -> Flow:
     run = flow.run
     if flow.stage == "work" and not flow.on_pause:
         flow = replace(flow, thought=flow.thought + gap)
+    if flow.held is not None and flow.held.due is not None:
+        flow = replace(flow, held=replace(flow.held, due=flow.held.due + gap))
     if run is None:
         return flow
     return replace(

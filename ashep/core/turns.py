@@ -14,8 +14,8 @@ from ashep.core.evolve_run import unfounded
 from ashep.core.flow import Flow, Probation, Run
 from ashep.core.model import Phase
 from ashep.core.outcome import Outcome, read_outcome
-from ashep.core.routing import park
 from ashep.core.stalls import has_stalled, why_stalled
+from ashep.core.takeover import in_session, turn_of_held
 from ashep.core.world import World
 
 MAX_RESTARTS = 10
@@ -35,10 +35,12 @@ def turn_seen(world: World, before: Flow, flow: Flow, fact: TurnSeen) -> list[Fa
     run = flow.run
     if run is None or before.run is None or unfounded(flow, run, fact):
         return []
+    if flow.held is not None:
+        return turn_of_held(flow, run, fact)
     if fact.state == "finished":
         return _finished(world, flow, run, fact, before.run.probation)
     if fact.people:
-        return _taken_over(flow, run, f"a person wrote in the session ({fact.people[0]})")
+        return in_session(world, flow, run, f"a person wrote in the session ({fact.people[0]})")
     if run.overdue and run.fresh_after == 0:
         why = f"no outcome within {run.timeout}"
         issue = flow.issue.id
@@ -78,7 +80,7 @@ def _finished(world: World, flow: Flow, run: Run, fact: TurnSeen, probation: Pro
     if fact.error is not None:
         ours = probation in ("stop", "second_look")  # we stopped it, because it seemed not to begin
         if fact.error.startswith(ABORTED) and run.prompt.instance in ("", fact.instance) and not ours:
-            return _taken_over(flow, run, "somebody stopped the turn in OpenCode")
+            return in_session(world, flow, run, "somebody stopped the turn in OpenCode")
         return [RunEnded(issue, run.id, "failed", f"the turn ended with {fact.error[:500]}", error=fact.error[:2000])]
     policy = world.policy(flow)
     phase = policy.phase(run.phase) if policy else None
@@ -87,21 +89,16 @@ def _finished(world: World, flow: Flow, run: Run, fact: TurnSeen, probation: Pro
         state = "succeeded" if outcome.result == "success" and outcome.next_action != "repeat_phase" else "failed"
         return [RunEnded(issue, run.id, state, f"reported {outcome.verdict or outcome.result}", outcome)]
     if fact.people:
-        return _taken_over(flow, run, f"a person wrote in the session ({fact.people[0]})")
+        return in_session(world, flow, run, f"a person wrote in the session ({fact.people[0]})")
     return _rejected(world, flow, run, phase, outcome)
 
 
 def _rejected(world: World, flow: Flow, run: Run, phase: Phase | None, why: str) -> list[Fact]:
     issue = flow.issue.id
-    if run.prompt.kind == "task":
+    if run.prompt.kind in ("task", "resume"):
         return [OutcomeRejected(issue, run.id, run.prompt.n, why, "recover")]
     extractor = choose(world.agents, EXTRACT, world.runner, {}).agent if world.agents else None
     if run.prompt.kind == "recover" and extractor is not None and not extractor.is_human and phase is not None:
         slug, model = extractor.runner.agent_slug, model_of(extractor, None)
         return [OutcomeRejected(issue, run.id, run.prompt.n, why, "extract", extractor.id, slug, model)]
     return [RunEnded(issue, run.id, "failed", f"no_outcome: {why}", error="no_outcome")]
-
-
-def _taken_over(flow: Flow, run: Run, why: str) -> list[Fact]:
-    ended = RunEnded(flow.issue.id, run.id, "aborted", why)
-    return [ended, *park(flow, "taken_over", f"{why}; what a person does there is not overwritten")]

@@ -127,6 +127,8 @@ class World:
     """Issues of which something is under way, or could start by itself."""
     leased: HashTrieSet[str] = NO_ISSUES
     """Issues whose lease is kept alive."""
+    held: HashTrieSet[str] = NO_ISSUES
+    """Issues whose session a person has."""
     dues: HashTrieMap[str, datetime] = NO_DUES
     """The earliest due time of each issue that has one."""
     due_order: Ordered[tuple[datetime, str]] = NO_ORDER
@@ -152,6 +154,12 @@ class World:
     def managed(self) -> bool:
         """Whether the agent server is ours, so that a new instance proves the old one dead."""
         return self.settings.runners.opencode.managed and self.settings.runners.opencode.url is None
+
+    @property
+    def in_use(self) -> bool:
+        """Whether a run is under way on the agent server, or a person has a session there."""
+        held = (self.flows[issue].held for issue in self.held)
+        return bool(self.live) or any(one is not None and one.session for one in held)
 
     @property
     def actor(self) -> str:

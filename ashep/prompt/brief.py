@@ -11,7 +11,7 @@ from ashep.core.model import Comment, Phase
 from ashep.ports import Changes, Dependency, IssueText
 from ashep.prompt.fences import Foreign, tidy
 
-Kind = Literal["task", "recover", "extract"]
+Kind = Literal["task", "recover", "extract", "resume"]
 
 _T = TypeVar("_T")
 

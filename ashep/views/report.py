@@ -33,9 +33,10 @@ _SHOWN = 6
 """Numbers that a line of text shows; JSON has them all."""
 
 _ASKED = ("PersonAsked", "IssueAdopted")
+_TAKEN = ("SessionTaken", "IssueHeld")
 _PARKED = ("IssueParked", "IssueAdopted")
 _GOES_ON = ("RunPlanned", "IssueHeld", "RetryScheduled", "RunWithdrawn", "EffectFailed", "IssueFinished",
-            "IssueGivenBack", "PhaseEntered", "IssueTaken", "IssueAdopted")  # fmt: skip
+            "IssueGivenBack", "PhaseEntered", "IssueTaken", "IssueAdopted", "SessionReleased")  # fmt: skip
 """What may say why an issue runs or waits: the newest of them does."""
 
 _RUNNER_AWAY = "runner_"
@@ -213,10 +214,12 @@ def _waiting(database: Database, issues: Issues) -> Iterator[Data]:
     """In order of value: priority, then age."""
     asked = [(row, body) for row, body in issues if row["state"] == "person"]
     for row, body in sorted(asked, key=lambda one: (one[1]["priority"], one[0]["since"] or "", one[0]["issue"])):
-        fact = _newest(database, row["issue"], _ASKED)
+        taken = row["code"] == "paused"
+        fact = _newest(database, row["issue"], _TAKEN if taken else _ASKED)
         due = f", until {local(row['due'])}" if row["due"] else ""
-        words = fact["body"]["question"] if fact else row["reason"]
-        text = f"{row['issue']} (P{body['priority']}, {row['title']}): {words} (asked {local(row['since'])}{due})"
+        words = fact["body"]["question"] if fact and not taken else row["reason"]
+        since = f"{'since' if taken else 'asked'} {local(row['since'])}{due}"
+        text = f"{row['issue']} (P{body['priority']}, {row['title']}): {words} ({since})"
         yield _stands(row, text, fact)
 
 

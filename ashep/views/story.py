@@ -132,6 +132,11 @@ _WRITES = {
     "give_back": "given back in the tracker",
     "close": "closed in the tracker",
 }
+_ENDS = {
+    "none": "it goes on once they have been quiet for a while",
+    "ours": "it goes on when the label is taken off",
+    "theirs": "it goes on when they take the label off",
+}
 _COMMANDS = {
     "ClaimIssue": "claim it",
     "WriteIssue": "write to it",
@@ -181,6 +186,15 @@ SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
     "PromptAbandoned": _is("the prompt was never begun; a new one is sent"),
     "DeadlineReached": _is("the time of run {run} is up", ""),
     "RunEnded": _ended,
+    "SessionTaken": lambda _, body: (f"a person has the session: {_ENDS[body['label']]}", body["why"]),
+    "SessionSeen": lambda _, body: (
+        "the person's turn runs"
+        if body["busy"]
+        else f"{len(body['people'])} messages of a person stand in the session",
+        "",
+    ),
+    "ReleaseWanted": _is("the person is done"),
+    "SessionReleased": _is("the issue goes on"),
     "RetryScheduled": lambda _, body: (
         f"{body['phase']} is tried again at {local(body['due'])}"
         if body.get("code", "retry") == "retry"

@@ -149,6 +149,9 @@ def _may_run(world: World, flow: Flow) -> None:
 
 def _allowed(world: World, command: c.IssueCommand) -> None:
     flow = world.flows[command.issue]
+    if flow.held is not None:
+        assert not isinstance(command, c.SendPrompt), f"a prompt while a person has the session: {command}"
+        assert not (isinstance(command, c.StopTurn) and flow.held.people), f"a person's turn is stopped: {command}"
     if flow.stage == "closed":
         assert isinstance(command, SETTLING), f"a closed issue asks for {command}"
     if flow.stage in ("left", "idle"):
@@ -201,6 +204,11 @@ def somebody_is_at_work(world: World, flow: Flow) -> None:
     elif flow.stage == "parked":
         assert flow.code, "parked without a reason"
         assert posted(flow), "nobody is told of the parking"
+    elif flow.held is not None:
+        held = flow.held
+        ends = held.due or held.busy or held.fresh_after or (held.label != "none" and held.cooldown is None)
+        assert flow.wanted, f"a person is done, and nothing goes on: {flow}"
+        assert ends or held.label != "none", f"nothing ends it that a person has the session: {held}"
     else:
         assert flow.stage == "work", f"{flow.stage} and nothing under way: {flow}"
         assert flow.wanted, f"no run, none wanted: {flow}"

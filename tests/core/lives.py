@@ -5,8 +5,22 @@ import json
 import random
 from dataclasses import fields, replace
 from datetime import timedelta
+from typing import Literal
 
-from ashep.core.model import Agent, Agents, Budget, Budgets, Notify, NotifyTarget, Phase, Retry, ReuseFrom, Stamp
+from ashep.core.model import (
+    Agent,
+    Agents,
+    Budget,
+    Budgets,
+    Notify,
+    NotifyTarget,
+    Phase,
+    Policy,
+    Retry,
+    ReuseFrom,
+    Stamp,
+    Takeover,
+)
 from ashep.core.records import to_json
 from tests.core import given
 from tests.core.chances import WILD, Chances
@@ -55,6 +69,13 @@ def budgets(chance: random.Random) -> Budgets:
     )  # fmt: skip
 
 
+def taken_over(seed: int, policy: Policy) -> Policy:
+    """The policy, which says of takeovers now this and now that."""
+    action: Literal["pause", "review", "resume"] = ("pause", "review", "resume", "resume")[seed % 4]
+    cooldown = timedelta(minutes=2) if seed % 8 < 4 else None
+    return policy.model_copy(update={"takeover": Takeover(action=action, cooldown=cooldown)})
+
+
 def live(seed: int, steps: int = 250) -> MadeUp:
     """Live a life; its laws are checked after every turn."""
     chance = random.Random(seed)
@@ -74,7 +95,7 @@ def live(seed: int, steps: int = 250) -> MadeUp:
         config = config.model_copy(update={"budgets": budgets(chance)})
     if seed % 16 == 13:
         config = config.model_copy(update={"notify": NOTIFY})
-    rules = given.policies(chance.choice([given.STANDARD, ROUND, SHORT]))
+    rules = given.policies(taken_over(seed, chance.choice([given.STANDARD, ROUND, SHORT])))
     made = MadeUp(seed, chances, check=Laws())
     made.begin(*given.start(rules, team, config))
     for number in range(4):

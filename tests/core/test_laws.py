@@ -90,7 +90,7 @@ def test_the_lives_see_almost_everything() -> None:
         seen.update(body.code for body in bodies if isinstance(body, (e.IssueHeld, e.IssueParked, e.IssueLeft)))
     kinds = {kind.__name__ for kind in (*e.DECISIONS, *c.WRITES, c.ReadIssue, c.ReadAnswer, c.StopTurn)}
     rare = {"RunWithdrawn", "NoticesGivenUp"}  # the made-up tree is never changed by people, and targets answer
-    codes = {"attempts", "question_deadline", "taken_over", "cooldown", "slot", "work_tree", "dependencies", "paused"}
+    codes = {"attempts", "question_deadline", "cooldown", "slot", "work_tree", "dependencies", "paused"}
     assert codes | kinds - rare <= set(seen), codes | kinds - rare - set(seen)
 
 

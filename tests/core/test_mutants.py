@@ -16,6 +16,7 @@ from tests.core import (
     test_playbook_routing,
     test_playbook_server,
     test_playbook_stalls,
+    test_playbook_takeover,
     test_playbook_turns,
 )
 from tests.core.laws import at_rest
@@ -39,6 +40,7 @@ MODULES = (
     test_playbook_pauses,
     test_playbook_budgets,
     test_playbook_server,
+    test_playbook_takeover,
 )
 
 

@@ -169,13 +169,14 @@ def test_a_run_that_is_still_being_stopped_is_not_forgotten_when_the_issue_is_re
 
 def test_a_paused_issue_keeps_the_tree_and_starts_nothing() -> None:
     book = Playbook().until("review")
-    book.made.change("t-1", "ann", ["ashep:paused"])
-    book.looked()
     book >> book.reports("failed") << e.RunEnded << e.RetryScheduled
     assert book
-    assert book >> book.later(30) << like(e.IssueHeld, code="paused")
+    book >> book.seen(add=["ashep:paused"]) << like(e.SessionTaken, label="theirs", session=None)
+    assert book >> book.later(30)
+    assert book.flow().code == "paused"
     assert book.world.lock == "t-1"
-    book >> book.seen(drop=["ashep:paused"]) << like(e.RunPlanned, attempt=2) << c.WriteIssue
+    book >> book.seen(drop=["ashep:paused"]) << e.ReleaseWanted << e.SessionReleased
+    book << like(e.RunPlanned, attempt=2, prompt="task") << c.WriteIssue
     assert book >> book.next() << c.OpenSession
 
 
@@ -289,7 +290,7 @@ def test_what_changed_before_the_claim_landed_is_obeyed() -> None:
 
 def parked(phase: str = "review") -> Playbook:
     book = Playbook().until(phase)
-    book >> book.turn("running", people=("msg_of_ann",))
+    book >> e.IssueCancelled("t-1", "ann")
     return book.answered()
 
 

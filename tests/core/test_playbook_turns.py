@@ -13,7 +13,7 @@ from tests.core.given import CRITIC, TEAM, policy_of, settings, up
 from tests.core.playbook import Playbook, like
 
 READ = policy_of(Phase(name="review"), Phase(name="arbitrate"))
-TAKEN_OVER = like(e.IssueParked, code="taken_over")
+TAKEN_OVER = like(e.SessionTaken, action="pause", label="ours")
 
 
 def working() -> Playbook:
@@ -142,11 +142,11 @@ def test_a_turn_that_our_own_abort_cut_off_is_no_persons_doing() -> None:
     assert book << like(e.RunEnded, state="failed") << e.RetryScheduled
 
 
-def test_a_turn_that_somebody_stopped_parks() -> None:
+def test_a_turn_that_somebody_stopped_is_taken_over() -> None:
     book = working()
     assert book >> book.turn("running")
     book >> book.turn("finished", error="MessageAbortedError: aborted") << like(e.RunEnded, state="aborted")
-    assert book << TAKEN_OVER << e.CommentWanted << like(c.WriteIssue, kind="park")
+    assert book << TAKEN_OVER << e.CommentWanted << like(c.WriteIssue, kind="work", add_labels=("ashep:paused",))
 
 
 def test_a_read_while_our_stop_is_on_its_way_says_nothing() -> None:
@@ -157,10 +157,10 @@ def test_a_read_while_our_stop_is_on_its_way_says_nothing() -> None:
     assert book >> book.turn("finished", error="MessageAbortedError: aborted")
 
 
-def test_a_person_in_the_session_parks_the_issue_and_is_not_stopped() -> None:
+def test_a_person_in_the_session_takes_the_issue_over_and_is_not_stopped() -> None:
     book = working()
     book >> book.turn("running", people=("msg_ann",)) << like(e.RunEnded, state="aborted", abort=False)
-    assert book << TAKEN_OVER << e.CommentWanted << like(c.WriteIssue, kind="park")
+    assert book << TAKEN_OVER << e.CommentWanted << like(c.WriteIssue, kind="work", add_labels=("ashep:paused",))
 
 
 def test_an_outcome_counts_although_a_person_wrote_afterwards() -> None:

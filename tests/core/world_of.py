@@ -15,9 +15,9 @@ from ashep.core import events as e
 from ashep.core.commands import Command
 from ashep.core.dues import due_timers, next_due
 from ashep.core.events import Fact
-from ashep.core.flow import Run
+from ashep.core.flow import Held, Run
 from ashep.core.model import Comment, Issue, LabelEvent, Life, Stamp, Tree
-from ashep.core.observe import ready_read, runner_read, turn_read
+from ashep.core.observe import ready_read, runner_read, session_read, turn_read
 from ashep.core.outstanding import message_id
 from ashep.core.pauses import windows_read
 from ashep.core.records import Entry
@@ -55,6 +55,8 @@ class MadeUp:
     instance: int = 1
     silent: set[str] = field(default_factory=set)
     """Runs whose turn shows no sign of life."""
+    wrote: dict[str, int] = field(default_factory=dict)
+    """How many messages a person wrote in a session that was taken."""
     dead: set[str] = field(default_factory=set)
     """Daemons whose lease has run out."""
     up: bool = True
@@ -135,7 +137,7 @@ class MadeUp:
             return self.carry_out(self.jobs.pop(self.chance.randrange(len(self.jobs))))
         if self.hit(0.3):
             return self.look()
-        if self.watch():
+        if self.watch() or self.watch_people():
             return None
         return self.wait()
 
@@ -225,6 +227,30 @@ class MadeUp:
                 self.turn(*news)
                 return True
         return False
+
+    def watch_people(self) -> bool:
+        """Read a session that a person has; whether there was news. They write there, and let a turn run, or do not."""
+        for name in sorted(self.world.held):
+            held = self.world.flows[name].held
+            if held is None or held.session is None or not self.up:
+                continue
+            if self.will.random() < self.chances.person / 2:
+                self.wrote[held.session] = self.wrote.get(held.session, 0) + 1
+            busy = self.will.random() < self.chances.person
+            if news := session_read(
+                self.world, e.SessionSeen(name, held.session, self._people(held), busy, self.world.seq)
+            ):
+                self.turn(*news)
+                return True
+        return False
+
+    def _people(self, held: Held) -> tuple[str, ...]:
+        """The messages of a person behind the prompt after which they took the session."""
+        first = self.sessions.get(held.session or "", {}).get(held.message or "")
+        return (
+            *(first.people if first else ()),
+            *(f"msg_more{n}" for n in range(self.wrote.get(held.session or "", 0))),
+        )
 
     def _read_turn(self, name: str, run: Run) -> e.TurnSeen:
         message = message_id(self.world, run) or ""
@@ -394,6 +420,8 @@ class MadeUp:
                 shown = tuple(comment.id for comment in self.comments.get(command.issue, []))
                 return e.PromptPrepared(command.issue, command.run, command.key, command.n, "cd" * 32, shown)
             case c.SendPrompt():
+                if self._comes_back(command):
+                    return e.EffectFailed(command.issue, command.key, "a person is in the session", infra=True)
                 self._deliver(command)
                 return e.PromptSent(command.issue, command.run, command.key, command.n, f"server-{self.instance}")
             case c.StopTurn():
@@ -407,6 +435,18 @@ class MadeUp:
                 return e.TreeSeen(Tree(True, "c0ffee"), command.moment, command.issue, command.run)
             case _:
                 raise AssertionError(command)
+
+    def _comes_back(self, command: c.SendPrompt) -> bool:
+        """Before a prompt goes to a session that a person had, it is read once more; whether they wrote there again."""
+        held = self.world.flows[command.issue].resume
+        if held is None or held.session is None:
+            return False
+        if self.will.random() < self.chances.person * 2:
+            self.wrote[held.session] = self.wrote.get(held.session, 0) + 1
+        seen = e.SessionSeen(command.issue, held.session, self._people(held), False, self.world.seq)
+        if news := session_read(self.world, seen):
+            self.turn(*news)
+        return bool(news)
 
     def _abort(self, session: str) -> None:
         for turn in self.sessions.get(session, {}).values():
@@ -467,6 +507,8 @@ class MadeUp:
             self.say(name, "ann", "here is what I think")
             label = self.chance.choice(["human:approved", "human:changes_requested"])
             return self.change(name, self.chance.choice(["ann", "ann", "ashep-agent", given.ME]), [label])
+        if "ashep:paused" in view.labels and self.will.random() < 0.5:
+            return self.change(name, "ann", drop=["ashep:paused"])
         if "ashep:parked" in view.labels and self.hit(0.7):
             return self.change(name, "ann", drop=["ashep:parked"])
         acts: list[Callable[[], None]] = [

@@ -198,6 +198,13 @@ def work() -> list[list[Fact | Command]]:
             planned(SECOND, "builder", "write"),
             e.RunWithdrawn("demo-1", SECOND, "agent_gone", "the server lists no build"),
         ],
+        [
+            e.SessionTaken("demo-1", "resume", "none", "a person wrote", timedelta(minutes=10), "ses_2", "msg_2"),
+            e.SessionSeen("demo-1", "ses_2", ("msg_9",), False, 70),
+            e.SessionReleased("demo-1", "quiet", "nobody wrote for 10m"),
+            e.SessionTaken("demo-1", "pause", "ours", "a person wrote", None, "ses_2", "msg_2"),
+            e.ReleaseWanted("demo-1", "the label was taken off"),
+        ],
     ]
 
 

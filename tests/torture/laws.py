@@ -10,19 +10,24 @@ from ashep.core.commands import ClaimIssue, CreateIssue, PostComment, SendPrompt
 from ashep.core.events import CycleBegan, IssueGivenBack, IssueLeft, RunEnded, RunPlanned, TurnSeen
 from ashep.core.finding import Finding
 from ashep.core.outcome import last_block
+from ashep.core.people import COOLDOWN
 from ashep.core.records import Entry
 from ashep.core.replay import Replay
 from ashep.journal.log import Journal
 
 if TYPE_CHECKING:
     from tests.torture.bd import Process, Standing
+    from tests.torture.sessions import Session
     from tests.torture.world import World
 
 T = TypeVar("T")
-OURS = ("phase:", "needs:", "ashep:parked", "human:")
+OURS = ("phase:", "needs:", "ashep:parked", "ashep:paused", "human:")
 """Labels that ashep may take off."""
-ADDED = ("phase:", "needs:", "ashep:parked")
+ADDED = ("phase:", "needs:", "ashep:parked", "ashep:paused")
 """Labels that ashep may set."""
+PAUSED = "ashep:paused"
+SAME_MOMENT = timedelta(seconds=15)
+"""From the last look at a session to the prompt's arrival: the server is slow now and then."""
 IN_FLIGHT = timedelta(seconds=60)
 """What was on its way when the machine fell asleep, arrives when it wakes: nobody could have stopped it."""
 RIVAL = "ashep-rival"
@@ -112,11 +117,17 @@ class Laws:
 
     def _judge_labels(self, issue: str, before: frozenset[str], after: set[str]) -> None:
         for label in before - after:
-            if not label.startswith(OURS):
+            theirs = label == PAUSED and self._set_by(issue, label) != self.world.actor
+            if theirs or not label.startswith(OURS):
                 self.broken("no act of a person is overwritten", f"ashep took {label} off {issue}")
         for label in after - before:
             if not label.startswith(ADDED):
                 self.broken("no act of a person is overwritten", f"ashep set {label} on {issue}")
+
+    def _set_by(self, issue: str, label: str) -> str:
+        """Who set a label last."""
+        events = self.world.store.rows[issue].events
+        return next((one["actor"] for one in reversed(events) if one.get("comment") == f"Added label: {label}"), "")
 
     def _judge(self, process: "Process", before: "Standing", by: str, after: "Standing") -> None:
         issue, actor = process.arguments[1], process.actor
@@ -129,12 +140,29 @@ class Laws:
         elif not by.startswith("ashep-") and before not in self._read[actor, issue]:
             self.broken("no act of a person is overwritten", f"never read: {what}")
 
-    def prompted(self, metadata: dict[str, Any]) -> None:
-        """A prompt of ashep's reached the server: the issue must not be another daemon's by now."""
-        run = str(metadata.get("ashep", ":")).split(":", 1)[1]
+    def prompted(self, session: "Session", prompt: dict[str, Any]) -> None:
+        """A prompt of ashep's reached the server: the issue must not be another daemon's by now, nor the session a
+        person's.
+        """
+        run = str(session.metadata.get("ashep", ":")).split(":", 1)[1]
+        self._left_alone(session, prompt)
         row = self.world.store.rows.get(run.split("/")[0])
         if row is not None and row.standing == ("in_progress", RIVAL):
             self.broken("another daemon's issue is not touched", f"a prompt of {run}, and {RIVAL} holds the issue")
+
+    def _left_alone(self, session: "Session", prompt: dict[str, Any]) -> None:
+        """Where only quiet ends a takeover, nothing is sent while a person is in the session but in the same moment."""
+        said = [m["info"]["time"]["created"] for m in session.messages if m["info"].get("who") == "person"]
+        issue = str(session.metadata.get("ashep", ":")).split(":", 1)[1].split("/")[0]
+        takeover = self.world.configuration.policies.policies["standard"].takeover
+        by_label = any(PAUSED in str(one.get("comment")) for one in self.world.store.rows[issue].events)
+        if not said or session.message(prompt["messageID"]) or by_label or takeover.action == "pause":
+            return
+        if "A person has worked in this session" not in prompt["parts"][0]["text"] or self.world.dice.on("clock"):
+            return
+        age = timedelta(milliseconds=self.world.server.sessions.millis() - max(said))
+        if SAME_MOMENT < age < (takeover.cooldown or COOLDOWN):
+            self.broken("a person is left alone", f"a prompt {age} after they wrote in {session.metadata}")
 
     # --- at rest ---
 

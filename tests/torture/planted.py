@@ -36,12 +36,12 @@ def random_message_id() -> AbstractContextManager[object]:
     """A prompt that is sent again gets a new id."""
     original = Effects._send  # pyright: ignore[reportPrivateUsage]
 
-    async def send(self: Effects, command: SendPrompt, probe: bool) -> list[Fact]:
+    async def send(self: Effects, command: SendPrompt, world: World, probe: bool) -> list[Fact]:
         if probe:
             digits = f"{random.getrandbits(96):024x}"
             head = command.message_id[4:16]
             command = replace(command, message_id=f"msg_{head}{digits[:14]}", part_id=f"prt_{head}{digits[:14]}")
-        return await original(self, command, probe)
+        return await original(self, command, world, probe)
 
     return patch.object(Effects, "_send", send)
 

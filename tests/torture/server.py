@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 from email.utils import format_datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import parse_qsl
 
 import anyio
@@ -185,7 +185,7 @@ class SimulatedClient:
         if dice.roll("server_refuses", 0.01):
             raise RunnerUnavailable(f"{what}: cut before")
         if path.endswith("prompt_async") and world.clock.now() - asked < IN_FLIGHT:
-            world.laws.prompted(server.sessions.all[path.split("/")[2]].metadata)
+            world.laws.prompted(server.sessions.all[path.split("/")[2]], cast("dict[str, Any]", json))
         path, _, query = path.partition("?")
         found = server.answer(method, path, json, (params or {}) | dict(parse_qsl(query)))
         if method == "POST":

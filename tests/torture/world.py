@@ -48,10 +48,18 @@ FIRST: dict[str, Any] = {
 }
 POLICIES: tuple[tuple[list[dict[str, Any]], dict[str, Any], str], ...] = (
     ([IMPLEMENT, REVIEW, SIGN_OFF], {}, ""),
-    ([IMPLEMENT], {"limits": {"max_runs": 4}}, ""),
-    ([IMPLEMENT, REVIEW | {"session": "reuse"}, SIGN_OFF], {}, "worker: {max_concurrent_runs: 1}\n"),
-    ([IMPLEMENT | {"session": "reuse"}, SIGN_OFF], {"limits": {"max_depth": 0}}, "worker: {lock_work_tree: false}\n"),
-    ([FIRST, IMPLEMENT], {}, ""),
+    ([IMPLEMENT], {"limits": {"max_runs": 4}, "takeover": {"action": "resume", "cooldown": "2m"}}, ""),
+    (
+        [IMPLEMENT, REVIEW | {"session": "reuse"}, SIGN_OFF],
+        {"takeover": {"action": "review"}},
+        "worker: {max_concurrent_runs: 1}\n",
+    ),
+    (
+        [IMPLEMENT | {"session": "reuse"}, SIGN_OFF],
+        {"limits": {"max_depth": 0}, "takeover": {"action": "resume"}},
+        "worker: {lock_work_tree: false}\n",
+    ),
+    ([FIRST, IMPLEMENT], {"takeover": {"action": "pause", "cooldown": "5m"}}, ""),
 )
 
 

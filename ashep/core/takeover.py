@@ -1,0 +1,166 @@
+"""A person takes a session, or the issue: nothing is sent, nothing is stopped, until they are done.
+
+They do it by a message in the session, by stopping the turn there, or by the label `ashep:paused`. What follows is the
+policy's `takeover`. Whether they are done is said by the label, or by a fresh read that shows them quiet.
+"""
+
+from typing import Literal, NamedTuple
+
+from ashep.core.commands import SendPrompt
+from ashep.core.events import (
+    CommentWanted,
+    Fact,
+    ReleaseWanted,
+    RunEnded,
+    RunWithdrawn,
+    SessionReleased,
+    SessionSeen,
+    SessionTaken,
+    TurnSeen,
+)
+from ashep.core.flow import Flow, Held, Run
+from ashep.core.holds import Hold
+from ashep.core.model import CLOSE, Phase, Policy, Takeover, format_duration
+from ashep.core.outstanding import message_id
+from ashep.core.people import COOLDOWN
+from ashep.core.routing import enter, following
+from ashep.core.world import World
+
+
+def takeover_of(policy: Policy | None, phase: Phase | None) -> Takeover:
+    """What a policy says of takeovers in a phase; `review` is as `pause` where a success leads to no other phase."""
+    if policy is None or phase is None:
+        return Takeover()
+    wish = phase.takeover or policy.takeover
+    if wish.action == "review" and reviewed_by(policy, phase) is None:
+        return wish.model_copy(update={"action": "pause"})
+    return wish
+
+
+def reviewed_by(policy: Policy, phase: Phase) -> str | None:
+    """The phase that a success of this one leads to by itself; None: there is none that would look at the work."""
+    target = phase.next.get("success") or following(policy, phase)
+    return None if phase.verdicts or target == CLOSE else target
+
+
+def keeps(world: World, flow: Flow) -> Hold | None:
+    """Give the hold of an issue that a person has."""
+    if flow.held is not None:
+        return Hold("paused", flow.why)
+    if world.settings.labels.paused in flow.issue.labels:
+        return Hold("paused", "a person has taken over: its label says paused")
+    return None
+
+
+# --- taking -------------------------------------------------------------------------------------------------------
+
+
+class Taken(NamedTuple):
+    """A session that a person took."""
+
+    session: str | None
+    message: str | None
+
+
+def in_session(world: World, flow: Flow, run: Run, why: str) -> list[Fact]:
+    """A person wrote in the run's session, or stopped its turn: the run ends, and nothing of theirs is touched."""
+    ended = RunEnded(flow.issue.id, run.id, "aborted", why)
+    return [ended, *_by_policy(world, flow, Taken(run.session, message_id(world, run)), run.id, why)]
+
+
+def _by_policy(world: World, flow: Flow, taken: Taken, run: str, why: str) -> list[Fact]:
+    issue, label, wish = flow.issue.id, world.settings.labels.paused, _wish(world, flow)
+    if label in flow.issue.labels:
+        return [SessionTaken(issue, wish.action, "theirs", why, None, *taken)]
+    ours: Literal["none", "ours"] = "ours" if wish.action == "pause" else "none"
+    cooldown = wish.cooldown or (COOLDOWN if ours == "none" else None)
+    fact = SessionTaken(issue, wish.action, ours, why, cooldown, *taken)
+    if ours == "none":
+        return [fact]
+    quiet = f", or you have been quiet there for {format_duration(cooldown)}" if cooldown else ""
+    text = (
+        f"A person took over: {why}. Nothing more is sent to this session until the label `{label}` is taken off "
+        f"(`ashep release {issue}`){quiet}. `ashep take {issue}` says how to open it."
+    )
+    return [fact, CommentWanted(issue, f"taken.{run}", text)]
+
+
+def _wish(world: World, flow: Flow) -> Takeover:
+    policy = world.policy(flow)
+    return takeover_of(policy, policy.phase(flow.phase) if policy and flow.phase else None)
+
+
+def labelled(world: World, flow: Flow) -> list[Fact]:
+    """Compare the label with what is known: a person sets it to take the issue, and takes it off when they are done."""
+    if flow.stage != "work" or flow.written is None:
+        return []
+    label, held, ours = world.settings.labels.paused, flow.held, flow.written.paused
+    if label in flow.issue.labels:
+        known = held is not None and held.label == "theirs" and not held.ending
+        return [] if ours or known else _take(world, flow, f"the label {label} was set")
+    if held is None or held.ending or not (held.label == "theirs" or (held.label == "ours" and ours)):
+        return []
+    why = f"the label {label} was taken off"
+    wanted = ReleaseWanted(flow.issue.id, why)
+    return [wanted] if held.session is not None else [wanted, SessionReleased(flow.issue.id, "label", why)]
+
+
+def _take(world: World, flow: Flow, why: str) -> list[Fact]:
+    """Take the issue for a person. A turn that is under way is stopped once a read shows that nobody else is in it."""
+    issue, run, held = flow.issue.id, flow.run, flow.held
+    wish, facts = _wish(world, flow), list[Fact]()
+    taken = Taken(held.session, held.message) if held else Taken(None, None)
+    if run is not None and not run.ended:
+        taken = Taken(run.session, message_id(world, run))
+        if not run.prompt.sent:
+            sending = any(isinstance(command, SendPrompt) for command in flow.open)
+            facts.append(RunEnded(issue, run.id, "aborted", why, abort=sending))
+            taken = taken if sending else Taken(None, None)
+    return [*facts, SessionTaken(issue, wish.action, "theirs", why, None, *taken)]
+
+
+def turn_of_held(flow: Flow, run: Run, fact: TurnSeen) -> list[Fact]:
+    """End the run of an issue that was taken; its turn is stopped where a fresh read shows no person in the session."""
+    if fact.state == "finished" or fact.people:
+        return [RunEnded(flow.issue.id, run.id, "aborted", flow.why)]
+    return [] if run.fresh_after else [RunEnded(flow.issue.id, run.id, "aborted", flow.why, abort=True)]
+
+
+# --- going on -----------------------------------------------------------------------------------------------------
+
+
+def session_seen(world: World, before: Flow, flow: Flow, fact: SessionSeen) -> list[Fact]:
+    """Judge a read of a taken session; `before` is the flow before it was folded."""
+    issue, held, was = flow.issue.id, flow.held, before.held
+    if held is None or was is None:
+        return _came_back(world, flow, fact)
+    if fact.session != held.session or held.busy or held.fresh_after:
+        return []
+    if held.ending:
+        return [SessionReleased(issue, "label", "the person is done")]
+    asked = was.fresh_after != 0 and (was.people, was.busy) == (held.people, held.busy)
+    if not asked or held.cooldown is None:
+        return []
+    return [SessionReleased(issue, "quiet", f"nobody wrote in the session for {format_duration(held.cooldown)}")]
+
+
+def _came_back(world: World, flow: Flow, fact: SessionSeen) -> list[Fact]:
+    """Just before the run goes on in the session, a person has written there again."""
+    held, run = flow.resume, flow.run
+    if held is None or run is None or run.ended or run.prompt.sent or fact.session != held.session:
+        return []
+    if set(fact.people) <= set(held.people):
+        return []
+    why = "a person wrote in the session again"
+    withdrawn = RunWithdrawn(flow.issue.id, run.id, "paused", why)
+    return [withdrawn, *_by_policy(world, flow, Taken(held.session, held.message), run.id, why)]
+
+
+def released(world: World, flow: Flow, held: Held, why: str) -> list[Fact]:
+    """Say what follows once the person is done: the next phase looks at their work, or the phase goes on."""
+    policy = world.policy(flow)
+    phase = policy.phase(flow.phase) if policy and flow.phase else None
+    target = reviewed_by(policy, phase) if policy and phase and held.action == "review" else None
+    if phase is None or target is None:
+        return []
+    return enter(world, flow, target, f"a person did {phase.name}: {why}")

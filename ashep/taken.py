@@ -1,0 +1,33 @@
+"""Looks at a session that a person took: what they wrote there, and whether a turn runs. It decides nothing."""
+
+from contextlib import suppress
+
+from ashep.core.events import Fact, SessionSeen
+from ashep.core.flow import Flow, Held
+from ashep.core.observe import session_read
+from ashep.core.world import World
+from ashep.errors import RunnerRefused
+from ashep.ports import Runner
+
+
+async def look(runner: Runner, world: World, flow: Flow, held: Held) -> SessionSeen | None:
+    """Read the session; None: there is none to read. Errors of the runner are raised, but for a session that is gone:
+    nobody can be in that one.
+    """
+    as_of, people, busy = world.seq, held.people, False
+    if held.session is None:
+        return None
+    with suppress(RunnerRefused):
+        busy = held.session in await runner.busy()
+        if held.message is not None:
+            before = flow.run.prompt.before if flow.run else ()
+            ours = frozenset((*flow.messages, *before)) - {held.message}
+            people = (await runner.turn(held.session, held.message, ours)).people
+    return SessionSeen(flow.issue.id, held.session, people, busy, as_of)
+
+
+async def came_back(runner: Runner, world: World, issue: str) -> list[Fact]:
+    """Before a prompt goes to a session that a person had: tell whether they wrote there again meanwhile."""
+    flow = world.flows[issue]
+    seen = await look(runner, world, flow, flow.resume) if flow.resume is not None else None
+    return [] if seen is None else session_read(world, seen)

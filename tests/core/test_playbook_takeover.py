@@ -1,0 +1,357 @@
+"""Playbooks of takeovers: a person takes a session or the issue, and what follows when they are done."""
+
+# pyright: reportUnusedExpression=false
+# A playbook's lines are expressions: `book >> fact << what << follows`.
+
+from datetime import timedelta
+from typing import Any, Literal
+
+import pytest
+
+from ashep.core import commands as c
+from ashep.core import events as e
+from ashep.core.account import account, is_idle
+from ashep.core.model import Limits, Phase, Policy, Takeover
+from ashep.core.observe import session_read, turn_read
+from tests.core.given import policy_of
+from tests.core.playbook import Playbook, like
+
+ANN = ("msg_ann",)
+PAUSED = "ashep:paused"
+
+
+def policy(action: Literal["pause", "review", "resume"] = "pause", cooldown: int | None = None) -> Policy:
+    wish = Takeover(action=action, cooldown=timedelta(seconds=cooldown) if cooldown else None)
+    phases = (
+        Phase(name="implement"),
+        Phase(name="review", verdicts=("yes", "no"), next={"yes": "close", "no": "close"}),
+    )
+    return policy_of(*phases).model_copy(update={"takeover": wish})
+
+
+def working(action: Literal["pause", "review", "resume"] = "pause", cooldown: int | None = None) -> Playbook:
+    return Playbook(policy(action, cooldown)).looked()
+
+
+def watched(book: Playbook, *people: str, busy: bool = False, as_of: int | None = None) -> list[Any]:
+    """A read of the taken session, where there is news in it."""
+    held = book.flow().held or book.flow().resume
+    assert held is not None
+    assert held.session is not None
+    seen = e.SessionSeen("t-1", held.session, people, busy, book.world.seq if as_of is None else as_of)
+    return session_read(book.world, seen)
+
+
+def taken(book: Playbook, *people: str) -> Playbook:
+    """A person wrote in the session, and what was asked for then is done."""
+    book >> book.turn("running", people=people or ANN)
+    book.left = []
+    return book.answered()
+
+
+# --- pause --------------------------------------------------------------------------------------------------------
+
+
+def test_a_message_of_a_person_pauses_the_issue_by_a_label_and_stops_nothing() -> None:
+    book = working()
+    book >> book.turn("running", people=ANN) << like(e.RunEnded, state="aborted", abort=False)
+    book << like(e.SessionTaken, action="pause", label="ours", cooldown=None, session=book.run().session)
+    book << e.CommentWanted << like(c.ReadTree, moment="after")
+    assert book >> book.next() << like(c.WriteIssue, kind="work", status="in_progress", add_labels=(PAUSED,))
+    assert book >> book.next() << c.PostComment
+    assert book.answered()
+    told = account(book.world, "t-1")
+    assert (told.state, told.code) == ("person", "paused")
+    assert told.reason == "a person has the session: a person wrote in the session (msg_ann)"
+    assert book.world.lock == "t-1"
+    assert is_idle(book.world)
+
+
+def test_a_turn_that_somebody_stopped_in_opencode_is_a_takeover_too() -> None:
+    book = working()
+    book >> book.turn("running")
+    book >> book.turn("finished", error="MessageAbortedError: aborted") << like(e.RunEnded, state="aborted")
+    assert book << like(e.SessionTaken, label="ours") << e.CommentWanted << c.ReadTree
+
+
+def test_a_pause_ends_when_the_label_is_taken_off_and_the_agent_goes_on_in_the_session_and_is_told() -> None:
+    book = taken(working())
+    session = book.run().session
+    book >> watched(book, *ANN)
+    assert book >> book.later(86_400)
+    book >> book.seen(drop=[PAUSED]) << e.ReleaseWanted
+    assert book
+    book >> watched(book, *ANN) << like(e.SessionReleased, by="label") << like(c.ReadTree, moment="after")
+    book >> book.next() << like(e.RunPlanned, attempt=2, reuse=session, prompt="resume")
+    assert book << like(c.ReadTree, moment="before")
+    assert book >> book.next() << like(c.OpenSession, reuse=session)
+    assert book >> book.next() << like(c.PreparePrompt, n=1, kind="resume")
+    assert book >> book.next() << like(c.SendPrompt, n=1, session=session)
+    assert book >> book.next()
+    assert book.flow().failures == 0
+    assert book.flow().resume is None
+    book >> book.reports() << like(e.RunEnded, state="succeeded")
+    assert book.left
+
+
+def test_what_a_person_leaves_at_work_in_the_session_is_waited_for() -> None:
+    book = taken(working())
+    as_of = book.world.seq
+    book >> watched(book, *ANN, "msg_more", busy=True)
+    book >> book.seen(drop=[PAUSED]) << e.ReleaseWanted
+    assert book >> watched(book, *ANN, "msg_more", as_of=as_of)  # a read that began before they were done
+    assert book >> watched(book, *ANN, "msg_more", busy=True)
+    book >> watched(book, *ANN, "msg_more") << like(e.SessionReleased, by="label") << c.ReadTree
+    assert book
+
+
+def test_a_label_that_is_set_again_before_the_session_is_at_rest_takes_it_again() -> None:
+    book = taken(working())
+    book >> watched(book, *ANN, busy=True)
+    book >> book.seen(drop=[PAUSED]) << e.ReleaseWanted
+    book >> book.seen(add=[PAUSED]) << like(e.SessionTaken, label="theirs")
+    assert book >> watched(book, *ANN)
+    book >> book.seen(drop=[PAUSED]) << e.ReleaseWanted
+    book >> watched(book, *ANN) << e.SessionReleased << c.ReadTree
+    assert book
+
+
+def test_a_pause_with_a_cool_down_ends_by_itself_and_takes_its_own_label_off() -> None:
+    book = taken(working("pause", 300))
+    book >> watched(book, *ANN)
+    assert book >> book.later(301)
+    book >> watched(book, *ANN) << like(e.SessionReleased, by="quiet") << c.ReadTree
+    assert book >> book.next() << like(c.WriteIssue, kind="work", remove_labels=(PAUSED,))
+    assert book >> book.next() << like(e.RunPlanned, attempt=2, prompt="resume") << c.ReadTree
+
+
+def test_the_label_is_no_ones_before_our_write_of_it_stands() -> None:
+    book = working()
+    book >> book.turn("running", people=ANN)
+    book.left = []
+    assert book >> e.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq)
+    assert book.flow().held is not None
+
+
+# --- resume -------------------------------------------------------------------------------------------------------
+
+
+def test_an_agent_resumes_only_after_a_fresh_read_showed_the_person_quiet_for_the_cool_down() -> None:
+    book = taken(working("resume"))
+    assert book.flow().held == book.flow().held
+    assert PAUSED not in book.flow().issue.labels
+    assert account(book.world, "t-1").state == "person"
+    book >> watched(book, *ANN)
+    assert book >> book.later(599)
+    as_of = book.world.seq
+    assert book >> book.later(1)
+    assert watched(book, *ANN, as_of=as_of) == []  # it began before the time was up
+    book >> watched(book, *ANN) << like(e.SessionReleased, by="quiet") << c.ReadTree
+    assert book >> book.next() << like(e.RunPlanned, attempt=2, prompt="resume") << c.WriteIssue
+
+
+def test_another_message_begins_the_cool_down_anew() -> None:
+    book = taken(working("resume", 60))
+    book >> watched(book, *ANN)
+    assert book >> book.later(59)
+    assert book >> watched(book, *ANN, "msg_more")
+    assert book.later(59) == []
+    assert book >> book.later(1)
+    book >> watched(book, *ANN, "msg_more", "msg_most")
+    assert book
+    assert book >> book.later(60)
+    book >> watched(book, *ANN, "msg_more", "msg_most") << e.SessionReleased << c.ReadTree
+    assert book
+
+
+def test_a_turn_of_the_persons_that_runs_is_not_quiet() -> None:
+    book = taken(working("resume", 60))
+    book >> watched(book, *ANN, busy=False)
+    assert book >> book.later(60)
+    assert book >> watched(book, *ANN, busy=True)
+    assert book.later(100_000) == []
+    assert book >> watched(book, *ANN)
+    assert book >> book.later(60)
+    book >> watched(book, *ANN) << e.SessionReleased << c.ReadTree
+    assert book
+
+
+def test_a_person_who_comes_back_just_before_the_prompt_is_not_written_to() -> None:
+    book = taken(working("resume", 60))
+    book >> watched(book, *ANN)
+    book >> book.later(60)
+    book >> watched(book, *ANN)
+    book.left = []
+    while not book.made.jobs or not isinstance(book.made.jobs[0], c.SendPrompt):
+        book.left = []
+        book >> book.next()
+    book.left = []
+    back = watched(book, *ANN, "msg_again")
+    book >> [*back, book.failed()] << like(e.RunWithdrawn, code="paused") << like(e.SessionTaken, action="resume")
+    assert book
+    assert book.flow().cycle_runs == 1
+    book >> watched(book, *ANN, "msg_again")
+    book >> book.later(60)
+    book.left = []
+    book >> watched(book, *ANN, "msg_again") << e.SessionReleased << c.ReadTree
+    assert book
+
+
+def test_where_the_session_is_gone_the_phase_begins_with_its_task() -> None:
+    book = taken(working("resume", 60))
+    book >> watched(book, *ANN)
+    book >> book.later(60)
+    book >> watched(book, *ANN)
+    book.left = []
+    while not book.made.jobs or not isinstance(book.made.jobs[0], c.OpenSession):
+        book.left = []
+        book >> book.next()
+    opened = book.dropped()
+    assert isinstance(opened, c.OpenSession)
+    book.left = []
+    book >> e.SessionOpened("t-1", opened.run, opened.key, "ses_new") << like(c.PreparePrompt, kind="task")
+    assert book
+
+
+# --- review -------------------------------------------------------------------------------------------------------
+
+
+def test_a_persons_work_goes_to_the_phase_that_looks_at_it() -> None:
+    book = taken(working("review", 60))
+    book >> watched(book, *ANN)
+    book >> book.later(60)
+    book >> watched(book, *ANN) << e.SessionReleased << like(e.PhaseEntered, phase="review") << c.ReadTree
+    assert book >> book.next() << like(e.RunPlanned, phase="review", prompt="task", reuse=None) << c.WriteIssue
+    assert book.flow().resume is None
+
+
+def test_in_a_phase_whose_success_nobody_looks_at_a_review_is_a_pause() -> None:
+    book = working("review", 60)
+    book >> book.reports()
+    book.left = []
+    book.answered()
+    assert book.flow().phase == "review"
+    book >> book.turn("running", people=ANN) << e.RunEnded << like(e.SessionTaken, action="pause", label="ours")
+    assert book << e.CommentWanted << c.WriteIssue
+
+
+def test_a_phase_has_its_own_takeover() -> None:
+    phases = (Phase(name="review", takeover=Takeover(action="resume")), Phase(name="arbitrate"))
+    book = Playbook(policy_of(*phases)).looked()
+    book >> book.turn("running", people=ANN) << e.RunEnded
+    assert book << like(e.SessionTaken, action="resume", label="none", cooldown=timedelta(minutes=10))
+
+
+# --- by the label -------------------------------------------------------------------------------------------------
+
+
+def test_the_label_takes_a_running_turn_once_a_fresh_read_shows_nobody_in_it() -> None:
+    book = working()
+    book >> book.turn("running")
+    as_of = book.world.seq
+    book >> book.seen(add=[PAUSED]) << like(e.SessionTaken, label="theirs", cooldown=None)
+    assert book >> book.turn("running", as_of=as_of)
+    book >> turn_read(book.world, book.turn("running")) << like(e.RunEnded, state="aborted", abort=True) << c.StopTurn
+    assert book >> book.next() << c.ReadTree
+    book.answered()
+    assert book.flow().failures == 0
+    assert book >> book.later(86_400)
+    book >> book.seen(drop=[PAUSED]) << e.ReleaseWanted
+    book >> watched(book) << like(e.SessionReleased, by="label") << c.ReadTree
+    assert book >> book.next() << like(e.RunPlanned, attempt=2, prompt="resume") << c.WriteIssue
+
+
+def test_the_label_stops_no_turn_in_which_a_person_is_already() -> None:
+    book = working()
+    book >> book.seen(add=[PAUSED]) << e.SessionTaken
+    book >> book.turn("running", people=ANN) << like(e.RunEnded, state="aborted", abort=False) << c.ReadTree
+    assert book
+
+
+def test_what_an_agent_reports_after_the_issue_was_taken_leads_nowhere() -> None:
+    book = working()
+    book >> book.seen(add=[PAUSED]) << e.SessionTaken
+    book >> book.reports() << like(e.RunEnded, state="aborted", abort=False) << c.ReadTree
+    assert book
+    book.answered()
+    book >> book.seen(drop=[PAUSED]) << e.ReleaseWanted
+    book >> watched(book) << e.SessionReleased << c.ReadTree
+    assert book >> book.next() << like(e.RunPlanned, attempt=2) << c.WriteIssue
+
+
+def test_the_label_ends_a_run_that_has_no_prompt_yet() -> None:
+    book = Playbook(policy())
+    book.made.look()
+    book.left = []
+    book >> book.next()
+    book.left = []
+    book.dropped()
+    book >> book.seen(add=[PAUSED]) << like(e.RunEnded, state="aborted", abort=False)
+    assert book << like(e.SessionTaken, label="theirs", session=None)
+    book >> book.seen(drop=[PAUSED]) << e.ReleaseWanted << e.SessionReleased
+    assert book << like(e.RunPlanned, attempt=2, prompt="task") << c.WriteIssue
+
+
+def test_the_label_takes_what_waits_for_a_person_to_be_quiet() -> None:
+    book = taken(working("resume", 60))
+    book >> watched(book, *ANN)
+    book >> book.seen(add=[PAUSED]) << like(e.SessionTaken, label="theirs", cooldown=None)
+    assert book.later(86_400) == []
+    book >> book.seen(drop=[PAUSED]) << e.ReleaseWanted
+    book >> watched(book, *ANN) << e.SessionReleased << c.ReadTree
+    assert book
+
+
+# --- limits, restarts, other people -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("action", ["pause", "resume"])
+def test_no_limit_counts_the_time_of_a_person(action: Literal["pause", "resume"]) -> None:
+    rules = policy(action).model_copy(update={"limits": Limits(max_wall_time=timedelta(hours=1))})
+    book = taken(Playbook(rules).looked())
+    book >> watched(book, *ANN, busy=True)
+    book.later(86_400)
+    book >> e.ClockJumped(timedelta(hours=8))
+    book >> watched(book, *ANN)
+    book >> e.ClockJumped(timedelta(hours=8))
+    if action == "pause":
+        book >> book.seen(drop=[PAUSED])
+        book.left = []
+    else:
+        book >> book.later(601 + 8 * 3600)
+    book >> watched(book, *ANN) << e.SessionReleased << c.ReadTree
+    assert book >> book.next() << like(e.RunPlanned, attempt=2) << (c.ReadTree if action == "pause" else c.WriteIssue)
+
+
+def test_a_takeover_survives_a_restart() -> None:
+    book = taken(working("resume", 60))
+    book >> watched(book, *ANN)
+    book.made.crash()
+    book.left = []
+    book.answered()
+    assert book.flow().held is not None
+    assert book.later(59) == []
+    assert book >> book.later(1)
+    book >> watched(book, *ANN) << e.SessionReleased << c.ReadTree
+    assert book
+
+
+def test_closing_an_issue_that_was_taken_touches_nothing() -> None:
+    book = taken(working())
+    book >> book.seen(status="closed") << like(e.IssueClosed, by="somebody")
+    assert book
+    assert book.flow().held is None
+
+
+def test_cancelling_what_a_person_has_takes_our_label_off_and_stops_nothing() -> None:
+    book = taken(working())
+    book >> e.IssueCancelled("t-1", "ann") << like(e.IssueParked, code="cancelled") << e.CommentWanted
+    book << like(c.WriteIssue, kind="park", remove_labels=(PAUSED,))
+    assert book
+
+
+def test_a_policys_cool_down_is_that_of_setting_it_to_open_too() -> None:
+    book = working("pause", 60)
+    book >> book.seen(status="open") << e.RunEnded
+    book << like(e.IssueGivenBack, not_before=book.now + timedelta(seconds=60)) << c.StopTurn << c.WriteIssue
+    assert book

@@ -1,0 +1,255 @@
+"""The whole daemon, over memory and virtual time: a person takes a session, or an issue, and is left alone there."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from ashep.core.events import (
+    IssueHeld,
+    ReleaseWanted,
+    RunEnded,
+    RunPlanned,
+    RunWithdrawn,
+    SessionReleased,
+    SessionTaken,
+)
+from ashep.errors import RunnerUnavailable
+from tests.loop_world import Points, World, minutes, policy, simulate
+
+PAUSED = "ashep:paused"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A project's folder, in memory where the machine has such a place: a batch costs milliseconds on a disk."""
+    shm = Path("/dev/shm")
+    place = Path(tempfile.mkdtemp(dir=shm)) if shm.is_dir() else tmp_path
+    yield place / ".agent-shepherd"
+    shutil.rmtree(place, ignore_errors=True)
+
+
+def world_of(folder: Path, **takeover: str) -> World:
+    phases: list[dict[str, object]] = [{"name": "implement"}, {"name": "test"}]
+    world = World(folder, policies=policy(*phases, takeover=takeover))
+    world.delay = 30.0
+    return world
+
+
+async def busy_session(world: World) -> str:
+    """The session in which an agent is at work."""
+    while True:
+        with suppress(RunnerUnavailable):
+            if busy := await world.runner.busy():
+                return next(iter(busy))
+        await anyio.sleep(1)
+
+
+def labels(world: World, issue: str) -> set[str]:
+    return set(world.issues()[issue].labels)
+
+
+def prompts(world: World, session: str) -> list[str]:
+    """The texts of our prompts in a session."""
+    return [message.text for message in world.runner.sessions[session].messages if message.who != "person"]
+
+
+async def live_beside(world: World, person: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async with anyio.create_task_group() as group:
+        group.start_soon(person)
+        await world.live()
+        group.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("action", ["resume", "pause", "review"])
+def test_a_person_is_left_alone_and_then_the_agent_goes_on(folder: Path, action: str) -> None:
+    """They write every four minutes for an hour, and let turns of two minutes run; the cool-down is five."""
+
+    async def scenario() -> None:
+        world = world_of(folder, action=action, cooldown="5m")
+        issue = world.tracker.add("first")
+        last = 0.0
+        session = ""
+
+        async def person() -> None:
+            nonlocal last, session
+            session = await busy_session(world)
+            await anyio.sleep(5)
+            for _ in range(15):
+                world.runner.person_writes(session, "and this", delay=120)
+                last = world.clock.monotonic()
+                assert len(prompts(world, session)) == 1
+                await anyio.sleep(240)
+                assert (PAUSED in labels(world, issue)) == (action == "pause")
+                assert world.stands(issue) == "person"
+
+        await live_beside(world, person)
+        world.check_done()
+        released = next(entry for entry in world.entries if isinstance(entry.body, SessionReleased))
+        quiet = world.clock.monotonic() - (world.clock.now() - released.at).total_seconds() - last
+        assert 120 + 300 <= quiet <= 120 + 300 + 25
+        told = prompts(world, session)
+        assert ["A person has worked in this session" in one for one in told] == [False, True][: len(told)]
+        assert len(told) == (1 if action == "review" else 2)
+        assert [fact.state for fact in world.bodies(RunEnded)].count("aborted") == 1
+        assert len(world.bodies(SessionTaken)) == 1
+
+    simulate(scenario)
+
+
+def test_the_label_takes_an_issue_over_and_gives_it_back(folder: Path) -> None:
+    async def scenario() -> None:
+        world = world_of(folder)
+        world.delay = 600.0
+        issue = world.tracker.add("first")
+        session = ""
+
+        async def person() -> None:
+            nonlocal session
+            session = await busy_session(world)
+            world.tracker.person_sets(issue, "pat", add_labels=(PAUSED,))
+            await anyio.sleep(60)
+            assert not await world.runner.busy()
+            world.runner.person_writes(session, "I do it", delay=200)
+            await anyio.sleep(minutes(90))
+            assert world.stands(issue) == "person"
+            assert world.world.lock == issue
+            assert len(prompts(world, session)) == 1
+            world.delay = 5.0
+            world.tracker.person_sets(issue, "pat", remove_labels=(PAUSED,))
+
+        await live_beside(world, person)
+        world.check_done()
+        assert len(prompts(world, session)) == 2
+        assert [fact.by for fact in world.bodies(SessionReleased)] == ["label"]
+        assert len(world.bodies(ReleaseWanted)) == 1
+        assert [fact.attempt for fact in world.bodies(RunPlanned)] == [1, 2, 1]
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("moment", [1, 3, 6, 11, 20, 45, 100, 330, 345, 360])
+def test_a_restart_in_the_midst_of_a_takeover_changes_nothing(folder: Path, moment: float) -> None:
+    async def scenario() -> None:
+        world = world_of(folder, action="resume", cooldown="5m")
+        world.tracker.add("first")
+        wrote = False
+
+        async def person() -> None:
+            nonlocal wrote
+            world.runner.person_writes(await busy_session(world), "wait", delay=20)
+            wrote = True
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(person)
+            await world.live(lambda: wrote)
+            until = world.clock.monotonic() + moment
+            await world.live(lambda: world.clock.monotonic() >= until or world.all_closed())
+            await world.live()
+            group.cancel_scope.cancel()
+        world.check_done()
+        assert len(world.bodies(SessionTaken)) == 1
+        assert len(world.bodies(RunPlanned)) == 3
+
+    simulate(scenario)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("action", ["resume", "pause"])
+def test_a_crash_at_each_boundary_of_a_takeover(folder: Path, action: str) -> None:
+    async def scenario() -> None:
+        boundary = 0
+        while True:
+            boundary += 7
+            shutil.rmtree(folder, ignore_errors=True)
+            world = world_of(folder, action=action, cooldown="1m")
+            world.tracker.add("first")
+
+            async def person(world: World = world) -> None:
+                session = await busy_session(world)
+                await anyio.sleep(2)
+                world.runner.person_writes(session, "wait", delay=20)
+
+            done = False
+            async with anyio.create_task_group() as group:
+                group.start_soon(person)
+                done = await world.live(points=Points(boundary))
+                if not done:
+                    await world.live()
+                group.cancel_scope.cancel()
+            world.check_done()
+            assert all(count == 1 for count in world.runner.deliveries.values())
+            if done:
+                return
+
+    simulate(scenario)
+
+
+def test_what_a_person_changes_in_the_tree_is_the_issues(folder: Path) -> None:
+    async def scenario() -> None:
+        world = world_of(folder, action="resume", cooldown="5m")
+        world.tracker.add("first")
+
+        async def person() -> None:
+            world.runner.person_writes(await busy_session(world), "wait", delay=20)
+            await anyio.sleep(100)
+            world.tree.write("calc.py", "by hand")
+
+        await live_beside(world, person)
+        world.check_done()
+        assert not [fact for fact in world.bodies(IssueHeld) if fact.code == "tree_dirty"]
+        assert not world.bodies(RunWithdrawn)
+
+    simulate(scenario)
+
+
+def test_a_person_who_stops_the_turn_in_opencode_is_waited_for(folder: Path) -> None:
+    async def scenario() -> None:
+        world = world_of(folder, action="resume", cooldown="5m")
+        world.delay = 100.0
+        world.tracker.add("first")
+        stopped = 0.0
+
+        async def person() -> None:
+            nonlocal stopped
+            session = await busy_session(world)
+            await anyio.sleep(20)
+            stopped = world.clock.monotonic()
+            await world.runner.abort(session)
+
+        await live_beside(world, person)
+        world.check_done()
+        again = next(entry for entry in world.entries if isinstance(entry.body, RunPlanned) and entry.body.attempt == 2)
+        waited = world.clock.monotonic() - (world.clock.now() - again.at).total_seconds() - stopped
+        assert timedelta(minutes=5).total_seconds() <= waited <= 330
+
+    simulate(scenario)
+
+
+def test_no_server_is_ended_in_which_a_person_works(folder: Path) -> None:
+    """A managed server is ended when nothing ran for `idle_stop`; and with its daemon, where nothing runs on it."""
+
+    async def scenario() -> None:
+        config = "version: 1\nrunners: {opencode: {idle_stop: 2m}}\n"
+        world = World(folder, policies=policy({"name": "implement"}), config=config)
+        issue = world.tracker.add("first")
+
+        async def person() -> None:
+            world.runner.person_writes(await busy_session(world), "wait", delay=1000)
+            await anyio.sleep(minutes(30))
+            assert await world.runner.has_session(world.bodies(SessionTaken)[0].session or "")
+            life = world.runner.instance
+            world.tracker.person_sets(issue, "pat", remove_labels=(PAUSED,))
+            await anyio.sleep(20)
+            assert world.runner.instance == life
+
+        await live_beside(world, person)
+        world.check_done()
+
+    simulate(scenario)
