@@ -6,7 +6,7 @@ SETUP := $(PYTHON) requirements/setup.py
 PARALLEL := -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv demo test quick check format lint types contracts docs torture torture-real bench lock clean
+.PHONY: help setup venv demo test quick check format lint types contracts docs torture night torture-real bench lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ docs: venv ## build the documentation into site/
 
 torture: venv ## live through simulated nights on lying tools and failing disks (SEEDS=20000, FIRST=0)
 	@$(BIN)/python -m tests.torture --seeds $(or $(SEEDS),20000) --first $(or $(FIRST),0)
+
+night: venv ## live through simulated nights of 200 issues, three providers, people and outages (SEEDS=4, SEED=1)
+	@$(BIN)/python -m tests.night --seed $(or $(SEED),1) --seeds $(or $(SEEDS),4)
 
 torture-real: setup ## kill the real ashep at every boundary of a life, once and twice (two hours; ARGS="--each 20": some)
 	@$(BIN)/python -m tests.killed $(ARGS)

@@ -201,7 +201,7 @@ class Monitor:
 
     def _flows(self) -> list[Flow]:
         world = self._shepherd.world
-        return [world.flows[issue] for issue in world.live]
+        return [world.flows[issue] for issue in sorted(world.live)]  # in an order that another process repeats
 
     def _live(self) -> list[tuple[Flow, Run]]:
         flows = self._flows()

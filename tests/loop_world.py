@@ -10,7 +10,7 @@ import random
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -29,7 +29,7 @@ from ashep.core.records import Entry
 from ashep.core.replay import Replay
 from ashep.core.world import World as Known
 from ashep.daemon import Parts, Running, WorkOptions, daemon
-from ashep.demo.virtual import VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
+from ashep.demo.virtual import START, VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
 from ashep.errors import NotSent, RunnerUnavailable, TrackerUnavailable
 from ashep.replay import replay
 
@@ -116,9 +116,17 @@ Answer = Callable[["World", Prompted], Play | None]
 class World:
     """Everything outside of the daemon."""
 
-    def __init__(self, folder: Path, *, seed: int = 0, policies: str | None = None, config: str | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        seed: int = 0,
+        policies: str | None = None,
+        config: str | None = None,
+        begins: datetime = START,
+    ) -> None:
         self.folder = folder
-        self.clock = LoopClock()
+        self.clock = LoopClock(begins)
         self.random = random.Random(seed)
         self.tracker = MemoryTracker(self.clock.now, ACTOR)
         self.people = self.tracker.as_actor("pat")
