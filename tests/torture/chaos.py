@@ -72,6 +72,10 @@ KINDS: dict[str, str] = {
     "order": "what is ready at the same time runs in another order",
     "git": "git fails, or somebody edits tracked files",
     "state_lost": "somebody deletes the state folder while ashep is dead",
+    # --- the agent server itself ---
+    "server_leaks": "its memory grows beyond its limit, or twice that (opencode.md 10: 20695, 36739)",
+    "server_wedged": "accepts connections, and never answers again (opencode.md 10, 18)",
+    "server_broken": "ends at its start, time after time, for a while",
 }
 
 Kinds = frozenset[str]

@@ -18,7 +18,7 @@ from ashep.adapters.opencode.client import Refused, check
 from ashep.adapters.opencode.runner import OpencodeRunner
 from ashep.adapters.opencode.server import Address
 from ashep.core.model import Model
-from ashep.errors import RunnerUnavailable
+from ashep.errors import RunnerUnavailable, ServerNotStarted
 from ashep.ports import Catalog, Sign
 from tests.torture.laws import IN_FLIGHT
 from tests.torture.sessions import Json, Session, Sessions
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 URL = "http://127.0.0.1:4096"
 REQUEST = httpx.Request("GET", URL)
+FRESH = 512 * 1024**2
 YOUNG = 300.0
 """Milliseconds within which a kill can lose what has come (opencode.md 11: 12-24 ms, under load; ours is slower)."""
 
@@ -42,6 +43,9 @@ class Server:
         self.sessions.tell = world.tell
         self.sessions.sign = self._sign
         self.listeners: list[SimulatedRunner] = []
+        self.used = FRESH
+        """Bytes of memory."""
+        self.wedged = self.broken = False
 
     def _play(self, session: Session, message: Json, began: int) -> Any:
         key = str(session.metadata.get("ashep", ""))
@@ -72,10 +76,18 @@ class Server:
             return dice.of("server_loses").choice(("parts", "message"))
 
         self.sessions.kill(lose=lose)
+        self.used, self.wedged = FRESH, False
 
     async def reach(self) -> Address:
         """Start it where it does not run, as the real adapter's `ManagedServer` does."""
         await anyio.sleep(0.01)
+        if self.wedged:
+            await anyio.sleep(30)
+            if self.wedged:
+                self.kill()
+        if self.broken:
+            self.kill()
+            raise ServerNotStarted("the server did not start")
         if not self.sessions.up:
             await anyio.sleep(self.world.dice.of("server").uniform(0.5, 2.5))
             if not self.sessions.up:
@@ -182,6 +194,9 @@ class SimulatedClient:
         if life.dead:
             life.reach("dead")
         self._connect()
+        if server.wedged:
+            await anyio.sleep(15)
+            raise RunnerUnavailable(f"{what}: ReadTimeout")
         if dice.roll("server_refuses", 0.01):
             raise RunnerUnavailable(f"{what}: cut before")
         if path.endswith("prompt_async") and world.clock.now() - asked < IN_FLIGHT:
@@ -249,7 +264,8 @@ class SimulatedRunner(OpencodeRunner):
         client = self._connected()
         await self._call("GET", "/session/status")
         models = (Model("scripted", "default"), Model("scripted", "other"))
-        return Catalog("1.18.33", client.address.instance, ("build", "plan"), models, models[0])
+        used = self._life.world.server.used
+        return Catalog("1.18.33", client.address.instance, ("build", "plan"), models, models[0], memory=used)
 
     def note(self, session: str | None, urgent: bool) -> None:
         """The server shows a sign."""

@@ -223,6 +223,9 @@ class World:
                 ("bd_damaged", 60, self._damage),
                 ("git", 60, self._touch),
                 ("rival", 8, self._rival),
+                ("server_leaks", 40, self._leak),
+                ("server_wedged", 60, self._wedge),
+                ("server_broken", 60, self._break_server),
             ):
                 if self.dice.on(kind):
                     group.start_soon(self._now_and_then, kind, mean, act)
@@ -236,6 +239,20 @@ class World:
 
     async def _kill_server(self) -> None:
         self.server.kill()
+
+    async def _leak(self) -> None:
+        self.server.used = self.dice.of("server_leaks").choice((3, 5, 5, 9)) * 1024**3
+        self.tell(f"the agent server has grown to {self.server.used >> 30} GiB")
+
+    async def _wedge(self) -> None:
+        self.server.wedged = self.server.sessions.up
+        self.tell("the agent server does not answer any more")
+
+    async def _break_server(self) -> None:
+        self.tell("the agent server ends at its start from now on")
+        self.server.broken = True
+        await anyio.sleep(self.dice.of("server_broken").choice((5, 30, 120)))
+        self.server.broken = False
 
     async def _set_clock(self) -> None:
         seconds = self.dice.of("clock").choice((-7200, -90, -30, 30, 90, 7200))
@@ -297,6 +314,7 @@ class World:
 
     async def _calm(self) -> None:
         self.dice.calm = True
+        self.server.broken = False
         self.store.damaged = False
         self.tree.commit("a person's notes")
         self.tell("--- the chaos is over ---")
