@@ -18,6 +18,7 @@ from ashep.adapters.clock import RealClock
 from ashep.adapters.git import GitTree
 from ashep.adapters.messenger import Messenger
 from ashep.adapters.opencode import OpencodeRunner
+from ashep.adapters.systemd import Systemd
 from ashep.config import Configuration, load
 from ashep.control import Control
 from ashep.core.model import Settings
@@ -33,6 +34,8 @@ from ashep.redaction import SHORTEST, Redaction
 from ashep.reload import Reload
 from ashep.shepherd import Picture
 from ashep.store.follow import Follower
+from ashep.watchdog import Watchdog
+from ashep.worker import longest_gap
 
 FOLDER = ".agent-shepherd"
 
@@ -107,9 +110,10 @@ async def _work(
     )
     notifier = Messenger(project, redaction=redaction)
     parts = Parts(tracker, runner, GitTree(project, redaction=redaction), clock, notifier)
+    systemd = Systemd.of(os.environ)
     follower, code = Follower(state, journal, say), 0
     try:
-        info = await _reach_tracker(tracker, say)
+        info = await _reach_tracker(tracker, say, systemd)
         say(f"working on {info.location} as {actor}; bd {info.version}")
         async with anyio.create_task_group() as group:
             group.start_soon(follower.run)
@@ -120,7 +124,11 @@ async def _work(
             ) as running:
                 group.start_soon(Reload(project / FOLDER, journal, running.shepherd, say).run)
                 group.start_soon(control_socket.serve, state, os.environ, Control(running.shepherd).answer, say)
-                code = await running.until(info, options, say)
+                watchdog = Watchdog(running.shepherd, clock, lambda: running.worker.looks, systemd.tell)
+                if systemd.listens:
+                    group.start_soon(watchdog.run, systemd.watchdog, longest_gap(tracker_settings))
+                    systemd.tell("READY=1")
+                code = await running.until(info, options, say, lambda: systemd.tell("STOPPING=1"))
             group.cancel_scope.cancel()
         return code
     finally:
@@ -128,6 +136,7 @@ async def _work(
             await tracker.aclose()
             await runner.aclose()
             clock.close()
+            systemd.close()
 
 
 async def stay_at_home(lock: Lock, every: float = FOLDER_CHECK) -> None:
@@ -165,14 +174,18 @@ def actor_name(state: Path) -> str:
     return f"ashep-{host[:40] or 'host'}-{sha256(os.fsencode(state.resolve())).hexdigest()[:8]}"
 
 
-async def _reach_tracker(tracker: Tracker, say: Say) -> TrackerInfo:
-    """Only an unmistakable answer ends the start; any other failure of the tracker is tried again with backoff."""
+async def _reach_tracker(tracker: Tracker, say: Say, systemd: Systemd) -> TrackerInfo:
+    """Only an unmistakable answer ends the start; any other failure of the tracker is tried again with backoff.
+
+    To wait for it is to be at work: a service manager is told so, and that the daemon lives.
+    """
     wait = BACKOFF[0]
     while True:
         try:
             return await tracker.check()
         except TrackerUnavailable as error:
             say(f"the tracker does not answer ({error}); trying again in {wait:.0f} s")
+            systemd.tell("READY=1", "WATCHDOG=1", f"STATUS=the tracker does not answer: {error}")
         await anyio.sleep(wait)
         wait = min(wait * 2, BACKOFF[1])
 

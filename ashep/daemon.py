@@ -164,8 +164,10 @@ class Running:
     def __init__(self, shepherd: Shepherd, worker: Worker, monitor: Monitor, auditor: Auditor) -> None:
         self.shepherd, self.worker, self.monitor, self.auditor = shepherd, worker, monitor, auditor
 
-    async def until(self, info: TrackerInfo, options: WorkOptions, say: Say) -> int:
-        """Work until a signal, or until idle where that was asked for; give the exit code."""
+    async def until(
+        self, info: TrackerInfo, options: WorkOptions, say: Say, stopping: Callable[[], None] = lambda: None
+    ) -> int:
+        """Work until a signal, or until idle where that was asked for; give the exit code. `stopping`: called then."""
         code, why = 0, "a signal"
         async with anyio.create_task_group() as group:
             group.start_soon(self.worker.run, info)
@@ -177,6 +179,7 @@ class Running:
                     if options.until_idle:
                         code, why = await self.until_idle(options.idle_grace), "idle"
                         waiting.cancel_scope.cancel()
+            stopping()
             await self.auditor.last()
             await self.shepherd.stop(why)
             group.cancel_scope.cancel()

@@ -10,7 +10,7 @@ import anyio
 
 from ashep.core.account import is_idle
 from ashep.core.events import ChangeHinted, Fact, TrackerLost, TrackerSeen
-from ashep.core.model import Issue, Settings, Tree
+from ashep.core.model import Issue, Settings, TrackerSettings, Tree
 from ashep.core.observe import expired_leases, hinted, looked
 from ashep.core.world import World
 from ashep.errors import AshepError, TrackerError, UsageError
@@ -25,6 +25,11 @@ BACKOFF = (1.0, 30.0)
 
 IDLE_FACTOR = 3
 """How much longer the gap between looks is where the tracker's hints work and nothing could be started anyway."""
+
+
+def longest_gap(settings: TrackerSettings) -> float:
+    """Seconds between the ends of two looks, at most, whatever bd does: a look is two calls of it, and one of git."""
+    return max(settings.poll_every.total_seconds() * IDLE_FACTOR, BACKOFF[1]) + 4 * settings.timeout.total_seconds()
 
 
 class Worker:

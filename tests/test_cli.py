@@ -32,6 +32,10 @@ pytestmark = pytest.mark.slow  # starts a program for nearly every test
 
 ROOT = Path(__file__).resolve().parent.parent
 ASHEP = Path(sys.executable).with_name("ashep")
+STOPPED = {
+    "running": False, "disk": "ok", "findings": 0, "pauses": [], "budgets": [], "notices": [], "server": None,
+}  # fmt: skip
+"""What status says of a daemon that does not run and has left nothing worth a word."""
 COMPILED = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "ashep-tests-pyc")}
 """Many commands run here: they need not all compile what they import."""
 
@@ -297,13 +301,7 @@ def test_the_pid_of_a_dead_daemon_is_left_alone(project: Path, daemon: subproces
         lock.write_text(json.dumps({"pid": bystander.pid, "started": "", "version": "0"}))
         assert ashep("stop", cwd=project).out == "ashep is not running\n"
         assert bystander.poll() is None
-        assert ashep("status", "--json", cwd=project).json["daemon"] == {
-            "running": False,
-            "disk": "ok",
-            "findings": 0,
-            "pauses": [],
-            "budgets": [],
-        }
+        assert ashep("status", "--json", cwd=project).json["daemon"] == STOPPED
     finally:
         bystander.kill()
         bystander.wait()
@@ -316,7 +314,7 @@ def test_looking_before_there_is_anything(project: Path) -> None:
     done = ashep("status", "--json", cwd=project)
     assert (done.code, done.json) == (
         0,
-        {"daemon": {"running": False, "disk": "ok", "findings": 0, "pauses": [], "budgets": []}, "issues": []},
+        {"daemon": STOPPED, "issues": []},
     )
     assert "`ashep work` begins one" in done.err
     assert ashep("runs", "--json", cwd=project).json == {"runs": []}

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import re
+import sqlite3
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,17 @@ from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
 from ashep.core.account import account
-from ashep.core.records import TYPES
+from ashep.core.events import Fact, RecycleWanted, RunnerSeen, ServerRestartPlanned
+from ashep.core.records import TYPES, Entry
 from ashep.journal.log import Journal
 from ashep.store.reader import open_read_only
+from ashep.store.tables import server_json
 from ashep.views import attempts, standing, story
 from ashep.views.names import ANOTHER, Names
 from ashep.views.times import distance, duration, local
+from tests.core import given
 from tests.core.chances import WILD
+from tests.core.laws import folded
 from tests.golden.story import T0
 from tests.golden.story import story as golden
 from tests.recorded import Recorded, draw, life
@@ -121,7 +126,7 @@ def test_nothing_is_told_of_what_is_not_known(told: Path) -> None:
         assert attempts.show(database, "nope-1/implement.1.1", str) is None
     assert story.why(None, "t-1", lambda _: None) is None
     assert standing.status(None, STOPPED) == {
-        "daemon": STOPPED | {"findings": 0, "pauses": [], "budgets": [], "notices": []},
+        "daemon": STOPPED | {"findings": 0, "pauses": [], "budgets": [], "notices": [], "server": None},
         "issues": [],
     }
 
@@ -142,6 +147,27 @@ def test_status_says_on_top_who_paused_and_until_when(told: Path) -> None:
         "acme is paused until `ashep resume` by ann: no run starts"
     )
     assert standing.paused({"daemon": {"pauses": []}}, str) == ""
+
+
+def test_status_says_what_is_wrong_with_the_agent_server() -> None:
+    now = T0 + timedelta(hours=2)
+
+    def said(*facts: Fact) -> list[str]:
+        entries = [Entry(number, T0, fact) for number, fact in enumerate((*given.start(), *facts), 1)]
+        with contextlib.closing(sqlite3.connect(":memory:")) as database:
+            database.row_factory = sqlite3.Row
+            database.execute("CREATE TABLE meta (key, value)")
+            database.execute("INSERT INTO meta VALUES ('server', ?)", [server_json(folded(entries))])
+            return standing.server({"daemon": {"server": standing.server_state(database)}}, now)
+
+    assert said() == []
+    away = RunnerSeen("away", "no answer")
+    assert said(away) == ["the agent server is away for 2h: no answer"]
+    planned = ServerRestartPlanned(4, now + timedelta(minutes=3), "it ended by itself")
+    assert said(planned, away)[0] == "the agent server failed 4 times in a row; it is started again in 3m"
+    wanted = RecycleWanted("server-1", now, False, "it holds 5.00 GiB")
+    assert said(wanted) == ["the agent server is begun anew once it is at rest: it holds 5.00 GiB"]
+    assert standing.server({"daemon": {}}, now) == []
 
 
 # --- status -------------------------------------------------------------------------------------------------------

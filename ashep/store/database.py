@@ -39,6 +39,7 @@ from ashep.store.tables import (
     marks_json,
     notices_json,
     run_row,
+    server_json,
 )
 
 DRAFT = NAME + ".new"
@@ -183,7 +184,7 @@ class Store:
         values["findings"] = len(world.findings)
         values["pauses"] = _PAUSES.dump_json(tuple(pause for pause in world.pauses if not pause.lifted)).decode()
         values["budgets"] = marks_json(world)
-        values["notices"] = notices_json(world)
+        values["notices"], values["server"] = notices_json(world), server_json(world)
         rows = [{"key": key, "value": str(value)} for key, value in (values | {"seq": seq, "crc": crc}).items()]
         self._db.execute(delete(META))
         self._db.execute(insert(META), rows)

@@ -171,6 +171,22 @@ def notices_json(world: World) -> str:
     )  # fmt: skip
 
 
+def server_json(world: World) -> str:
+    """Give what is known of the agent server; null before it was looked at."""
+    known, runner = world.server, world.runner
+    if runner is None:
+        return "null"
+    recycling, since = known.recycling, known.since if runner.state == "up" else known.away
+    return _json(
+        {
+            "state": runner.state, "detail": runner.detail if runner.state != "up" else "",
+            "since": format_time(since) if since else None, "failures": known.failures,
+            "start_after": format_time(known.start_after) if known.start_after else None,
+            "recycling": recycling.why if recycling else None,
+        }
+    )  # fmt: skip
+
+
 def entry_data(row: Row) -> dict[str, Any]:
     """Give a row of `facts` as the record that it was made of, for `ashep.core.records.from_json`."""
     return {

@@ -41,7 +41,8 @@ def status(database: Database | None, daemon: Data) -> Data:
     paused = [pause | {"why": names.hide(pause["why"])} for pause in pauses(database)]
     low = {"disk": "low"} if any(entry["code"] == "disk_low" for entry in issues) else {}
     untold = [route | {"error": names.hide(route["error"])} for route in notices(database)]
-    checked = {"findings": findings(database), "pauses": paused, "budgets": budgets(database), "notices": untold}
+    checked: Data = {"findings": findings(database), "pauses": paused, "budgets": budgets(database), "notices": untold}
+    checked["server"] = server_state(database) if daemon["running"] else None
     return {"daemon": daemon | ended | low | checked, "issues": issues}
 
 
@@ -49,6 +50,12 @@ def findings(database: Database | None) -> int:
     """Say how many findings the daemon's last audit had."""
     row = database.execute("SELECT value FROM meta WHERE key = 'findings'").fetchone() if database else None
     return int(row["value"]) if row else 0
+
+
+def server_state(database: Database | None) -> Data | None:
+    """Say whether the agent server answers, and what is to become of it; None: it was not looked at yet."""
+    row = database.execute("SELECT value FROM meta WHERE key = 'server'").fetchone() if database else None
+    return json.loads(row["value"]) if row else None
 
 
 def pauses(database: Database | None) -> list[Data]:
@@ -169,6 +176,23 @@ def untold(seen: Data, now: datetime) -> list[str]:
         given_up = f"; {route['given_up']} given up" if route["given_up"] else ""
         since = f" since {local(route['since'])}" if route["since"] else ""
         lines.append(f"{route['target']} is not told{since}: {route['error']}{waiting}{given_up}")
+    return lines
+
+
+def server(seen: Data, now: datetime) -> list[str]:
+    """Say what is wrong with the agent server."""
+    known: Data | None = seen["daemon"].get("server")
+    if known is None:
+        return []
+    lines: list[str] = []
+    if known["start_after"] and _ahead(known["start_after"], now):
+        when = distance(known["start_after"], now)
+        lines.append(f"the agent server failed {known['failures']} times in a row; it is started again in {when}")
+    if known["state"] != "up":
+        since = f" for {distance(known['since'], now)}" if known["since"] else ""
+        lines.append(f"the agent server is {known['state']}{since}: {known['detail']}")
+    if known["recycling"]:
+        lines.append(f"the agent server is begun anew once it is at rest: {known['recycling']}")
     return lines
 
 

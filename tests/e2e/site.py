@@ -67,8 +67,13 @@ class Site:
 
     def command(self, command: list[str]) -> None:
         """Which bd ashep uses from its next start on."""
-        tracker = f"tracker: {{command: {json.dumps(command)}, poll_every: 3s}}"
-        text = f"version: 1\n{tracker}\nmonitor: {{check_every: 500ms}}\n"
+        self.bd_command = command
+        self.config("")
+
+    def config(self, more: str) -> None:
+        """What config.yaml says beside of that."""
+        tracker = f"tracker: {{command: {json.dumps(self.bd_command)}, poll_every: 3s}}"
+        text = f"version: 1\n{tracker}\nmonitor: {{check_every: 500ms}}\n{more}\n"
         (self.project / ".agent-shepherd" / "config.yaml").write_text(text)
 
     # --- programs ---
@@ -129,9 +134,14 @@ class Site:
 
     def journal(self, issue: str) -> list[dict[str, Any]]:
         """The journal's records about an issue."""
-        lines = [line for path in sorted((self.state / "journal").iterdir()) for line in path.read_text().split("\n")]
-        records = [json.loads(line.rpartition("\t")[0]) for line in lines if line]
-        return [record for record in records if record.get("issue") == issue]
+        return [record for record in self.journal_all() if record.get("issue") == issue]
+
+    def journal_all(self) -> list[dict[str, Any]]:
+        """All records of the journal."""
+        lines = [
+            line for path in sorted((self.state / "journal").glob("*.jsonl")) for line in path.read_text().split("\n")
+        ]
+        return [json.loads(line.rpartition("\t")[0]) for line in lines if line]
 
     def server_pid(self) -> int:
         record = json.loads((folder_of(self.state, self.environ) / "server.json").read_text())

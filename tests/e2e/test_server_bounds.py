@@ -1,0 +1,53 @@
+"""The real agent server stops answering in mid-turn, or holds more memory than it may: the run ends right."""
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ashep.demo.model import Ask, Reply, outcome_text
+from tests.e2e.site import Site, until
+
+pytestmark = pytest.mark.real
+
+
+def lines(site: Site, kind: str) -> list[dict[str, Any]]:
+    return [record for record in site.journal_all() if record["type"] == kind]
+
+
+def test_a_server_that_accepts_and_never_answers_is_replaced_in_mid_turn(site: Site) -> None:
+    stopped = list[int]()
+
+    def behaves(_: Ask) -> Reply:
+        return Reply(outcome_text()) if stopped else Reply("I think about it. " * 200, drip=0.3)
+
+    issue = site.add("wedged", behaves=behaves)
+    run = f"{issue}/implement.1.1"
+    with site.working(issue, "--until-idle", "--idle-grace", "60s") as working:
+        until(lambda: any(r["type"] == "PromptSent" for r in site.journal(issue)), 60, lambda: working.text)
+        until(lambda: site.requests(run), 60, lambda: working.text)
+        stopped.append(site.server_pid())
+        os.kill(stopped[0], signal.SIGSTOP)
+        assert working.wait(240) == 0, working.text
+    done = site.runs(issue)
+    assert [(one["state"], one["attempt"], one["restarts"]) for one in done] == [("succeeded", 1, 1)], working.text
+    assert not Path(f"/proc/{stopped[0]}").exists()
+    assert any(record["why"].startswith("it ended by itself") for record in lines(site, "ServerFailed"))
+
+
+def test_a_server_beyond_its_memory_limit_is_begun_anew_between_two_runs(site: Site) -> None:
+    """One that has just begun holds more than the least that can be configured."""
+    site.config("runners: {opencode: {memory_limit: 256MiB}}")
+    before = len(lines(site, "ServerEnded"))
+    issues = [site.add("beyond the limit"), site.add("and another one")]
+    try:
+        with site.working(*issues, "--until-idle", "--idle-grace", "20s") as working:
+            assert working.wait(180) == 0, working.text
+    finally:
+        site.config("")
+    ended = [record["why"] for record in lines(site, "ServerEnded")[before:]]
+    assert ended.count("recycled") == 1, (working.text, lines(site, "ServerMemorySeen"))
+    for issue in issues:
+        assert [(one["state"], one["attempt"]) for one in site.runs(issue)] == [("succeeded", 1)]
