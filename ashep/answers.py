@@ -66,6 +66,17 @@ async def answer(
     await tracker.relabel(issue, (wanted,), (other,) if other in seen.issue.labels else ())
 
 
+async def say(tracker: Tracker, labels: Labels, issue: str, text: str, at: datetime) -> None:
+    """Answer what a run asks in the midst of its work; `NotAsked` where none does, `UsageError` without words."""
+    if not clean(text).strip():
+        raise UsageError("an answer has words")
+    seen = await _seen(tracker, issue)
+    standing = seen.issue
+    if standing.status != "blocked" or labels.needs_input not in standing.labels or standing.stamp is None:
+        raise NotAsked(f"{issue} asks for no words: {_standing(seen, labels)}")
+    await _comment(tracker, issue, f"@ashep {text}", "answer", at)
+
+
 async def retry(
     tracker: Tracker, labels: Labels, issue: str, *, phase: str | None, held: bool, comment: str | None, at: datetime
 ) -> None:
@@ -120,8 +131,7 @@ async def _seen(tracker: Tracker, issue: str) -> Seen:
 
 def _is_asked(seen: Seen, labels: Labels) -> bool:
     issue = seen.issue
-    needs = {labels.needs_approval, labels.needs_input}
-    return issue.status == "blocked" and not needs.isdisjoint(issue.labels) and issue.stamp is not None
+    return issue.status == "blocked" and labels.needs_approval in issue.labels and issue.stamp is not None
 
 
 def _standing(seen: Seen, labels: Labels) -> str:
@@ -132,8 +142,11 @@ def _standing(seen: Seen, labels: Labels) -> str:
         return f"{said}, and it is parked (`ashep retry {issue.id}` starts afresh)"
     if issue.stamp is None and issue.status != "closed":
         return f"{said}, and ashep does not hold it"
-    asked = [label for label in (labels.needs_approval, labels.needs_input) if label in issue.labels]
-    return f"{said}, and it waits for an answer" if asked and issue.status == "blocked" else said
+    if issue.status == "blocked" and labels.needs_input in issue.labels:
+        return f"{said}, and its run waits for words (`ashep answer {issue.id} …`)"
+    if issue.status == "blocked" and labels.needs_approval in issue.labels:
+        return f"{said}, and it waits for a yes or no (`ashep approve {issue.id}`, `ashep reject {issue.id}`)"
+    return said
 
 
 async def _comment(tracker: Tracker, issue: str, text: str | None, command: str, at: datetime) -> None:

@@ -27,6 +27,8 @@ from ashep.core.events import (
     AnswerRefused,
     DaemonStarted,
     Fact,
+    InputEnded,
+    InputWanted,
     IssueCancelled,
     IssueClosed,
     IssueGivenBack,
@@ -113,12 +115,13 @@ def _told(body: Fact | Command) -> str | None:
             return f"{body.run} goes to {body.agent}: {body.why}"
         case RunEnded():
             return f"{body.run} {body.state}: {body.why}"
-        case PersonAsked():
+        case PersonAsked() | InputWanted():
             return f"{body.issue} waits for a person: {body.question}"
         case (
             IssueParked()
             | IssueGivenBack()
             | IssueLeft()
+            | InputEnded()
             | PersonAnswered()
             | AnswerRefused()
             | RetryScheduled()

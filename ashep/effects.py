@@ -5,12 +5,13 @@ repeated (design section 6). No effect decides anything; what an answer means is
 """
 
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from ashep import session_effects
 from ashep.core.commands import (
+    AnswerRequest,
     ClaimIssue,
     Command,
     CreateIssue,
@@ -44,20 +45,17 @@ from ashep.core.events import (
     IssueWritten,
     LabelsTakenOff,
     LeaseLost,
-    OrphanStopped,
     PromptPrepared,
     PromptSent,
     RunnerSeen,
     SessionOpened,
     TrackerLost,
     TreeSeen,
-    TurnStopped,
     WriteRefused,
 )
 from ashep.core.flow import Flow
 from ashep.core.model import Comment, Stamp
 from ashep.core.orphans import LEASE_GRACE
-from ashep.core.outstanding import EXTRACTION
 from ashep.core.people import AGENT_ACTORS
 from ashep.core.text import clean
 from ashep.core.world import World
@@ -123,16 +121,18 @@ class Effects:
         """Do what a command says and give its answer; `probe`: it may have been done before."""
         if isinstance(command, SendNotice):
             return await tell(self.notifier, command, world, again=probe or command.tries > 0)
-        issue, key = command.issue, command.key
+        issue, key, probe = command.issue, command.key, probe or command.tries > 0
         try:
             if isinstance(command, UNDER_LEASE) and (flow := world().flows.get(issue)) and flow.leased:
-                await self.leases.assure(issue)
+                stamp = command.stamp if isinstance(command, WriteIssue) and probe else None
+                if stamp is None or not await self._landed(issue, stamp):  # one that landed may have ended the lease
+                    await self.leases.assure(issue)
         except (ClaimLost, TrackerRefused) as error:
             return [LeaseLost(issue, _short(error)), EffectFailed(issue, key, "the lease was lost", infra=True)]
         except TrackerUnavailable as error:
             return [*_lost(error), EffectFailed(issue, key, _short(error), infra=True)]
         try:
-            return await self._do(command, world, probe or command.tries > 0)
+            return await self._do(command, world, probe)
         except (TrackerUnavailable, RunnerUnavailable, RunnerUnauthorized) as error:
             return [*_lost(error), EffectFailed(issue, key, _short(error), infra=True)]
         except GuardTripped:
@@ -167,7 +167,7 @@ class Effects:
             case ReadIssue():
                 return self._read_issue(command, world().seq)
             case ReadAnswer():
-                return self._read_answer(command)
+                return self._read_answer(command, world().instance)
             case ReadTree():
                 return self._read_tree(command)
             case OpenSession():
@@ -176,10 +176,12 @@ class Effects:
                 return self._prepare(command, world())
             case SendPrompt():
                 return self._send(command, world(), probe)
+            case AnswerRequest():
+                return session_effects.deliver(self.runner, command, probe=probe)
             case StopTurn():
-                return self._stop(command)
+                return session_effects.stop(self.runner, command)
             case StopOrphan():
-                return self._stop_orphan(command)
+                return session_effects.stop_orphan(self.runner, command)
             case ReclaimIssue():
                 return self._reclaim(command)
 
@@ -224,9 +226,9 @@ class Effects:
         return await self.blobs.keep(_TEXT.dump_json(seen.text).decode())
 
     async def _comment(self, command: PostComment, instance: str, probe: bool) -> list[Fact]:
-        marker = f"<!-- ashep {instance[:8]} {command.key} -->"
-        if not (probe and await self.tracker.commented(command.issue, marker)):
-            await self.tracker.comment(command.issue, clean(command.text), marker)
+        sign = session_effects.marker(instance, command.key)
+        if not (probe and await self.tracker.commented(command.issue, sign)):
+            await self.tracker.comment(command.issue, clean(command.text), sign)
         return [CommentPosted(command.issue, command.key, command.name)]
 
     async def _create(self, command: CreateIssue) -> list[Fact]:
@@ -250,12 +252,12 @@ class Effects:
             return [IssueGone(command.issue, as_of, command.key)]
         return [IssueSeen(command.issue, seen.issue, as_of, command.key)]
 
-    async def _read_answer(self, command: ReadAnswer) -> list[Fact]:
+    async def _read_answer(self, command: ReadAnswer, instance: str) -> list[Fact]:
         seen = await self.tracker.issue(command.issue)
         if seen is None:
             raise TrackerRefused(f"the tracker has no issue {command.issue}")
         events = await self.tracker.label_events(command.issue)
-        comments = self._peoples(seen.text.comments)
+        comments = self._peoples(session_effects.behind(seen.text.comments, instance, command.after))
         return [AnswerRead(command.issue, command.key, seen.issue, events, comments)]
 
     def _peoples(self, comments: tuple[Comment, ...]) -> tuple[Comment, ...]:
@@ -291,6 +293,7 @@ class Effects:
                     access=command.access,
                     agent=command.slug,
                     model=command.model,
+                    permissions=command.permissions,
                 )
             )
         return [SessionOpened(command.issue, command.run, command.key, session)]
@@ -370,21 +373,6 @@ class Effects:
             )
         )
         return [PromptSent(command.issue, command.run, command.key, command.n, instance)]
-
-    async def _stop(self, command: StopTurn) -> list[Fact]:
-        with suppress(RunnerRefused):  # the server does not know the session: nothing there could go on
-            await self.runner.abort(command.session)
-        return [TurnStopped(command.issue, command.run, command.key)]
-
-    async def _stop_orphan(self, command: StopOrphan) -> list[Fact]:
-        """Stop what another journal's run may have left at work on our server; an extraction has its own session."""
-        found = False
-        for key in (command.orphan, f"{command.orphan}{EXTRACTION}"):
-            session = await self.runner.find_session(key)
-            if session is not None:
-                await self.runner.abort(session)
-                found = True
-        return [OrphanStopped(command.issue, command.key, found)]
 
 
 def _lost(error: AshepError) -> list[Fact]:

@@ -14,7 +14,7 @@ import anyio
 from ashep.core.events import Fact, RunnerSeen, ServerEnded, ServerFailed, TurnSeen
 from ashep.core.flow import Flow, Run
 from ashep.core.model import Settings
-from ashep.core.observe import runner_read, session_read, turn_read
+from ashep.core.observe import requests_read, runner_read, session_read, turn_read
 from ashep.core.outcome import last_block
 from ashep.core.outstanding import message_id
 from ashep.core.recycling import is_due, memory_read
@@ -32,7 +32,7 @@ BACKOFF = (0.5, 15.0)
 """Seconds between tries to reach a server that is away, from the first to the longest."""
 
 QUESTION = 5.0
-"""Seconds that a permission or a question may stay open before it is rejected."""
+"""Seconds after which a permission or a question is seen whose sign was missed, as that of a subagent is."""
 
 SERVER_STOP = 1.5
 """Seconds that a stopping daemon waits for its server to end; SIGTERM promises five in all."""
@@ -218,6 +218,8 @@ class Monitor:
             for flow, run in live:
                 if run.session in signed:
                     await self._read(flow, run, as_of)
+            if signed:
+                await self._read_requests(as_of)
             if now < self._due:
                 return  # a sign tells of its own session only
             self._due = now + self._every
@@ -226,9 +228,8 @@ class Monitor:
             for flow, run in unsigned:
                 if self._to_be_read(run, busy):
                     await self._read(flow, run, as_of)
-            if busy and now - self._asked_at >= QUESTION:
-                self._asked_at = now
-                await self._runner.reject_open_questions(QUESTION)
+            if now - self._asked_at >= QUESTION:
+                await self._read_requests(as_of)
         except RunnerUnauthorized as error:
             self._lost(RunnerSeen("unauthorized", str(error)[:300]))
         except RunnerError as error:
@@ -242,6 +243,12 @@ class Monitor:
         if run.session not in busy or run.turn != "running" or run.fresh_after or run.doubted:
             return True
         return self._clock.monotonic() - self._read_at.get(run.id, 0.0) > PEOPLE_EVERY
+
+    async def _read_requests(self, as_of: int) -> None:
+        self._asked_at = self._clock.monotonic()
+        listed = await self._runner.requests()
+        if any(requests_read(self._shepherd.world, listed, as_of)):
+            self._shepherd.tell(lambda world: requests_read(world, listed, as_of))
 
     async def _read(self, flow: Flow, run: Run, as_of: int) -> None:
         message = message_id(self._shepherd.world, run)

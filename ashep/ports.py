@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal, Protocol
 
-from ashep.core.model import Comment, Issue, LabelEvent, Life, Model, NewIssue, Stamp, Status, Tree
+from ashep.core.model import Comment, Issue, LabelEvent, Life, Model, NewIssue, PermissionRule, Stamp, Status, Tree
+from ashep.requesting import Requesting
 
 # --- the tracker -------------------------------------------------------------------------------------------------
 
@@ -215,6 +216,8 @@ class SessionRequest:
     access: Literal["read", "write"]
     agent: str | None = None
     model: Model | None = None
+    permissions: tuple[PermissionRule, ...] = ()
+    """The user's rules: the first that fits decides. None of them widens the access."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +273,7 @@ class Sign:
     """Its turn may have ended, or waits for somebody; False: it goes on."""
 
 
-class Runner(Protocol):
+class Runner(Requesting, Protocol):
     """A server that runs coding agents in sessions. Errors, for every method: `RunnerUnavailable` (no answer in time,
     connection refused, 5xx), `RunnerUnauthorized`, `RunnerRefused` (never try the same again).
     """
@@ -321,10 +324,6 @@ class Runner(Protocol):
 
     async def transcript(self, session: str, limit: int) -> str:
         """The tail of the session's text, at most `limit` characters, for an extraction."""
-        ...
-
-    async def reject_open_questions(self, older_than: float) -> int:
-        """Reject every permission and question that a session of ours has had open for so many seconds; how many."""
         ...
 
     def signs(self) -> AsyncIterator[Sign]:

@@ -1,7 +1,8 @@
 """The user's files once more, on SIGHUP and when one of them changes: good ones come into force, mistakes are told.
 
-Policies, agents, `worker`, `budgets` and `notify` count at once, for whatever is decided from then on. What the
-daemon's parts were made of (the tracker, the agent server, labels, …) counts from the next start, and that is said.
+Policies, agents, `worker`, `budgets`, `notify`, `permissions` and `questions` count at once, for whatever is decided
+from then on; a session that stands keeps the rules that it was opened with. What the daemon's parts were made of
+(the tracker, the agent server, labels, …) counts from the next start, and that is said.
 """
 
 import signal
@@ -20,7 +21,7 @@ from ashep.shepherd import Shepherd
 
 FILES = ("config.yaml", "policies.yaml", "agents.yaml")
 
-LIVE = ("worker", "budgets", "notify")
+LIVE = ("worker", "budgets", "notify", "permissions", "questions")
 """The sections of config.yaml that count at once."""
 
 SETTLE = 500

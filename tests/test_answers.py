@@ -11,7 +11,7 @@ import pytest
 from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.adapters.opencode.opening import how_to_open
 from ashep.adapters.opencode.server import Record, folder_of
-from ashep.answers import NotAsked, answer, check_phase, person, release, retry, take
+from ashep.answers import NotAsked, answer, check_phase, person, release, retry, say, take
 from ashep.core.model import Labels, OpencodeSettings, Runners, Settings, Stamp, TrackerSettings
 from ashep.errors import UsageError
 from ashep.ports import ClaimRequest, Update
@@ -110,6 +110,25 @@ async def test_an_issue_of_nobody_and_none_at_all_ask_nothing(asked: Asked) -> N
         await asked.answer(approved=True)
     with pytest.raises(NotAsked, match="there is no issue t-none"):
         await answer(asked.person, LABELS, "t-none", approved=True, comment=None, at=AT)
+
+
+async def test_words_for_a_run_are_a_comment_that_is_addressed(asked: Asked) -> None:
+    await asked.stands("blocked", "needs:human_input", "phase:implement")
+    await say(asked.person, LABELS, asked.issue, "the second one", AT)
+    assert await asked.comments() == [(PERSON, "@ashep the second one")]
+    with pytest.raises(UsageError, match="an answer has words"):
+        await say(asked.person, LABELS, asked.issue, " \n", AT)
+
+
+async def test_words_are_no_approval_and_the_other_way_round(asked: Asked) -> None:
+    await asked.stands("blocked", "needs:human_input", "phase:implement")
+    with pytest.raises(NotAsked, match="`ashep answer t-1 …`"):
+        await asked.answer(approved=True)
+    other = Asked()
+    await other.stands("blocked", "needs:human_approval")
+    with pytest.raises(NotAsked, match="`ashep approve t-1`"):
+        await say(other.person, LABELS, other.issue, "yes", AT)
+    assert await asked.comments() == await other.comments() == []
 
 
 async def test_retry_takes_the_parked_label_off(asked: Asked) -> None:

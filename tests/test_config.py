@@ -359,6 +359,54 @@ def test_a_persons_work_is_never_closed_unseen(folder: Path) -> None:
     ]
 
 
+IMPOSSIBLE = [
+    ("{tool: write, action: deny}", "OpenCode judges write as edit; write `tool: edit`"),
+    ("{tool: question, action: allow}", "a question is answered, and not allowed; write `ask`, or `deny`"),
+    ("{tool: question, pattern: x, action: ask}", "a question has no pattern; remove it"),
+    (
+        '{tool: external_directory, pattern: "/tmp/*", action: ask}',
+        "no agent leaves the project's folder; remove the rule",
+    ),
+    (
+        '{tool: bash, pattern: "bd close *", action: allow}',
+        "no agent calls ashep, or writes to the tracker, whatever a rule",
+    ),
+    ('{tool: bash, pattern: "/usr/bin/ashep*", action: ask}', "no agent calls ashep, or writes to the tracker"),
+]
+BEYOND_ACCESS = [
+    (
+        '{tool: bash, pattern: "npm test*", action: allow}',
+        "no rule about bash keeps a reader from writing; give the phase",
+    ),
+    ("{tool: edit, action: ask}", "no rule about edit keeps a reader from writing; give the phase `access: write`"),
+    ("{tool: task, action: allow}", "no rule about task keeps a reader from writing"),
+    ('{tool: "*", action: allow}', "a read phase has no tools but those that are named; name the tool"),
+    ('{tool: read, pattern: "config/.env", action: allow}', "a read phase reads no .env files; remove the rule"),
+]
+
+
+@pytest.mark.parametrize(("rule", "message"), [*IMPOSSIBLE, *BEYOND_ACCESS])
+def test_rules_that_no_phase_can_have(folder: Path, rule: str, message: str) -> None:
+    text = f"version: 1\npolicies:\n  p:\n    phases:\n      - name: review\n        permissions:\n          - {rule}\n"
+    (told,) = said(folder, text)
+    assert told.startswith(f"policies.yaml:7: policies.p.phases[0].permissions[0].tool: {message}")
+
+
+def test_rules_that_a_phase_can_have(folder: Path) -> None:
+    rules = ("{tool: bash, action: deny}", "{tool: mcp_search, action: allow}", "{tool: read, action: ask}")
+    lines = "".join(f"          - {rule}\n" for rule in rules)
+    head = "version: 1\npolicies:\n  p:\n    phases:\n      - name: review\n        permissions:\n"
+    assert said(folder, head + lines) == []
+    everywhere = 'version: 1\npermissions:\n  - {tool: bash, pattern: "npm *", action: allow}\n'
+    assert said(folder, everywhere, "config.yaml") == []
+
+
+def test_where_a_tool_is_asked_about_no_rule_gives_subagents(folder: Path) -> None:
+    rules = "permissions:\n  - {tool: bash, action: ask}\n  - {tool: task, action: allow}\n"
+    (told,) = said(folder, f"version: 1\n{rules}", "config.yaml")
+    assert told.startswith("config.yaml:4: permissions[1].tool: has no effect: where a tool is asked about")
+
+
 def test_coherent_policies(folder: Path) -> None:
     text = dedent("""\
         version: 1

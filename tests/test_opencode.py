@@ -16,7 +16,8 @@ import pytest
 from ashep.adapters.opencode import OpencodeRunner, shapes, turns
 from ashep.adapters.opencode.attached import AttachedServer
 from ashep.adapters.opencode.rules import ruleset
-from ashep.core.model import Model, OpencodeSettings
+from ashep.core.model import Model, OpencodeSettings, PermissionRule
+from ashep.core.permissions import matches
 from ashep.demo.model import Call, Reply, verdict_asked
 from ashep.errors import ConfigError, RunnerUnauthorized, RunnerUnavailable
 from ashep.ports import Prompt, SessionRequest
@@ -45,20 +46,24 @@ def test_half_a_character_makes_no_answer_unreadable() -> None:
         shapes.parse(turns.MESSAGES, b"{")
 
 
-async def sent(world: RealWorld, access: str, *calls: Call, model: Model | None = None, text: str = "") -> Prompt:
+async def sent(
+    world: RealWorld, access: str, *calls: Call, model: Model | None = None, text: str = "",
+    rules: tuple[PermissionRule, ...] = (),
+) -> Prompt:  # fmt: skip
     """Send a prompt whose agent makes these calls; the session is new."""
     word = name()
     world.steps[word] = list(calls)
-    request = SessionRequest(key=word, title="a test", access="read" if access == "read" else "write")
+    kind: Any = access
+    request = SessionRequest(key=word, title="a test", access=kind, permissions=rules)
     session = await world.runner.open_session(request)
     prompt = Prompt(session, f"msg_{word}", f"prt_{word}", f"{word} {text}", "build", model)
     await world.runner.send(prompt)
     return prompt
 
 
-async def tried(world: RealWorld, access: str, *calls: Call) -> list[str]:
+async def tried(world: RealWorld, access: str, *calls: Call, rules: tuple[PermissionRule, ...] = ()) -> list[str]:
     """What the tools answered to an agent that makes these calls."""
-    prompt = await sent(world, access, *calls)
+    prompt = await sent(world, access, *calls, rules=rules)
     await settled(world, prompt.session, prompt.message_id)
     return list([ask for ask in world.model.asks if prompt.message_id[4:] in ask.prompt][-1].results)
 
@@ -109,11 +114,44 @@ async def test_nobody_reads_or_writes_outside_of_the_directory(real_world: RealW
 
 @pytest.mark.real
 @pytest.mark.parametrize("access", ["read", "write"])
-async def test_the_question_tool_answers_at_once_with_an_error(real_world: RealWorld, access: str) -> None:
+async def test_where_questions_are_denied_there_is_no_tool_to_ask_them(real_world: RealWorld, access: str) -> None:
     """facts/opencode.md 2, 19."""
     question = {"question": "why?", "header": "h", "options": [{"label": "a", "description": "b"}]}
-    (answer,) = await tried(real_world, access, Call("question", {"questions": [question]}))
+    denied = PermissionRule(tool="question", action="deny")
+    (answer,) = await tried(real_world, access, Call("question", {"questions": [question]}), rules=(denied,))
     assert "unavailable tool" in answer
+
+
+@pytest.mark.real
+async def test_the_first_rule_that_fits_decides_within_the_bounds_of_the_access(real_world: RealWorld) -> None:
+    def rule(action: Any, tool: str, pattern: str = "*") -> PermissionRule:
+        return PermissionRule(tool=tool, pattern=pattern, action=action)
+
+    before = real_world.ran
+    rules = (
+        rule("allow", "bash", "echo fine *"), rule("deny", "bash", "echo *"), rule("deny", "glob"),
+        rule("allow", "bash"),
+    )  # fmt: skip
+    look = Call("glob", {"pattern": "*"})
+    commands = [bash("echo fine one"), bash("echo two"), bash("true"), bash("bd close x-1"), look]
+    answers = await tried(real_world, "write", *commands, rules=rules)
+    assert [("specified a rule" in one) or ("unavailable" in one) for one in answers] == [
+        False, True, False, True, True
+    ]  # fmt: skip
+    assert real_world.ran == before
+    writes = bash("> made-by-a-reader"), bash("echo fine > made-by-a-reader")
+    reads = await tried(real_world, "read", *writes, look, rules=rules)
+    assert all("unavailable tool" in one for one in reads), reads
+    assert not (real_world.directory / "made-by-a-reader").exists()
+
+
+@pytest.mark.real
+async def test_where_a_tool_is_asked_about_there_is_no_subagent(real_world: RealWorld) -> None:
+    """OpenCode hands a subagent the denials of its parent's rules, and nothing that is to be asked."""
+    call = Call("task", {"description": "d", "prompt": name(), "subagent_type": "general"})
+    asks = PermissionRule(tool="bash", pattern="npm *", action="ask")
+    assert "unavailable tool" in (await tried(real_world, "write", call, rules=(asks,)))[0]
+    assert "unavailable tool" not in (await tried(real_world, "write", call))[0]
 
 
 @pytest.mark.real
@@ -270,12 +308,15 @@ async def test_a_left_over_question_of_an_aborted_turn_waits_for_nobody(real_wor
         with anyio.fail_after(10):
             while not (await http.get("/permission")).json():
                 await anyio.sleep(0.05)
+    (asked,) = [one for one in await real_world.runner.requests() if one.session == session]
     await real_world.runner.abort(session)
-    assert await real_world.runner.reject_open_questions(0) == 0
+    # whether the server still lists it or not: nothing comes of an answer
+    await real_world.runner.reply(asked.id, "permission", "allow", (), "")
+    assert session not in await real_world.runner.busy()
 
 
 @pytest.mark.real
-async def test_what_a_stranger_is_asked_is_not_ours_to_reject(real_world: RealWorld) -> None:
+async def test_what_a_stranger_is_asked_is_not_ours_to_answer(real_world: RealWorld) -> None:
     word = name()
     real_world.acts[word] = Act(does="asks")
     async with real_world.http() as http:
@@ -284,7 +325,7 @@ async def test_what_a_stranger_is_asked_is_not_ours_to_reject(real_world: RealWo
         with anyio.fail_after(10):
             while not (asked := [p for p in (await http.get("/permission")).json() if p["sessionID"] == session]):
                 await anyio.sleep(0.05)
-        assert await real_world.runner.reject_open_questions(0) == 0
+        assert session not in {one.session for one in await real_world.runner.requests()}
         assert [p for p in (await http.get("/permission")).json() if p["sessionID"] == session] == asked
         await http.post(f"/session/{session}/abort")
 
@@ -470,12 +511,43 @@ def test_a_reader_is_denied_whatever_is_not_listed() -> None:
         found = [r for r in ruleset(access) if r["permission"] in {"*", permission} and r["pattern"] in {"*", pattern}]
         return found[-1]["action"] if found else None
 
-    for tool in ("bash", "edit", "write", "task", "question", "external_directory", "mcp_anything"):
+    for tool in ("bash", "edit", "write", "task", "external_directory", "mcp_anything"):
         assert action("read", tool) == "deny"
     assert action("read", "read") == "allow"
+    assert action("read", "question") == "allow"
     assert action("read", "read", "*.env") == "deny"
     assert action("write", "edit") is None
-    assert action("write", "question") == "deny"
+    assert action("write", "question") is None
+    assert action("write", "external_directory") == "deny"
+
+
+def test_no_rule_of_the_users_is_above_the_bounds_and_none_is_lost_in_them() -> None:
+    def action(access: Any, tool: str, text: str, *rules: PermissionRule) -> str | None:
+        found = [r for r in ruleset(access, rules) if matches(r["permission"], tool) and matches(r["pattern"], text)]
+        return found[-1]["action"] if found else None
+
+    def rule(action: Any, tool: str, pattern: str = "*") -> PermissionRule:
+        return PermissionRule(tool=tool, pattern=pattern, action=action)
+
+    everything = rule("allow", "*")
+    assert action("write", "bash", "make", everything) == "allow"
+    assert action("write", "bash", "bd close x", everything) == "deny"
+    assert action("write", "external_directory", "/etc/*", everything) == "deny"
+    for tool in ("bash", "edit", "task", "mcp_write", "external_directory"):
+        assert action("read", tool, "x", everything, rule("allow", "bash"), rule("ask", "edit")) == "deny"
+    assert action("read", "mcp_search", "x", rule("allow", "mcp_search")) == "allow"
+    assert action("read", "read", "a.env", rule("allow", "read")) == "deny"
+    assert action("write", "bash", "bd show x", rule("deny", "bash")) == "deny"
+    assert action("write", "bash", "bd show x", rule("ask", "bash")) == "ask"
+    assert action("write", "bash", "bd show x", rule("deny", "bash", "npm *")) == "allow"
+    first = (rule("ask", "bash", "npm publish *"), rule("allow", "bash", "npm *"), rule("deny", "bash"))
+    assert [action("write", "bash", text, *first) for text in ("npm publish", "npm test", "ls")] == [
+        "ask", "allow", "deny"
+    ]  # fmt: skip
+    assert action("write", "task", "general", *first) == "deny"
+    assert action("write", "task", "general", *first[1:]) is None
+    assert action("write", "question", "*", rule("ask", "question")) == "allow"
+    assert action("read", "question", "*", rule("deny", "question")) == "deny"
 
 
 def test_the_scripted_agent_gives_the_verdict_that_is_asked_for() -> None:

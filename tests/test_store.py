@@ -138,6 +138,7 @@ def test_a_run_is_told_from_its_facts(state: Path, journal: Journal) -> None:
     assert first["planned_at"] < first["started_at"] < first["ended_at"]
     assert {run.rpartition("/")[2]: row["state"] for run, row in rows.items() if run != RUN} == {
         "review.1.1": "timed_out", "implement.1.2": "withdrawn", "implement.1.1": "lost",
+        "arbitrate.1.1": "planned",
     }  # fmt: skip
 
 

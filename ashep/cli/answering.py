@@ -1,4 +1,4 @@
-"""Commands by which a person answers, starts afresh, and takes over: approve, reject, retry, take, release."""
+"""Commands by which a person answers, starts afresh, and takes over: approve, reject, answer, retry, take, release."""
 
 import os
 from collections.abc import Awaitable, Callable
@@ -46,6 +46,31 @@ def _answer(context: typer.Context, issue: str, message: str | None, *, approved
 
     name = _as_person(project, write)
     screen.say(f"{issue}: {'approved' if approved else 'changes requested'} as {name}. {_what_next(project)}")
+
+
+@app.command(
+    short_help="Answer what a run asks.",
+    epilog=example('ashep answer t-1 "use the second one"', "ashep answer t-1 2", "ashep answer t-1 yes"),
+)
+def answer(
+    context: typer.Context,
+    issue: Issue,
+    words: Annotated[str, typer.Argument(metavar="TEXT", help="The answer; a number chooses an option.")],
+) -> None:
+    """Answer what a run asks in the midst of its work, as yourself; the run goes on with it.
+
+    Where it asks for leave to use a tool, `yes` allows that once, and any other answer denies it and is told to the
+    agent. Where it asks several questions at once, give a line for each. A comment that begins with @ashep does the
+    same.
+    """
+    from ashep.answers import say
+
+    project = project_of(context)
+
+    async def write(tracker: "Tracker", labels: "Labels") -> None:
+        await say(tracker, labels, issue, words, now())
+
+    screen.say(f"{issue}: answered as {_as_person(project, write)}. {_what_next(project)}")
 
 
 @app.command(

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Literal
 
+from ashep.config import permissions
 from ashep.config.cron import never
 from ashep.config.explain import nearest
 from ashep.config.findings import FileName, Finding, KeyPath, Places
@@ -46,12 +47,14 @@ def check(
     found: list[Finding] = []
     if settings is not None:
         found += _findings(places, "config", _settings(settings))
+        found += _findings(places, "config", permissions.of_settings(settings))
         found += _findings(places, "config", _useless_limits(settings.budgets), "warning")
     if agents is not None:
         found += _findings(places, "agents", _registry(agents))
         found += _findings(places, "agents", _pointless(agents), "warning")
     if policies is not None:
         found += _findings(places, "policies", _policies(policies))
+        found += _findings(places, "policies", permissions.of_policies(policies, settings))
         found += _findings(places, "policies", _matches_nothing(policies), "warning")
     if policies is not None and agents is not None:
         found += _findings(places, "policies", _coverage(policies, agents))

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
+from ashep.core.asking import asked_now, question_of
 from ashep.core.flow import NO_BUDGET, Flow
 from ashep.core.pauses import PAUSED, until
 from ashep.core.telling import is_to_be_told
@@ -41,7 +42,7 @@ def account(world: World, issue: str) -> Account:
     if state == "running" and flow.run and not flow.run.ended and world.runner and world.runner.state != "up":
         state, code = "time", f"runner_{world.runner.state}"
         reason = f"{flow.run.id} waits for the agent server: {world.runner.detail or 'it does not answer'}"
-    run = flow.run.id if flow.run and state == "running" else None
+    run = flow.run.id if flow.run and (state == "running" or code == "input") else None
     phase = flow.phase if flow.active else None
     due = until(world.pauses, flow.held_by) if flow.code in PAUSED else world.dues.get(issue)
     due = due or (_budget_due(world, code) if state == "time" else None)
@@ -66,6 +67,8 @@ def _state(flow: Flow) -> tuple[State, str, str]:
             return "person", "question", f"asked: {asked[:200]}"
         case "work" if flow.code == "paused" and (flow.run is None or flow.run.settled):
             return "person", "paused", f"a person has the session: {flow.why}" if flow.held else flow.why
+        case "work" if (asked := asked_now(flow)) is not None:
+            return "person", "input", f"asked: {question_of(asked.request)[:200]}"
         case "work" if flow.effect_after is not None:
             return "time", "effect", f"an effect failed {flow.infra} times and is tried again"
         case "work" if flow.run is not None and not flow.run.ended:

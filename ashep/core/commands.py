@@ -7,7 +7,8 @@ before it is carried out (design section 6).
 from dataclasses import dataclass
 from typing import Literal
 
-from ashep.core.model import Model, NewIssue, Notice, Stamp
+from ashep.core.model import Model, NewIssue, Notice, PermissionRule, Stamp
+from ashep.core.requests import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,8 @@ class ReadAnswer:
 
     key: str
     issue: str
+    after: str = ""
+    """Only comments behind our own of this name: a question's answers."""
     tries: int = 0
 
 
@@ -105,6 +108,8 @@ class OpenSession:
     slug: str | None
     model: Model | None
     reuse: str | None
+    permissions: tuple[PermissionRule, ...] = ()
+    """The user's rules, the first that fits decides; what the access forbids stays forbidden."""
     tries: int = 0
 
 
@@ -138,6 +143,21 @@ class SendPrompt:
     model: Model | None
     again: bool
     """The turn died: the same ids are sent again although the message stands."""
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRequest:
+    """Answer what the run's session asks."""
+
+    key: str
+    issue: str
+    run: str
+    request: str
+    kind: Literal["permission", "question"]
+    verdict: Verdict
+    answers: tuple[tuple[str, ...], ...] = ()
+    message: str = ""
     tries: int = 0
 
 
@@ -197,7 +217,7 @@ class SendNotice:
 
 IssueCommand = (
     ClaimIssue | WriteIssue | TakeOffLabels | PostComment | CreateIssue | ReadIssue | ReadAnswer | OpenSession
-    | PreparePrompt | SendPrompt | StopTurn | ReadTree | StopOrphan | ReclaimIssue
+    | PreparePrompt | SendPrompt | StopTurn | ReadTree | StopOrphan | ReclaimIssue | AnswerRequest
 )  # fmt: skip
 """What can be asked for about an issue."""
 

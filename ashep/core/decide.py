@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from ashep.core import recycling
+from ashep.core import asking, recycling
 from ashep.core.budgets import after_settings, after_start, after_turn, reached
 from ashep.core.cancelling import cancelled
 from ashep.core.commands import ClaimIssue, ReadAnswer, ReadIssue, WriteIssue
@@ -25,6 +25,12 @@ from ashep.core.events import (
     IssueWritten,
     LeaseExpired,
     LeaseLost,
+    OutcomeRejected,
+    PromptAbandoned,
+    RequestAnswered,
+    RequestGone,
+    RequestJudged,
+    RequestOpened,
     RetryScheduled,
     RunEnded,
     RunPlanned,
@@ -35,6 +41,7 @@ from ashep.core.events import (
     SessionSeen,
     TimerDue,
     TreeSeen,
+    TurnDied,
     TurnSeen,
     WriteRefused,
 )
@@ -80,6 +87,12 @@ def decide(before: World, world: World, fact: Fact) -> list[Fact]:
             return _held(world, before.flows.get(fact.issue, flow), flow, fact) if flow else []
         case Adopted(kind="settings"):
             return after_settings(world)
+        case (
+            RequestOpened() | RequestGone() | RequestJudged() | RequestAnswered() | OutcomeRejected() | TurnDied()
+            | PromptAbandoned()
+        ):  # fmt: skip
+            flow = world.flows.get(fact.issue)
+            return _request(world, flow, fact) if flow else []
         case LeaseLost() | LeaseExpired() | IssueReclaimed() | IssueAdopted():
             flow = world.flows.get(fact.issue)
             return _orphan(before, world, flow, fact) if flow else []
@@ -105,18 +118,20 @@ def _issue(
         case IssueSeen():
             if stale(earlier, fact.as_of) and fact.key is None:
                 return []
-            return unparked(world, earlier, flow) or _obey(world, flow) or _leased_again(world, earlier, flow)
+            obeyed = unparked(world, earlier, flow) or _obey(world, flow) or asking.withdrawn(world, flow)
+            return obeyed or _leased_again(world, earlier, flow)
         case IssueClaimed() | IssueWritten():
             return _obey(world, flow)
         case IssueGone():
             return _gone(earlier, flow, fact)
         case AnswerRead():
-            return obey(world, flow) or answered(world, flow, fact)
+            heard = answered(world, flow, fact) or asking.told(world, flow, fact)
+            return obey(world, flow) or heard or asking.withdrawn(world, flow)
         case TurnSeen():
             judged = turn_seen(world, earlier, flow, fact)
             return judged if flow.spent == earlier.spent else judged + after_turn(world, flow, judged)
         case RunEnded():
-            return after_run(world, flow, fact)
+            return [*asking.over(flow, "its run is over"), *after_run(world, flow, fact)]
         case ClaimRefused():
             again = world.now + CLAIM_AGAIN
             left = IssueLeft(fact.issue, "claim_lost", fact.error[:300], not_before=again)
@@ -127,6 +142,20 @@ def _issue(
             return _effect_failed(world, earlier, flow, fact)
         case GuardRefused():
             return []
+
+
+def _request(
+    world: World,
+    flow: Flow,
+    fact: RequestOpened | RequestGone | RequestJudged | RequestAnswered | OutcomeRejected | TurnDied | PromptAbandoned,
+) -> list[Fact]:
+    match fact:
+        case RequestOpened():
+            return asking.opened(world, flow, fact)
+        case RequestGone() | RequestJudged() | RequestAnswered():
+            return asking.advance(world, flow)
+        case OutcomeRejected() | TurnDied() | PromptAbandoned():
+            return asking.over(flow, "the turn in which it asked is over")
 
 
 def _orphan(
@@ -173,7 +202,7 @@ def _timer(before: World, world: World, fact: TimerDue) -> list[Fact]:
         return []
     if name == "question" and flow.question is not None:
         return after_deadline(world, flow, flow.question)
-    return []
+    return asking.expired(world, flow) if name == "input" else []
 
 
 def _tree(world: World, fact: TreeSeen) -> list[Fact]:

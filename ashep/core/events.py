@@ -11,6 +11,7 @@ from typing import Literal
 from ashep.core.finding import Finding
 from ashep.core.model import Comment, Issue, LabelEvent, Life, Model, NewIssue, NoticeKind, Tree
 from ashep.core.outcome import Outcome
+from ashep.core.requests import Request, Verdict
 
 # --- the daemon and its rules ------------------------------------------------------------------------------------
 
@@ -288,6 +289,26 @@ class SessionSeen:
     """Ids of their messages after our prompt."""
     busy: bool
     """Whether a turn runs in it."""
+    as_of: int
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOpened:
+    """A run's session asks for leave to use a tool, or a question. By difference."""
+
+    issue: str
+    run: str
+    request: Request
+    as_of: int
+
+
+@dataclass(frozen=True, slots=True)
+class RequestGone:
+    """The server does not list the request any more: it was answered in OpenCode, or its turn is over."""
+
+    issue: str
+    run: str
+    request: str
     as_of: int
 
 
@@ -605,6 +626,48 @@ class AnswerRefused:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestJudged:
+    """What becomes of a session's request: rules and prepared answers say it, a person, or the end of their time."""
+
+    issue: str
+    run: str
+    request: str
+    verdict: Verdict
+    why: str
+    answers: tuple[tuple[str, ...], ...] = ()
+    """To each of its questions."""
+    message: str = ""
+    """What the agent is told with it."""
+    due: datetime | None = None
+    """`ask`: until when a person may answer."""
+    by: str = ""
+    """The person who answered."""
+    used: tuple[int, ...] = ()
+    """Which of the phase's prepared answers were used."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputWanted:
+    """A run waits in its session: its request is put to a person."""
+
+    issue: str
+    run: str
+    request: str
+    question: str
+    due: datetime
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class InputEnded:
+    """The run waits for no person any more: the issue is worked on again."""
+
+    issue: str
+    run: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class IssueParked:
     """Shepherd gave up on the issue, with a reason; a person takes `ashep:parked` off to start afresh."""
 
@@ -881,6 +944,17 @@ class TurnStopped:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestAnswered:
+    """The answer was delivered; `taken` False: the server does not know the request any more."""
+
+    issue: str
+    run: str
+    key: str
+    request: str
+    taken: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class OrphanStopped:
     """The session of a run that another journal knew is at rest; `found`: our server had one."""
 
@@ -928,6 +1002,7 @@ Fact = (
     | IssueParked | IssueGivenBack | IssueLeft | IssueFinished | IssueClosed | CommentWanted | CreationWanted
     | BudgetWarned | BudgetReached | WriteDelayed
     | QuietSeen | NoticeWanted | NoticesGathered | NoticesDelayed | NoticesGivenUp | NoticeSent | NoticeFailed
+    | RequestOpened | RequestGone | RequestJudged | InputWanted | InputEnded | RequestAnswered
     | EffectFailed | IssueClaimed | ClaimRefused | IssueWritten | GuardRefused | WriteRefused | CommentPosted
     | IssueCreated | LabelsTakenOff | AnswerRead | SessionOpened | PromptPrepared | PromptSent | TurnStopped
 )  # fmt: skip
@@ -939,5 +1014,6 @@ DECISIONS = (
     IssueGivenBack, IssueLeft, IssueFinished, IssueClosed, CommentWanted, CreationWanted, IssueAdopted, TakeoverWanted,
     BudgetWarned, BudgetReached, WriteDelayed, NoticeWanted, NoticesGathered, NoticesDelayed, NoticesGivenUp,
     ServerRestartPlanned, RecycleWanted, SessionTaken, ReleaseWanted, SessionReleased,
+    RequestJudged, InputWanted, InputEnded,
 )  # fmt: skip
 """The facts that the core makes; a replay derives them again."""

@@ -31,6 +31,8 @@ from ashep.core.events import (
     DeadlineReached,
     EffectFailed,
     GuardRefused,
+    InputEnded,
+    InputWanted,
     IssueAdopted,
     IssueClaimed,
     IssueClosed,
@@ -57,6 +59,10 @@ from ashep.core.events import (
     PromptPrepared,
     PromptSent,
     ReleaseWanted,
+    RequestAnswered,
+    RequestGone,
+    RequestJudged,
+    RequestOpened,
     RetryScheduled,
     RunEnded,
     RunPlanned,
@@ -73,6 +79,7 @@ from ashep.core.events import (
     WriteRefused,
 )
 from ashep.core.evolve_held import HeldFact, held_fact
+from ashep.core.evolve_request import RequestFact, request_fact
 from ashep.core.evolve_run import MAX_REPORTS, RunFact, done, run_fact
 from ashep.core.flow import Flow, Posture, Question, Stage
 from ashep.core.values import replace
@@ -87,7 +94,7 @@ Answer = (
     | IssueCreated | LabelsTakenOff | AnswerRead | IssueGone | OrphanStopped | IssueReclaimed
 )  # fmt: skip
 Lease = LeaseLost | LeaseExpired
-FlowFact = Decision | RunFact | Answer | Lease | HeldFact
+FlowFact = Decision | RunFact | RequestFact | Answer | Lease | HeldFact
 
 
 def asked(flow: Flow, command: Command) -> Flow:
@@ -106,6 +113,10 @@ def happened(flow: Flow, fact: FlowFact, seq: int, at: datetime) -> Flow:
             | RunEnded() | TurnSeen() | SessionOpened() | PromptPrepared() | PromptSent() | TurnStopped()
         ):  # fmt: skip
             return run_fact(flow, fact, seq, at)
+        case (
+            RequestOpened() | RequestGone() | RequestJudged() | InputWanted() | InputEnded() | RequestAnswered()
+        ):  # fmt: skip
+            return request_fact(flow, fact, seq, at)
         case (
             EffectFailed() | IssueClaimed() | ClaimRefused() | IssueWritten() | GuardRefused() | WriteRefused()
             | CommentPosted() | IssueCreated() | LabelsTakenOff() | AnswerRead() | IssueGone() | OrphanStopped()
@@ -211,11 +222,13 @@ def _adopted(flow: Flow, fact: IssueAdopted, seq: int, at: datetime) -> Flow:
     It counts as written here and now: the stamp's number is another journal's, and may be that of a record to come.
     """
     stands = Posture(seq, fact.kind, fact.phase)
+    waits = fact.kind == "work" and flow.issue.status == "blocked"  # its run asked a person: it is to be worked on
+    written = Posture(0, "ask", fact.phase, input=True) if waits else stands
     flow = replace(
         inherited(flow), policy=fact.policy, phase=fact.phase, visit=fact.visit, attempt=fact.attempt,
         failures=fact.attempt,  # what became of them nobody knows any more: they are used up
         visits=tuple((dict(flow.visits) | {fact.phase: fact.visit}).items()), cycle=max(flow.cycle, 1),
-        cycle_began=at, cycle_runs=fact.cycle_runs, cycle_visits=((fact.phase, 1),), written=stands, target=stands,
+        cycle_began=at, cycle_runs=fact.cycle_runs, cycle_visits=((fact.phase, 1),), written=written, target=stands,
         writing=None, wanted=fact.kind == "work", orphan=fact.orphan, not_before=None, question=None,
     )  # fmt: skip
     match fact.kind:

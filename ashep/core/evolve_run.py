@@ -188,12 +188,13 @@ def _ended(flow: Flow, run: Run, fact: RunEnded) -> Flow:
     report = Report(run.id, run.phase, run.agent, fact.state, fact.why, fact.outcome, fact.error)
     failed = fact.state in ("failed", "timed_out", "stalled")
     ended = replace(
-        run, state=fact.state, stop=fact.abort and run.session is not None, sign_due=None, probation="no",
+        run, state=fact.state, stop=fact.abort and run.session is not None, sign_due=None, probation="no", requests=(),
         tree_wanted="after" if run.before is not None else "no",
     )  # fmt: skip
     models = tuple((dict(flow.models) | {run.phase: run.model}).items()) if run.model else flow.models
     reports = (*flow.reports, report)[-MAX_REPORTS:]
-    return replace(flow, run=ended, reports=reports, models=models, failures=flow.failures + failed)
+    over = (*flow.requests, *(pending.request.id for pending in run.requests))[-MAX_REPORTS:]
+    return replace(flow, run=ended, reports=reports, models=models, failures=flow.failures + failed, requests=over)
 
 
 def done(flow: Flow, key: str | None, seq: int) -> Flow:

@@ -12,6 +12,7 @@ from ashep.core.model import Comment, Issue, Model, Tree
 from ashep.core.outcome import Outcome
 from ashep.core.pauses import PAUSED
 from ashep.core.records import Intent
+from ashep.core.requests import Pending
 from ashep.core.runs import Turns
 from ashep.core.spending import Mark
 
@@ -159,6 +160,14 @@ class Run:
     """again: a person had its session, and what they changed is read, too."""
     turns: Turns = ()
     """What its prompts' turns were seen to have used."""
+    requests: tuple[Pending, ...] = ()
+    """What its session asks, in the order in which that was seen."""
+    shown: str = ""
+    """The request that is put to a person."""
+    waits_since: datetime | None = None
+    """Since when it waits for a person in its session: its times stand still meanwhile."""
+    used: tuple[int, ...] = ()
+    """Prepared answers of its phase that it has used."""
 
     @property
     def spent(self) -> tuple[int, float]:
@@ -288,6 +297,8 @@ class Flow:
     """A retry's or a cool-down's due time."""
     write_after: datetime | None = None
     """Nothing is written to the tracker before: others wrote as much as may be in a minute."""
+    requests: tuple[str, ...] = ()
+    """Ids of the last requests that are over: a server may go on listing those of a turn that was stopped."""
     spent: tuple[int, float] = (0, 0.0)
     """Tokens and cost of this cycle."""
     marks: tuple[Mark, ...] = ()
@@ -322,6 +333,11 @@ class Flow:
         working time of the cycle.
         """
         return self.stage == "work" and self.wanted and self.code in ("paused", *PAUSED, *NO_BUDGET, *NO_RUNNER)
+
+    @property
+    def waits_for_input(self) -> bool:
+        """Whether its run waits for a person in its session."""
+        return self.stage == "work" and self.run is not None and not self.run.ended and bool(self.run.waits_since)
 
     @property
     def unwritten(self) -> bool:

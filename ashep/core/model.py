@@ -172,6 +172,26 @@ class Takeover(Document):
     then ends by the label alone. So long, too, an issue is left alone that somebody set to `open`."""
 
 
+class PermissionRule(Document):
+    """What an agent may use a tool for. The first rule that fits decides; without one OpenCode's own rules do."""
+
+    tool: Word
+    """The tool, by the name that OpenCode judges it by: `bash`, `edit`, `webfetch`, …; `*` is any text."""
+    pattern: Word = "*"
+    """What it is used for, as OpenCode matches it: a command, a path, …; `*` is any text, `?` a character."""
+    action: Literal["allow", "deny", "ask"]
+    """`ask` asks a person, on the issue."""
+
+
+class PreparedAnswer(Document):
+    """An answer to a question that an agent will ask."""
+
+    match: Word
+    """Only to a question that holds this text (capitals and small letters are the same)."""
+    answer: Word
+    """The answer: a text, or the number of an option."""
+
+
 class ReuseFrom(Document):
     """Continue in the session of another phase of the same issue."""
 
@@ -221,6 +241,11 @@ class Phase(Document):
     """The phases that an agent's `suggested_next_phase` may choose where no edge applies."""
     human: Human | None = None
     """Makes this a phase in which a person answers."""
+    permissions: Annotated[tuple[PermissionRule, ...], Field(max_length=100)] = ()
+    """What its agents may use tools for: these rules go before those of config.yaml. No rule widens its access."""
+    answers: Annotated[tuple[Word | PreparedAnswer, ...], Field(max_length=100)] = ()
+    """Answers to what its agents ask with the question tool, before any person is asked: a run uses each once, always
+    the first that fits. A text, or the number of an option; `{match: …, answer: …}` only to certain questions."""
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -427,6 +452,13 @@ class Runners(Document):
     """The OpenCode server."""
 
 
+class QuestionSettings(Document):
+    """What becomes of questions that agents ask in the midst of a run."""
+
+    deadline: Span = timedelta(minutes=30)
+    """How long such a question may stay open. Then what was asked for is denied, and the run goes on."""
+
+
 class JournalSettings(Document):
     """How the journal is kept."""
 
@@ -547,6 +579,10 @@ class Settings(Document):
     """How the journal is kept."""
     budgets: Budgets = Budgets()
     """How much may be used."""
+    permissions: Annotated[tuple[PermissionRule, ...], Field(max_length=100)] = ()
+    """What agents may use tools for, in every phase whose access has room for it. A phase's own rules go first."""
+    questions: QuestionSettings = QuestionSettings()
+    """What becomes of questions that agents ask in the midst of a run."""
     notify: Notify = Notify()
     """Who is told of what is worth a person."""
     labels: Labels = Labels()

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from ashep.core.budgets import is_worth_telling
+from ashep.core.commands import AnswerRequest
 from ashep.core.events import (
     ChangeHinted,
     DiskSeen,
@@ -16,6 +17,8 @@ from ashep.core.events import (
     LeaseExpired,
     LeaseLost,
     ReadyChanged,
+    RequestGone,
+    RequestOpened,
     RunnerSeen,
     ServerFailed,
     SessionSeen,
@@ -25,6 +28,7 @@ from ashep.core.events import (
 from ashep.core.evolve_flow import stale
 from ashep.core.model import Issue, Tree
 from ashep.core.orphans import LEASE_GRACE
+from ashep.core.requests import Request
 from ashep.core.room import is_low
 from ashep.core.world import World
 
@@ -123,6 +127,25 @@ def session_read(world: World, seen: SessionSeen) -> list[Fact]:
         return [seen] if back is not None and not set(seen.people) <= set(back.people) else []
     asked = held.fresh_after != 0 and seen.as_of >= held.fresh_after
     return [seen] if asked or (seen.people, seen.busy) != (held.people, held.busy) else []
+
+
+def requests_read(world: World, listed: Iterable[Request], as_of: int) -> list[Fact]:
+    """Compare what the server lists as unanswered with what is known of each run's requests."""
+    found: dict[str, list[Request]] = {}
+    for request in listed:
+        found.setdefault(request.session, []).append(request)
+    facts: list[Fact] = []
+    for issue in sorted(world.live):
+        flow, run = world.flows[issue], world.flows[issue].run
+        if run is None or run.ended or run.session is None or not run.prompt.sent or flow.held is not None:
+            continue
+        mine = found.get(run.session, [])
+        known = {*flow.requests, *(pending.request.id for pending in run.requests)}
+        facts += (RequestOpened(issue, run.id, one, as_of) for one in mine if one.id not in known)
+        under_way = {command.request for command in flow.open if isinstance(command, AnswerRequest)}
+        gone = (pending for pending in run.requests if pending.request not in mine and pending.seq <= as_of)
+        facts += (RequestGone(issue, run.id, one.request.id, as_of) for one in gone if one.request.id not in under_way)
+    return facts
 
 
 def disk_read(world: World, free: int) -> list[Fact]:

@@ -30,9 +30,10 @@ def adopt(world: World, flow: Flow, name: str, policy: Policy) -> IssueAdopted:
     assert view.stamp is not None
     phase = _stamped(world, view, view.stamp, policy)
     known = flow.phase == phase.name
-    asks = phase.human is not None or bool({labels.needs_approval, labels.needs_input} & set(view.labels))
+    asks = phase.human is not None or labels.needs_approval in view.labels
     asks = asks and labels.parked not in view.labels
-    kind = "ask" if asks else "work" if view.status == "in_progress" else "park"
+    waited = labels.needs_input in view.labels and labels.parked not in view.labels  # a run did: it begins anew
+    kind = "ask" if asks else "work" if waited or view.status == "in_progress" else "park"
     deadline = phase.human.deadline if phase.human else PHASE_QUESTION_DEADLINE
     return IssueAdopted(
         issue=view.id,

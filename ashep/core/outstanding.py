@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
+from ashep.core.asking import listens, rules_of, to_answer
 from ashep.core.commands import (
     WRITES,
+    AnswerRequest,
     ClaimIssue,
     Command,
     CreateIssue,
@@ -33,7 +35,7 @@ from ashep.core.model import Stamp
 from ashep.core.people import STATUS, answer_labels, phase_labels
 from ashep.core.world import World
 
-RUN_EFFECTS = (OpenSession, PreparePrompt, SendPrompt, StopTurn, ReadTree, StopOrphan)
+RUN_EFFECTS = (OpenSession, PreparePrompt, SendPrompt, AnswerRequest, StopTurn, ReadTree, StopOrphan)
 """Effects of runs, one of which is open at a time."""
 
 EXTRACTION = "/extract"
@@ -72,7 +74,7 @@ def _tracker_effect(world: World, flow: Flow) -> Command | None:
     issue = flow.issue.id
     if flow.look_again:
         return ReadIssue(f"{issue}/read/{flow.view_seq}.{flow.write_seq}", issue)
-    if flow.reclaim is not None and not flow.active:
+    if flow.reclaim is not None and not flow.active and flow.stage != "closed":
         return ReclaimIssue(f"{issue}/reclaim/{flow.view_seq}", issue, flow.reclaim)
     given_up = flow.stage in ("parked", "giving_back")  # said at once, although the run may not be settled
     if flow.run is not None and flow.run.tree_wanted in ("after", "again") and not given_up:
@@ -91,6 +93,8 @@ def _tracker_effect(world: World, flow: Flow) -> Command | None:
         return PostComment(key, issue, name, shown)
     if flow.stage == "person" and answer_labels(world, flow.issue) and flow.answer_seq < flow.view_seq:
         return ReadAnswer(f"{issue}/answer/{flow.view_seq}", issue)
+    if (name := listens(flow)) is not None:
+        return ReadAnswer(f"{issue}/answer/{flow.view_seq}", issue, f"{issue}/comment/{name}")
     return None
 
 
@@ -116,7 +120,7 @@ def _posture(world: World, flow: Flow, target: Posture) -> Command:
     if target.kind in ("work", "ask", "park") and target.phase:
         add.add(labels.phase_prefix + target.phase)
     if target.kind == "ask":
-        add.add(labels.needs_approval)
+        add.add(labels.needs_input if target.input else labels.needs_approval)
     if target.kind == "park":
         add.add(labels.parked)
     if target.paused:
@@ -199,6 +203,9 @@ def _run_effects(world: World, flow: Flow) -> Iterator[Command]:
         since = run.before.head if run.before else None
         yield ReadTree(f"{run.id}/tree/after", flow.issue.id, run.id, "after", since)
         return
+    if up and flow.held is None and (answer := to_answer(flow)) is not None:
+        yield answer
+        return
     posted = flow.target is not None and flow.written is not None and flow.written.seq == flow.target.seq
     if run.ended or flow.stage != "work" or not posted or not up or flow.held is not None:
         return
@@ -237,16 +244,19 @@ def _next_step(world: World, flow: Flow, run: Run) -> Command | None:
 def _open_session(world: World, flow: Flow, run: Run) -> Command:
     extract = run.extract == "wanted"
     suffix = EXTRACTION if extract else ""
-    prompt = run.prompt
+    prompt, policy = run.prompt, world.policy(flow)
+    access = "read" if extract else run.access
+    phase = policy.phase(run.phase) if policy and not extract else None
     return OpenSession(
         f"{run.id}/session{suffix}",
         flow.issue.id,
         run.id,
         f"{world.instance}:{run.id}{suffix}",
-        "read" if extract else run.access,
+        access,
         prompt.slug,
         prompt.model,
         None if extract else run.reuse,
+        rules_of(world, phase, writes=access == "write"),
     )
 
 

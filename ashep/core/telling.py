@@ -20,6 +20,7 @@ from ashep.core.events import (
     BudgetReached,
     BudgetWarned,
     Fact,
+    InputWanted,
     IssueParked,
     NoticeFailed,
     NoticesDelayed,
@@ -78,7 +79,7 @@ class Worth(NamedTuple):
     about: str = ""
 
 
-def _asked(world: World, fact: PersonAsked) -> Iterator[Worth]:
+def _asked(world: World, fact: PersonAsked | InputWanted) -> Iterator[Worth]:
     due = f"{fact.due:%Y-%m-%d %H:%M}Z"
     yield Worth("waiting", f"{_named(world, fact.issue)} waits for you, until {due}: {fact.question}", fact.issue)
 
@@ -112,6 +113,7 @@ def _found(world: World, fact: AccountAudited) -> Iterator[Worth]:
 WORTH: dict[type, Callable[[World, Any], Iterator[Worth]]] = {
     PersonAsked: _asked,
     SessionTaken: _taken,
+    InputWanted: _asked,
     IssueParked: _parked,
     BudgetWarned: _budget,
     BudgetReached: _budget,
@@ -128,8 +130,10 @@ def _stands(world: World, notice: Notice) -> bool:
         case "waiting" if flow is not None and flow.held is not None:
             return flow.since == notice.noted
         case "waiting" | "parked":
-            stage = "person" if notice.event == "waiting" else "parked"
-            return flow is not None and flow.stage == stage and flow.since == notice.noted
+            if flow is None or flow.since != notice.noted:
+                return False
+            waits = flow.stage == "person" or flow.waits_for_input
+            return waits if notice.event == "waiting" else flow.stage == "parked"
         case "provider_down":
             return world.notices.outage(notice.about) is not None
         case "finding":

@@ -20,7 +20,11 @@ def flow_dues(flow: Flow) -> list[tuple[str, datetime]]:
     if flow.held is not None and flow.held.due is not None:
         dues.append(("quiet", flow.held.due))
     run = flow.run
-    if run is not None and not run.ended:
+    if run is not None and not run.ended and flow.stage == "work":
+        asked = [pending.due for pending in run.requests if pending.verdict == "ask" and pending.due is not None]
+        if asked:
+            dues.append(("input", min(asked)))
+    if run is not None and not run.ended and not flow.waits_for_input:
         if run.deadline is not None and not run.overdue:
             dues.append(("deadline", run.deadline))
         if run.sign_due is not None:
@@ -63,6 +67,8 @@ def over(flow: Flow, name: str, seq: int, at: datetime) -> Flow:
 def shifted(flow: Flow, gap: timedelta) -> Flow:
     """The clock jumped: a running deadline moves with it, and the gap is no working time of the cycle."""
     run = flow.run
+    if flow.waits_for_input:  # its times stand still as it is, and go on by what will have passed
+        return flow
     if flow.stage == "work" and not flow.on_pause:
         flow = replace(flow, thought=flow.thought + gap)
     if flow.held is not None and flow.held.due is not None:

@@ -213,7 +213,7 @@ def _rested(world: World, gap: timedelta) -> World:
     """No daemon ran for a while: that is no working time of a cycle, just as a suspended machine's is not."""
     for issue in world.unclosed:
         flow = world.flows[issue]
-        if flow.stage == "work" and not flow.on_pause:
+        if flow.stage == "work" and not flow.on_pause and not flow.waits_for_input:
             world = put(world, issue, replace(flow, thought=flow.thought + gap))
     return world
 

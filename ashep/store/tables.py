@@ -7,8 +7,10 @@ from sqlalchemy import Table
 from sqlmodel import Field, SQLModel
 
 from ashep.core.account import account
+from ashep.core.asking import asked_now, question_of
 from ashep.core.commands import Command
 from ashep.core.events import DECISIONS, JournalBegun
+from ashep.core.flow import Flow
 from ashep.core.records import Entry, body_text, form_of, format_time
 from ashep.core.runs import RunRecord, run_of
 from ashep.core.telling import targets
@@ -124,20 +126,30 @@ def run_row(record: RunRecord, ended: int | None) -> Row:
 def issue_row(world: World, issue: str) -> Row:
     """Make the row of an issue."""
     stands, flow = account(world, issue), world.flows[issue]
-    view, question = flow.issue, flow.question
+    view = flow.issue
     body = {
         "status": view.status, "type": view.type, "priority": view.priority, "labels": view.labels,
         "assignee": view.assignee, "blocked_by": view.blocked_by, "created_at": format_time(view.created_at),
         "stage": flow.stage, "cycle": flow.cycle, "visit": flow.visit, "attempt": flow.attempt, "runs": flow.runs,
-        "question": {"phase": question.phase, "text": question.text, "asked": format_time(question.asked)}
-        if question
-        else None,
+        "question": _question(flow),
     }  # fmt: skip
     return {
         "issue": issue, "title": stands.title, "state": stands.state, "code": stands.code, "reason": stands.reason,
         "since": format_time(stands.since) if stands.since else None, "phase": stands.phase, "policy": stands.policy,
         "run": stands.run, "due": format_time(stands.due) if stands.due else None, "body": _json(body),
     }  # fmt: skip
+
+
+def _question(flow: Flow) -> Row | None:
+    """The question that is open, of a phase, or of a run that waits in its session."""
+    question, pending = flow.question, asked_now(flow)
+    if pending is not None and flow.run is not None:
+        asked = flow.run.waits_since or flow.since
+        text = question_of(pending.request)
+        return {"phase": flow.run.phase, "text": text, "asked": format_time(asked) if asked else None}
+    if question is None:
+        return None
+    return {"phase": question.phase, "text": question.text, "asked": format_time(question.asked)}
 
 
 def marks_json(world: World) -> str:

@@ -32,7 +32,7 @@ EVENING = 18
 _SHOWN = 6
 """Numbers that a line of text shows; JSON has them all."""
 
-_ASKED = ("PersonAsked", "IssueAdopted")
+_ASKED = ("PersonAsked", "InputWanted", "IssueAdopted")
 _TAKEN = ("SessionTaken", "IssueHeld")
 _PARKED = ("IssueParked", "IssueAdopted")
 _GOES_ON = ("RunPlanned", "IssueHeld", "RetryScheduled", "RunWithdrawn", "EffectFailed", "IssueFinished",

@@ -125,6 +125,20 @@ def _answer(_: Telling, body: Data) -> Said:
     return ("comments were read", said) if said else None
 
 
+def _asks(request: Data) -> str:
+    if request["kind"] == "permission":
+        return f"leave to use {request['tool']}: {request.get('detail') or ', '.join(request.get('patterns', ()))}"
+    return "; ".join(asked["text"] for asked in request.get("asks", ()))
+
+
+def _judged(_: Telling, body: Data) -> Said:
+    if body["verdict"] == "ask":
+        return None  # to whom it is put is told
+    said = "; ".join(", ".join(answer) for answer in body.get("answers", ()))
+    words = {"allow": "the tool is allowed", "deny": "the tool is denied", "answer": f"the answer is: {said}"}
+    return words[body["verdict"]], body["why"]
+
+
 _WRITES = {
     "work": "the tracker shows its phase",
     "ask": "the question stands in the tracker",
@@ -148,6 +162,7 @@ _COMMANDS = {
     "OpenSession": "open a session",
     "PreparePrompt": "write a prompt",
     "SendPrompt": "deliver a prompt",
+    "AnswerRequest": "answer its session",
     "StopTurn": "stop the session",
     "ReadTree": "read the work tree",
     "StopOrphan": "stop another journal's session",
@@ -209,6 +224,14 @@ SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
     "PersonAsked": lambda _, body: (f"asks a person, until {local(body['due'])}: {body['question']}", body["why"]),
     "PersonAnswered": _is("{actor} answered: {answer}"),
     "AnswerRefused": lambda _, body: (f"an answer counts for nothing: {', '.join(body['labels'])}", body["why"]),
+    "RequestOpened": lambda _, body: (f"its session asks: {_asks(body['request'])}", ""),
+    "RequestGone": _is("what its session asked was answered there, or is over", ""),
+    "RequestJudged": _judged,
+    "InputWanted": lambda _, body: (f"waits for a person, until {local(body['due'])}: {body['question']}", body["why"]),
+    "InputEnded": _is("goes on"),
+    "RequestAnswered": lambda _, body: (
+        None if body.get("taken", True) else ("the answer came too late: its session asks no more", "")
+    ),
     "IssueParked": _is("parked ({code})"),
     "IssueGivenBack": _is("given back ({code})"),
     "IssueLeft": _is("left to people ({code})"),

@@ -31,8 +31,9 @@ class Act:
     """What an agent does with a prompt."""
 
     text: str = "END"
-    does: Literal["answers", "hangs", "waits", "asks", "fails", "drips", "works"] = "answers"
-    """hangs: until aborted · waits: the provider lets it wait 1 s · asks: for a permission first · fails: 401 · drips:
+    does: Literal["answers", "hangs", "waits", "asks", "questions", "fails", "drips", "works"] = "answers"
+    """hangs: until aborted · waits: the provider lets it wait 1 s · asks: for a permission first
+    questions: asks two of them first · fails: 401 · drips:
     writes a word each 0.3 s for 3 s · works: uses the tool bash for 3 s, which shows nothing."""
     delay: float = 0.0
 
@@ -93,7 +94,8 @@ class MemoryWorld:
             pulse=0.3 if act.does == "drips" else None if act.does == "works" else 1.0,
             tool="bash" if act.does == "works" else None,
             fate="hangs" if act.does == "hangs" else "ends",
-            asks="permission" if act.does == "asks" else None,
+            asks="permission" if act.does == "asks" else "question" if act.does == "questions" else None,
+            times=2 if act.does == "questions" else 1,
             retry="slow down" if act.does == "waits" else None,
         )
 
@@ -167,6 +169,10 @@ class RealWorld:
         calls = next((calls for word, calls in self.steps.items() if word in ask.prompt), [])
         if act.does == "asks":
             calls = [Call("read", {"filePath": str(self.directory / "secret.env")})]
+        if act.does == "questions":
+            options = [{"label": label, "description": "d"} for label in ("first", "second")]
+            asking = Call("question", {"questions": [{"question": "Which one?", "header": "h", "options": options}]})
+            calls = [asking, asking]
         if act.does == "works":
             calls = [Call("bash", {"command": "sleep 3", "description": "wait"})]
         if act.does == "drips":

@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from ashep.core.model import Model
+from ashep.core.requests import Asked, Request, Verdict
 from ashep.errors import RunnerRefused, RunnerUnavailable
 from ashep.ports import Prompt, SessionRequest, Sign
 from tests.conformance.runners import (
@@ -280,22 +281,45 @@ async def test_while_the_provider_lets_it_wait_the_turn_runs_and_says_why(world:
     assert world.seen(word) == 1
 
 
-async def test_a_permission_that_is_asked_for_is_rejected_within_the_bound(world: World) -> None:
-    """facts/opencode.md 6, 7."""
+async def asked(world: World, session: str, other_than: str = "") -> Request:
+    """What a session asks, once it does."""
+    with anyio.fail_after(20):
+        while True:
+            found = [one for one in await world.runner.requests() if one.session == session and one.id != other_than]
+            if found:
+                return found[0]
+            await anyio.sleep(0.05)
+
+
+@pytest.mark.parametrize("verdict", ["allow", "deny"])
+async def test_a_permission_is_answered_once_and_the_turn_goes_on(world: World, verdict: Verdict) -> None:
+    """facts/opencode.md 6, 7: a denial with a message lets the model go on."""
     session, word = await opened(world), name()
     world.acts[word] = Act(does="asks")
     sent = prompt(session, word)
     await world.runner.send(sent)
-    await reached(world, session, sent.message_id, "running")
-    assert await world.runner.reject_open_questions(60) == 0
-    rejected = 0
-    with anyio.fail_after(10):
-        while not rejected:
-            rejected = await world.runner.reject_open_questions(0.3)
-            await anyio.sleep(0.05)
-    assert rejected == 1
+    request = await asked(world, session)
+    assert (request.kind, request.tool, request.session) == ("permission", "read", session)
+    assert "secret.env" in request.patterns[0]
+    assert (await world.runner.turn(session, sent.message_id)).state == "running"
+    assert await world.runner.reply(request.id, "permission", verdict, (), "go on without it")
+    assert not await world.runner.reply(request.id, "permission", verdict, (), "go on without it")
     assert (await settled(world, session, sent.message_id)).text == "END"
-    assert await world.runner.reject_open_questions(0) == 0
+    assert request.id not in {one.id for one in await world.runner.requests()}
+
+
+async def test_a_question_is_answered_with_any_text_and_the_turn_goes_on(world: World) -> None:
+    session, word = await opened(world), name()
+    world.acts[word] = Act(does="questions")
+    sent = prompt(session, word)
+    await world.runner.send(sent)
+    request = await asked(world, session)
+    assert (request.kind, request.asks) == ("question", (Asked("Which one?", ("first", "second")),))
+    assert await world.runner.reply(request.id, "question", "answer", (("neither",),), "")
+    second = await asked(world, session, request.id)
+    assert await world.runner.reply(second.id, "question", "answer", (("first",),), "")
+    assert not await world.runner.reply(second.id, "question", "answer", (("first",),), "")
+    assert (await settled(world, session, sent.message_id)).text == "END"
 
 
 async def test_the_transcript_is_the_tail_of_the_text(world: World) -> None:

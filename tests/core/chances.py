@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from ashep.core.requests import Request
+
 
 @dataclass(frozen=True)
 class Chances:
@@ -29,6 +31,8 @@ class Chances:
     """Heartbeats are refused, for whatever reason."""
     disk: float = 0.0
     """There is little room on the disk for a while."""
+    asks: float = 0.0
+    """An agent's session asks for leave to use a tool, or a question. Not in every wild life."""
     pause: float = 0.0
     """A person pauses, in all or a provider, or quiet hours begin; and cancels. Not in every wild life."""
     leak: float = 0.0
@@ -52,6 +56,8 @@ class Turn:
     block: str | None = None
     error: str | None = None
     people: tuple[str, ...] = ()
+    asks: tuple[Request, ...] = ()
+    """What it waits for an answer to."""
     tokens: int = 0
 
 

@@ -22,7 +22,7 @@ from ashep.core.world import World, evolve
 from tests.core import given
 from tests.core.world_of import MadeUp
 
-SESSION = (c.OpenSession, c.PreparePrompt, c.SendPrompt, c.StopTurn, c.ReadTree, c.StopOrphan)
+SESSION = (c.OpenSession, c.PreparePrompt, c.SendPrompt, c.AnswerRequest, c.StopTurn, c.ReadTree, c.StopOrphan)
 SETTLING = (c.StopTurn, c.ReadTree)
 FREEING = (c.ReclaimIssue, c.PostComment)
 """What is done about an issue of a dead daemon's."""
@@ -67,6 +67,7 @@ class Laws:
             at_most_one_write(flow)
             accounted(world, flow)
             somebody_is_at_work(world, flow)
+            no_request_is_forgotten(world, flow)
         the_tree_is_shared(world)
         budgets_are_kept(made, entries)
 
@@ -113,6 +114,11 @@ class Laws:
                 assert bound is None or self.failures[issue] < bound.retry.max_attempts, "attempts have no bound"
             case e.PersonAsked(issue=issue):
                 self.succeeded.pop(issue, None)  # what follows is the question's answer, or its deadline
+            case e.RequestJudged(verdict="ask", due=due):
+                assert due is not None, "a person is asked without an end"
+                assert due <= world.now + world.settings.questions.deadline, f"{fact} is open for too long"
+            case e.RequestJudged(by=by):
+                assert not by.startswith("ashep-"), f"{by} is no person"
             case e.PersonAnswered(actor=actor):
                 assert not actor.startswith("ashep-"), f"{actor} is no person"
             case _:
@@ -217,6 +223,23 @@ def somebody_is_at_work(world: World, flow: Flow) -> None:
         assert flow.code != "recycling" or world.server.recycling, f"held for a recycling that is over: {flow}"
 
 
+def no_request_is_forgotten(world: World, flow: Flow) -> None:
+    """What a session asks is judged at once, has an end, and is shown to people where one is to answer."""
+    run = flow.run
+    if run is None or run.ended or flow.stage != "work":
+        return
+    dues = dict(flow_dues(flow))
+    for pending in run.requests:
+        assert pending.verdict is not None, f"{pending} is not judged"
+        assert pending.verdict != "ask" or "input" in dues, f"{pending} has no end"
+    asks = [pending.request.id for pending in run.requests if pending.verdict == "ask"]
+    assert not asks or flow.waits_for_input, f"nobody is told of {asks}"
+    assert flow.target is None or flow.target.input == flow.waits_for_input, f"the tracker tells otherwise: {flow}"
+    if flow.waits_for_input:
+        assert not {"deadline", "stall", "sign"} & set(dues), f"its times go on while it waits: {dues}"
+        assert run.requests, f"{run.id} waits for nothing"
+
+
 def posted(flow: Flow) -> bool:
     """Whether the tracker shows what it should."""
     return flow.target is not None and flow.written is not None and flow.target.seq == flow.written.seq
@@ -259,6 +282,8 @@ def at_rest(made: MadeUp) -> None:
         if flow.stage == "work":
             assert flow.code in ("paused", "no_agent", "work_tree", *NO_BUDGET), f"{name} hangs: {told} {flow}"
         assert not flow.open, f"{name} has open intents: {flow.open}"
+    taken = [command.request for command in made.delivered]
+    assert len(taken) == len(set(taken)), f"answered twice: {taken}"
     everybody_was_told(made)
 
 

@@ -14,6 +14,7 @@ from ashep.core.model import (
     Budgets,
     Notify,
     NotifyTarget,
+    PermissionRule,
     Phase,
     Policy,
     Retry,
@@ -50,7 +51,7 @@ SHORT = given.STANDARD.model_copy(update={"phases": (FIRST, *given.STANDARD.phas
 NOTIFY = Notify(targets=(NotifyTarget(command=("pager",)), NotifyTarget(apprise_env="URLS")), urgent=("parked",))
 
 
-TROUBLES = [field.name for field in fields(WILD) if field.name not in ("pause", "leak")]
+TROUBLES = [field.name for field in fields(WILD) if field.name not in ("pause", "leak", "asks")]
 
 
 def budgets(chance: random.Random) -> Budgets:
@@ -76,6 +77,12 @@ def taken_over(seed: int, policy: Policy) -> Policy:
     return policy.model_copy(update={"takeover": Takeover(action=action, cooldown=cooldown)})
 
 
+def permissions(chance: random.Random) -> tuple[PermissionRule, ...]:
+    """Rules about the tools that are asked for."""
+    tools = chance.sample(["bash", "webfetch", "edit", "question", "*"], chance.randint(0, 3))
+    return tuple(PermissionRule(tool=tool, action=chance.choice(["allow", "deny", "ask", "ask"])) for tool in tools)
+
+
 def live(seed: int, steps: int = 250) -> MadeUp:
     """Live a life; its laws are checked after every turn."""
     chance = random.Random(seed)
@@ -95,6 +102,9 @@ def live(seed: int, steps: int = 250) -> MadeUp:
         config = config.model_copy(update={"budgets": budgets(chance)})
     if seed % 16 == 13:
         config = config.model_copy(update={"notify": NOTIFY})
+    if seed % 3 == 1:
+        chances = replace(chances, asks=0.3)
+        config = config.model_copy(update={"permissions": permissions(random.Random(seed + 3))})
     rules = given.policies(taken_over(seed, chance.choice([given.STANDARD, ROUND, SHORT])))
     made = MadeUp(seed, chances, check=Laws())
     made.begin(*given.start(rules, team, config))

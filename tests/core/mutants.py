@@ -12,6 +12,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ashep.core import (
+    asking,
     budgets,
     cancelling,
     choosing,
@@ -20,12 +21,15 @@ from ashep.core import (
     eligibility,
     evolve_flow,
     evolve_held,
+    evolve_request,
     evolve_run,
     flow,
     notices,
+    observe,
     outstanding,
     pauses,
     people,
+    permissions,
     recycling,
     routing,
     runs,
@@ -135,6 +139,12 @@ BROKEN_LAWS = [
         takeover.turn_of_held,
         'if fact.state == "finished" or fact.people:',
         'if fact.state == "finished":',
+    ),
+    Mutant("a question of a run has no end", timers.flow_dues, 'pending.verdict == "ask" and', "False and"),
+    Mutant("a run waits for people for ever", asking.expired, "pending.due <= world.now", "False"),
+    Mutant("the issue stays blocked", asking.over, "run is None or run.waits_since is None", "True"),
+    Mutant(
+        "an agent allows itself a tool", private(asking, "_words"), "comment.author.startswith(AGENT_ACTORS)", "False"
     ),
     Mutant("run ids are used twice", private(dispatch, "_plan"), "attempt = flow.attempt + 1", "attempt = 1"),
 ]
@@ -273,8 +283,8 @@ BROKEN_PLAYBOOKS = [
     Mutant("a provider's wait is a stall", stalls.due_after, "if life.retry_in is not None:", "if False:"),
     Mutant("stalls are repeated for ever", routing.after_run, 'phase.stall.action == "fail"', "False"),
     Mutant("a suspend is a stall", timers.shifted, "run.stall_due + gap", "run.stall_due"),
-    Mutant("what is over is told", private(telling, "_stands"), "flow.since == notice.noted", "True"),
-    Mutant("what is parked no more is told", private(telling, "_stands"), "flow.stage == stage", "True"),
+    Mutant("what is over is told", private(telling, "_stands"), "flow.since != notice.noted", "False"),
+    Mutant("what is parked no more is told", private(telling, "_stands"), 'else flow.stage == "parked"', "else True"),
     Mutant(
         "an outage that is over is told", private(telling, "_stands"), "is not None\n        case", "!= 0\n        case"
     ),
@@ -307,6 +317,28 @@ BROKEN_PLAYBOOKS = [
     Mutant("recycled again and again", recycling.is_spaced, "now - server.recycled >= SPACING", "True"),
     Mutant("recycled only once", recycling.memory_read, "or again", ""),
     Mutant("a stranger's memory counts", recycling.memory_read, "or not world.managed", ""),
+    Mutant("the last rule decides", permissions.deciding, "for rule in rules", "for rule in reversed(list(rules))"),
+    Mutant("one allowed command allows all", permissions.judge, "and all(found)", ""),
+    Mutant("a reader gets a writer's rules", permissions.fitting, "writes or against_reading(rule) is None", "True"),
+    Mutant("any answer allows a tool", private(asking, "_answered"), "words.strip(", "'yes' or words.strip("),
+    Mutant(
+        "a prepared answer is used for ever",
+        private(asking, "_prepared"),
+        "place not in (*used, *taken)",
+        "place not in taken",
+    ),
+    Mutant("thinking is working time", private(evolve_request, "_ended"), "thought=flow.thought + waited, ", ""),
+    Mutant("a waiting run times out", private(evolve_request, "_ended"), "run.deadline + waited", "run.deadline"),
+    Mutant("a jump counts twice", timers.shifted, "if flow.waits_for_input:", "if False:"),
+    Mutant("an old list closes a request", observe.requests_read, "pending.seq <= as_of", "True"),
+    Mutant("a stopped turn's question comes again", observe.requests_read, "*flow.requests, ", ""),
+    Mutant(
+        "all questions at once",
+        asking.advance,
+        "if any(pending.request.id == run.shown",
+        "if False and any(pending.request.id == run.shown",
+    ),
+    Mutant("a label that is taken off is nothing", asking.withdrawn, "not stands or", "True or"),
     Mutant("a jump of the clock is lost", timers.shifted, "run.deadline + gap", "run.deadline"),
 ]
 """Each spoils a playbook."""

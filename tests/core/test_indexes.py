@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ashep.core import ordered, values
+from ashep.core import ordered, server, telling, values
 from ashep.core.dues import due_timers, next_due
 from ashep.core.events import TimerDue
 from ashep.core.indexes import INDEXES, indexed
+from ashep.core.notices import Notices
 from ashep.core.ordered import Ordered
 from ashep.core.outstanding import outstanding
 from ashep.core.spending import TIMER, Spending, next_budget
@@ -41,9 +42,10 @@ def test_indexes_say_what_the_flows_say(seed: int) -> None:
     assert dues == dict(world.dues.items())
     ends = [pause.until for pause in world.pauses if pause.until]
     budget = next_budget(world.spending)
-    assert next_due(world) == min([*dues.values(), *ends, *([budget] if budget else [])], default=None)
+    others = [*(due for _, due in server.dues(world.server)), *(due for _, due in telling.dues(world))]
+    assert next_due(world) == min([*dues.values(), *ends, *others, *([budget] if budget else [])], default=None)
     assert not budget or TimerDue(f"{TIMER}:", budget) in list(due_timers(world, budget))
-    bare = replace(world, pauses=(), spending=Spending())
+    bare = replace(world, pauses=(), spending=Spending(), server=server.NO_SERVER, notices=Notices())
     for due in dues.values():
         passed = {(timer.key.partition(":")[2], timer.due) for timer in due_timers(bare, due)}
         assert passed == {(flow.issue.id, at) for flow in flows for _, at in flow_dues(flow) if at <= due}

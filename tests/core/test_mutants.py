@@ -7,6 +7,7 @@ import pytest
 
 from tests.core import (
     test_playbook_answers,
+    test_playbook_asking,
     test_playbook_budgets,
     test_playbook_dispatch,
     test_playbook_effects,
@@ -41,6 +42,7 @@ MODULES = (
     test_playbook_budgets,
     test_playbook_server,
     test_playbook_takeover,
+    test_playbook_asking,
 )
 
 

@@ -17,11 +17,12 @@ from ashep.core.dues import due_timers, next_due
 from ashep.core.events import Fact
 from ashep.core.flow import Held, Run
 from ashep.core.model import Comment, Issue, LabelEvent, Life, Stamp, Tree
-from ashep.core.observe import ready_read, runner_read, session_read, turn_read
+from ashep.core.observe import ready_read, requests_read, runner_read, session_read, turn_read
 from ashep.core.outstanding import message_id
 from ashep.core.pauses import windows_read
 from ashep.core.records import Entry
 from ashep.core.recycling import is_due, memory_read
+from ashep.core.requests import Asked, Request
 from ashep.core.step import step
 from ashep.core.telling import open_messages
 from ashep.core.world import World
@@ -47,6 +48,8 @@ class MadeUp:
     sessions: dict[str, dict[str, Turn]] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict)
     jobs: list[Command] = field(default_factory=list)
+    posted: dict[str, int] = field(default_factory=dict)
+    """How many comments stood there with one of ours."""
     done: list[Command] = field(default_factory=list)
     """Everything that was carried out and answered."""
     told: list[tuple[str, int]] = field(default_factory=list)
@@ -59,6 +62,8 @@ class MadeUp:
     """How many messages a person wrote in a session that was taken."""
     dead: set[str] = field(default_factory=set)
     """Daemons whose lease has run out."""
+    delivered: list[c.AnswerRequest] = field(default_factory=list)
+    """Answers that a session took."""
     up: bool = True
     check: Callable[["MadeUp", Sequence[Entry]], None] | None = None
     begun: list[Fact] = field(default_factory=list)
@@ -66,6 +71,7 @@ class MadeUp:
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
         self.will = random.Random(self.seed + 1)  # of its own, so that other lives are as they were without pauses
+        self.asking = random.Random(self.seed + 2)
         self.now = given.T0
 
     # --- the shepherd's part ----------------------------------------------------------------------------------
@@ -127,6 +133,8 @@ class MadeUp:
         if chances.leak and self.will.random() < chances.leak:
             self.leak()
         self.recycle()
+        if self.asking.random() < chances.asks:
+            self.answer()
         if self.hit(chances.lease):
             self.turn(*self._expired())
             self.turn(*(e.LeaseLost(name, "not ours") for name, flow in self.world.flows.items() if flow.leased))
@@ -222,6 +230,9 @@ class MadeUp:
             run = self.world.flows[name].run
             if run is None or run.ended or not run.prompt.sent or run.session is None or not self.up:
                 continue
+            if news := requests_read(self.world, self.listed(), self.world.seq):
+                self.turn(*news)
+                return True
             fact = self._read_turn(name, run)
             if news := turn_read(self.world, fact):
                 self.turn(*news)
@@ -272,8 +283,36 @@ class MadeUp:
             return None
         return Life(self.now - turn.began if turn.silent else run.stall_after * self.chance.random())
 
+    def listed(self) -> list[Request]:
+        """What the server lists as unanswered."""
+        return [one for turns in self.sessions.values() for turn in turns.values() for one in turn.asks]
+
+    def ask(self, session: str, kind: str = "permission", **request: Any) -> Request:
+        """Let the newest turn of a session ask."""
+        turn = list(self.sessions[session].values())[-1]
+        number = sum(len(turn.asks) for turns in self.sessions.values() for turn in turns.values())
+        values: dict[str, Any] = {"tool": "bash", "patterns": ("npm publish",)} if kind == "permission" else {}
+        values = values or {"asks": (Asked("which one?", ("red", "green")),)}
+        made = Request(f"{kind[:3]}_{self.world.seq}_{number}", session, kind, **(values | request))  # type: ignore[arg-type]
+        turn.asks = (*turn.asks, made)
+        return made
+
+    def _answer(self, command: c.AnswerRequest) -> Fact:
+        taken = False
+        for turn in (turn for turns in self.sessions.values() for turn in turns.values()):
+            if any(one.id == command.request for one in turn.asks):
+                turn.asks, taken = tuple(one for one in turn.asks if one.id != command.request), True
+                self.delivered.append(command)
+        return e.RequestAnswered(command.issue, command.run, command.key, command.request, taken)
+
     def _go_on(self, turn: Turn, run: Run) -> None:
         if turn.never or turn.state in ("incomplete", "finished"):
+            return
+        if turn.state == "running" and self.asking.random() < self.chances.asks and run.session is not None:
+            tool = self.asking.choice(["bash", "webfetch", "edit"])
+            self.ask(run.session, self.asking.choice(["permission", "question"]), tool=tool)
+        if turn.asks:
+            turn.state = "running"
             return
         turn.left -= 1
         turn.tokens += 100
@@ -299,6 +338,7 @@ class MadeUp:
         self.instance += 1
         for turns in self.sessions.values():
             for turn in turns.values():
+                turn.asks = ()
                 if turn.state == "running":
                     turn.state = "incomplete"
                 if turn.state == "stored":
@@ -351,6 +391,7 @@ class MadeUp:
                 return e.LabelsTakenOff(command.issue, command.key)
             case c.PostComment():
                 self.say(command.issue, given.ME, command.text)
+                self.posted[command.key] = len(self.comments[command.issue])
                 return e.CommentPosted(command.issue, command.key, command.name)
             case c.CreateIssue():
                 status = "blocked" if command.parked else "open"
@@ -365,7 +406,9 @@ class MadeUp:
                 self.told += [(command.target, one.id) for one in command.notices]
                 return e.NoticeSent(command.key, command.target)
             case c.ReadAnswer():
-                told = tuple(comment for comment in self.comments.get(command.issue, []) if comment.author != given.ME)
+                said = self.comments.get(command.issue, [])
+                behind = self.posted.get(command.after, len(said)) if command.after else 0
+                told = tuple(comment for comment in said[behind:] if comment.author != given.ME)
                 events = tuple(self.events.get(command.issue, []))
                 return e.AnswerRead(command.issue, command.key, self.tracker[command.issue], events, told)
             case _:
@@ -424,6 +467,8 @@ class MadeUp:
                     return e.EffectFailed(command.issue, command.key, "a person is in the session", infra=True)
                 self._deliver(command)
                 return e.PromptSent(command.issue, command.run, command.key, command.n, f"server-{self.instance}")
+            case c.AnswerRequest():
+                return self._answer(command)
             case c.StopTurn():
                 self._abort(command.session)
                 return e.TurnStopped(command.issue, command.run, command.key)
@@ -485,6 +530,17 @@ class MadeUp:
             told.append(LabelEvent(str(len(told)), label, who, self.now))
         labels = tuple(sorted(set(view.labels) - set(drop) | set(add)))
         self.tracker[name] = replace(view, labels=labels, **fields)  # type: ignore[arg-type]
+
+    def answer(self) -> None:
+        """Somebody says something to what a run asks, or nothing at all."""
+        waiting = [name for name in sorted(self.world.live) if self.world.flows[name].waits_for_input]
+        if not waiting or self.asking.random() < 0.5:
+            return
+        name, who = self.asking.choice(waiting), self.asking.choice(["ann", "ann", "ashep-agent", given.ME])
+        if self.asking.random() < 0.1:
+            self.change(name, "ann", drop=["needs:human_input"])
+        else:
+            self.say(name, who, self.asking.choice(["@ashep yes", "@ashep: no, never", "@ashep 2", "yes"]))
 
     def pause(self) -> None:
         """A person tells the daemon to pause, to go on, or to cancel an issue; or quiet hours begin."""

@@ -21,6 +21,7 @@ from ashep.core.model import (
     Model,
     NewIssue,
     Notice,
+    PermissionRule,
     Phase,
     Policies,
     Policy,
@@ -30,6 +31,7 @@ from ashep.core.model import (
 )
 from ashep.core.outcome import CreatedIssue, Outcome
 from ashep.core.records import Entry
+from ashep.core.requests import Asked, Request
 
 T0 = datetime(2026, 1, 1, 22, 0, tzinfo=UTC)
 MINE, INSTANCE, BLOB = "ashep-host-1a2b3c4d", "0f" * 16, "ab" * 32
@@ -315,11 +317,44 @@ def orphans() -> list[list[Fact | Command]]:
     ]  # fmt: skip
 
 
+def asking() -> list[list[Fact | Command]]:
+    """A session asks for a tool and a question; nobody answers the one, a person the other."""
+    tool = Request("per_1", "ses_9", "permission", "bash", ("npm publish",), "npm publish && git push")
+    which = Request("que_1", "ses_9", "question", asks=(Asked("Which one?", ("red", "green"), several=True),))
+    due, key = T0 + timedelta(hours=3), f"{RUN}/answer/"
+    return [
+        [planned("demo-4/arbitrate.1.1", "builder", "write")],
+        [
+            e.RequestOpened("demo-4", "demo-4/arbitrate.1.1", tool, 140),
+            e.RequestJudged("demo-4", "demo-4/arbitrate.1.1", "per_1", "deny", "no rule", message="go on without it"),
+            e.RequestOpened("demo-4", "demo-4/arbitrate.1.1", which, 140),
+            e.RequestJudged("demo-4", "demo-4/arbitrate.1.1", "que_1", "ask", "implement asks", due=due),
+            e.InputWanted("demo-4", "demo-4/arbitrate.1.1", "que_1", "Which one?", due, "it waits"),
+            c.AnswerRequest(f"{key}per_1", "demo-4", "demo-4/arbitrate.1.1", "per_1", "permission", "deny", (), "no"),
+        ],
+        [
+            e.RequestAnswered("demo-4", "demo-4/arbitrate.1.1", f"{key}per_1", "per_1", taken=False),
+            c.ReadAnswer("demo-4/answer/150", "demo-4", "demo-4/comment/input.que_1"),
+            e.RequestJudged(
+                "demo-4", "demo-4/arbitrate.1.1", "que_1", "answer", "ann said so", (("green",),), by="ann", used=(0,)
+            ),
+        ],
+        [
+            e.RequestGone("demo-4", "demo-4/arbitrate.1.1", "que_1", 160),
+            e.InputEnded("demo-4", "demo-4/arbitrate.1.1", "what it asked is answered"),
+            c.OpenSession(
+                "demo-4/arbitrate.1.1/session", "demo-4", "demo-4/arbitrate.1.1", "k", "write", None, None, None,
+                (PermissionRule(tool="bash", pattern="npm *", action="ask"),),
+            ),
+        ],
+    ]  # fmt: skip
+
+
 def story() -> list[list[Entry]]:
     """Number the story as a journal does: 1 is the file's header, and each batch is followed by its commit."""
     batches: list[list[Entry]] = []
     seq, at = 2, T0
-    for bodies in (*begin(), *work(), *people(), *orphans()):
+    for bodies in (*begin(), *work(), *people(), *orphans(), *asking()):
         batches.append([Entry(seq + n, at + timedelta(microseconds=n), body) for n, body in enumerate(bodies)])
         seq, at = seq + len(bodies) + 1, at + timedelta(seconds=41, microseconds=3)
     return batches

@@ -2,12 +2,24 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ashep.core.account import account
 from ashep.core.commands import ClaimIssue, CreateIssue, PostComment, SendPrompt, WriteIssue
-from ashep.core.events import CycleBegan, IssueGivenBack, IssueLeft, RunEnded, RunPlanned, TurnSeen
+from ashep.core.events import (
+    ClockJumped,
+    CycleBegan,
+    DaemonStarted,
+    InputEnded,
+    IssueGivenBack,
+    IssueLeft,
+    RequestGone,
+    RequestJudged,
+    RunEnded,
+    RunPlanned,
+    TurnSeen,
+)
 from ashep.core.finding import Finding
 from ashep.core.outcome import last_block
 from ashep.core.people import COOLDOWN
@@ -28,8 +40,11 @@ ADDED = ("phase:", "needs:", "ashep:parked", "ashep:paused")
 PAUSED = "ashep:paused"
 SAME_MOMENT = timedelta(seconds=15)
 """From the last look at a session to the prompt's arrival: the server is slow now and then."""
+SLOW = timedelta(seconds=30)
+"""A batch that waits for a slow machine."""
 IN_FLIGHT = timedelta(seconds=60)
 """What was on its way when the machine fell asleep, arrives when it wakes: nobody could have stopped it."""
+AGENT = "ashep-agent"
 RIVAL = "ashep-rival"
 """Another daemon, which takes over what a dead one left."""
 BLAME = ("assigned", "status_changed", "reopened", "phase_taken_off", "unknown_phase", "excluded")
@@ -241,6 +256,7 @@ class Laws:
         self._true_ends(bodies)
         self._bounds(bodies)
         self._blames(bodies)
+        self._waits(entries)
         self._replays(batches)
         left = self.world.known
         if left.lock is not None or list(left.live):
@@ -339,6 +355,31 @@ class Laws:
             phase = visit.split("/")[1].split(".")[0]
             if count > most.get(phase, count):
                 self.broken("attempts have a bound", f"{visit} failed {count} times, {most[phase]} are allowed")
+
+    def _waits(self, entries: list[Entry]) -> None:
+        """What a person is asked in the midst of a run has an end: at its due time, or when ashep is there again."""
+        if self.world.dice.on("paused"):
+            return  # nothing of ashep ran for a while, and no record says so
+        open_: dict[str, tuple[str, datetime]] = {}
+        for entry in entries:
+            match entry.body:
+                case RequestJudged(verdict="ask", due=due, run=run, request=request):
+                    assert due is not None
+                    open_[request] = run, due
+                case RequestJudged(request=request) | RequestGone(request=request):
+                    open_.pop(request, None)
+                case InputEnded(run=run) | RunEnded(run=run):
+                    open_ = {name: one for name, one in open_.items() if one[0] != run}
+                case DaemonStarted() | ClockJumped():
+                    open_ = {name: (run, max(due, entry.at)) for name, (run, due) in open_.items()}
+                case _:
+                    pass
+            for request, (run, due) in open_.items():
+                if entry.at - due > SLOW:
+                    self.broken("nothing waits longer than its bound", f"{request} of {run}, due {due}, at {entry.seq}")
+                    return
+            if isinstance(entry.body, RequestJudged) and entry.body.by in (AGENT, self.world.actor):
+                self.broken("an agent answers for nobody", f"{entry.body}")
 
     def _blames(self, bodies: list[Any]) -> None:
         """Nobody is said to have done what ashep did itself."""

@@ -28,7 +28,7 @@ class People:
             "people_exclude": [self._exclude, self._include, self._pause, self._go_on],
             "people_comment": [self._comment, self._label],
             "people_answer_early": [self._approve, self._reject, self._both],
-            "agent_answers": [self._agent_approves],
+            "agent_answers": [self._agent_approves, self._agent_says],
         }
 
     # --- while the chaos lasts ---
@@ -72,6 +72,10 @@ class People:
         while True:
             await anyio.sleep(dice.uniform(8, 50))
             for row in list(self.world.store.rows.values()):
+                if "needs:human_input" in row.labels and dice.random() < 0.6:
+                    words = dice.choice(("@ashep yes", "@ashep 2", "@ashep no, not that", "yes"))
+                    self.world.tell(f"a person: says {words} on {row.id}")
+                    self.world.store.comment(row.id, PAT, words)
                 if "needs:human_approval" in row.labels and row.status == "blocked":
                     label = "human:approved" if self.dice.calm or dice.random() < 0.75 else "human:changes_requested"
                     if label not in row.labels:
@@ -186,6 +190,10 @@ class People:
     def _comment(self, issue: str) -> str:
         self.world.store.comment(issue, PAT, "Mind the \u2028 edge cases.")
         return "comments on"
+
+    def _agent_says(self, issue: str) -> str:
+        self.world.store.comment(issue, AGENT, "@ashep yes")
+        return "(an agent) allows itself what it asked on"
 
     def _label(self, issue: str) -> str:
         self.world.store.set(issue, PAT, add=("team-x",))

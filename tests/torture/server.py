@@ -113,12 +113,11 @@ class Server:
                     return (200, True, {}) if more == ["abort"] else (404, {"name": "NotFoundError"}, {})
                 return self._on_session(method, session, more, body, params)
             case "GET", "permission" | "question" as kind, []:
-                asked = self.sessions.asked.items()
-                return 200, [{"id": id, "sessionID": t.session.id} for id, (k, t) in asked if k == kind], {}
-            case "POST", "permission" | "question", [id, _]:
+                return 200, self.sessions.shown(kind), {}
+            case "POST", "permission" | "question", [id, how]:
                 if id not in self.sessions.asked:
                     return 404, {}, {}
-                self.sessions.reject(id)
+                self.sessions.reply(id, how, body or {})
                 return 200, True, {}
             case _:
                 return 404, {}, {}

@@ -14,6 +14,9 @@ from tests.torture.agents import Play
 
 Json = dict[str, Any]
 
+ASKED = (("bash", "npm publish"), ("webfetch", "https://example.org"), ("read", "secret.env"))
+"""What leave is asked for."""
+
 
 @dataclass(eq=False)
 class Turn:
@@ -143,13 +146,29 @@ class Sessions:
             return  # opencode.md 26: it cannot be aborted before it is busy
         self._end(turn, error={"name": "MessageAbortedError", "data": {"message": "Aborted"}})
 
-    def reject(self, id: str) -> None:
-        """Answer a permission or a question with no (opencode.md 7)."""
-        kind, turn = self.asked.pop(id)
+    def shown(self, kind: str) -> list[Json]:
+        """What waits for an answer."""
+        found: list[Json] = []
+        for id, (what, turn) in self.asked.items():
+            if what != kind:
+                continue
+            tool, pattern = ASKED[int(id[-6:]) % len(ASKED)]
+            options = [{"label": label, "description": ""} for label in ("red", "green")]
+            more = {
+                "permission": {"permission": tool, "patterns": [pattern], "metadata": {"command": pattern}},
+                "question": {"questions": [{"question": "which one?", "header": "h", "options": options}]},
+            }[kind]
+            found.append({"id": id, "sessionID": turn.session.id} | more)
+        return found
+
+    def reply(self, id: str, how: str, body: Json) -> None:
+        """Answer a permission or a question; without words a no ends the turn (opencode.md 7)."""
+        _, turn = self.asked.pop(id)
         turn.waits_for = None
         if turn.session.turn is not turn:
             return  # opencode.md 19: a left-over of a turn that is over waits for nobody
-        if kind == "question":
+        self.tell(f"{id} is answered: {how} {body}")
+        if how == "reject" or (body.get("reply") == "reject" and not body.get("message")):
             self._end(turn, finish="stop", text="")
         else:
             self._later(turn, 0.5)

@@ -62,6 +62,12 @@ POLICIES: tuple[tuple[list[dict[str, Any]], dict[str, Any], str], ...] = (
     ([FIRST, IMPLEMENT], {"takeover": {"action": "pause", "cooldown": "5m"}}, ""),
 )
 
+ASKING = """questions: {deadline: 90s}
+permissions:
+  - {tool: bash, pattern: "npm *", action: ask}
+  - {tool: webfetch, action: allow}
+"""
+
 
 @cache
 def configuration(number: int) -> Configuration:
@@ -72,7 +78,7 @@ def configuration(number: int) -> Configuration:
     with TemporaryDirectory() as folder:
         write_starter(Path(folder))
         Path(folder, "policies.yaml").write_text(yaml.safe_dump(policy, sort_keys=False))
-        Path(folder, "config.yaml").write_text("version: 1\n" + config)
+        Path(folder, "config.yaml").write_text(f"version: 1\n{ASKING}{config}")
         return load(Path(folder))
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ashep.core.model import Model
+from ashep.core.requests import Asked, Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,15 @@ class Play:
     while) · missing: taken without a trace (fact 16, unknown agent) · dies: after `delay` the turn is gone although the
     server lives (issues 32010, 21524)."""
     asks: Literal["permission", "question"] | None = None
-    """It first waits until this is rejected; a rejected question ends the turn (fact 7)."""
+    """It first waits until this is answered."""
+    times: int = 1
+    """So often, one after the other."""
+    tool_asked: str = "read"
+    """For which tool leave is asked for."""
+    wants: str = "secret.env"
+    """What it is to be used for."""
+    questions: tuple[Asked, ...] = (Asked("Which one?", ("first", "second")),)
+    """What is asked."""
     retry: str | None = None
     """The provider lets it wait meanwhile, with this message (fact 5)."""
     pulse: float | None = 1.0
@@ -45,6 +54,14 @@ class Play:
     """A tool that is at work all the time."""
     tokens: int = 100
     cost: float = 0.001
+
+
+def request(play: Play, session: str, message: str, number: int) -> Request:
+    """What a session asks because of a prompt, for the so-and-so-many-th time."""
+    id = f"{'per' if play.asks == 'permission' else 'que'}_{message}_{number}"
+    if play.asks == "permission":
+        return Request(id, session, "permission", play.tool_asked, (play.wants,), play.wants)
+    return Request(id, session, "question", asks=play.questions)
 
 
 Script = Callable[[Prompted], Play]

@@ -6,14 +6,17 @@ It keeps the contract of the port `Runner`, and can misbehave in each way that a
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Literal, TypeVar
 
 import anyio
 
+from ashep.adapters.memory import play as plays
 from ashep.adapters.memory.play import Play, Prompted, Script
+from ashep.adapters.memory.sessions import Message, Session, Work
 from ashep.core.model import Life, Model
+from ashep.core.requests import Request, Verdict
 from ashep.errors import RunnerRefused, RunnerUnavailable
 from ashep.ports import Catalog, Clock, Prompt, SessionRequest, Sign, Turn
 
@@ -23,44 +26,6 @@ ABORTED = "MessageAbortedError: Aborted"
 
 
 Fault = Callable[[str, Literal["before", "after"]], Exception | None]
-
-
-@dataclass(slots=True)
-class _Work:
-    """A turn of an agent."""
-
-    play: Play
-    instance: str
-    began: datetime
-    at: float
-    """The same, on the clock that only grows."""
-    ends: datetime | None
-    asked: bool = False
-    dead: bool = False
-    error: str | None = None
-    rejected: datetime | None = None
-
-    def active(self, now: datetime) -> bool:
-        """Whether it keeps its session busy."""
-        return not self.dead and (self.asked or self.ends is None or now < self.ends)
-
-
-@dataclass(slots=True)
-class _Message:
-    id: str
-    who: Literal["ashep", "person"]
-    text: str
-    at: datetime
-    agent: str | None = None
-    model: Model | None = None
-    work: _Work | None = None
-
-
-@dataclass(slots=True)
-class _Session:
-    id: str
-    request: SessionRequest
-    messages: list[_Message] = field(default_factory=list["_Message"])
 
 
 class MemoryRunner:
@@ -85,7 +50,9 @@ class MemoryRunner:
         """How often each message id was sent, repetitions included."""
         self.began: Counter[str] = Counter()
         """How many turns each prompt began, by message id."""
-        self.sessions: dict[str, _Session] = {}
+        self.replied: list[tuple[str, Verdict, tuple[tuple[str, ...], ...], str]] = []
+        """Every answer that a session took: request, verdict, answers, message."""
+        self.sessions: dict[str, Session] = {}
         self._clock = clock
         self._life = 0
         self._up = False
@@ -108,8 +75,8 @@ class MemoryRunner:
     def person_writes(self, session: str, text: str, *, delay: float = 0.0) -> str:
         """Let a person write in a session, and an agent answer that after `delay`; gives the message's id."""
         found, now = self.sessions[session], self._clock.now()
-        message = _Message(f"msg_person{len(found.messages):04d}", "person", text, now)
-        work = _Work(Play(text="ok"), self.instance, now, self._clock.monotonic(), now + timedelta(seconds=delay))
+        message = Message(f"msg_person{len(found.messages):04d}", "person", text, now)
+        work = Work(Play(text="ok"), self.instance, now, self._clock.monotonic(), now + timedelta(seconds=delay))
         message.work = work
         found.messages.append(message)
         self._sign(session)
@@ -121,7 +88,7 @@ class MemoryRunner:
         for session in self.sessions.values():
             for message in session.messages:
                 if message.work is not None and message.work.active(now):
-                    message.work.dead, message.work.asked = True, False
+                    message.work.dead, message.work.asked = True, 0
         self._up = False
         self._sign(None)
 
@@ -150,7 +117,7 @@ class MemoryRunner:
     async def open_session(self, request: SessionRequest) -> str:
         """Open a session (see the port)."""
         self._enter("open_session")
-        session = _Session(f"ses_{len(self.sessions):06d}", request)
+        session = Session(f"ses_{len(self.sessions):06d}", request)
         self.sessions[session.id] = session
         return self._leave("open_session", session.id)
 
@@ -210,7 +177,7 @@ class MemoryRunner:
         self._enter("abort")
         found = self.sessions.get(session)
         for work in self._active(found) if found else ():
-            work.ends, work.asked, work.error = max(self._clock.now(), work.began), False, ABORTED
+            work.ends, work.asked, work.error = max(self._clock.now(), work.began), 0, ABORTED
             self._sign(session)
         self._leave("abort", None)
 
@@ -225,18 +192,37 @@ class MemoryRunner:
                 entries.append(f"assistant:\n{message.work.play.text}\n")
         return self._leave("transcript", "\n".join(entries)[-limit:] if limit > 0 else "")
 
-    async def reject_open_questions(self, older_than: float) -> int:
-        """Reject what waits for an answer (see the port)."""
-        self._enter("reject_open_questions")
-        now, rejected = self._clock.now(), 0
-        for session in self.sessions.values():
-            for work in self._active(session):
-                if work.asked and (now - work.began).total_seconds() >= older_than:
-                    work.asked, rejected = False, rejected + 1
-                    late = 0.0 if work.play.asks == "question" else work.play.delay
-                    work.ends = now + timedelta(seconds=late)
-                    self._sign(session.id)
-        return self._leave("reject_open_questions", rejected)
+    async def requests(self) -> tuple[Request, ...]:
+        """What waits for an answer (see the port)."""
+        self._enter("requests")
+        return self._leave("requests", tuple(one for one, _ in self._asked()))
+
+    async def reply(
+        self,
+        request: str,
+        kind: Literal["permission", "question"],
+        verdict: Verdict,
+        answers: tuple[tuple[str, ...], ...],
+        message: str,
+    ) -> bool:
+        """Answer a request (see the port)."""
+        self._enter("reply")
+        found = next(((one, work) for one, work in self._asked() if one.id == request), None)
+        if found is not None:
+            one, work = found
+            self.replied.append((request, verdict, answers, message))
+            work.asked -= 1
+            work.ends = self._clock.now() + timedelta(seconds=work.play.delay)
+            self._sign(one.session)
+        return self._leave("reply", found is not None)
+
+    def _asked(self) -> list[tuple[Request, Work]]:
+        works = [(one.id, message.id, message.work) for one in self.sessions.values() for message in one.messages]
+        return [
+            (plays.request(work.play, session, message, work.asked), work)
+            for session, message, work in works
+            if work is not None and work.asked and not work.dead
+        ]
 
     async def signs(self) -> AsyncIterator[Sign]:
         """Signs of life, for ever (see the port)."""
@@ -264,7 +250,7 @@ class MemoryRunner:
 
     # --- inside ---------------------------------------------------------------------------------------------------
 
-    def _take(self, session: _Session, prompt: Prompt) -> None:
+    def _take(self, session: Session, prompt: Prompt) -> None:
         """Store a prompt once and begin its turn, again where an earlier one died with its server (fact 11)."""
         message = next((message for message in session.messages if message.id == prompt.message_id), None)
         if message is None:
@@ -274,7 +260,7 @@ class MemoryRunner:
             if play.fate == "missing" or (prompt.agent is not None and prompt.agent not in self.agents):
                 return
             now = self._clock.now()
-            message = _Message(prompt.message_id, "ashep", prompt.text, now, prompt.agent, prompt.model)
+            message = Message(prompt.message_id, "ashep", prompt.text, now, prompt.agent, prompt.model)
             session.messages.append(message)
         elif message.work is not None and not (message.work.dead and message.work.instance != self.instance):
             return
@@ -287,25 +273,25 @@ class MemoryRunner:
     def _known(self, message_id: str) -> bool:
         return any(message.id == message_id for session in self.sessions.values() for message in session.messages)
 
-    def _ask(self, session: _Session, prompt: Prompt) -> Play:
+    def _ask(self, session: Session, prompt: Prompt) -> Play:
         began = self.began[prompt.message_id]
         return self.script(
             Prompted(session.request.key, session.id, prompt.text, prompt.agent, prompt.model, turn=began)
         )
 
-    def _begin(self, session: _Session, message: _Message, play: Play) -> None:
+    def _begin(self, session: Session, message: Message, play: Play) -> None:
         now = self._clock.now()
         free = max([now, *(work.ends for work in self._active(session) if work.ends is not None)])
         ends = None if play.fate == "hangs" else free + timedelta(seconds=play.delay)
-        at, asks = self._clock.monotonic(), play.asks is not None
-        message.work = _Work(play, self.instance, now, at, ends, asked=asks, error=play.error)
+        at, asks = self._clock.monotonic(), play.times if play.asks else 0
+        message.work = Work(play, self.instance, now, at, ends, asked=asks, error=play.error)
         self.began[message.id] += 1
 
-    def _active(self, session: _Session) -> list[_Work]:
+    def _active(self, session: Session) -> list[Work]:
         now = self._clock.now()
         return [m.work for m in session.messages if m.work is not None and m.work.active(now)]
 
-    def _read(self, session: _Session, message_id: str, ours: frozenset[str]) -> Turn:
+    def _read(self, session: Session, message_id: str, ours: frozenset[str]) -> Turn:
         at = next((i for i, message in enumerate(session.messages) if message.id == message_id), None)
         if at is None:
             return Turn("missing", self.instance)
@@ -333,7 +319,7 @@ class MemoryRunner:
             cost=work.play.cost,
         )
 
-    def _last_work(self, session: _Session, at: int) -> _Work | None:
+    def _last_work(self, session: Session, at: int) -> Work | None:
         """The newest turn from a prompt on, up to the first message of a person."""
         last = session.messages[at].work
         for message in session.messages[at + 1 :]:
@@ -382,7 +368,7 @@ class MemoryRunner:
         return answer
 
 
-def _quiet(work: _Work, now: float) -> float:
+def _quiet(work: Work, now: float) -> float:
     """Seconds since a turn's last sign of life."""
     since = now - work.at
     return since if work.play.fate == "hangs" or work.play.pulse is None else since % work.play.pulse

@@ -13,12 +13,15 @@ In a `write` session the rules against `bd` and `ashep` stop an agent that means
 protects issues are guarded writes and that an agent's bd runs under an actor of its own (`BEADS_ACTOR`).
 """
 
+from collections.abc import Sequence
 from typing import Literal
+
+from ashep.core.model import PermissionRule
+from ashep.core.permissions import CHANGES, QUESTION, SECRETS, SUBAGENTS, asks_of_tools, deciding, fitting
 
 Rule = dict[str, str]
 
 _READER_TOOLS = ("read", "glob", "grep", "list", "lsp", "skill", "todoread", "todowrite", "webfetch", "websearch")
-_SECRETS = ("*.env", "*.env.*")
 _WRAPPERS = ("env", "command", "exec", "nohup", "time", "timeout", "nice", "setsid", "sudo", "xargs")
 _SHELLS = ("bash", "sh", "zsh", "dash")
 _BD_READS = ("bd show *", "bd list *", "bd ready *", "bd search *", "bd help *", "bd --help")
@@ -45,27 +48,43 @@ def _calls_of(program: str) -> list[str]:
     ]
 
 
-def _issues_are_ours() -> list[Rule]:
-    """No ashep, and of bd only what reads."""
+def _issues_are_ours(permissions: Sequence[PermissionRule]) -> list[Rule]:
+    """No ashep, and of bd only what reads, where the user's rules have nothing against it."""
+    said = {pattern: deciding(permissions, "bash", pattern) for pattern in _BD_READS}
+    reads = [rule for pattern, one in said.items() for rule in _rules(one.action if one else "allow", "bash", pattern)]
+    denied = not any(one is None or one.action != "deny" for one in said.values())
     return [
         *_rules("deny", "bash", *_calls_of("bd"), *_calls_of("ashep")),
-        *_rules("allow", "bash", *_BD_READS),
+        *([] if denied else reads),
         *_rules("deny", "bash", "bd ready *--claim*"),
     ]
 
 
-def _nobody_answers() -> list[Rule]:
-    """Nothing that waits for a person (facts 6, 19): the tool reports an error and the turn goes on."""
-    return [*_rules("deny", "question"), *_rules("deny", "external_directory")]
+def _bounds(access: Literal["read", "write"], permissions: Sequence[PermissionRule]) -> list[Rule]:
+    """What no rule of the user's is above of: nobody leaves the folder (fact 6), and a question is for ashep to answer.
 
-
-def ruleset(access: Literal["read", "write"]) -> list[Rule]:
-    """The rules of a session with this access.
-
-    A writer keeps the rules of the user's configuration, as far as they are not made stricter here. A reader has
-    exactly the tools listed above: others, as those of MCP servers, might write.
+    A subagent has the denials of its parent's rules, and no more: where something is to be asked, there is none.
     """
+    rule = deciding(permissions, QUESTION, "*")
+    if rule is not None:
+        question = _rules("deny" if rule.action == "deny" else "allow", QUESTION)
+    else:  # a writer's is as OpenCode's configuration has it
+        question = _rules("allow", QUESTION) if access == "read" else []
+    alone = _rules("deny", SUBAGENTS) if asks_of_tools(permissions) else []
+    return [*alone, *question, *_rules("deny", "external_directory")]
+
+
+def ruleset(access: Literal["read", "write"], permissions: Sequence[PermissionRule] = ()) -> list[Rule]:
+    """The rules of a session with this access, and with the user's rules, of which the first that fits decides.
+
+    A writer keeps the rules of the user's OpenCode configuration, as far as they are not made stricter here. A reader
+    has exactly the tools listed above, and those that a rule names: others, as those of MCP servers, might write.
+    """
+    users = [*fitting(permissions, writes=access == "write")]
+    own = [rule for one in reversed(users) for rule in _rules(one.action, one.tool, one.pattern)]
     if access == "write":
-        return [*_issues_are_ours(), *_nobody_answers()]
+        return [*own, *_issues_are_ours(users), *_bounds(access, users)]
     readable = [rule for tool in _READER_TOOLS for rule in _rules("allow", tool)]
-    return [*_rules("deny", "*"), *readable, *_rules("deny", "read", *_SECRETS), *_nobody_answers()]
+    # once more and for all its uses, or a user's `deny bash "npm *"` would have bash offered, and a bare `> c` pass
+    never = [rule for tool in CHANGES for rule in _rules("deny", tool)]
+    return [*_rules("deny", "*"), *readable, *own, *never, *_rules("deny", "read", *SECRETS), *_bounds(access, users)]

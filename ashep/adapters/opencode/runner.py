@@ -3,17 +3,18 @@
 import os
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 import anyio.to_thread
 import httpx
 
-from ashep.adapters.opencode import agents, events, life, rules, shapes, turns
+from ashep.adapters.opencode import agents, events, life, questions, rules, shapes, turns
 from ashep.adapters.opencode.client import Client, Refused
 from ashep.adapters.opencode.endpoints import Endpoint, endpoint_of
 from ashep.adapters.opencode.server import probe, was_refused
 from ashep.core.model import Life, Model, OpencodeSettings
+from ashep.core.requests import Request, Verdict
 from ashep.errors import RunnerError, RunnerUnavailable
 from ashep.ports import Catalog, Prompt, SessionRequest, Sign, Turn
 from ashep.redaction import Redaction
@@ -38,8 +39,7 @@ class OpencodeRunner:
         self._client: Client | None = None
         self._stale: list[Client] = []
         self._starting = anyio.Lock()
-        self._ours: dict[str, bool] = {}
-        self._first_seen: dict[str, float] = {}
+        self._ours: dict[str, str | None] = {}
         self._watch = life.Watch()
 
     @classmethod
@@ -117,11 +117,11 @@ class OpencodeRunner:
         body = {
             "title": request.title,
             "metadata": {"ashep": request.key},
-            "permission": rules.ruleset(request.access),
+            "permission": rules.ruleset(request.access, request.permissions),
         }
         answer = await self._call("POST", "/session", json=body)
         session = shapes.parse(shapes.SESSION, answer.content)
-        self._ours[session.id] = True
+        self._ours[session.id] = session.id
         return session.id
 
     async def find_session(self, key: str) -> str | None:
@@ -132,7 +132,7 @@ class OpencodeRunner:
         if not found:
             return None
         oldest = min(found, key=lambda entry: (entry.time.created or 0, entry.id))
-        self._ours[oldest.id] = True
+        self._ours[oldest.id] = oldest.id
         return oldest.id
 
     async def has_session(self, session: str) -> bool:
@@ -157,7 +157,7 @@ class OpencodeRunner:
             body["agent"] = prompt.agent
         if prompt.model is not None:
             body["model"] = {"providerID": prompt.model.provider, "modelID": prompt.model.model}
-        self._ours.setdefault(prompt.session, True)
+        self._ours.setdefault(prompt.session, prompt.session)
         self._watch.sent(prompt.session)
         instance = self._connected().address.instance  # before the call: another life of it would refuse the connection
         await self._call("POST", f"/session/{prompt.session}/prompt_async", json=body)
@@ -229,38 +229,34 @@ class OpencodeRunner:
 
     # --- questions ------------------------------------------------------------------------------------------------
 
-    async def reject_open_questions(self, older_than: float) -> int:
-        """Reject what waits for an answer in sessions of ours (see the port).
+    async def requests(self) -> tuple[Request, ...]:
+        """What sessions of ours ask (see the port)."""
+        return await questions.listed(self._get, self._root)
 
-        An entry of a session that is not busy is a left-over of an abort and waits for nobody (fact 19). OpenCode
-        does not say since when it waits: it counts from our first look.
-        """
-        rejected = 0
-        seen: set[str] = set()
-        busy: frozenset[str] | None = None
-        for kind, suffix, body in _QUESTIONS:
-            for request in shapes.parse(shapes.REQUESTS, await self._get(f"/{kind}")):
-                seen.add(request.id)
-                now = anyio.current_time()
-                since = self._first_seen.setdefault(request.id, now)
-                if now - since < older_than:
-                    continue
-                busy = await self.busy() if busy is None else busy
-                if request.sessionID in busy and await self._is_ours(request.sessionID):
-                    answer = await self._call("POST", f"/{kind}/{request.id}/{suffix}", json=body, accept=_NOT_THERE)
-                    rejected += answer.status_code < 300
-        self._first_seen = {name: at for name, at in self._first_seen.items() if name in seen}
-        return rejected
+    async def reply(
+        self,
+        request: str,
+        kind: Literal["permission", "question"],
+        verdict: Verdict,
+        answers: tuple[tuple[str, ...], ...],
+        message: str,
+    ) -> bool:
+        """Answer a request (see the port)."""
 
-    async def _is_ours(self, session: str) -> bool:
-        """Whether ashep opened the session, or it is a subagent's below one that it opened."""
+        async def post(path: str, body: object) -> httpx.Response:
+            return await self._call("POST", path, json=body, accept=_NOT_THERE)
+
+        return await questions.reply(post, request, kind, verdict, answers, message)
+
+    async def _root(self, session: str) -> str | None:
+        """The session of ours that this one is, or that it is a subagent's below of."""
         if session not in self._ours:
             answer = await self._call("GET", f"/session/{session}", accept=_NOT_THERE)
             if answer.status_code != 200:
-                return False
+                return None
             found = shapes.parse(shapes.SESSION, answer.content)
-            own = "ashep" in found.metadata
-            self._ours[session] = own or (found.parentID is not None and await self._is_ours(found.parentID))
+            own = session if "ashep" in found.metadata else None
+            self._ours[session] = own or (await self._root(found.parentID) if found.parentID else None)
         return self._ours[session]
 
     # --- signs ----------------------------------------------------------------------------------------------------
@@ -362,7 +358,3 @@ class OpencodeRunner:
 
 
 _IDLE = turns.Status(busy=False)
-_QUESTIONS: tuple[tuple[str, str, object], ...] = (
-    ("permission", "reply", {"reply": "reject", "message": "ashep: nobody will answer this; go on without it"}),
-    ("question", "reject", None),
-)

@@ -49,20 +49,12 @@ class _Config(_Json):
     model: str | None = None
 
 
-class _Request(_Json):
-    """A permission or a question that waits for an answer."""
-
-    id: str
-    sessionID: str
-
-
 SESSION = TypeAdapter(_Session)
 SESSIONS = TypeAdapter(tuple[_Session, ...])
 STATUSES = TypeAdapter(dict[str, _Status])
 AGENTS = TypeAdapter(tuple[_Agent, ...])
 PROVIDERS = TypeAdapter(_Providers)
 CONFIG = TypeAdapter(_Config)
-REQUESTS = TypeAdapter(tuple[_Request, ...])
 
 
 def parse(shape: TypeAdapter[T], content: bytes) -> T:

@@ -1,0 +1,51 @@
+"""What the memory server keeps: its sessions, their messages, and the turns of agents in them."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from ashep.adapters.memory.play import Play
+from ashep.core.model import Model
+from ashep.ports import SessionRequest
+
+
+@dataclass(slots=True)
+class Work:
+    """A turn of an agent."""
+
+    play: Play
+    instance: str
+    began: datetime
+    at: float
+    """The same, on the clock that only grows."""
+    ends: datetime | None
+    asked: int = 0
+    """How often it still asks; the present question included."""
+    dead: bool = False
+    error: str | None = None
+
+    def active(self, now: datetime) -> bool:
+        """Whether it keeps its session busy."""
+        return not self.dead and (self.asked > 0 or self.ends is None or now < self.ends)
+
+
+@dataclass(slots=True)
+class Message:
+    """A user's message, and what answers it."""
+
+    id: str
+    who: Literal["ashep", "person"]
+    text: str
+    at: datetime
+    agent: str | None = None
+    model: Model | None = None
+    work: Work | None = None
+
+
+@dataclass(slots=True)
+class Session:
+    """A conversation."""
+
+    id: str
+    request: SessionRequest
+    messages: list[Message] = field(default_factory=list["Message"])

@@ -1,0 +1,54 @@
+"""What a session asks while its turn goes on: leave to use a tool, or the questions of OpenCode's question tool."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question of a request."""
+
+    text: str
+    options: tuple[str, ...] = ()
+    """The labels that it offers; another text answers it, too."""
+    several: bool = False
+    """More than one option may be chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Something that a session waits for an answer to. Its texts are an agent's, and bounded."""
+
+    id: str
+    session: str
+    """The run's session, also where a subagent below it asks."""
+    kind: Literal["permission", "question"]
+    tool: str = ""
+    """What leave is asked for, by OpenCode's name of the permission."""
+    patterns: tuple[str, ...] = ()
+    """What its rules are matched with: the commands of a line, paths."""
+    detail: str = ""
+    """The whole command line, or the file."""
+    asks: tuple[Asked, ...] = ()
+    """The questions, where it is one."""
+
+
+Verdict = Literal["allow", "deny", "answer", "ask"]
+"""allow, deny: the answer to a permission · answer: that to a question · ask: a person is to answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A request of the present run that the server still lists."""
+
+    request: Request
+    seq: int
+    """When it was seen: a list that was read before says nothing of it."""
+    verdict: Verdict | None = None
+    answers: tuple[tuple[str, ...], ...] = ()
+    """To each of its questions."""
+    message: str = ""
+    """What the agent is told with it."""
+    due: datetime | None = None
+    """Until when a person may answer."""

@@ -1,0 +1,50 @@
+"""Effects in sessions that need no more than the server: answers to requests, once, and stops. For `ashep.effects`."""
+
+from contextlib import suppress
+
+from ashep.core.commands import AnswerRequest, StopOrphan, StopTurn
+from ashep.core.events import Fact, OrphanStopped, RequestAnswered, TurnStopped
+from ashep.core.model import Comment
+from ashep.core.outstanding import EXTRACTION
+from ashep.errors import RunnerRefused
+from ashep.ports import Runner
+
+
+async def stop(runner: Runner, command: StopTurn) -> list[Fact]:
+    """Stop a session's turn."""
+    with suppress(RunnerRefused):  # the server does not know the session: nothing there could go on
+        await runner.abort(command.session)
+    return [TurnStopped(command.issue, command.run, command.key)]
+
+
+async def stop_orphan(runner: Runner, command: StopOrphan) -> list[Fact]:
+    """Stop what another journal's run may have left at work on our server; an extraction has its own session."""
+    found = False
+    for key in (command.orphan, f"{command.orphan}{EXTRACTION}"):
+        session = await runner.find_session(key)
+        if session is not None:
+            await runner.abort(session)
+            found = True
+    return [OrphanStopped(command.issue, command.key, found)]
+
+
+async def deliver(runner: Runner, command: AnswerRequest, *, probe: bool) -> list[Fact]:
+    """Deliver an answer; one that may have been delivered before only where the request is still listed."""
+    taken = True
+    if not probe or any(one.id == command.request for one in await runner.requests()):
+        taken = await runner.reply(command.request, command.kind, command.verdict, command.answers, command.message)
+    return [RequestAnswered(command.issue, command.run, command.key, command.request, taken)]
+
+
+def marker(instance: str, key: str) -> str:
+    """What a comment of ours ends with: its probe looks for it."""
+    return f"<!-- ashep {instance[:8]} {key} -->"
+
+
+def behind(comments: tuple[Comment, ...], instance: str, key: str) -> tuple[Comment, ...]:
+    """The comments behind our own of this key: in the tracker's order, whatever its clock says. All, without a key."""
+    if not key:
+        return comments
+    sign = marker(instance, key)
+    place = max((place for place, one in enumerate(comments) if sign in one.text.split("\n")), default=None)
+    return () if place is None else comments[place + 1 :]

@@ -1,0 +1,398 @@
+"""Playbooks of what sessions ask: rules and prepared answers decide it, a person on the issue, or its end."""
+
+# pyright: reportUnusedExpression=false
+# A playbook's lines are expressions: `book >> fact << what << follows`.
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from ashep.core import commands as c
+from ashep.core import events as e
+from ashep.core.account import account
+from ashep.core.model import PermissionRule, Phase, PreparedAnswer, Settings, Stall
+from ashep.core.observe import requests_read
+from ashep.core.requests import Asked, Request
+from tests.core.given import ME, policy_of, up
+from tests.core.playbook import Playbook, like
+
+BOUND = 1800
+"""Seconds that a question stays open, by default."""
+
+
+def rule(action: str, tool: str = "bash", pattern: str = "*") -> PermissionRule:
+    return PermissionRule(tool=tool, pattern=pattern, action=action)  # type: ignore[arg-type]
+
+
+def working(*rules: PermissionRule, answers: Sequence[str | PreparedAnswer] = (), access: Any = "write") -> Playbook:
+    phase = Phase(
+        name="implement", access=access, answers=tuple(answers), timeout=timedelta(minutes=20),
+        stall=Stall(after=timedelta(minutes=5)),
+    )  # fmt: skip
+    config = Settings(permissions=rules)
+    book = Playbook(policy_of(phase, Phase(name="arbitrate")), config=config)
+    book.looked() >> book.turn("running")
+    return book
+
+
+def asks(book: Playbook, kind: str = "permission", **request: Any) -> e.Fact:
+    """The session asks, and the server's list shows it."""
+    made = book.made.ask(book.run().session or "", kind, **request)
+    (fact,) = requests_read(book.world, [*book.made.listed()], book.world.seq)
+    assert isinstance(fact, e.RequestOpened)
+    assert fact.request == made
+    return fact
+
+
+def asked(*rules: PermissionRule, kind: str = "question", **request: Any) -> Playbook:
+    """A run whose question stands on the issue."""
+    book = working(*rules)
+    book >> asks(book, kind, **request)
+    return book.answered()
+
+
+def says(book: Playbook, text: str, who: str = "ann") -> Playbook:
+    """Somebody comments; a look shows it, and what follows is carried out but for the last answer."""
+    book.made.say("t-1", who, text)
+    book >> e.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq) << c.ReadAnswer
+    assert book
+    return book >> book.next()
+
+
+def answered(book: Playbook) -> c.AnswerRequest:
+    """The answer that is to be delivered now."""
+    return next(body for body in book.left if isinstance(body, c.AnswerRequest))
+
+
+def label(book: Playbook) -> set[str]:
+    return {"needs:human_input", "needs:human_approval"} & set(book.made.tracker["t-1"].labels)
+
+
+# --- rules ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_no_rule_allows_is_denied_with_a_sentence_and_nothing_is_written() -> None:
+    book = working()
+    book >> asks(book) << like(e.RequestJudged, verdict="deny", why="no rule allows it")
+    answer = book.left[0]
+    assert book << like(c.AnswerRequest, verdict="deny")
+    assert isinstance(answer, c.AnswerRequest)
+    assert "no rule allows it. Go on without it" in answer.message
+    assert book >> book.next()
+    assert not book.run().requests
+    assert requests_read(book.world, book.made.listed(), book.world.seq) == []
+
+
+@pytest.mark.parametrize(("action", "verdict"), [("allow", "allow"), ("deny", "deny")])
+def test_a_rule_decides(action: str, verdict: str) -> None:
+    book = working(rule(action))
+    book >> asks(book) << like(e.RequestJudged, verdict=verdict)
+    assert book << like(c.AnswerRequest, verdict=verdict)
+
+
+def test_the_first_rule_that_fits_decides_and_a_phases_rules_go_first() -> None:
+    first = rule("allow", "bash", "npm test *")
+    book = Playbook(
+        policy_of(Phase(name="implement", permissions=(first,)), Phase(name="arbitrate")),
+        config=Settings(permissions=(rule("deny", "bash", "npm *"), rule("allow"))),
+    )
+    book.looked() >> book.turn("running")
+    opened = next(one for one in book.made.done if isinstance(one, c.OpenSession))
+    assert opened.permissions == (first, *book.world.settings.permissions)
+    for patterns, verdict in (
+        (("npm test -q",), "allow"),
+        (("npm test",), "allow"),
+        (("npm publish",), "deny"),
+        (("ls", "npm publish"), "deny"),
+        (("ls",), "allow"),
+    ):
+        book >> asks(book, patterns=patterns) << like(e.RequestJudged, verdict=verdict) << c.AnswerRequest
+        book.answered()
+
+
+def test_a_readers_rules_are_those_that_leave_it_a_reader() -> None:
+    book = working(rule("allow"), rule("deny", "webfetch"), rule("allow", "*"), rule("ask", "read"), access="read")
+    opened = next(one for one in book.made.done if isinstance(one, c.OpenSession))
+    assert opened.permissions == (rule("deny", "webfetch"), rule("ask", "read"))
+
+
+def test_prepared_answers_are_used_once_in_order_and_then_a_person_is_asked() -> None:
+    book = working(answers=("y", PreparedAnswer(match="COLOUR", answer="2")))
+    which = Asked("which colour?", ("red", "green"))
+    book >> asks(book, "question", asks=(Asked("go on?", ("Yes, all", "No")),))
+    assert book << like(e.RequestJudged, verdict="answer", answers=(("Yes, all",),), used=(0,)) << c.AnswerRequest
+    book.answered() >> asks(book, "question", asks=(Asked("really?"),)) << like(e.RequestJudged, verdict="ask")
+    book = working(answers=("y", PreparedAnswer(match="COLOUR", answer="2")))
+    book >> asks(book, "question", asks=(which, which))
+    book << like(e.RequestJudged, verdict="answer", answers=(("y",), ("green",)), used=(0, 1))
+
+
+# --- a person -------------------------------------------------------------------------------------------------------
+
+
+def test_a_question_blocks_the_issue_and_a_comment_answers_it() -> None:
+    book = working()
+    book >> asks(book, "question") << like(e.RequestJudged, verdict="ask") << e.InputWanted << e.CommentWanted
+    assert book << like(c.WriteIssue, kind="ask", status="blocked", add_labels=("needs:human_input",))
+    stands = account(book.world, "t-1")
+    assert (stands.state, stands.code, stands.due) == ("person", "input", book.now + timedelta(seconds=BOUND))
+    book.answered()
+    assert label(book) == {"needs:human_input"}
+    comment = book.made.comments["t-1"][-1].text
+    assert "which one?" in comment
+    assert "2. green" in comment
+    says(book, "@ashep 2") << like(e.RequestJudged, verdict="answer", answers=(("green",),), by="ann")
+    assert book << like(c.AnswerRequest, answers=(("green",),))
+    book >> book.next() << e.InputEnded << like(c.WriteIssue, kind="work", status="in_progress")
+    book.answered()
+    assert label(book) == set()
+    assert book.flow().written == book.flow().target
+    assert [command.answers for command in book.made.delivered] == [(("green",),)]
+    book >> book.reports() << like(e.RunEnded, state="succeeded")
+
+
+def test_the_slot_and_the_tree_are_kept_while_a_person_thinks() -> None:
+    book = asked()
+    assert book.world.lock == "t-1"
+    assert "t-1" in book.world.live
+    assert not book.flow().leased
+
+
+def test_a_command_that_no_rule_names_is_not_allowed_beside_one_that_is() -> None:
+    book = working(rule("allow", "bash", "npm *"))
+    book >> asks(book, patterns=("npm test", "rm -r /")) << like(e.RequestJudged, verdict="deny")
+
+
+def test_words_that_are_no_plain_yes_allow_nothing() -> None:
+    book = says(asked(rule("ask"), kind="permission"), "@ashep yes, but only in src")
+    book << like(e.RequestJudged, verdict="deny", message="ashep: a person denies this, and says: yes, but only in src")
+
+
+@pytest.mark.parametrize(
+    ("words", "verdict"),
+    [("@ashep yes", "allow"), ("@Ashep: OK.", "allow"), ("@ashep yes, but only in src", "deny"), ("@ashep no", "deny")],
+)
+def test_a_plain_yes_allows_a_tool_and_any_other_word_denies_it(words: str, verdict: str) -> None:
+    book = says(asked(rule("ask"), kind="permission"), words + "\n\n(ashep answer, 2026-01-01T22:00:00+00:00)")
+    judged = book.left[0]
+    assert isinstance(judged, e.RequestJudged)
+    assert judged.verdict == verdict
+    assert (verdict == "deny") == bool(judged.message)
+    assert "2026" not in judged.message
+
+
+@pytest.mark.parametrize("who", ["ashep-agent", ME])
+def test_an_agent_does_not_answer_itself(who: str) -> None:
+    book = asked()
+    book.made.say("t-1", who, "@ashep yes")
+    book >> e.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq) << c.ReadAnswer
+    read = book.next()
+    assert isinstance(read, e.AnswerRead)
+    told = tuple(book.made.comments["t-1"][-1:])  # whatever an adapter hands over
+    assert book >> e.AnswerRead("t-1", read.key, read.view, read.events, told)
+
+
+def test_a_comment_that_is_not_addressed_or_stood_there_before_answers_nothing() -> None:
+    book = working()
+    book.made.say("t-1", "ann", "@ashep yes")
+    book >> e.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq) >> asks(book, "question")
+    book.answered()
+    assert book.flow().waits_for_input
+    assert says(book, "yes, @ashep")
+
+
+def test_several_requests_are_put_to_a_person_one_after_the_other() -> None:
+    book = asked()
+    book >> asks(book, "question", asks=(Asked("and then?"),)) << like(e.RequestJudged, verdict="ask")
+    assert book
+    says(book, "@ashep red").answered()
+    assert book.flow().waits_for_input
+    assert "and then?" in book.made.comments["t-1"][-1].text
+    assert "and then?" in account(book.world, "t-1").reason
+    says(book, "@ashep go home").answered()
+    assert not book.flow().waits_for_input
+    assert [command.answers for command in book.made.delivered] == [(("red",),), (("go home",),)]
+
+
+def test_a_request_with_several_questions_takes_a_line_for_each() -> None:
+    several = Asked("which ones?", ("a", "b", "c"), several=True)
+    book = asked(asks=(Asked("name?"), several, Asked("more?")))
+    says(book, "@ashep fox\n1, c")
+    judged = book.left[0]
+    assert isinstance(judged, e.RequestJudged)
+    assert judged.answers[:2] == (("fox",), ("a", "c"))
+    assert "not answered" in judged.answers[2][0]
+
+
+# --- nobody ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["question", "permission"])
+def test_nobody_answers_and_the_run_goes_on(kind: str) -> None:
+    book = asked(rule("ask"), kind=kind)
+    assert book.later(BOUND - 1) == []
+    book >> book.later(1) << e.RequestJudged << e.CommentWanted
+    answer = answered(book)
+    said = answer.message or answer.answers[0][0]
+    assert "nobody answered within 30m" in said
+    assert answer.verdict == ("deny" if kind == "permission" else "answer")
+    book.answered()
+    assert not book.flow().waits_for_input
+    assert book.made.tracker["t-1"].status == "in_progress"
+    assert "Nobody answered" in book.made.comments["t-1"][-1].text
+
+
+def test_each_request_has_its_own_end_also_while_another_stands_there() -> None:
+    book = asked()
+    assert book.later(600) == []
+    book >> asks(book, "question", asks=(Asked("and then?"),))
+    assert book << like(e.RequestJudged, verdict="ask", due=book.now + timedelta(seconds=BOUND))
+    assert book.left == []
+    book >> book.later(BOUND - 600)
+    book.answered() >> book.later(600)
+    book.answered()
+    assert len(book.made.delivered) == 2
+    assert not book.flow().waits_for_input
+
+
+def test_the_runs_times_stand_still_while_a_person_thinks() -> None:
+    book = working()
+    book.made.now += timedelta(seconds=100)
+    left = (book.run().deadline or book.now) - book.now
+    book >> asks(book, "question")
+    book.answered()
+    assert book.later(25 * 60) == []  # longer than its timeout, and its bound for stalls
+    says(book, "@ashep 1").answered()
+    assert book.run().deadline == book.now + left
+    assert book.flow().thought == timedelta(minutes=25)
+    assert [timer.key for timer in book.later(300) if isinstance(timer, e.TimerDue)] == ["stall:t-1"]
+
+
+def test_a_suspended_machine_counts_once() -> None:
+    book = asked()
+    deadline = book.run().deadline
+    book.made.now += timedelta(minutes=20)
+    assert book >> e.ClockJumped(timedelta(minutes=20))
+    says(book, "@ashep 1").answered()
+    assert deadline is not None
+    assert book.run().deadline == deadline + timedelta(minutes=20)
+    assert book.flow().thought == timedelta(minutes=20)
+
+
+# --- what comes between ---------------------------------------------------------------------------------------------
+
+
+def test_a_person_answers_in_opencode() -> None:
+    book = asked()
+    for turns in book.made.sessions.values():
+        for turn in turns.values():
+            turn.asks = ()
+    (gone,) = requests_read(book.world, book.made.listed(), book.world.seq)
+    book >> gone << e.InputEnded << like(c.WriteIssue, kind="work")
+    assert book
+    assert requests_read(book.world, [Request("que_x", "ses_another", "question")], book.world.seq) == []
+
+
+def test_a_list_that_was_read_before_says_nothing() -> None:
+    book = working()
+    as_of = book.world.seq
+    book >> asks(book, "question")
+    assert requests_read(book.world, [], as_of) == []
+
+
+def test_the_server_dies_while_a_person_thinks() -> None:
+    book = asked()
+    assert book >> up("server-2")
+    book.made.kill_server()
+    book.left = []
+    book >> book.turn("incomplete") << e.TurnDied << e.InputEnded << like(c.WriteIssue, kind="work")
+    book.answered()
+    assert not book.flow().waits_for_input
+    assert book.run().turn == ""
+
+
+def test_the_end_of_a_run_ends_its_question_too() -> None:
+    book = asked()
+    book >> book.reports() << like(e.RunEnded, state="succeeded") << e.InputEnded << e.PhaseEntered
+    book.answered()
+    assert book.made.tracker["t-1"].status == "in_progress"
+    assert label(book) == set()
+
+
+def test_what_a_stopped_turn_asked_is_not_asked_again() -> None:
+    book = asked()
+    leftover = book.made.listed()
+    book >> e.IssueCancelled("t-1", "ann", book.run().id)
+    book.answered()
+    assert book.flow().stage == "parked"
+    book >> book.seen(drop=["ashep:parked"])
+    book.answered() >> book.turn("running")
+    mine = [Request(one.id, book.run().session or "", one.kind, asks=one.asks) for one in leftover]
+    assert requests_read(book.world, mine, book.world.seq) == []
+
+
+def test_a_daemon_that_was_away_goes_on_waiting_and_counts_the_time_once() -> None:
+    book = asked()
+    due, deadline = account(book.world, "t-1").due, book.run().deadline
+    book.made.now += timedelta(minutes=10)
+    book.made.crash()
+    assert account(book.world, "t-1").due == due
+    assert requests_read(book.world, book.made.listed(), book.world.seq) == []
+    says(book.answered(), "@ashep 1").answered()
+    assert book.flow().thought == timedelta(minutes=10)
+    assert deadline is not None
+    assert book.run().deadline == deadline + timedelta(minutes=10)
+
+
+def test_the_answer_is_delivered_again_only_after_a_failure() -> None:
+    book = says(asked(), "@ashep 1")
+    first = answered(book)
+    book.left = []
+    assert book >> book.failed(landed=True)
+    book >> book.later(70)
+    again = answered(book)
+    assert (again.key, again.tries) == (first.key, 1)
+    book.answered()
+    assert len(book.made.delivered) == 1
+    assert not book.flow().waits_for_input
+
+
+@pytest.mark.parametrize(
+    ("change", "stage"),
+    [
+        ({"status": "closed"}, "closed"),
+        ({"assignee": "bob"}, "left"),
+        ({"add": ["ashep:excluded"]}, "idle"),
+        ({"status": "deferred"}, "left"),
+    ],
+)
+def test_what_a_person_does_to_the_issue_wins(change: dict[str, Any], stage: str) -> None:
+    book = asked()
+    book >> book.seen(**change)
+    book.answered()
+    assert book.flow().stage == stage
+    assert book.run().state == "aborted"
+    assert book.made.delivered == []
+
+
+def test_taking_the_label_off_lets_the_run_go_on_without_an_answer() -> None:
+    book = asked(rule("ask"), kind="permission")
+    book >> book.seen(drop=["needs:human_input"]) << like(e.RequestJudged, verdict="deny")
+    answer = answered(book)
+    assert "nobody will answer" in answer.message
+    book.answered()
+    assert book.made.tracker["t-1"].status == "in_progress"
+
+
+def test_an_issue_whose_state_folder_was_lost_while_a_person_thought_is_worked_on_again() -> None:
+    view = asked().made.tracker["t-1"]
+    book = Playbook(policy_of(Phase(name="implement"), Phase(name="arbitrate")), issues=())
+    assert view.stamp is not None
+    book.made.tracker["t-1"] = replace(view, stamp=replace(view.stamp, instance="another"))
+    book.looked()
+    assert (book.flow().stage, book.run().attempt) == ("work", 2)
+    assert book.made.tracker["t-1"].status == "in_progress"
+    assert label(book) == set()

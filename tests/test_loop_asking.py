@@ -1,0 +1,186 @@
+"""What sessions ask, in the whole daemon, over memory and virtual time: answered, denied, killed in between."""
+
+import shutil
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import pytest
+
+from ashep.adapters.memory.runner import Play, Prompted
+from ashep.core.events import InputEnded, InputWanted, RequestAnswered, RequestJudged, RunEnded, TurnDied
+from tests.loop_world import Points, World, said, simulate
+
+pytestmark = pytest.mark.slow  # whole nights
+
+ASKS = Play(text=said("implement"), delay=20.0, asks="question")
+CONFIG = 'version: 1\npermissions: [{tool: bash, pattern: "npm *", action: ask}]\nquestions: {deadline: 30m}\n'
+BOUND = 30 * 60
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A project's folder, in memory where the machine has such a place."""
+    shm = Path("/dev/shm")
+    place = Path(tempfile.mkdtemp(dir=shm)) if shm.is_dir() else tmp_path
+    yield place / ".agent-shepherd"
+    shutil.rmtree(place, ignore_errors=True)
+
+
+def asking(folder: Path, **play: object) -> World:
+    """A world whose implementers ask."""
+    world = World(folder, config=CONFIG)
+
+    def answer(_: World, asked: Prompted) -> Play | None:
+        return replace(ASKS, **play) if "/implement." in asked.key else None  # type: ignore[arg-type]
+
+    world.answer = answer
+    return world
+
+
+async def with_person(world: World, words: str | None, points: Points | None = None) -> bool:
+    """Live with a person who approves, and answers what runs ask; None: not that."""
+
+    async def answers() -> None:
+        heard = set[str]()
+        while words is not None:
+            await anyio.sleep(60)
+            for name, issue in world.issues().items():
+                told = world.comments(name)
+                if "needs:human_input" in issue.labels and told[-1] not in heard and "asks:**" in told[-1]:
+                    heard.add(told[-1])
+                    world.tracker.person_comments(name, "pat", words)
+
+    done = False
+    async with anyio.create_task_group() as group:
+        group.start_soon(world.person)
+        group.start_soon(answers)
+        done = await world.live(points=points)
+        group.cancel_scope.cancel()
+    return done
+
+
+def test_a_person_answers_and_the_run_goes_on_in_its_session(folder: Path) -> None:
+    async def scenario() -> None:
+        world = asking(folder, times=2)
+        world.tracker.add("first")
+        assert await with_person(world, "@ashep 2")
+        world.check_done()
+        assert [answers for _, _, answers, _ in world.runner.replied] == [(("second",),), (("second",),)]
+        assert len(world.bodies(InputWanted)) == 2
+        (implement, *_) = world.bodies(RunEnded)
+        assert (implement.run, implement.state) == ("t-1/implement.1.1", "succeeded")
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize(("asks", "tool"), [("question", ""), ("permission", "bash"), ("permission", "webfetch")])
+def test_nobody_answers_and_nothing_is_open_longer_than_its_bound(folder: Path, asks: str, tool: str) -> None:
+    async def scenario() -> None:
+        world = asking(folder, asks=asks, tool_asked=tool, wants="npm publish")
+        world.tracker.add("first")
+        began = world.clock.now()
+        opened: list[float] = []
+
+        async def watch() -> None:
+            while True:
+                if await open_requests(world):
+                    opened.append((world.clock.now() - began).total_seconds())
+                await anyio.sleep(1)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(watch)
+            assert await with_person(world, None)
+            group.cancel_scope.cancel()
+        world.check_done()
+        lasted = opened[-1] - opened[0]
+        assert lasted <= (10 if tool == "webfetch" else BOUND + 10)
+        assert lasted >= (0 if tool == "webfetch" else BOUND - 10)
+        ((_, verdict, answers, message),) = world.runner.replied
+        assert verdict == ("answer" if asks == "question" else "deny")
+        assert "ashep: " in (message or answers[0][0])
+
+    simulate(scenario)
+
+
+async def open_requests(world: World) -> bool:
+    return bool(world.runner.sessions) and world.runner._up and bool(await world.runner.requests())  # pyright: ignore[reportPrivateUsage]
+
+
+def test_killed_at_every_boundary_between_asking_and_answering_it_is_answered_once(folder: Path) -> None:
+    async def first() -> None:
+        world = asking(folder / "first")
+        world.tracker.add("first")
+        points = Points()
+        assert await with_person(world, "@ashep 1", points)
+        names.extend(points.names)
+
+    names: list[str] = []
+    simulate(first)
+    begin = next(place for place, name in enumerate(names) if name.startswith("requests"))
+    end = next(place for place, name in enumerate(names) if name.startswith("reply answered")) + 40
+    marks = [
+        place
+        for place in range(begin, end)
+        if names[place].split()[0] in ("batch", "durable", "update", "comment", "reply", "issue")
+    ]
+    assert len(marks) > 20
+    for place in marks:
+        simulate(killed(folder / str(place), place + 1))
+
+
+def killed(folder: Path, at: int) -> Callable[[], Awaitable[None]]:
+    async def scenario() -> None:
+        world = asking(folder)
+        world.tracker.add("first")
+        if not await with_person(world, "@ashep 1", Points(at)):
+            assert await with_person(world, "@ashep 1")
+        world.check_done()
+        taken = [request for request, *_ in world.runner.replied]
+        assert len(taken) == len(set(taken)) == 1
+        assert world.runner.replied[0][2] == (("first",),)
+        assert len(world.bodies(InputEnded)) == 1
+
+    return scenario
+
+
+def test_the_server_dies_while_a_person_thinks_and_the_turn_asks_again(folder: Path) -> None:
+    async def scenario() -> None:
+        world = asking(folder)
+        world.tracker.add("first")
+
+        async def kills() -> None:
+            while not world.bodies(InputWanted):
+                await anyio.sleep(10)
+            await anyio.sleep(20)
+            world.runner.kill()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(kills)
+            assert await with_person(world, "@ashep 1")
+            group.cancel_scope.cancel()
+        world.check_done(restarts=1)
+        assert len(world.bodies(TurnDied)) == 1
+        assert world.runner.replied[-1][2] == (("first",),)
+        assert all(fact.taken for fact in world.bodies(RequestAnswered))
+
+    simulate(scenario)
+
+
+def test_answers_that_are_prepared_ask_nobody(folder: Path) -> None:
+    async def scenario() -> None:
+        world = asking(folder, times=2)
+        text = (folder / "policies.yaml").read_text()
+        (folder / "policies.yaml").write_text(
+            text.replace("name: implement", "name: implement\n        answers: [y, '2']", 1)
+        )
+        world = asking(folder, times=2)
+        world.tracker.add("first")
+        assert await with_person(world, None)
+        world.check_done()
+        assert [answers for _, _, answers, _ in world.runner.replied] == [(("y",),), (("second",),)]
+        assert {fact.verdict for fact in world.bodies(RequestJudged)} == {"answer"}
+
+    simulate(scenario)
