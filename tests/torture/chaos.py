@@ -76,6 +76,11 @@ KINDS: dict[str, str] = {
     "server_leaks": "its memory grows beyond its limit, or twice that (opencode.md 10: 20695, 36739)",
     "server_wedged": "accepts connections, and never answers again (opencode.md 10, 18)",
     "server_broken": "ends at its start, time after time, for a while",
+    # --- the terminal beside it ---
+    "hand_pauses": "pause, drain and resume, in all or a provider",
+    "hand_cancels": "cancel an issue or a run",
+    "files_change": "edits of the files count while it runs",
+    "budgets": "limits of a run, an issue, a provider, a day, an hour and a minute, some of which are met",
 }
 
 Kinds = frozenset[str]

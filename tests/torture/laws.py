@@ -64,6 +64,8 @@ class Laws:
         self._losses = 0
         """How many were."""
         self._read: dict[tuple[str, str], set[Standing]] = defaultdict(set)
+        self._used, self._days, self._over = Counter[tuple[str, int]](), Counter[str](), set[str]()
+        """Tokens of each turn and of each day, as the journal tells them; runs that ended."""
         self._whole: set[tuple[str, int]] = set()
         """Batches that were written from their first line to their commit record: its checksum, and their entries."""
         self._landed: list[tuple[str, str, Any]] = []
@@ -81,8 +83,28 @@ class Laws:
                 self.broken("no durable fact is lost", f"number {entry.seq} is given twice: {entry.body}")
             self._entries[entry.seq] = entry
             self.world.tell(entry)
+            self._may_start(entry)
             if isinstance(entry.body, RunEnded) and entry.body.state == "stalled":
                 self._was_silent(entry.body.run)
+
+    def _may_start(self, entry: Entry) -> None:
+        """No run starts in a pause, or on a day whose limit is used up, by a count of its own."""
+        body, known, day = entry.body, self.world.known, f"{entry.at:%Y-%m-%d}"
+        if isinstance(body, TurnSeen) and body.run not in self._over:
+            more = max(body.tokens - self._used[body.run, body.n], 0)
+            self._used[body.run, body.n] += more
+            self._days[day] += more
+        if isinstance(body, RunEnded):
+            self._over.add(body.run)
+        if not isinstance(body, RunPlanned):
+            return
+        provider = body.model.provider if body.model else None
+        for pause in known.pauses:
+            if not pause.lifted and pause.provider in (None, provider):
+                self.broken("nothing starts in a pause", f"{body.run}, and {pause.sentence}")
+        limit = known.settings.budgets.day.tokens
+        if limit is not None and self._days[day] >= limit:
+            self.broken("nothing starts without budget", f"{body.run}, and {self._days[day]} of {limit} are used")
 
     def _was_silent(self, run: str) -> None:
         for session in self.world.server.sessions.all.values():
@@ -95,6 +117,8 @@ class Laws:
         if any((self.world.state / "journal").glob("*.jsonl")):
             self._before += [entry.body for entries in self._journal() for entry in entries]
         self._entries.clear()
+        self._used.clear()
+        self._days.clear()
         self._losses += 1
 
     def wrote(self, data: bytes) -> None:

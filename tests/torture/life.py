@@ -1,6 +1,6 @@
 """One life of a daemon: from its start to a stop, a kill, a power cut or a failed disk."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from tests.torture.world import World
 
 ACTOR = "ashep-sim"
+
+
+Order = Callable[[Running, Journal], Awaitable[None]]
+"""What somebody asks the running daemon for."""
 
 
 class Crash(BaseException):
@@ -72,6 +76,8 @@ class Life:
         """Set: it is stopped in order."""
         self.over = anyio.Event()
         self.orphans: bool | None = None
+        self._orders: list[Order] = []
+        self._ordered = anyio.Event()
         self._audit_wanted = anyio.Event()
         self.audited: tuple[Finding, ...] | None = None
         """What the daemon's own auditor has found since it was asked to look."""
@@ -163,6 +169,7 @@ class Life:
                 group.start_soon(running.monitor.run)
                 group.start_soon(running.auditor.run)
                 group.start_soon(self._audit, running)
+                group.start_soon(self._obey, running, journal)
                 await self.leave.wait()
                 await self._stop(running)
                 group.cancel_scope.cancel()
@@ -177,6 +184,18 @@ class Life:
             found = await running.auditor.check(Looked(*await running.worker.next_look(True)))
             again = await running.auditor.check(Looked(*await running.worker.next_look(True))) if found else ()
             self.audited = lasting(found, again)
+
+    def order(self, order: "Order") -> None:
+        """Let it do what somebody beside it asks for."""
+        self._orders.append(order)
+        self._ordered.set()
+
+    async def _obey(self, running: Running, journal: Journal) -> None:
+        while True:
+            await self._ordered.wait()
+            self._ordered = anyio.Event()
+            while self._orders:
+                await self._orders.pop(0)(running, journal)
 
     async def audit(self) -> tuple[Finding, ...]:
         """Let it audit, and give what it found; nothing of one that ends meanwhile."""

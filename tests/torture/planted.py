@@ -13,8 +13,8 @@ from unittest.mock import patch
 
 from ashep.adapters.beads.tracker import BeadsTracker
 from ashep.adapters.opencode.turns import Message
-from ashep.core import decide, dispatch, evolve_flow, observe, routing
-from ashep.core.commands import Command, SendPrompt
+from ashep.core import budgets, decide, dispatch, evolve_flow, observe, routing
+from ashep.core.commands import Command, IssueCommand, SendPrompt
 from ashep.core.events import Fact, IssueHeld
 from ashep.core.flow import Flow
 from ashep.core.step import step
@@ -79,7 +79,7 @@ def probe_skipped() -> AbstractContextManager[object]:
     """After a crash or a failure an effect is simply done again."""
     original = Effects._do  # pyright: ignore[reportPrivateUsage]
 
-    def do(self: Effects, command: Command, world: Callable[[], World], probe: bool) -> Any:
+    def do(self: Effects, command: IssueCommand, world: Callable[[], World], probe: bool) -> Any:
         return original(self, command, world, False)
 
     return patch.object(Effects, "_do", do)
@@ -165,8 +165,8 @@ def tool_calls_taken_for_the_end() -> AbstractContextManager[object]:
 def clock_in_a_hold() -> AbstractContextManager[object]:
     """A hold depends on what time it is on the wall."""
 
-    def held(flow: Flow, hold: tuple[str, str]) -> list[Fact]:
-        code, why = hold
+    def held(flow: Flow, hold: budgets.Hold) -> list[Fact]:
+        code, why, *_ = hold
         late = time.time_ns() // 1000 % 10 < 5
         return [] if flow.code == code else [IssueHeld(flow.issue.id, code, f"{why} (late)" if late else why)]
 
@@ -191,6 +191,16 @@ def _everywhere(name: str, value: object, *modules: Any) -> Iterator[None]:
 
 def _kinds(words: str) -> Kinds:
     return frozenset(words.split())
+
+
+def pause_forgotten() -> AbstractContextManager[object]:
+    """A pause keeps no phase of an issue from its run."""
+    return patch.object(dispatch, "_paused", lambda *_: None)
+
+
+def budget_forgotten() -> AbstractContextManager[object]:
+    """A day's limit is told, and keeps nothing from starting."""
+    return patch.object(budgets, "used_up", lambda _: None)
 
 
 BUGS: dict[str, tuple[Planted, Kinds, tuple[str, ...]]] = {
@@ -240,6 +250,12 @@ BUGS: dict[str, tuple[Planted, Kinds, tuple[str, ...]]] = {
         clock_in_a_hold,
         _kinds("people_add people_exclude people_status"),
         ("the replay is equal",),
+    ),
+    "a pause is forgotten": (pause_forgotten, _kinds("hand_pauses agent_fails"), ("nothing starts in a pause",)),
+    "a budget is forgotten": (
+        budget_forgotten,
+        _kinds("budgets turn_tools agent_fails"),
+        ("nothing starts without budget",),
     ),
 }
 """The bugs, the kinds of chaos in which they are looked for, and the laws of which one must be broken."""

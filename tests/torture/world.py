@@ -23,6 +23,7 @@ from tests.torture.disk import Disk
 from tests.torture.laws import RIVAL, Laws
 from tests.torture.life import ACTOR, Life
 from tests.torture.loop import LIFE, TortureLoop, WorldClock
+from tests.torture.orders import Orders
 from tests.torture.people import People
 from tests.torture.server import Server
 from tests.torture.store import Store
@@ -108,6 +109,7 @@ class World:
         self.people = People(self)
         number = dice.of("policy").randrange(len(POLICIES))
         self.configuration = configuration(number)
+        self.orders = Orders(self)
         self.phases_of_policy = self.configuration.policies.policies["standard"].phases
         self.phases = [str(phase["name"]) for phase in POLICIES[number][0]]
         self.group: TaskGroup
@@ -232,6 +234,9 @@ class World:
                 ("server_leaks", 40, self._leak),
                 ("server_wedged", 60, self._wedge),
                 ("server_broken", 60, self._break_server),
+                ("hand_pauses", 40, self.orders.pause),
+                ("hand_cancels", 60, self.orders.cancel),
+                ("files_change", 50, self.orders.edit),
             ):
                 if self.dice.on(kind):
                     group.start_soon(self._now_and_then, kind, mean, act)
@@ -321,6 +326,7 @@ class World:
     async def _calm(self) -> None:
         self.dice.calm = True
         self.server.broken = False
+        self.orders.go_on()
         self.store.damaged = False
         self.tree.commit("a person's notes")
         self.tell("--- the chaos is over ---")
@@ -351,6 +357,7 @@ class World:
             still = still + 1 if self._rests(closed=closed) else 0
             if self.life is None or self.life.dead:
                 self._start(None)  # what made it end is over
+            self.orders.go_on()
             if self.loop.time() > end:
                 self.laws.broken(f"everything {what}", self.laws.standing())
                 return
