@@ -323,7 +323,7 @@ class Effects:
         changes = await self.tree.changes(flow.base, command.issue, flow.commits, tuple(left_over))
         source = dict(flow.sessions).get(run.phase)
         transcript = None
-        if command.kind == "extract" and source is not None:
+        if command.kind in ("extract", "diagnose") and source is not None:
             transcript = await self.runner.transcript(source, TRANSCRIPT)
         fresh = tuple(one for one in self._peoples(text.comments) if one.id not in flow.shown)
         return Brief(

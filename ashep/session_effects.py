@@ -5,7 +5,7 @@ from contextlib import suppress
 from ashep.core.commands import AnswerRequest, StopOrphan, StopTurn
 from ashep.core.events import Fact, OrphanStopped, RequestAnswered, TurnStopped
 from ashep.core.model import Comment
-from ashep.core.outstanding import EXTRACTION
+from ashep.core.outstanding import DIAGNOSED, EXTRACTION
 from ashep.errors import RunnerRefused
 from ashep.ports import Runner
 
@@ -18,9 +18,9 @@ async def stop(runner: Runner, command: StopTurn) -> list[Fact]:
 
 
 async def stop_orphan(runner: Runner, command: StopOrphan) -> list[Fact]:
-    """Stop what another journal's run may have left at work on our server; an extraction has its own session."""
+    """Stop what another journal's run may have left at work on our server, in whichever of its sessions."""
     found = False
-    for key in (command.orphan, f"{command.orphan}{EXTRACTION}"):
+    for key in (f"{command.orphan}{suffix}" for suffix in ("", EXTRACTION, DIAGNOSED)):
         session = await runner.find_session(key)
         if session is not None:
             await runner.abort(session)

@@ -345,6 +345,15 @@ def test_incoherent_second_phase(folder: Path, text: str, code: str, line: int, 
     assert [(one.code, one.line, one.key) for one in found] == [(code, line, f"policies.p.phases[1].{key}")]
 
 
+def test_a_diagnosis_that_nobody_can_give_is_warned_of(folder: Path) -> None:
+    text = "version: 1\npolicies: {p: [{name: implement, stall: {action: diagnose}}]}\n"
+    assert said(folder, text) == []
+    agents = (folder / "agents.yaml").read_text().replace("debug", "other")
+    (folder / "agents.yaml").write_text(agents)
+    (found,) = findings(folder, text)
+    assert (found.code, found.severity, found.key) == ("no-agent", "warning", "policies.p[0].stall.action")
+
+
 def test_a_persons_work_is_never_closed_unseen(folder: Path) -> None:
     text = "version: 1\npolicies:\n  p:\n    takeover: {{action: review}}\n    phases: [{0}]\n"
     assert said(folder, text.format("implement, test")) == []

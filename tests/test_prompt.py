@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from ashep.core.diagnosing import VERDICTS as DIAGNOSES
 from ashep.core.flow import Report
 from ashep.core.model import Comment, Phase
 from ashep.core.outcome import Outcome, last_block, read_outcome
@@ -20,7 +21,7 @@ from ashep.prompt import Brief, Kind, check_overrides, render
 from ashep.prompt.brief import ROLES, view
 from ashep.prompt.fences import Fences, Foreign, tidy
 
-KINDS: tuple[Kind, ...] = ("task", "recover", "extract", "resume")
+KINDS: tuple[Kind, ...] = ("task", "recover", "extract", "resume", "diagnose")
 AT = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 SECRET = "a secret"
 
@@ -114,8 +115,9 @@ def test_it_begins_with_the_run(phase: Phase, kind: Kind) -> None:
     lines = render(brief(phase, kind, attempt=3)).split("\n")
     assert lines[:4] == [f"Run: ag-1/{phase.name}.1.1", f"Phase: {phase.name}", "Attempt: 3", "Issue: ag-1"]
     verdicts = [line for line in lines if line.startswith("Verdicts of this phase:")]
-    assert set(verdicts) == ({"Verdicts of this phase: approve, needs_changes"} if phase is REVIEW else set())
-    assert ("verdict" in own_words("\n".join(lines))) == (phase is REVIEW)
+    own = DIAGNOSES if kind == "diagnose" else phase.verdicts
+    assert set(verdicts) == ({f"Verdicts of this phase: {', '.join(own)}"} if own else set())
+    assert ("verdict" in own_words("\n".join(lines))) == bool(own)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -123,10 +125,11 @@ def test_it_begins_with_the_run(phase: Phase, kind: Kind) -> None:
 def test_the_contract_holds_a_valid_example(phase: Phase, kind: Kind) -> None:
     prompt = render(brief(phase, kind))
     block = last_block(prompt)
-    outcome = read_outcome(block, phase.verdicts)
+    verdicts = DIAGNOSES if kind == "diagnose" else phase.verdicts
+    outcome = read_outcome(block, verdicts)
     assert isinstance(outcome, Outcome), outcome
-    assert outcome.verdict == (phase.verdicts[0] if phase.verdicts else None)
-    for verdict in phase.verdicts:
+    assert outcome.verdict == (verdicts[0] if verdicts else None)
+    for verdict in verdicts:
         assert f'"{verdict}"' in prompt
 
 
@@ -272,6 +275,16 @@ def test_going_on_after_a_person_says_so_and_repeats_the_task() -> None:
     assert "report" not in dict(split(prompt)[1])
 
 
+def test_a_diagnosis_is_asked_for_verdicts_of_its_own() -> None:
+    prompt = render(brief(REVIEW, "diagnose", transcript="a" * 60_000 + "the end", wrong="no sign of life for 5m"))
+    shown = dict(split(prompt)[1])
+    assert (shown["what was seen"], shown["transcript"][-7:]) == ("no sign of life for 5m", "the end")
+    assert len(shown["transcript"]) == 48_000
+    assert 'one of "retry", "change_agent", "ask_person"' in prompt
+    assert "needs_changes" not in prompt
+    assert "Nothing of its session can be read" in render(brief(IMPLEMENT, "diagnose"))
+
+
 def test_extraction_shows_the_end_of_the_transcript() -> None:
     prompt = render(brief(REVIEW, "extract", transcript="a" * 60_000 + "the end", wrong="nothing there"))
     shown = dict(split(prompt)[1])
@@ -395,9 +408,10 @@ def test_no_text_leaves_its_fence(text: str, kind: Kind, writes: bool) -> None:
     )
     own, fenced = split(render(made))
     assert MARK not in "\n".join(own)
-    assert len(fenced) == {"task": 13, "recover": 1, "extract": 2, "resume": 7}[kind]
+    assert len(fenced) == {"task": 13, "recover": 1, "extract": 2, "resume": 7, "diagnose": 2}[kind]
     shown = dict(fenced)
-    whole = "transcript" if kind == "extract" else "what was wrong" if kind == "recover" else "description"
+    of = {"extract": "transcript", "diagnose": "transcript", "recover": "what was wrong"}
+    whole = of.get(kind, "description")
     assert shown[whole] == tidy(text)
 
 

@@ -4,9 +4,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+import yaml
 
 from ashep.adapters.memory.runner import Play, Prompted
-from ashep.core.events import RunEnded, TimerDue
+from ashep.config import load
+from ashep.core.events import RunEnded, RunPlanned, TimerDue
 from tests.loop_world import World, minutes, policy, said, simulate
 
 AFTER, CHECK = minutes(5), 2.0
@@ -32,6 +34,42 @@ def test_a_turn_that_hangs_is_ended_within_the_bound_and_one_check(tmp_path: Pat
         took = (ended[0].at - sent).total_seconds()
         assert AFTER <= took <= AFTER + CHECK + 1
         assert not await world.runner.busy()
+
+    simulate(scenario)
+
+
+def test_a_turn_that_hangs_is_looked_into_and_the_next_agent_does_it(tmp_path: Path) -> None:
+    """The agent of the highest priority hangs whenever it works; another one reads that, and says so."""
+
+    async def scenario() -> None:
+        phase: dict[str, object] = {"name": "implement", "stall": {"after": "5m", "action": "diagnose"}}
+        world = World(tmp_path / "p", policies=policy(phase))
+        hands = [{"id": name, "capabilities": ["implement"], "read_write": "write"} for name in ("first", "second")]
+        doctor = {"id": "doctor", "capabilities": ["debug"], "runner": {"agent_slug": "plan"}}
+        team = {
+            "version": 1,
+            "agents": [hands[0] | {"priority": 9, "runner": {"agent_slug": "build"}}, hands[1], doctor],
+        }
+        (tmp_path / "p" / "agents.yaml").write_text(yaml.safe_dump(team))
+        world.configuration = load(tmp_path / "p")
+        world.tracker.add("first")
+        asked: list[Prompted] = []
+
+        def answer(_: World, prompt: Prompted) -> Play | None:
+            asked.append(prompt)
+            if prompt.key.endswith("/diagnose"):
+                return Play(text=said("doctor", verdict="change_agent", summary="it waits for a key"), delay=20)
+            return Play(fate="hangs") if prompt.agent == "build" else None
+
+        world.answer = answer
+        await world.live()
+        world.check_done()
+        assert [(run.agent, run.attempt) for run in world.bodies(RunPlanned)] == [("first", 1), ("second", 2)]
+        (looked,) = [prompt for prompt in asked if prompt.key.endswith("/diagnose")]
+        assert "Another agent, first, worked on the phase `implement`" in looked.text
+        assert "doctor says change_agent: it waits for a key" in world.bodies(RunEnded)[0].why
+        assert not await world.runner.busy()
+        assert all(count == 1 for count in world.runner.deliveries.values())
 
     simulate(scenario)
 

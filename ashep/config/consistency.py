@@ -58,6 +58,7 @@ def check(
         found += _findings(places, "policies", _matches_nothing(policies), "warning")
     if policies is not None and agents is not None:
         found += _findings(places, "policies", _coverage(policies, agents))
+        found += _findings(places, "policies", _undiagnosed(policies, agents), "warning")
     return found
 
 
@@ -244,6 +245,17 @@ def _coverage(policies: Policies, agents: Agents) -> Iterator[Problem]:
                     yield "unknown-agent", (*path, "not_agents", position), message
             if phase.human is None:
                 yield from _fits_nobody(phase, agents.agents, path)
+
+
+def _undiagnosed(policies: Policies, agents: Agents) -> Iterator[Problem]:
+    """Where a stall is to be looked into by an agent, and there is none for that."""
+    if any("debug" in agent.capabilities and not agent.is_human for agent in agents.agents):
+        return
+    for name, policy in policies.policies.items():
+        for index, phase in enumerate(policy.phases):
+            if phase.stall.action == "diagnose":
+                message = "no agent in agents.yaml has the capability debug; until one has, this is as `retry`"
+                yield "no-agent", ("policies", name, "phases", index, "stall", "action"), message
 
 
 def _fits_nobody(phase: Phase, agents: tuple[Agent, ...], path: KeyPath) -> Iterator[Problem]:

@@ -43,10 +43,11 @@ def provider_of(world: World, agent: Agent) -> str | None:
 def _failures(world: World, flow: Flow, phase: Phase) -> dict[str, int] | Counter[str]:
     """What puts agents behind others for the next attempt of this visit, as `retry.change_agent` wants it."""
     here = f"{flow.issue.id}/{phase.name}.{flow.visit}."
+    avoided = Counter(r.agent for r in flow.reports if r.run.startswith(here) and r.avoid)
     failed = Counter(r.agent for r in flow.reports if r.run.startswith(here) and r.state in FAILED)
     if phase.retry.change_agent is None or not failed or world.agents is None:
-        return dict(NO_FAILURES)
-    behind = Counter(failed)
+        return avoided or dict(NO_FAILURES)
+    behind = failed + avoided
     by_provider: Counter[str | None] = Counter()
     for agent in world.agents.agents:
         by_provider[provider_of(world, agent)] += failed[agent.id]

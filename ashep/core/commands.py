@@ -116,14 +116,14 @@ class OpenSession:
 @dataclass(frozen=True, slots=True)
 class PreparePrompt:
     """Write the text of prompt n of the run: 1 the task (or that a person was there), then what was wrong with the
-    outcome, then an extraction.
+    outcome, then an extraction; and, of a stalled turn, a diagnosis.
     """
 
     key: str
     issue: str
     run: str
     n: int
-    kind: Literal["task", "recover", "extract", "resume"]
+    kind: Literal["task", "recover", "extract", "resume", "diagnose"]
     tries: int = 0
 
 

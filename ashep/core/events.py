@@ -458,6 +458,19 @@ class OutcomeRejected:
 
 
 @dataclass(frozen=True, slots=True)
+class DiagnosisWanted:
+    """A turn has stalled: it is stopped, and another agent is asked why, before the run ends."""
+
+    issue: str
+    run: str
+    n: int
+    why: str
+    agent: str
+    slug: str | None = None
+    model: Model | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TurnDied:
     """The turn ended without an end because its server did; the same ids are sent again."""
 
@@ -497,6 +510,8 @@ class RunEnded:
     error: str | None = None
     abort: bool = False
     """Its session may still be at work and is aborted."""
+    diagnosis: Outcome | None = None
+    """What another agent made of a stall; its verdict is retry, change_agent or ask_person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -995,7 +1010,7 @@ Fact = (
     | AccountAudited | WorkPaused | WorkResumed | IssueCancelled
     | ServerFailed | ServerEnded | ServerMemorySeen | ServerRestartPlanned | RecycleWanted
     | TrackerSeen | TrackerLost | RunnerSeen | ChangeHinted | ReadySeen | ReadyChanged | IssueSeen | IssueGone
-    | TreeSeen | TurnSeen | SessionSeen | SessionTaken | ReleaseWanted | SessionReleased
+    | DiagnosisWanted | TreeSeen | TurnSeen | SessionSeen | SessionTaken | ReleaseWanted | SessionReleased
     | LeaseLost | LeaseExpired | IssueAdopted | TakeoverWanted | OrphanStopped | IssueReclaimed
     | IssueHeld | IssueTaken | CycleBegan | PhaseEntered | RunPlanned | RunWithdrawn | OutcomeRejected | TurnDied
     | PromptAbandoned | DeadlineReached | RunEnded | RetryScheduled | PersonAsked | PersonAnswered | AnswerRefused
@@ -1014,6 +1029,6 @@ DECISIONS = (
     IssueGivenBack, IssueLeft, IssueFinished, IssueClosed, CommentWanted, CreationWanted, IssueAdopted, TakeoverWanted,
     BudgetWarned, BudgetReached, WriteDelayed, NoticeWanted, NoticesGathered, NoticesDelayed, NoticesGivenUp,
     ServerRestartPlanned, RecycleWanted, SessionTaken, ReleaseWanted, SessionReleased,
-    RequestJudged, InputWanted, InputEnded,
+    RequestJudged, InputWanted, InputEnded, DiagnosisWanted,
 )  # fmt: skip
 """The facts that the core makes; a replay derives them again."""

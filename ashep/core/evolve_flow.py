@@ -29,6 +29,7 @@ from ashep.core.events import (
     CreationWanted,
     CycleBegan,
     DeadlineReached,
+    DiagnosisWanted,
     EffectFailed,
     GuardRefused,
     InputEnded,
@@ -110,7 +111,8 @@ def happened(flow: Flow, fact: FlowFact, seq: int, at: datetime) -> Flow:
     match fact:
         case (
             RunPlanned() | RunWithdrawn() | OutcomeRejected() | TurnDied() | PromptAbandoned() | DeadlineReached()
-            | RunEnded() | TurnSeen() | SessionOpened() | PromptPrepared() | PromptSent() | TurnStopped()
+            | DiagnosisWanted() | RunEnded() | TurnSeen() | SessionOpened() | PromptPrepared() | PromptSent()
+            | TurnStopped()
         ):  # fmt: skip
             return run_fact(flow, fact, seq, at)
         case (

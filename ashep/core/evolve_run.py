@@ -8,6 +8,7 @@ from ashep.core.events import (
     BudgetReached,
     BudgetWarned,
     DeadlineReached,
+    DiagnosisWanted,
     OutcomeRejected,
     PromptAbandoned,
     PromptPrepared,
@@ -31,12 +32,15 @@ from ashep.core.values import replace
 NO_SIGN = timedelta(seconds=30)
 """From a prompt's delivery to the first sign of a turn (design section 6; facts/opencode.md 11, 16, 26)."""
 
+DIAGNOSIS = timedelta(minutes=5)
+"""How long the diagnosis of a stalled turn may take."""
+
 MAX_REPORTS = 40
 """Reports that a flow keeps for its prompts."""
 
 RunFact = (
     RunPlanned | RunWithdrawn | OutcomeRejected | TurnDied | PromptAbandoned | DeadlineReached | RunEnded | TurnSeen
-    | SessionOpened | PromptPrepared | PromptSent | TurnStopped
+    | DiagnosisWanted | SessionOpened | PromptPrepared | PromptSent | TurnStopped
 )  # fmt: skip
 
 
@@ -76,7 +80,7 @@ def run_fact(flow: Flow, fact: RunFact, seq: int, at: datetime) -> Flow:
             return replace(flow, run=replace(run, probation="second_look", fresh_after=seq) if second else run)
         case DeadlineReached():
             return flow
-        case OutcomeRejected() | TurnDied() | PromptAbandoned():
+        case OutcomeRejected() | DiagnosisWanted() | TurnDied() | PromptAbandoned():
             return replace(flow, run=_again(run, fact, at))
         case _:
             assert_never(fact)
@@ -141,6 +145,8 @@ def _sent(run: Run, fact: PromptSent, seq: int, at: datetime) -> Run:
         run, prompt=prompt, state="running", turn="", probation="no", sign_due=at + NO_SIGN, effect_seq=seq,
         stall_due=stall_due, doubted=False,
     )  # fmt: skip
+    if prompt.kind == "diagnose":
+        return replace(run, deadline=at + DIAGNOSIS)
     return run if run.started else replace(run, started=at, deadline=at + run.timeout)
 
 
@@ -168,7 +174,7 @@ def _turn(flow: Flow, run: Run, fact: TurnSeen, at: datetime) -> Flow:
     return replace(flow, run=run)
 
 
-def _again(run: Run, fact: OutcomeRejected | TurnDied | PromptAbandoned, at: datetime) -> Run:
+def _again(run: Run, fact: OutcomeRejected | DiagnosisWanted | TurnDied | PromptAbandoned, at: datetime) -> Run:
     run = replace(run, turn="", probation="no", sign_due=None, fresh_after=0, stall_due=None, doubted=False)
     match fact:
         case OutcomeRejected() if fact.then == "extract":
@@ -176,6 +182,9 @@ def _again(run: Run, fact: OutcomeRejected | TurnDied | PromptAbandoned, at: dat
             return replace(run, prompt=prompt, extract="wanted")
         case OutcomeRejected():
             return replace(run, prompt=Sent(fact.n + 1, "recover", slug=run.slug, model=run.model, wrong=fact.why))
+        case DiagnosisWanted():
+            prompt = Sent(fact.n + 1, "diagnose", slug=fact.slug, model=fact.model, wrong=fact.why, by=fact.agent)
+            return replace(run, prompt=prompt, extract="wanted", stop=True, deadline=None, overdue=False)
         case TurnDied():
             return replace(run, prompt=replace(run.prompt, sent=False, again=True), restarts=run.restarts + 1)
         case PromptAbandoned():
@@ -185,7 +194,8 @@ def _again(run: Run, fact: OutcomeRejected | TurnDied | PromptAbandoned, at: dat
 
 
 def _ended(flow: Flow, run: Run, fact: RunEnded) -> Flow:
-    report = Report(run.id, run.phase, run.agent, fact.state, fact.why, fact.outcome, fact.error)
+    avoid = fact.diagnosis is not None and fact.diagnosis.verdict == "change_agent"
+    report = Report(run.id, run.phase, run.agent, fact.state, fact.why, fact.outcome, fact.error, avoid)
     failed = fact.state in ("failed", "timed_out", "stalled")
     ended = replace(
         run, state=fact.state, stop=fact.abort and run.session is not None, sign_due=None, probation="no", requests=(),

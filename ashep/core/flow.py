@@ -92,7 +92,7 @@ class Sent:
     """A prompt of a run."""
 
     n: int
-    kind: Literal["task", "recover", "extract", "resume"]
+    kind: Literal["task", "recover", "extract", "resume", "diagnose"]
     tries: int = 0
     """How many ids were abandoned before the present one."""
     blob: str | None = None
@@ -107,7 +107,9 @@ class Sent:
     slug: str | None = None
     model: Model | None = None
     wrong: str = ""
-    """What was wrong with the outcome before."""
+    """What was wrong with the outcome before, or how the turn before stalled."""
+    by: str = ""
+    """The agent that a diagnosis is asked of."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ class Run:
     state: str = "planned"
     session: str | None = None
     extract: Literal["no", "wanted", "open"] = "no"
-    """Whether the extraction's session is still to be opened, or is the present `session`."""
+    """Whether the session of an extraction, or a diagnosis, is still to be opened, or is the present `session`."""
     prompt: Sent = Sent(1, "task")
     started: datetime | None = None
     deadline: datetime | None = None
@@ -201,6 +203,8 @@ class Report:
     why: str
     outcome: Outcome | None = None
     error: str | None = None
+    avoid: bool = False
+    """A diagnosis wants another agent for the next attempt."""
 
 
 @dataclass(frozen=True)

@@ -123,9 +123,13 @@ class Stall(Document):
     what a running tool prints, anything of a subagent's, and a provider that says when to ask it again."""
     tool_timeout: Span = timedelta(hours=1)
     """How long one call of a tool may run that shows nothing meanwhile."""
-    action: Literal["retry", "fail"] = "retry"
+    action: Literal["retry", "fail", "diagnose"] = "retry"
     """What happens then: the turn is stopped, and `retry` makes it a failed attempt, while `fail` makes no other: it
-    follows `next.failed` where the phase has it, else the issue parks."""
+    follows `next.failed` where the phase has it, else the issue parks. With `diagnose` an agent with the capability
+    `debug`, if possible another one, first reads the end of its session, in a session of its own that may change
+    nothing, for 5 minutes at most. It says `retry`; or `change_agent`: the next attempt goes to another agent that
+    fits, where there is one; or `ask_person`: its words become a question. Without such an agent, or where it comes to
+    nothing, it is as `retry`. It is a part of the stalled run, whose budget it uses."""
 
 
 class Prefer(Document):

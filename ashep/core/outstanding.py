@@ -41,6 +41,9 @@ RUN_EFFECTS = (OpenSession, PreparePrompt, SendPrompt, AnswerRequest, StopTurn, 
 EXTRACTION = "/extract"
 """How the keys of an extraction's session end."""
 
+DIAGNOSED = "/diagnose"
+"""How the keys of a diagnosis's session end."""
+
 MARKED_FOR_CHANGES = ("ask.",)
 """Comments that begin so tell a person what there is to look at."""
 
@@ -243,7 +246,7 @@ def _next_step(world: World, flow: Flow, run: Run) -> Command | None:
 
 def _open_session(world: World, flow: Flow, run: Run) -> Command:
     extract = run.extract == "wanted"
-    suffix = EXTRACTION if extract else ""
+    suffix = (DIAGNOSED if run.prompt.kind == "diagnose" else EXTRACTION) if extract else ""
     prompt, policy = run.prompt, world.policy(flow)
     access = "read" if extract else run.access
     phase = policy.phase(run.phase) if policy and not extract else None

@@ -102,6 +102,9 @@ def after_run(world: World, flow: Flow, fact: RunEnded) -> list[Fact]:
         return park(flow, "unknown_phase", f"the policy {flow.policy} has no phase {flow.phase} any more")
     created = _creations(world, flow, policy, fact)
     if fact.outcome is None:
+        if fact.diagnosis is not None and fact.diagnosis.verdict == "ask_person":
+            question = f"{phase.name} got stuck. {fact.diagnosis.summary[:1900]}"
+            return ask(world, flow, phase.name, question, fact.why, human=None)
         if fact.state == "stalled" and phase.stall.action == "fail":
             return created + _give_up(
                 world, flow, phase, "failed", f"{fact.why}; a stalled {phase.name} is not repeated"

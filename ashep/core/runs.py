@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from ashep.core.events import (
+    DiagnosisWanted,
     OutcomeRejected,
     PromptSent,
     RunEnded,
@@ -120,6 +121,8 @@ def tell(tally: Tally | None, entry: Entry) -> Tally | None:
             return _seen(tally, body)
         case TurnDied():
             return _with(tally, restarts=record.restarts + 1)
+        case DiagnosisWanted():
+            return replace(tally, extracting=True)
         case OutcomeRejected():
             return replace(tally, extracting=body.then == "extract")
         case RunWithdrawn():

@@ -1,6 +1,7 @@
 """What a read of a session means: finished, died, never begun, too late, or a person's (design section 6)."""
 
 from ashep.core.agents import choose, model_of
+from ashep.core.diagnosing import after_stall, diagnosed, is_diagnosis, overdue
 from ashep.core.events import (
     DeadlineReached,
     Fact,
@@ -44,18 +45,19 @@ def turn_seen(world: World, before: Flow, flow: Flow, fact: TurnSeen) -> list[Fa
     if run.overdue and run.fresh_after == 0:
         why = f"no outcome within {run.timeout}"
         issue = flow.issue.id
-        return [DeadlineReached(issue, run.id), RunEnded(issue, run.id, "timed_out", why, abort=True)]
+        late = RunEnded(issue, run.id, "timed_out", why, abort=True)
+        return [DeadlineReached(issue, run.id), overdue(flow, run) if is_diagnosis(run) else late]
     if fact.state == "running":
-        return _stalled(world, before.run, run, fact)
+        return _stalled(world, flow, before.run, run, fact)
     same = fact.state != "incomplete" or before.run.turn == "incomplete"
     suspicion = before.run.probation if same and run.fresh_after == 0 else "no"
     return _quiet(world, flow, run, fact, suspicion)
 
 
-def _stalled(world: World, before: Run, run: Run, fact: TurnSeen) -> list[Fact]:
+def _stalled(world: World, flow: Flow, before: Run, run: Run, fact: TurnSeen) -> list[Fact]:
     if fact.life is None or not has_stalled(before, run, fact.life, world.now):
         return []
-    return [RunEnded(fact.issue, run.id, "stalled", why_stalled(run, fact.life), abort=True)]
+    return after_stall(world, flow, run, why_stalled(run, fact.life))
 
 
 def _quiet(world: World, flow: Flow, run: Run, fact: TurnSeen, suspicion: str) -> list[Fact]:
@@ -81,7 +83,11 @@ def _finished(world: World, flow: Flow, run: Run, fact: TurnSeen, probation: Pro
         ours = probation in ("stop", "second_look")  # we stopped it, because it seemed not to begin
         if fact.error.startswith(ABORTED) and run.prompt.instance in ("", fact.instance) and not ours:
             return in_session(world, flow, run, "somebody stopped the turn in OpenCode")
+        if is_diagnosis(run):
+            return diagnosed(flow, run, fact)
         return [RunEnded(issue, run.id, "failed", f"the turn ended with {fact.error[:500]}", error=fact.error[:2000])]
+    if is_diagnosis(run):
+        return diagnosed(flow, run, fact)
     policy = world.policy(flow)
     phase = policy.phase(run.phase) if policy else None
     outcome = read_outcome(fact.block, phase.verdicts if phase else ())

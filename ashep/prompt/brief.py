@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
+from ashep.core.diagnosing import VERDICTS
 from ashep.core.flow import Report
 from ashep.core.model import Comment, Phase
 from ashep.ports import Changes, Dependency, IssueText
 from ashep.prompt.fences import Foreign, tidy
 
-Kind = Literal["task", "recover", "extract", "resume"]
+Kind = Literal["task", "recover", "extract", "resume", "diagnose"]
 
 _T = TypeVar("_T")
 
@@ -58,9 +59,9 @@ class Brief:
     writes: bool = False
     """Whether the run may change the work tree; it is then asked for commits with the trailer."""
     wrong: str | None = None
-    """What was wrong with the outcome (for recover and extract)."""
+    """What was wrong with the outcome (for recover and extract), or what was seen of the turn (for diagnose)."""
     transcript: str | None = None
-    """The end of the session's text (for extract)."""
+    """The end of the session's text (for extract and diagnose)."""
 
     @property
     def judges(self) -> bool:
@@ -78,7 +79,9 @@ class Brief:
 
 def view(brief: Brief) -> dict[str, object]:
     """Give the variables of templates."""
-    text, verdicts = brief.text, brief.phase.verdicts
+    text, phase = brief.text, brief.phase
+    if brief.kind == "diagnose":  # it has verdicts of its own
+        phase = phase.model_copy(update={"verdicts": VERDICTS, "allow_suggested": ()})
     command = f"`bd show {brief.issue}`" if _PLAIN_ID.fullmatch(brief.issue) else "`bd show`"
     rest = f"where you have a shell, {command} prints all of it"
     reports, left_out = _reports(brief)
@@ -96,8 +99,8 @@ def view(brief: Brief) -> dict[str, object]:
         "judges": brief.judges,
         "writes": brief.writes,
         "capabilities": [_word(capability) for capability in brief.phase.needs],
-        "verdicts": [_word(verdict) for verdict in verdicts],
-        "suggestions": [_word(phase) for phase in brief.phase.allow_suggested],
+        "verdicts": [_word(verdict) for verdict in phase.verdicts],
+        "suggestions": [_word(name) for name in phase.allow_suggested],
         "title": Foreign(_line(text.title, 1_000), 1_000),
         "description": Foreign(text.description, 48_000, rest=rest),
         "design": Foreign(text.design, 16_000, rest=rest),
@@ -115,7 +118,7 @@ def view(brief: Brief) -> dict[str, object]:
         "wrong": Foreign(brief.wrong or "", 2_000),
         "transcript": Foreign(brief.transcript or "", 48_000, tail=True),
         "trailer": f"{TRAILER}: {_word(brief.run)}",
-        "example": _example(brief.phase),
+        "example": _example(phase),
     }
 
 

@@ -17,7 +17,7 @@ from ashep.prompt.fences import Fences, on_lines
 ENDING = ".md.j2"
 """How the files of templates end."""
 
-KINDS: tuple[Kind, ...] = ("task", "recover", "extract", "resume")
+KINDS: tuple[Kind, ...] = ("task", "recover", "extract", "resume", "diagnose")
 """Each has a template of its own; a phase of such a name has none."""
 
 FILE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}\.md\.j2")

@@ -197,6 +197,7 @@ SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
     "RunPlanned": _planned,
     "RunWithdrawn": _is("run {run} does not start ({code})"),
     "OutcomeRejected": _rejected,
+    "DiagnosisWanted": _is("it has stalled: {agent} is to find out why"),
     "TurnDied": _is("the turn died and is started again with the same ids"),
     "PromptAbandoned": _is("the prompt was never begun; a new one is sent"),
     "DeadlineReached": _is("the time of run {run} is up", ""),

@@ -19,6 +19,7 @@ from ashep.core.model import (
     Policy,
     Retry,
     ReuseFrom,
+    Stall,
     Stamp,
     Takeover,
 )
@@ -83,6 +84,14 @@ def permissions(chance: random.Random) -> tuple[PermissionRule, ...]:
     return tuple(PermissionRule(tool=tool, action=chance.choice(["allow", "deny", "ask", "ask"])) for tool in tools)
 
 
+def looked_into(seed: int, policy: Policy) -> Policy:
+    """The policy, in which stalls are looked into in every third life."""
+    if seed % 3 != 1:
+        return policy
+    stall = Stall(action="diagnose")
+    return policy.model_copy(update={"phases": tuple(p.model_copy(update={"stall": stall}) for p in policy.phases)})
+
+
 def live(seed: int, steps: int = 250) -> MadeUp:
     """Live a life; its laws are checked after every turn."""
     chance = random.Random(seed)
@@ -105,7 +114,7 @@ def live(seed: int, steps: int = 250) -> MadeUp:
     if seed % 3 == 1:
         chances = replace(chances, asks=0.3)
         config = config.model_copy(update={"permissions": permissions(random.Random(seed + 3))})
-    rules = given.policies(taken_over(seed, chance.choice([given.STANDARD, ROUND, SHORT])))
+    rules = given.policies(looked_into(seed, taken_over(seed, chance.choice([given.STANDARD, ROUND, SHORT]))))
     made = MadeUp(seed, chances, check=Laws())
     made.begin(*given.start(rules, team, config))
     for number in range(4):

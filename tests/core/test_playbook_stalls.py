@@ -4,14 +4,15 @@
 # A playbook's lines are expressions: `book >> fact << what << follows`.
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from ashep.core import commands as c
 from ashep.core import events as e
-from ashep.core.model import Life, Phase, Retry, Stall
+from ashep.core.model import Agent, Agents, Life, Phase, Retry, RunnerChoice, Stall
 from ashep.core.observe import turn_read
-from tests.core.given import policy_of
+from tests.core.given import TEAM, policy_of
 from tests.core.playbook import Playbook, like
 
 AFTER, TOOL = 300, 3600
@@ -171,3 +172,128 @@ def test_attempts_of_stalls_are_bounded() -> None:
         book.answered() >> book.later(600)
         book.answered()
     assert book.flow().code == "attempts"
+
+
+# --- a diagnosis --------------------------------------------------------------------------------------------------
+
+DOCTOR = Agent(id="doctor", capabilities=("debug",), runner=RunnerChoice(agent_slug="plan"))
+
+
+def stalled(*more: Agent, agents: Agents = TEAM) -> Playbook:
+    """A turn that has stalled, where the policy wants that looked into; `TEAM` has no agent for it but the builder."""
+    rule = Stall(after=minutes(5), tool_timeout=minutes(60), action="diagnose")
+    review = Phase(name="review", stall=rule, timeout=timedelta(hours=2))
+    team = Agents(version=1, agents=(*agents.agents, *more))
+    book = Playbook(policy_of(review, Phase(name="arbitrate")), team).looked()
+    book >> book.turn("running")
+    book >> book.later(AFTER)
+    book >> book.turn("running", life=alive(AFTER))
+    return book
+
+
+def says(book: Playbook, verdict: str | None, result: str = "success", **more: Any) -> e.TurnSeen:
+    return book.reports(result, verdict=verdict, **more) if verdict else book.reports(result, **more)
+
+
+def diagnosing(*more: Agent) -> Playbook:
+    book = stalled(*more)
+    book.left = []
+    return book.answered()
+
+
+def test_a_stalled_turn_is_stopped_and_another_agent_reads_its_end_in_a_session_of_its_own() -> None:
+    book = stalled(DOCTOR)
+    session = book.run().session
+    book << like(e.DiagnosisWanted, agent="builder", slug="build") << like(c.StopTurn, session=session)
+    assert book >> book.next() << like(c.OpenSession, access="read", reuse=None, slug="build")
+    assert book >> book.next() << like(c.PreparePrompt, n=2, kind="diagnose")
+    assert book >> book.next() << like(c.SendPrompt, n=2, slug="build")
+    assert book.run().session != session
+    assert dict(book.flow().sessions)["review"] == session
+    assert book >> book.next()
+    assert book >> book.turn("running")
+    why = "no sign of life for 5m, and 5m is the bound; builder says retry: what I did"
+    book >> says(book, "retry") << like(e.RunEnded, state="stalled", why=why, abort=False)
+    assert book << like(e.RetryScheduled, failures=1)
+    assert book.flow().cycle_runs == 1
+
+
+def test_a_diagnosis_sends_the_next_attempt_to_another_agent() -> None:
+    book = diagnosing()
+    first = book.run().agent
+    book >> says(book, "change_agent") << like(e.RunEnded, state="stalled") << e.RetryScheduled
+    assert book
+    book >> book.later(600)
+    (planned,) = [one for one in book.left if isinstance(one, e.RunPlanned)]
+    assert planned.agent != first
+    again = diagnosing()
+    again >> says(again, "retry") << e.RunEnded << e.RetryScheduled
+    again >> again.later(600) << like(e.RunPlanned, agent=first)
+
+
+def test_a_diagnosis_asks_a_person_in_its_own_words() -> None:
+    book = diagnosing()
+    book >> says(book, "ask_person", summary="The test needs a password.") << like(e.RunEnded, state="stalled")
+    question = "review got stuck. The test needs a password."
+    assert (
+        book
+        << like(e.PersonAsked, phase="review", question=question, human_phase=False)
+        << e.CommentWanted
+        << (like(c.WriteIssue, kind="ask"))
+    )
+
+
+@pytest.mark.parametrize("wish", [{"needs_human": True}, {"next_action": "need_human"}])
+def test_a_diagnosis_that_needs_a_person_asks_one(wish: dict[str, Any]) -> None:
+    book = diagnosing()
+    book >> says(book, "retry", **wish) << like(e.RunEnded, state="stalled") << e.PersonAsked
+
+
+def test_a_diagnosis_that_comes_to_nothing_is_a_retry() -> None:
+    for seen in (
+        lambda book: book.turn("finished", block="nonsense"),
+        lambda book: book.turn("finished", error="APIError: quota"),
+        lambda book: says(book, None, "failed"),
+    ):
+        book = diagnosing()
+        book >> seen(book) << like(e.RunEnded, state="stalled", diagnosis=None) << like(e.RetryScheduled, failures=1)
+
+
+def test_a_diagnosis_has_a_time_of_its_own_and_is_given_once() -> None:
+    book = diagnosing()
+    assert book >> book.turn("running")
+    assert book >> book.later(299)
+    book >> book.later(1)
+    book >> book.turn("running", life=alive(10)) << e.DeadlineReached << like(e.RunEnded, state="stalled", abort=True)
+    assert book << e.RetryScheduled << c.StopTurn
+    rule = Stall(after=minutes(2), action="diagnose")
+    other = Playbook(policy_of(Phase(name="review", stall=rule), Phase(name="arbitrate"))).looked()
+    other >> other.turn("running")
+    other >> other.later(120)
+    other >> other.turn("running", life=alive(120))
+    other.left = []
+    other.answered()
+    other >> other.later(120)
+    other >> other.turn("running", life=alive(120)) << like(e.RunEnded, state="stalled", abort=True)
+    assert other << e.RetryScheduled << c.StopTurn
+
+
+def test_where_nobody_can_look_into_it_a_stall_is_tried_again_and_says_so() -> None:
+    nobody = Agents(version=1, agents=tuple(agent for agent in TEAM.agents if "debug" not in agent.capabilities))
+    ann = Agent(id="ann", capabilities=("debug",), is_human=True)
+    book = stalled(ann, agents=nobody)
+    why = "no sign of life for 5m, and 5m is the bound; no agent has the capability debug, to look into it"
+    assert book << like(e.RunEnded, state="stalled", why=why, abort=True) << e.RetryScheduled << c.StopTurn
+
+
+def test_who_stalled_looks_into_it_only_where_nobody_else_can() -> None:
+    debugger = Agent(id="critic-too", capabilities=("review", "debug"), priority=99)
+    book = stalled(debugger)
+    assert book.run().agent == "critic-too"
+    assert book << like(e.DiagnosisWanted, agent="builder") << c.StopTurn
+
+
+def test_a_person_in_a_diagnosis_takes_the_issue_over() -> None:
+    book = diagnosing()
+    book >> book.turn("running", people=("msg_ann",)) << like(e.RunEnded, state="aborted", abort=False)
+    assert book << e.SessionTaken << e.CommentWanted << c.WriteIssue

@@ -13,6 +13,7 @@ from typing import Any
 from ashep.core import commands as c
 from ashep.core import events as e
 from ashep.core.commands import Command
+from ashep.core.diagnosing import VERDICTS
 from ashep.core.dues import due_timers, next_due
 from ashep.core.events import Fact
 from ashep.core.flow import Held, Run
@@ -326,6 +327,8 @@ class MadeUp:
         flow = self.world.flows[run.id.partition("/")[0]]
         policy = self.world.policy(flow)
         phase = policy.phase(run.phase) if policy else None
+        if run.prompt.kind == "diagnose":
+            return said(self.chance, VERDICTS)
         return said(self.chance, phase.verdicts if phase else ())
 
     def kill_server(self) -> None:
@@ -506,7 +509,11 @@ class MadeUp:
         left = 10**6 if slow else self.chance.randint(0, 3)
         turn = Turn(command.n, left, self.now, slow and self.hit(0.5), never=self.hit(self.chances.never_begun))
         turns[command.message_id] = turn
-        (self.silent.add if turn.silent else self.silent.discard)(command.run)
+        run = self.world.flows[command.issue].run
+        if turn.silent:
+            self.silent.add(command.run)
+        elif run is None or run.prompt.kind != "diagnose":  # it has stalled, whatever its diagnosis does
+            self.silent.discard(command.run)
 
     # --- people -----------------------------------------------------------------------------------------------
 

@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 from ashep.adapters import programs
 from ashep.adapters.opencode.server import folder_of
 from ashep.demo.model import Ask, ModelServer, Reply, opencode_config, outcome_text
@@ -26,6 +28,11 @@ policies:
     limits: {max_depth: 0}
     phases:
       - {name: implement, access: write, timeout: 2m, retry: {max_attempts: 1}, next: {success: close}}
+  shared:
+    match: null
+    takeover: {action: resume, cooldown: 3s}
+    phases:
+      - {name: implement, access: write, timeout: 5m, retry: {max_attempts: 1}, next: {success: close}}
   asked:
     match: null
     phases:
@@ -144,8 +151,17 @@ class Site:
         return [json.loads(line.rpartition("\t")[0]) for line in lines if line]
 
     def server_pid(self) -> int:
-        record = json.loads((folder_of(self.state, self.environ) / "server.json").read_text())
-        return int(record["pid"])
+        return int(self.server()["pid"])
+
+    def server(self) -> dict[str, Any]:
+        """The record of the managed server."""
+        return json.loads((folder_of(self.state, self.environ) / "server.json").read_text())
+
+    def person_in(self, session: str, what: str, **body: object) -> None:
+        """What OpenCode's own screen asks of the server when a person writes in a session, or stops its turn."""
+        record = self.server()
+        url = f"http://127.0.0.1:{record['port']}/session/{session}/{what}"
+        httpx.post(url, json=body, auth=("opencode", record["password"]), timeout=30).raise_for_status()
 
     def servers(self) -> list[int]:
         """Every OpenCode server of this project's home that lives."""

@@ -190,6 +190,7 @@ def work() -> list[list[Fact | Command]]:
             planned(REVIEW, "critic", "read", slug=None, model=None),
         ],
         [
+            e.DiagnosisWanted("demo-1", REVIEW, 1, "no sign of life for 5m", "builder", "build", SONNET),
             e.DeadlineReached("demo-1", REVIEW),
             e.RunEnded("demo-1", REVIEW, "timed_out", "30m are over", error="it still ran", abort=True),
             c.StopTurn(f"{REVIEW}/stop", "demo-1", REVIEW, "ses_2"),

@@ -5,6 +5,7 @@ import random
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ashep.core.diagnosing import VERDICTS as DIAGNOSES
 from tests.torture.chaos import Dice
 
 
@@ -49,7 +50,7 @@ class Agents:
             fate = "ends"
         young = dice.uniform(0.2, 2.0) if self.dice.roll("server_young", 0.3) else dice.uniform(0.01, 0.05)
         return Play(
-            text=self._report(run, dice, extra=began == 0),
+            text=self._report(run, dice, text, extra=began == 0),
             error="APIError" if self.dice.roll("turn_errs", 0.08) else None,
             fate=fate if fate in ("hangs", "dies") else "ends",  # pyright: ignore[reportArgumentType]
             young=young,
@@ -84,14 +85,16 @@ class Agents:
         self.dice.of("steps").shuffle(steps)
         return tuple(steps)
 
-    def _report(self, run: str, dice: random.Random, *, extra: bool) -> str:
+    def _report(self, run: str, dice: random.Random, prompt: str, *, extra: bool) -> str:
         phase = run.split("/")[1].split(".")[0] if "/" in run else ""
         self.said += 1
         summary = f"{run} said {self.said}"
         if self.dice.roll("agent_babbles", 0.15):
             return dice.choice(("I am done.", '```json\n{"result": "great"}\n```', "```json\n{\n```"))
         body: dict[str, Any] = {"result": "success", "summary": summary}
-        if phase in VERDICTS:
+        if "fell silent: its turn was stopped" in prompt:
+            body["verdict"] = dice.choice(DIAGNOSES)
+        elif phase in VERDICTS:
             verdict = "needs_changes" if self.dice.roll("agent_rejects", 0.3) else "approve"
             body["verdict"] = verdict
         if self.dice.roll("agent_fails", self._failing):

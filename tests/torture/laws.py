@@ -108,7 +108,7 @@ class Laws:
 
     def _was_silent(self, run: str) -> None:
         for session in self.world.server.sessions.all.values():
-            key = str(session.metadata.get("ashep", "")).removesuffix("/extract")
+            key = str(session.metadata.get("ashep", "")).removesuffix("/extract").removesuffix("/diagnose")
             if key.endswith(f":{run}") and session.turn is not None and session.turn.play.fate == "ends":
                 self.broken("no healthy turn is called stalled", run)
 
@@ -226,7 +226,12 @@ class Laws:
                 told = account(known, issue)
                 self.broken("the account is true", f"{issue} is {told.state}, {told.code} ({told.reason}), but {why}")
         for session in self.world.server.sessions.all.values():
-            run = str(session.metadata.get("ashep", "")).split(":", 1)[-1].removesuffix("/extract")
+            run = (
+                str(session.metadata.get("ashep", ""))
+                .split(":", 1)[-1]
+                .removesuffix("/extract")
+                .removesuffix("/diagnose")
+            )
             ends = [e.body for e in self._entries.values() if isinstance(e.body, RunEnded) and e.body.run == run]
             if session.turn is not None and ends and ends[-1].abort:
                 self.broken("no turn goes on after its run", f"{run} was aborted, and its session is busy")

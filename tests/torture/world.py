@@ -39,6 +39,7 @@ REVIEW: dict[str, Any] = {
     "verdicts": ["approve", "needs_changes"],
     "next": {"approve": "sign_off", "needs_changes": "implement"},
 }
+LOOKED_INTO: dict[str, Any] = {"stall": {"after": "1m", "tool_timeout": "90s", "action": "diagnose"}}
 SIGN_OFF: dict[str, Any] = {
     "name": "sign_off",
     "human": {"ask": "Fine?", "deadline": "2h", "changes_requested": "implement"},
@@ -49,7 +50,7 @@ FIRST: dict[str, Any] = {
 }
 POLICIES: tuple[tuple[list[dict[str, Any]], dict[str, Any], str], ...] = (
     ([IMPLEMENT, REVIEW, SIGN_OFF], {}, ""),
-    ([IMPLEMENT], {"limits": {"max_runs": 4}, "takeover": {"action": "resume", "cooldown": "2m"}}, ""),
+    ([IMPLEMENT | LOOKED_INTO], {"limits": {"max_runs": 4}, "takeover": {"action": "resume", "cooldown": "2m"}}, ""),
     (
         [IMPLEMENT, REVIEW | {"session": "reuse"}, SIGN_OFF],
         {"takeover": {"action": "review"}},

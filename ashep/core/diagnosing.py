@@ -1,0 +1,69 @@
+"""A stalled turn is looked into: an agent with the capability `debug` reads its end, and says how to go on.
+
+It reads in a session of its own, which may change nothing, once for a run, within a bound of its own; it is a part of
+the stalled run, as an extraction is. Where it comes to nothing, the phase is tried again as `stall.action: retry` does.
+"""
+
+from ashep.core.agents import choose, model_of
+from ashep.core.events import DiagnosisWanted, Fact, RunEnded, TurnSeen
+from ashep.core.evolve_run import DIAGNOSIS
+from ashep.core.flow import Flow, Run
+from ashep.core.model import Agents, Phase, format_duration
+from ashep.core.outcome import Outcome, read_outcome
+from ashep.core.world import World
+
+DEBUG = Phase(name="debug", access="read")
+"""What a diagnosis asks of an agent: the capability `debug`, to read."""
+
+RETRY, CHANGE_AGENT, ASK_PERSON = "retry", "change_agent", "ask_person"
+VERDICTS = (RETRY, CHANGE_AGENT, ASK_PERSON)
+"""What a diagnosis says: try again, let another agent try, or ask a person."""
+
+
+def after_stall(world: World, flow: Flow, run: Run, why: str) -> list[Fact]:
+    """Say what follows when a turn has stalled: its run ends, or is looked into first."""
+    issue, policy = flow.issue.id, world.policy(flow)
+    phase = policy.phase(run.phase) if policy else None
+    if is_diagnosis(run):
+        return [_ended(flow, run, f"{run.prompt.wrong}; its diagnosis stalled, too")]
+    if phase is None or phase.stall.action != "diagnose":
+        return [RunEnded(issue, run.id, "stalled", why, abort=True)]
+    people = {agent.id for agent in world.agents.agents if agent.is_human} if world.agents else set[str]()
+    debug = DEBUG.model_copy(update={"not_agents": tuple(people)})
+    agents = world.agents or Agents.model_construct(version=1, agents=())
+    agent = choose(agents, debug, world.runner, {}, {run.agent: 1}).agent
+    if agent is None:
+        why = f"{why}; no agent has the capability debug, to look into it"
+        return [RunEnded(issue, run.id, "stalled", why, abort=True)]
+    slug, model = agent.runner.agent_slug, model_of(agent, None)
+    return [DiagnosisWanted(issue, run.id, run.prompt.n, why, agent.id, slug, model)]
+
+
+def is_diagnosis(run: Run) -> bool:
+    """Whether the run has stalled, and its present prompt asks another agent about it."""
+    return run.prompt.kind == "diagnose"
+
+
+def overdue(flow: Flow, run: Run) -> RunEnded:
+    """A diagnosis took too long."""
+    return _ended(flow, run, f"{run.prompt.wrong}; its diagnosis took longer than {format_duration(DIAGNOSIS)}")
+
+
+def diagnosed(flow: Flow, run: Run, fact: TurnSeen) -> list[Fact]:
+    """Read what the diagnosis says; where it says nothing that counts, the stall is one like any other."""
+    stalled = run.prompt.wrong
+    if fact.error is not None:
+        return [_ended(flow, run, f"{stalled}; its diagnosis ended with {fact.error[:200]}")]
+    outcome = read_outcome(fact.block, VERDICTS)
+    if not isinstance(outcome, Outcome):
+        return [_ended(flow, run, f"{stalled}; its diagnosis said nothing valid: {outcome}")]
+    if outcome.verdict is None:
+        return [_ended(flow, run, f"{stalled}; its diagnosis came to nothing: {outcome.summary[:300]}")]
+    verdict = ASK_PERSON if outcome.needs_human or outcome.next_action == "need_human" else outcome.verdict
+    outcome = outcome.model_copy(update={"verdict": verdict})
+    why = f"{stalled}; {run.prompt.by} says {verdict}: {outcome.summary[:300]}"
+    return [RunEnded(flow.issue.id, run.id, "stalled", why, diagnosis=outcome)]
+
+
+def _ended(flow: Flow, run: Run, why: str) -> RunEnded:
+    return RunEnded(flow.issue.id, run.id, "stalled", why, abort=True)
