@@ -33,6 +33,7 @@ from ashep.preview import DryRun, preview
 from ashep.redaction import SHORTEST, Redaction
 from ashep.reload import Reload
 from ashep.shepherd import Picture
+from ashep.signs import LiveSigns
 from ashep.store.follow import Follower
 from ashep.watchdog import Watchdog
 from ashep.worker import longest_gap
@@ -123,7 +124,8 @@ async def _work(
                 parts, configuration, journal, options, pictures, project / FOLDER / "prompts", say
             ) as running:
                 group.start_soon(Reload(project / FOLDER, journal, running.shepherd, say).run)
-                group.start_soon(control_socket.serve, state, os.environ, Control(running.shepherd).answer, say)
+                control = Control(running.shepherd, LiveSigns(running.shepherd, runner, clock).read)
+                group.start_soon(control_socket.serve, state, os.environ, control.answer, say)
                 watchdog = Watchdog(running.shepherd, clock, lambda: running.worker.looks, systemd.tell)
                 if systemd.listens:
                     group.start_soon(watchdog.run, systemd.watchdog, longest_gap(tracker_settings))

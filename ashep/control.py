@@ -3,7 +3,7 @@
 An answer is given once the fact is durable. Nothing is decided here: the core says what a pause or a cancellation is.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC
 from typing import Annotated, Any, Literal
 
@@ -59,14 +59,20 @@ class Cancel(_Request):
     target: Name
 
 
+class Watch(_Request):
+    """Say what is under way, and how alive it is."""
+
+    do: Literal["watch"]
+
+
 class Ask(_Request):
     """Say what is under way."""
 
     do: Literal["ask"]
 
 
-Request = Annotated[Pause | Resume | Cancel | Ask, Field(discriminator="do")]
-_REQUEST: TypeAdapter[Pause | Resume | Cancel | Ask] = TypeAdapter(Request)
+Request = Annotated[Pause | Resume | Cancel | Watch | Ask, Field(discriminator="do")]
+_REQUEST: TypeAdapter[Pause | Resume | Cancel | Watch | Ask] = TypeAdapter(Request)
 
 Judged = tuple[list[Fact], str]
 """The facts that a request becomes, or why it is refused."""
@@ -75,8 +81,9 @@ Judged = tuple[list[Fact], str]
 class Control:
     """Answers requests."""
 
-    def __init__(self, shepherd: Shepherd) -> None:
-        self._shepherd = shepherd
+    def __init__(self, shepherd: Shepherd, signs: Callable[[], Awaitable[dict[str, Any]]] | None = None) -> None:
+        """`signs`: reads how alive the runs under way are."""
+        self._shepherd, self._signs = shepherd, signs
 
     async def answer(self, line: bytes) -> dict[str, Any]:
         """Answer a request; `error` says why nothing came of it."""
@@ -90,7 +97,7 @@ class Control:
         except AshepError as error:
             return {"error": str(error)}
 
-    async def _answer(self, request: Pause | Resume | Cancel | Ask) -> dict[str, Any]:
+    async def _answer(self, request: Pause | Resume | Cancel | Watch | Ask) -> dict[str, Any]:
         match request:
             case Pause():
                 await self._tell(lambda world: _pause(world, request))
@@ -100,7 +107,9 @@ class Control:
                 return self._stands() | {"ended": [one for one in ended if one not in _standing(self._shepherd.world)]}
             case Cancel():
                 return await self._cancel(request)
-            case Ask():
+            case Watch() if self._signs is not None:
+                return self._stands() | {"signs": await self._signs()}
+            case Watch() | Ask():
                 pass
         return self._stands()
 

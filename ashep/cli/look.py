@@ -30,11 +30,17 @@ def _hint(seen: Picture) -> None:
         screen.note("the daemon has only begun" if seen.daemon else "there is no journal yet: `ashep work` begins one")
 
 
-def status(project: Path | None, *, everything: bool = False, as_json: bool = False) -> int:
-    """Say where every issue stands."""
+def status(project: Path | None, *, everything: bool = False, as_json: bool = False, watch: bool = False) -> int:
+    """Say where every issue stands; with `watch` on a screen that goes on until Ctrl-C."""
     state = _state(project)
+    if watch:
+        if as_json or everything:
+            raise UsageError("--watch goes with neither --json nor --all")
+        from ashep.cli.watch import watch as live
+
+        return live(state)
     with picture(state) as seen:
-        told = standing.status(seen.database, _daemon(seen) | {"disk": _disk(state)})
+        told = standing.status(seen.database, daemon_of(seen) | {"disk": disk_of(state)})
         _hint(seen)
     if as_json:
         screen.data(told)
@@ -49,14 +55,16 @@ def status(project: Path | None, *, everything: bool = False, as_json: bool = Fa
     return 0
 
 
-def _disk(state: Path) -> str:
+def disk_of(state: Path) -> str:
+    """Say whether there is room where the state folder lies."""
     try:
         return "low" if is_low(free(state)) else "ok"
     except OSError:  # there is no state folder yet
         return "ok"
 
 
-def _daemon(seen: Picture) -> dict[str, Any]:
+def daemon_of(seen: Picture) -> dict[str, Any]:
+    """Say what is known of the daemon without the journal."""
     if seen.daemon is None:
         return {"running": False}
     since, version = seen.daemon.started or None, seen.daemon.version

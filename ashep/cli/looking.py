@@ -12,15 +12,19 @@ SINCE = "Since when: 18:00, 12h, 2026-01-31, 2026-01-31T18:00; without a zone in
 
 @app.command(
     short_help="Say where every issue stands, and why.",
-    epilog=example("ashep status", "ashep status --all", "ashep status --json"),
+    epilog=example("ashep status", "ashep status --all", "ashep status --watch", "ashep status --json"),
 )
 def status(
     context: typer.Context,
     everything: Annotated[bool, typer.Option("--all", help="Closed issues, too.")] = False,
     as_json: Json = False,
+    watch: Annotated[bool, typer.Option("--watch", help="On a screen that goes on until Ctrl-C.")] = False,
 ) -> None:
-    """Say where every issue stands and why; those that wait for a person come first."""
-    raise typer.Exit(look.status(context.obj, everything=everything, as_json=as_json))
+    """Say where every issue stands and why; those that wait for a person come first.
+
+    With --watch on a live screen: what waits for you, what runs, for how long, and when it last showed a sign of life.
+    """
+    raise typer.Exit(look.status(context.obj, everything=everything, as_json=as_json, watch=watch))
 
 
 @app.command(short_help="List runs.", epilog=example("ashep runs", "ashep runs t-1", "ashep runs --limit 0 --json"))

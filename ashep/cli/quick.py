@@ -31,7 +31,7 @@ class Form(NamedTuple):
 
 
 FORMS = {
-    "status": Form({"--all": "everything", "--json": "as_json"}, {}),
+    "status": Form({"--all": "everything", "--json": "as_json", "--watch": "watch"}, {}),
     "runs": Form({"--json": "as_json"}, {"--limit": "limit", "-n": "limit"}, "issue"),
     "show": Form({"--json": "as_json", "--prompt": "prompt"}, {}, "run", needed=True),
     "why": Form({"--json": "as_json"}, {}, "issue", needed=True),

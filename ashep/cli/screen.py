@@ -27,6 +27,16 @@ def _colours() -> bool:
     return _terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
+def colours() -> bool:
+    """Say whether colours are wanted."""
+    return _colours()
+
+
+def one_line(text: str) -> str:
+    """Give a foreign text as a terminal may show it, on one line."""
+    return " ".join(clean(text).split())
+
+
 def say(text: str = "") -> None:
     """Print a line of text, whatever is in it."""
     sys.stdout.write(clean(text) + "\n")

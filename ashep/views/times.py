@@ -19,7 +19,11 @@ def stamp(at: datetime) -> str:
 
 def distance(text: str, now: datetime) -> str:
     """Say how far a time of the database is from now, either way: `3m`, `2h`, `5d`."""
-    seconds = abs((now - datetime.fromisoformat(text)).total_seconds())
+    return span(abs((now - datetime.fromisoformat(text)).total_seconds()))
+
+
+def span(seconds: float) -> str:
+    """Write a span of time: `3m`, `2h`, `5d`."""
     for unit, size in _UNITS:
         if seconds >= size:
             return f"{int(seconds // size)}{unit}"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ashep.adapters.control_socket import ask
 from ashep.demo.model import Ask, Reply, outcome_text
 from tests.e2e.site import Site, until
 
@@ -28,6 +29,7 @@ def test_a_server_that_accepts_and_never_answers_is_replaced_in_mid_turn(site: S
     with site.working(issue, "--until-idle", "--idle-grace", "60s") as working:
         until(lambda: any(r["type"] == "PromptSent" for r in site.journal(issue)), 60, lambda: working.text)
         until(lambda: site.requests(run), 60, lambda: working.text)
+        until(lambda: ask(site.state, {"do": "watch"})["signs"].get(run, {}).get("quiet", 99) < 9, 60)
         stopped.append(site.server_pid())
         os.kill(stopped[0], signal.SIGSTOP)
         assert working.wait(240) == 0, working.text
