@@ -64,8 +64,9 @@ from ashep.journal.log import Journal
 from ashep.leases import Leases
 from ashep.monitor import Monitor
 from ashep.notifier import Notifier
-from ashep.ports import Clock, Runner, Tracker, TrackerInfo, WorkTree
+from ashep.ports import Clock, Runner, Tracker, TrackerInfo
 from ashep.shepherd import Picture, Shepherd
+from ashep.trees import WorkTree
 from ashep.worker import Worker
 
 

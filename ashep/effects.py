@@ -85,10 +85,10 @@ from ashep.ports import (
     SessionRequest,
     Tracker,
     Update,
-    WorkTree,
 )
 from ashep.prompt import Brief, render
 from ashep.taken import came_back
+from ashep.trees import WorkTree
 
 TRANSCRIPT = 20_000
 """Characters of a transcript that an extraction is shown."""

@@ -330,4 +330,5 @@ def _seen(issue: str, run: Run, message: str, as_of: int, turn: Turn, text: str 
         tokens=turn.tokens,
         cost=turn.cost,
         people=turn.people,
+        refused=turn.refused,
     )

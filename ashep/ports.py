@@ -6,11 +6,22 @@ a cancelled or timed-out call leaves no process behind.
 """
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, Protocol
 
-from ashep.core.model import Comment, Issue, LabelEvent, Life, Model, NewIssue, PermissionRule, Stamp, Status, Tree
+from ashep.core.model import (
+    Comment,
+    Issue,
+    LabelEvent,
+    Life,
+    Model,
+    NewIssue,
+    PermissionRule,
+    Refusal,
+    Stamp,
+    Status,
+)
 from ashep.requesting import Requesting
 
 # --- the tracker -------------------------------------------------------------------------------------------------
@@ -260,8 +271,8 @@ class Turn:
     """In the provider's currency, of the whole turn."""
     people: tuple[str, ...] = ()
     """Ids of user messages after the prompt that are neither ours nor the server's own."""
-    retry: str | None = None
-    """The provider's message while the server waits to ask it again."""
+    refused: Refusal | None = None
+    """The provider did not take it: the server waits to ask again, or that was the turn's end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +350,7 @@ class Runner(Requesting, Protocol):
         ...
 
 
-# --- the clock and the tree ---------------------------------------------------------------------------------------
+# --- the clock ----------------------------------------------------------------------------------------------------
 
 
 class Clock(Protocol):
@@ -355,45 +366,4 @@ class Clock(Protocol):
 
     async def sleep_until(self, when: datetime) -> None:
         """Return once `now()` has reached `when`, or early; a caller looks again."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """A commit of an issue."""
-
-    sha: str
-    subject: str
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """What an issue's runs changed."""
-
-    commits: tuple[Commit, ...] = ()
-    stat: str = ""
-    """`git diff --stat` of them, capped."""
-    left_over: tuple[str, ...] = field(default=())
-    """Paths that its runs left changed and uncommitted."""
-    diff: str = ""
-    """The patches of its commits and of what was left over, capped: a reader of the tree has no shell to ask git."""
-
-
-class WorkTree(Protocol):
-    """The user's work tree; only read, never reset, stashed or committed to."""
-
-    async def read(self) -> Tree:
-        """HEAD and the dirty paths now; `present=False` outside a repository."""
-        ...
-
-    async def changes(
-        self, base: str | None, issue: str, commits: tuple[str, ...], left_over: tuple[str, ...]
-    ) -> Changes:
-        """The commits after `base` whose trailer `Ashep-Run` names this issue, and `commits` themselves, with their
-        patches; of the paths `left_over` those that are still changed and uncommitted, with theirs.
-        """
-        ...
-
-    async def between(self, before: str | None, after: str | None) -> tuple[str, ...]:
-        """Commit ids after `before` up to `after`, oldest first; empty where they are equal or unknown."""
         ...

@@ -14,8 +14,9 @@ from ashep.core.model import Issue, Settings, TrackerSettings, Tree
 from ashep.core.observe import expired_leases, hinted, looked
 from ashep.core.world import World
 from ashep.errors import AshepError, TrackerError, UsageError
-from ashep.ports import Clock, Look, Tracker, TrackerInfo, WorkTree
+from ashep.ports import Clock, Look, Tracker, TrackerInfo
 from ashep.shepherd import Shepherd
+from ashep.trees import WorkTree
 
 SETTLE = 0.15
 """Seconds between a hint and the look: one write shows more than once, and a look that came too early is made again."""

@@ -161,8 +161,8 @@ def codes_of(function: str, position: int) -> set[str]:
 
 
 def holds() -> set[str]:
-    """The codes of holds, and those of pauses, which stand in a table."""
-    return {*pauses.PAUSED} | codes_of("Hold", 0)
+    """The codes of holds, and those of pauses and providers, which stand in tables."""
+    return {*pauses.PAUSED, *flow.NO_PROVIDER} | codes_of("Hold", 0)
 
 
 def test_the_codes_of_holds_are_those_of_the_core() -> None:

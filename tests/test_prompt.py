@@ -16,10 +16,11 @@ from ashep.core.flow import Report
 from ashep.core.model import Comment, Phase
 from ashep.core.outcome import Outcome, last_block, read_outcome
 from ashep.errors import ConfigError
-from ashep.ports import Changes, Commit, Dependency, IssueText
+from ashep.ports import Dependency, IssueText
 from ashep.prompt import Brief, Kind, check_overrides, render
 from ashep.prompt.brief import ROLES, view
 from ashep.prompt.fences import Fences, Foreign, tidy
+from ashep.trees import Changes, Commit
 
 KINDS: tuple[Kind, ...] = ("task", "recover", "extract", "resume", "diagnose")
 AT = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)

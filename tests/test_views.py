@@ -126,7 +126,8 @@ def test_nothing_is_told_of_what_is_not_known(told: Path) -> None:
         assert attempts.show(database, "nope-1/implement.1.1", str) is None
     assert story.why(None, "t-1", lambda _: None) is None
     assert standing.status(None, STOPPED) == {
-        "daemon": STOPPED | {"findings": 0, "pauses": [], "budgets": [], "notices": [], "server": None},
+        "daemon": STOPPED
+        | {"findings": 0, "pauses": [], "budgets": [], "providers": [], "notices": [], "server": None},
         "issues": [],
     }
 

@@ -14,8 +14,8 @@ from ashep.adapters import programs
 from ashep.core.model import Tree
 from ashep.core.text import clean
 from ashep.errors import AshepError
-from ashep.ports import Changes, Commit
 from ashep.redaction import Redaction
+from ashep.trees import Changes, Commit
 
 TRAILER = "Ashep-Run"
 """The trailer by which a commit names the run that made it."""

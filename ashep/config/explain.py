@@ -28,7 +28,7 @@ NOT_YET: dict[str, tuple[str, ...]] = {
     "Phase": ("reminder", "budgets", *_LATER),
     "Human": ("reminder", "remind_after", "notify"),
     "Match": ("title",),
-    "Limits": ("on_limit", "max_cost", "max_tokens"),
+    "Limits": ("max_cost", "max_tokens"),
     "Agent": ("permissions", "budgets"),
 }
 """Keys that are planned and have no effect yet, by the model that will have them: refused, never ignored."""

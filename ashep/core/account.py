@@ -5,8 +5,9 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from ashep.core.asking import asked_now, question_of
-from ashep.core.flow import NO_BUDGET, Flow
+from ashep.core.flow import NO_PROVIDER, WITHHELD, Flow
 from ashep.core.pauses import PAUSED, until
+from ashep.core.providers import outage_of
 from ashep.core.telling import is_to_be_told
 from ashep.core.world import World
 
@@ -14,7 +15,7 @@ State = Literal["running", "person", "time", "parked", "not_eligible", "closed"]
 
 TIMED = (
     "slot", "work_tree", "cooldown", "runner_away", "runner_unauthorized", "tracker_away", "retry",
-    "tree_dirty", "no_agent", "disk_low", "recycling", *PAUSED, *NO_BUDGET,
+    "tree_dirty", "no_agent", "disk_low", *WITHHELD,
 )  # fmt: skip
 """Holds that end by themselves or once the machine is put right; the others are about the issue."""
 
@@ -44,13 +45,17 @@ def account(world: World, issue: str) -> Account:
         reason = f"{flow.run.id} waits for the agent server: {world.runner.detail or 'it does not answer'}"
     run = flow.run.id if flow.run and (state == "running" or code == "input") else None
     phase = flow.phase if flow.active else None
-    due = until(world.pauses, flow.held_by) if flow.code in PAUSED else world.dues.get(issue)
-    due = due or (_budget_due(world, code) if state == "time" else None)
+    due = (_shared_due(world, flow, code) if state == "time" else None) or world.dues.get(issue)
     return Account(issue, flow.issue.title, state, reason, code, flow.since, phase, flow.policy, run, due)
 
 
-def _budget_due(world: World, code: str) -> datetime | None:
-    """When there is budget again; that is no due time of the issue's own."""
+def _shared_due(world: World, flow: Flow, code: str) -> datetime | None:
+    """When it may go on, where that is no due time of the issue's own: a pause's end, a provider's, the budget's."""
+    if code in PAUSED:
+        return until(world.pauses, flow.held_by)
+    if code in NO_PROVIDER:
+        outage = outage_of(world.outages, flow.held_by)
+        return outage.until if outage is not None else None
     scope = {"budget": "day", "budget_provider": "provider"}.get(code, code)
     marks = (mark for mark in world.spending.marks if mark.hard and mark.scope == scope)
     return min((mark.until for mark in marks if mark.until is not None), default=None)
@@ -90,9 +95,10 @@ def is_idle(world: World, soon: timedelta = timedelta()) -> bool:
     tell people what is due by then.
     """
     due = next((due for due, _ in world.due_order), None)
-    if world.busy or (due is not None and due <= world.now + soon):
+    soon_at = world.now + soon
+    if world.busy or (due is not None and due <= soon_at):
         return False
-    return not _goes_on(world) and not is_to_be_told(world, world.now + soon)
+    return not _goes_on(world) and not _tries(world, soon_at) and not is_to_be_told(world, soon_at)
 
 
 def _goes_on(world: World) -> bool:
@@ -102,8 +108,15 @@ def _goes_on(world: World) -> bool:
     return any(flow.code in PAUSED and until(world.pauses, flow.held_by) is not None for flow in flows)
 
 
+def _tries(world: World, soon: datetime) -> bool:
+    """Whether a provider that something waits for may be tried until then."""
+    names = {one.provider for one in world.outages if one.tried_since or (one.until and one.until <= soon)}
+    flows = (world.flows[issue] for issue in world.unclosed) if names else ()
+    return any(flow.code in NO_PROVIDER and flow.held_by in names for flow in flows)
+
+
 def is_held_up(world: World) -> bool:
-    """Whether something could start if only the agent server or the tracker answered, or there were room."""
-    away = ("runner_away", "runner_unauthorized", "tracker_away", "disk_low")
+    """Whether something could start if only agent server, tracker or provider answered, or there were room."""
+    away = ("runner_away", "runner_unauthorized", "tracker_away", "disk_low", *NO_PROVIDER)
     flows = (world.flows[issue] for issue in world.unclosed)
     return any(flow.code in away and flow.stage in ("idle", "left", "work") for flow in flows)

@@ -4,7 +4,8 @@ from collections import Counter
 
 from ashep.core import budgets
 from ashep.core.agents import NO_FAILURES, Choice, choose, model_of
-from ashep.core.flow import Flow
+from ashep.core.breaker import hold_of
+from ashep.core.flow import NO_PROVIDER, Flow
 from ashep.core.holds import Hold
 from ashep.core.model import Agent, Agents, Phase
 from ashep.core.world import World
@@ -21,17 +22,30 @@ def choose_for(world: World, flow: Flow, phase: Phase) -> tuple[Hold | None, Cho
     assert world.agents is not None
     models, failures = dict(flow.models), _failures(world, flow, phase)
     choice = choose(world.agents, phase, world.runner, models, failures)
-    spent = budgets.spent_providers(world)
-    if not spent or choice.agent is None or provider_of(world, choice.agent) not in spent:
+    held = _held(world)
+    if not held or choice.agent is None or (hold := held.get(provider_of(world, choice.agent))) is None:
         return None, choice
-    left = tuple(a for a in world.agents.agents if provider_of(world, a) not in spent and not a.is_human)
-    why = f"the budget of {', '.join(spent)} is used up until {budgets.day_over(world)}"
+    policy = world.policy(flow)
+    if hold.code in NO_PROVIDER and (policy is None or policy.limits.on_limit == "wait"):
+        return hold, choice
+    left = tuple(a for a in world.agents.agents if provider_of(world, a) not in held and not a.is_human)
     second = choose(Agents.model_construct(version=1, agents=left), phase, world.runner, models, failures)
     if second.agent is None:
-        return Hold("budget_provider", f"{why}, and no other agent can take {phase.name}"), choice
+        return hold._replace(why=f"{hold.why}, and no other agent can take {phase.name}"), choice
     told, before = {agent.id for agent in left}, dict(choice.others)
-    others = ((agent.id, before.get(agent.id, why)) for agent in world.agents.agents if agent.id not in told)
+    others = ((agent.id, before.get(agent.id, hold.why)) for agent in world.agents.agents if agent.id not in told)
     return None, Choice(second.agent, second.why, (*second.others, *others))
+
+
+def _held(world: World) -> dict[str | None, Hold]:
+    """Why nothing starts on which providers."""
+    spent = budgets.spent_providers(world)
+    why = f"the budget of {', '.join(spent)} is used up until {budgets.day_over(world)}" if spent else ""
+    held: dict[str | None, Hold] = {provider: Hold("budget_provider", why) for provider in spent}
+    for outage in world.outages:
+        if (hold := hold_of(world, outage.provider)) is not None:
+            held.setdefault(outage.provider or None, hold)
+    return held
 
 
 def provider_of(world: World, agent: Agent) -> str | None:

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from ashep.core import asking, recycling
+from ashep.core.breaker import after_read
 from ashep.core.budgets import after_settings, after_start, after_turn, reached
 from ashep.core.cancelling import cancelled
 from ashep.core.commands import ClaimIssue, ReadAnswer, ReadIssue, WriteIssue
@@ -128,7 +129,7 @@ def _issue(
             heard = answered(world, flow, fact) or asking.told(world, flow, fact)
             return obey(world, flow) or heard or asking.withdrawn(world, flow)
         case TurnSeen():
-            judged = turn_seen(world, earlier, flow, fact)
+            judged = [*after_read(world, flow, fact), *turn_seen(world, earlier, flow, fact)]
             return judged if flow.spent == earlier.spent else judged + after_turn(world, flow, judged)
         case RunEnded():
             return [*asking.over(flow, "its run is over"), *after_run(world, flow, fact)]

@@ -5,7 +5,8 @@ from typing import Literal, NamedTuple
 
 from ashep.core import budgets, recycling
 from ashep.core.agents import Choice, model_of
-from ashep.core.choosing import choose_for
+from ashep.core.breaker import is_tried
+from ashep.core.choosing import choose_for, provider_of
 from ashep.core.decide import foreign_changes
 from ashep.core.eligibility import NOT_ASKED, eligible, not_asked, policy_for, stands
 from ashep.core.events import CycleBegan, Fact, IssueHeld, IssueTaken, RunPlanned
@@ -37,14 +38,17 @@ class Room:
     """How many more runs may start this hour."""
     used_up: Hold | None = None
     """The hold that stands for every run: want of budget, or a server that is to be begun anew."""
+    tried: frozenset[str] = frozenset()
+    """Providers on which a run that tries them has just started."""
 
-    def with_run(self, issue: str, *, writes: bool, lock: bool) -> "Room":
+    def with_run(self, issue: str, provider: str, *, writes: bool, lock: bool) -> "Room":
         """The room after a run of this issue started."""
         return replace(
             self,
             slots=self.slots - 1,
             starts=None if self.starts is None else self.starts - 1,
             lock=issue if lock else self.lock,
+            tried=self.tried | {provider},
             readers=self.readers if writes else self.readers | {issue},
             writers=self.writers | {issue} if writes else self.writers,
         )
@@ -139,7 +143,9 @@ def rank(flow: Flow) -> Rank:
 
 
 def _held(flow: Flow, hold: Hold) -> list[Fact]:
-    told = flow.code == hold.code and (hold.code not in PAUSED or flow.why == hold.why)  # a pause may get another end
+    told = (flow.code, flow.held_by) == (hold.code, hold.of)
+    if hold.code in PAUSED:
+        told = told and flow.why == hold.why  # it may get another end
     return [] if told else [IssueHeld(flow.issue.id, *hold)]
 
 
@@ -179,8 +185,11 @@ def wanted(world: World, flow: Flow, room: Room) -> Verdict:
         question = f"{phase.name}: {', '.join(phase.needs)}. Is it done?"
         human = Human(ask=question)
         return Verdict(ask(world, flow, phase.name, question, choice.why, human=human), room)
+    provider = provider_of(world, choice.agent) or ""
+    if provider in room.tried and is_tried(world, provider):
+        return Verdict([], room)  # what it is held for shows when that start is known: `shut` is an input
     planned = _plan(world, flow, phase, choice, choice.agent)
-    return Verdict([planned], room.with_run(flow.issue.id, writes=phase.writes, lock=planned.lock))
+    return Verdict([planned], room.with_run(flow.issue.id, provider, writes=phase.writes, lock=planned.lock))
 
 
 def _paused(world: World, flow: Flow, phase: Phase) -> Hold | None:
@@ -266,9 +275,11 @@ def _plan(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent) 
 
 def _session(flow: Flow, phase: Phase, agent: Agent) -> str | None:
     wish: Literal["new", "reuse"] | ReuseFrom = phase.session or agent.runner.session_strategy
-    if isinstance(wish, ReuseFrom) and flow.resume is None:
+    last, here = flow.run, (agent.id, phase.name, flow.visit)
+    stopped = last is not None and last.refused > 0 and (last.agent, last.phase, last.visit) == here  # by its provider
+    if isinstance(wish, ReuseFrom) and flow.resume is None and not stopped:
         return dict(flow.sessions).get(wish.reuse_from)
-    return dict(flow.sessions).get(phase.name) if wish == "reuse" or flow.resume is not None else None
+    return dict(flow.sessions).get(phase.name) if wish == "reuse" or flow.resume is not None or stopped else None
 
 
 # --- issues that may be taken -------------------------------------------------------------------------------------
@@ -316,13 +327,16 @@ def candidate(world: World, flow: Flow, room: Room) -> Verdict:
 
 def _take(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, room: Room) -> Verdict:
     assert flow.policy is not None
+    provider = provider_of(world, agent) or ""
+    if provider in room.tried and is_tried(world, provider):
+        return Verdict([], room)
     planned = _plan(world, flow, phase, choice, agent)
     entered = begin_cycle(world, flow, phase.name, f"taken under the policy {flow.policy}")
     why = f"ready, priority {flow.issue.priority}, and the policy {flow.policy} claims it"
     facts: list[Fact] = [IssueTaken(flow.issue.id, flow.policy, why), *entered]
     if not any(isinstance(fact, CycleBegan) for fact in entered):
         return Verdict(facts, room)
-    left = _taken(room).with_run(flow.issue.id, writes=phase.writes, lock=planned.lock)
+    left = _taken(room).with_run(flow.issue.id, provider, writes=phase.writes, lock=planned.lock)
     return Verdict([*facts, planned], left)
 
 

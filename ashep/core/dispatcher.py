@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from heapq import heappop, heappush
 
+from ashep.core.breaker import shut
 from ashep.core.budgets import spent_providers
 from ashep.core.dispatch import (
     CANDIDATE,
@@ -137,6 +138,7 @@ class Dispatcher:
         """What must be looked at whatever becomes of the others, in order."""
         inputs = (
             world.runner, world.tracker, world.disk_low, world.pauses, world.tracker_error, spent_providers(world),
+            shut(world),
         )  # fmt: skip
         if self._all or inputs != self._inputs:
             self._queues = {WANTED: Waiting(), CANDIDATE: Waiting()}

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from itertools import chain, islice, takewhile
 
-from ashep.core import pauses, server, telling
+from ashep.core import pauses, providers, server, telling
 from ashep.core.events import TimerDue
 from ashep.core.spending import TIMER, next_budget
 from ashep.core.timers import flow_dues
@@ -33,4 +33,5 @@ def _of_all(world: World) -> list[tuple[str, datetime]]:
     """The due times that are no issue's, by their timers' keys."""
     budget = next_budget(world.spending)
     budgets = [(f"{TIMER}:", budget)] if budget else []
-    return [*pauses.dues(world.pauses), *budgets, *server.dues(world.server), *telling.dues(world)]
+    shared = [*pauses.dues(world.pauses), *providers.dues(world.outages), *budgets]
+    return [*shared, *server.dues(world.server), *telling.dues(world)]

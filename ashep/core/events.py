@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from ashep.core.finding import Finding
-from ashep.core.model import Comment, Issue, LabelEvent, Life, Model, NewIssue, NoticeKind, Tree
+from ashep.core.model import Comment, Issue, LabelEvent, Life, Model, NewIssue, NoticeKind, Refusal, Tree
 from ashep.core.outcome import Outcome
 from ashep.core.requests import Request, Verdict
 
@@ -277,6 +277,8 @@ class TurnSeen:
     people: tuple[str, ...] = ()
     life: Life | None = None
     """Signs of life, where it was read whether there are any."""
+    refused: Refusal | None = None
+    """The provider did not take it: it is asked again in the turn, or that was the turn's end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -510,6 +512,8 @@ class RunEnded:
     error: str | None = None
     abort: bool = False
     """Its session may still be at work and is aborted."""
+    counts: bool = True
+    """Whether it is one of the cycle's `max_runs`."""
     diagnosis: Outcome | None = None
     """What another agent made of a stall; its verdict is retry, change_agent or ask_person."""
 
@@ -605,6 +609,32 @@ class WriteDelayed:
     """The key of the command."""
     due: datetime
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderRefused:
+    """A provider takes nothing: nothing starts on it until it may be tried, then one run before the rest."""
+
+    provider: str
+    kind: Literal["limited", "down", "unauthorized"]
+    why: str
+    """Its words."""
+    until: datetime | None
+    """When it may be tried; None: when its credentials may be others."""
+    refusals: int
+    """How often in a row it refused one that tried."""
+    run: str
+    """The run that it refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderRecovered:
+    """A provider takes again what it is asked."""
+
+    provider: str
+    why: str
+    run: str
+    """The run that shows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -1015,7 +1045,7 @@ Fact = (
     | IssueHeld | IssueTaken | CycleBegan | PhaseEntered | RunPlanned | RunWithdrawn | OutcomeRejected | TurnDied
     | PromptAbandoned | DeadlineReached | RunEnded | RetryScheduled | PersonAsked | PersonAnswered | AnswerRefused
     | IssueParked | IssueGivenBack | IssueLeft | IssueFinished | IssueClosed | CommentWanted | CreationWanted
-    | BudgetWarned | BudgetReached | WriteDelayed
+    | BudgetWarned | BudgetReached | WriteDelayed | ProviderRefused | ProviderRecovered
     | QuietSeen | NoticeWanted | NoticesGathered | NoticesDelayed | NoticesGivenUp | NoticeSent | NoticeFailed
     | RequestOpened | RequestGone | RequestJudged | InputWanted | InputEnded | RequestAnswered
     | EffectFailed | IssueClaimed | ClaimRefused | IssueWritten | GuardRefused | WriteRefused | CommentPosted
@@ -1028,7 +1058,7 @@ DECISIONS = (
     PromptAbandoned, DeadlineReached, RunEnded, RetryScheduled, PersonAsked, PersonAnswered, AnswerRefused, IssueParked,
     IssueGivenBack, IssueLeft, IssueFinished, IssueClosed, CommentWanted, CreationWanted, IssueAdopted, TakeoverWanted,
     BudgetWarned, BudgetReached, WriteDelayed, NoticeWanted, NoticesGathered, NoticesDelayed, NoticesGivenUp,
-    ServerRestartPlanned, RecycleWanted, SessionTaken, ReleaseWanted, SessionReleased,
-    RequestJudged, InputWanted, InputEnded, DiagnosisWanted,
+    ServerRestartPlanned, RecycleWanted, ProviderRefused, ProviderRecovered, SessionTaken, ReleaseWanted,
+    SessionReleased, RequestJudged, InputWanted, InputEnded, DiagnosisWanted,
 )  # fmt: skip
 """The facts that the core makes; a replay derives them again."""

@@ -158,7 +158,7 @@ def _decision(flow: Flow, fact: Decision, seq: int, at: datetime) -> Flow:
             return replace(flow, reclaim=fact.holder)
         case RetryScheduled():
             held = replace(flow, wanted=True, not_before=fact.due, failures=fact.failures)
-            return replace(held, code=fact.code, why=fact.why, since=at)
+            return replace(held, code=fact.code, why=fact.why, held_by="", since=at)
         case PersonAsked():
             return _asked_person(flow, fact, seq, at)
         case PersonAnswered():

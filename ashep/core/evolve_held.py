@@ -17,7 +17,7 @@ def held_fact(flow: Flow, fact: HeldFact, seq: int, at: datetime) -> Flow:
         case SessionTaken():
             return _taken(flow, fact, seq, at)
         case SessionSeen():
-            return flow if flow.held is None else replace(flow, held=_seen(flow.held, fact, at))
+            return flow if flow.held is None else _theirs(replace(flow, held=_seen(flow.held, fact, at)), fact)
         case ReleaseWanted():
             held = replace(flow.held, ending=True, due=None, fresh_after=seq) if flow.held else None
             return _label_is_gone(replace(flow, held=held, why=fact.why))
@@ -53,6 +53,14 @@ def _seen(held: Held, fact: SessionSeen, at: datetime) -> Held:
         return replace(held, fresh_after=fresh)
     held = replace(held, people=fact.people, busy=fact.busy, fresh_after=fresh)
     return replace(held, due=_due(held, at))
+
+
+def _theirs(flow: Flow, fact: SessionSeen) -> Flow:
+    """A turn that a person's message began is not stopped in place of ours, whose stop is not done."""
+    run = flow.run
+    if run is None or not run.stop or not fact.people or fact.session != run.session:
+        return flow
+    return replace(flow, run=replace(run, stop=False))
 
 
 def _label_is_gone(flow: Flow) -> Flow:

@@ -169,9 +169,19 @@ def _turn(flow: Flow, run: Run, fact: TurnSeen, at: datetime) -> Flow:
         run = replace(run, sign_due=at + NO_SIGN, probation="no", stop=False)
     elif run.probation == "suspect" and fresh == 0 and fact.state in ("missing", "stored"):
         run = replace(run, probation="stop", stop=True)
+    run = _refusal(run, fact)
     if run.doubted and fresh == 0 and fact.life is not None and fact.state == "running":
         run = replace(run, doubted=False, stall_due=due_after(run, fact.life, at))
     return replace(flow, run=run)
+
+
+def _refusal(run: Run, fact: TurnSeen) -> Run:
+    """A provider's refusal, if there is one; while it is waited for in the turn, that is no time of the run's."""
+    if fact.refused is None or fact.refused.attempt == run.refused:
+        return run if fact.refused is not None else replace(run, refused=0)
+    wait = fact.refused.again_in if fact.state == "running" else None
+    deadline = run.deadline + wait if run.deadline is not None and wait is not None else run.deadline
+    return replace(run, refused=fact.refused.attempt, deadline=deadline)
 
 
 def _again(run: Run, fact: OutcomeRejected | DiagnosisWanted | TurnDied | PromptAbandoned, at: datetime) -> Run:
@@ -204,7 +214,9 @@ def _ended(flow: Flow, run: Run, fact: RunEnded) -> Flow:
     models = tuple((dict(flow.models) | {run.phase: run.model}).items()) if run.model else flow.models
     reports = (*flow.reports, report)[-MAX_REPORTS:]
     over = (*flow.requests, *(pending.request.id for pending in run.requests))[-MAX_REPORTS:]
-    return replace(flow, run=ended, reports=reports, models=models, failures=flow.failures + failed, requests=over)
+    runs = flow.cycle_runs if fact.counts else flow.cycle_runs - 1
+    flow = replace(flow, models=models, requests=over, cycle_runs=runs)
+    return replace(flow, run=ended, reports=reports, failures=flow.failures + failed)
 
 
 def done(flow: Flow, key: str | None, seq: int) -> Flow:

@@ -40,6 +40,12 @@ NO_BUDGET = ("budget", "budget_provider", "budget_total", "runs_per_hour")
 NO_RUNNER = ("runner_away", "runner_unauthorized", "recycling")
 """Holds because the agent server is not there: no working time of a cycle either."""
 
+NO_PROVIDER = ("provider_limited", "provider_down", "provider_unauthorized")
+"""Holds because a provider takes nothing: as those for want of budget."""
+
+WITHHELD = (*PAUSED, *NO_BUDGET, *NO_PROVIDER, *NO_RUNNER)
+"""Holds of a wanted phase that are nobody's fault: no working time of a cycle."""
+
 PostureKind = Literal["work", "ask", "park", "give_back", "close"]
 
 
@@ -154,6 +160,8 @@ class Run:
     """A verdict needs a read that began at or after this sequence number; 0: none is waited for."""
     effect_seq: int = 0
     """When the last write to the session was answered: older reads are stale."""
+    refused: int = 0
+    """How often in a row the provider was seen to refuse its turn."""
     restarts: int = 0
     stop: bool = False
     """Its session is to be aborted and seen to stop."""
@@ -326,17 +334,17 @@ class Flow:
         if self.active and (self.comments or self.creations or self.take_off or self.unwritten):
             return True
         if self.stage == "work":
-            return self.not_before is None and self.code not in (*WAITS_FOR_PEOPLE, *PAUSED, *NO_BUDGET)
+            return self.not_before is None and self.code not in (*WAITS_FOR_PEOPLE, *PAUSED, *NO_BUDGET, *NO_PROVIDER)
         return self.stage in ("finishing", "giving_back") or (
             self.stage in ("idle", "left") and self.code in ("slot", "work_tree", "recycling")
         )
 
     @property
     def on_pause(self) -> bool:
-        """Whether its phase is wanted, and a person, a pause, or want of budget or of a server, keeps it waiting: no
-        working time of the cycle.
+        """Whether its phase is wanted, and a person, a pause, or want of budget, a provider or a server, keeps it
+        waiting: no working time of the cycle.
         """
-        return self.stage == "work" and self.wanted and self.code in ("paused", *PAUSED, *NO_BUDGET, *NO_RUNNER)
+        return self.stage == "work" and self.wanted and self.code in ("paused", *WITHHELD)
 
     @property
     def waits_for_input(self) -> bool:
@@ -367,12 +375,12 @@ class Flow:
 
 
 def wall_time(flow: Flow, now: datetime) -> timedelta:
-    """How long the cycle has gone on, without people's thinking, pauses, and waiting for budget."""
+    """How long the cycle has gone on, without people's thinking, pauses, and waits for budget or a provider."""
     return now - flow.cycle_began - flow.thought - pause_time(flow, now) if flow.cycle_began else timedelta()
 
 
 def pause_time(flow: Flow, now: datetime) -> timedelta:
-    """How long a pause, or want of budget, has kept the present cycle's wanted phase waiting so far."""
+    """How long what is nobody's fault has kept the present cycle's wanted phase waiting so far."""
     if not flow.on_pause or flow.since is None or flow.cycle_began is None:
         return timedelta()
     return now - max(flow.since, flow.cycle_began)

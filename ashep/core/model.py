@@ -286,6 +286,9 @@ class Limits(Document):
     """Issues that the agents of one cycle may create; the rest are named in a comment."""
     max_depth: Annotated[int, Field(ge=0)] = 1
     """How many generations of created issues are worked on; deeper ones are created parked."""
+    on_limit: Literal["wait", "fall_back"] = "wait"
+    """What a phase does whose agent's provider takes nothing (a limit, an outage, credentials): `wait` until it does,
+    or `fall_back` to the next agent of another provider; to wait only where none fits. No person falls in."""
 
 
 class Policy(Document):
@@ -700,6 +703,21 @@ class Notice:
     """The sequence number of what happened."""
     to: tuple[str, ...] = ()
     """The targets that were not told yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A provider did not take what a turn asked of it."""
+
+    kind: Literal["limited", "down", "unauthorized"]
+    """limited: too much was asked, or the quota is used up · down: it fails · unauthorized: it wants other
+    credentials."""
+    why: str
+    """Its words."""
+    again_in: timedelta | None = None
+    """Until it is asked again, or may be, where somebody said when."""
+    attempt: int = 1
+    """How often the turn was refused in a row."""
 
 
 @dataclass(frozen=True, slots=True)

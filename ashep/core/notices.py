@@ -21,6 +21,8 @@ from ashep.core.events import (
     NoticesGathered,
     NoticesGivenUp,
     NoticeWanted,
+    ProviderRecovered,
+    ProviderRefused,
     QuietSeen,
     RunnerSeen,
     TrackerLost,
@@ -59,7 +61,7 @@ class Route:
 
 
 @dataclass(frozen=True)
-class Outage:
+class Absence:
     """A server that does not answer."""
 
     what: str
@@ -77,7 +79,7 @@ class Notices:
     routes: tuple[Route, ...] = ()
     quiet: datetime | None = None
     """Nobody is told anything before, but what is urgent."""
-    outages: tuple[Outage, ...] = ()
+    outages: tuple[Absence, ...] = ()
     process: int | None = None
     """The daemon that runs, or ended without a word."""
     lost: str = ""
@@ -87,7 +89,7 @@ class Notices:
         """How it goes with a target."""
         return next((route for route in self.routes if route.target == target), Route(target))
 
-    def outage(self, what: str) -> Outage | None:
+    def outage(self, what: str) -> Absence | None:
         """The outage of a server."""
         return next((outage for outage in self.outages if outage.what == what), None)
 
@@ -104,10 +106,18 @@ def _runner(fact: RunnerSeen) -> tuple[str, str | None]:
     return "the agent server", None if fact.state == "up" else fact.detail or words
 
 
+def _provider(fact: ProviderRefused) -> tuple[str, str]:
+    end = f" until {fact.until:%Y-%m-%d %H:%M}Z" if fact.until else ""
+    words = {"limited": "it takes no more", "down": "it fails", "unauthorized": "it refuses our credentials"}
+    return f"the provider {fact.provider}", f"{words[fact.kind]}{end}: {fact.why}"
+
+
 SERVERS: dict[type, Callable[[Any], tuple[str, str | None]]] = {
     RunnerSeen: _runner,
     TrackerLost: lambda fact: ("the tracker", fact.error),
     TrackerSeen: lambda fact: ("the tracker", None),
+    ProviderRefused: _provider,
+    ProviderRecovered: lambda fact: (f"the provider {fact.provider}", None),
 }
 """The facts that say of a server (by its name for people) why it is away, or, with None, that it is not."""
 
@@ -148,7 +158,7 @@ def _server(notices: Notices, what: str, why: str | None, at: datetime) -> Notic
         return replace(notices, outages=tuple(outage for outage in notices.outages if outage is not known))
     if known is not None:
         return notices
-    return replace(notices, outages=(*notices.outages, Outage(what, at, why)))
+    return replace(notices, outages=(*notices.outages, Absence(what, at, why)))
 
 
 def _wanted(notices: Notices, fact: NoticeWanted, seq: int, at: datetime) -> Notices:

@@ -6,6 +6,7 @@ An unchanged read leaves nothing (design section 3). `as_of` is the sequence num
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
+from ashep.core import breaker
 from ashep.core.budgets import is_worth_telling
 from ashep.core.commands import AnswerRequest
 from ashep.core.events import (
@@ -114,8 +115,10 @@ def turn_read(world: World, seen: TurnSeen) -> list[Fact]:
         return []
     same = seen.state == run.turn and seen.people == run.people and seen.instance == run.turn_instance
     looked_into = run.doubted and seen.life is not None and seen.state == "running"
-    quiet = same and run.fresh_after == 0 and not looked_into and not is_worth_telling(world, flow, run, seen)
-    return [] if quiet else [seen]
+    told = same and run.fresh_after == 0 and not looked_into
+    if told and not is_worth_telling(world, flow, run, seen) and not breaker.is_worth_telling(world, run, seen):
+        return []
+    return [seen]
 
 
 def session_read(world: World, seen: SessionSeen) -> list[Fact]:

@@ -63,9 +63,9 @@ def _closed(world: World, flow: Flow) -> list[Fact]:
 def _before_claim(world: World, flow: Flow) -> list[Fact]:
     view = flow.issue
     landed = view.stamp is not None and view.stamp.instance == world.instance and view.assignee == world.actor
-    if landed and view.status in ("in_progress", "blocked"):  # a write of ours whose answer was lost leaves no other
-        return []
     excluded = world.settings.labels.excluded in view.labels
+    if landed and view.status in ("in_progress", "blocked"):  # a write of ours whose answer was lost leaves no other
+        return _excluded(world, flow) if excluded else []
     if view.status == "open" and view.assignee in (None, world.actor) and not excluded:
         return []
     why = "it changed before it was claimed"

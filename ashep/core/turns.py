@@ -1,6 +1,7 @@
 """What a read of a session means: finished, died, never begun, too late, or a person's (design section 6)."""
 
 from ashep.core.agents import choose, model_of
+from ashep.core.breaker import ABORTED, ends_run, stopped
 from ashep.core.diagnosing import after_stall, diagnosed, is_diagnosis, overdue
 from ashep.core.events import (
     DeadlineReached,
@@ -25,8 +26,6 @@ MAX_RESTARTS = 10
 MAX_ABANDONED = 1
 """Prompts of one run that are sent again under new ids; one more and the attempt has failed (facts/opencode.md 16)."""
 
-ABORTED = "MessageAbortedError"
-
 EXTRACT = Phase(name="extract")
 """What an extraction asks of an agent: the capability `extract`, to read."""
 
@@ -47,6 +46,8 @@ def turn_seen(world: World, before: Flow, flow: Flow, fact: TurnSeen) -> list[Fa
         issue = flow.issue.id
         late = RunEnded(issue, run.id, "timed_out", why, abort=True)
         return [DeadlineReached(issue, run.id), overdue(flow, run) if is_diagnosis(run) else late]
+    if fact.state == "running" and ends_run(fact):
+        return [overdue(flow, run)] if is_diagnosis(run) else stopped(world, flow, run, fact)
     if fact.state == "running":
         return _stalled(world, flow, before.run, run, fact)
     same = fact.state != "incomplete" or before.run.turn == "incomplete"
@@ -85,6 +86,8 @@ def _finished(world: World, flow: Flow, run: Run, fact: TurnSeen, probation: Pro
             return in_session(world, flow, run, "somebody stopped the turn in OpenCode")
         if is_diagnosis(run):
             return diagnosed(flow, run, fact)
+        if fact.refused is not None:
+            return stopped(world, flow, run, fact)
         return [RunEnded(issue, run.id, "failed", f"the turn ended with {fact.error[:500]}", error=fact.error[:2000])]
     if is_diagnosis(run):
         return diagnosed(flow, run, fact)

@@ -14,7 +14,7 @@ from typing import assert_never
 
 from rpds import HashTrieMap, HashTrieSet
 
-from ashep.core import evolve_flow, notices, pauses, server, spending
+from ashep.core import evolve_flow, notices, pauses, providers, server, spending
 from ashep.core.commands import WRITES, Command
 from ashep.core.events import (
     AccountAudited,
@@ -41,6 +41,9 @@ from ashep.core.events import (
     JournalBegun,
     JournalPruned,
     PersonAsked,
+    PromptSent,
+    ProviderRecovered,
+    ProviderRefused,
     ReadyChanged,
     ReadySeen,
     RecycleWanted,
@@ -59,7 +62,7 @@ from ashep.core.events import (
     WorkResumed,
     WriteDelayed,
 )
-from ashep.core.evolve_run import budget, spent
+from ashep.core.evolve_run import budget, provider_of, spent
 from ashep.core.finding import Finding
 from ashep.core.flow import Flow, orphan_of, pause_time
 from ashep.core.indexes import put
@@ -139,6 +142,8 @@ class World:
     """What the last audit found."""
     pauses: pauses.Pauses = ()
     """What keeps runs from starting by somebody's will."""
+    outages: providers.Outages = ()
+    """Providers that take nothing."""
     spending: Spending = NOTHING_SPENT
     """What was used, for budgets."""
     notices: notices.Notices = notices.NOTHING_TOLD
@@ -192,7 +197,12 @@ def evolve(world: World, entry: Entry) -> World:
         case WorkPaused():
             return replace(world, pauses=pauses.begun(world.pauses, body, world.now))
         case WorkResumed():
-            return replace(world, pauses=pauses.ended(world.pauses, body))
+            freed = world.outages if body.window else providers.freed(world.outages, world.now, body.provider)
+            return replace(world, pauses=pauses.ended(world.pauses, body), outages=freed)
+        case ProviderRefused():
+            return replace(world, outages=providers.refused(world.outages, body, world.now))
+        case ProviderRecovered():
+            return replace(world, outages=providers.recovered(world.outages, body))
         case ServerFailed() | ServerEnded() | ServerMemorySeen() | ServerRestartPlanned() | RecycleWanted():
             return replace(world, server=server.happened(world.server, body, world.now))
         case JournalPruned() | IssueCancelled():
@@ -225,8 +235,9 @@ def _evolve_daemon(
         case JournalBegun():
             return replace(world, instance=fact.instance, secret=fact.secret, name=fact.actor)
         case DaemonStarted():
+            outages = providers.with_other_credentials(world.outages, world.now)
             world = replace(world, taken=0, tracker_error=UNSEEN, runner=None, ready_fresh=False, tree=None)
-            return replace(world, daemon=fact, server=server.begun(world.server))
+            return replace(world, daemon=fact, outages=outages, server=server.begun(world.server))
         case DaemonStopped():
             return world
         case Adopted():
@@ -235,6 +246,10 @@ def _evolve_daemon(
             name, issue = split_timer(fact.key)
             if name == pauses.TIMER:
                 return replace(world, pauses=pauses.over(world.pauses, issue, fact.due))
+            if name == providers.TIMER:
+                return replace(world, outages=providers.over(world.outages, issue, fact.due, world.now))
+            if name == providers.PROOF:
+                return replace(world, outages=providers.proven(world.outages, issue, fact.due, world.seq))
             if name == spending.TIMER:
                 return replace(world, spending=spending.passed(world.spending, world.now))
             if name in (server.RESTART, server.RECYCLE) and not issue:
@@ -265,7 +280,9 @@ def _parse(kind: str, content: str) -> Policies | Agents | Settings:
 
 
 def _adopt(world: World, fact: Adopted) -> World:
-    return replace(world, rules=fact.rules, **{fact.kind: _parse(fact.kind, fact.content)})  # fields of these names
+    outages = providers.with_other_credentials(world.outages, world.now)
+    adopted = {fact.kind: _parse(fact.kind, fact.content)}  # fields of these names
+    return replace(world, rules=fact.rules, outages=outages, **adopted)
 
 
 def _evolve_seen(
@@ -278,7 +295,9 @@ def _evolve_seen(
             return replace(world, tracker_error=fact.error, ready_fresh=False)
         case RunnerSeen():
             gap = server.absence(world.server, fact, world.now)
-            world = replace(world, runner=fact, server=server.seen(world.server, fact, world.now))
+            other = fact.state == "up" and world.runner is not None and fact.instance != world.runner.instance
+            outages = providers.with_other_credentials(world.outages, world.now) if other else world.outages
+            world = replace(world, runner=fact, outages=outages, server=server.seen(world.server, fact, world.now))
             return _moved(world, lambda flow: server.returned(flow, gap, world.now)) if gap else world
         case ChangeHinted():
             return replace(world, ready_fresh=False, hint_seq=world.seq)
@@ -355,6 +374,9 @@ def _evolve_issue(world: World, fact: evolve_flow.FlowFact) -> World:
         case TurnSeen():
             default = world.runner.default if world.runner else None
             world = replace(world, spending=spent(world.spending, flow, fact, default, world.now))
+        case PromptSent() if world.outages and flow.run is not None:
+            provider = provider_of(flow.run, world.runner.default if world.runner else None)
+            world = replace(world, outages=providers.asked(world.outages, provider, world.now))
         case ClaimRefused():
             # the view that made it look claimable is not believed again
             world = replace(world, ready_fresh=False, hint_seq=world.seq)

@@ -9,8 +9,9 @@ from typing import Literal, TypeVar
 from ashep.core.diagnosing import VERDICTS
 from ashep.core.flow import Report
 from ashep.core.model import Comment, Phase
-from ashep.ports import Changes, Dependency, IssueText
+from ashep.ports import Dependency, IssueText
 from ashep.prompt.fences import Foreign, tidy
+from ashep.trees import Changes
 
 Kind = Literal["task", "recover", "extract", "resume", "diagnose"]
 

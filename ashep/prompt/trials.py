@@ -9,9 +9,10 @@ from ashep.core.flow import Report
 from ashep.core.model import Comment, Phase
 from ashep.core.outcome import Outcome
 from ashep.errors import ConfigError
-from ashep.ports import Changes, Commit, Dependency, IssueText
+from ashep.ports import Dependency, IssueText
 from ashep.prompt.brief import Brief, Kind
 from ashep.prompt.templates import ENDING, FILE, KINDS, compiled, render
+from ashep.trees import Changes, Commit
 
 
 def check_overrides(folder: Path, phases: Iterable[Phase] | None = None) -> list[ConfigError]:

@@ -38,6 +38,7 @@ from ashep.store.tables import (
     issue_row,
     marks_json,
     notices_json,
+    outages_json,
     run_row,
     server_json,
 )
@@ -183,7 +184,7 @@ class Store:
         values = {"version": _version(), "instance": source.instance or "", "file": file, "offset": offset}
         values["findings"] = len(world.findings)
         values["pauses"] = _PAUSES.dump_json(tuple(pause for pause in world.pauses if not pause.lifted)).decode()
-        values["budgets"] = marks_json(world)
+        values["budgets"], values["providers"] = marks_json(world), outages_json(world)
         values["notices"], values["server"] = notices_json(world), server_json(world)
         rows = [{"key": key, "value": str(value)} for key, value in (values | {"seq": seq, "crc": crc}).items()]
         self._db.execute(delete(META))

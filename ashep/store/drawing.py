@@ -3,7 +3,17 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
-from ashep.core.events import ClockJumped, DaemonStarted, RunnerSeen, TimerDue
+from ashep.core import providers
+from ashep.core.events import (
+    BudgetReached,
+    ClockJumped,
+    DaemonStarted,
+    ProviderRecovered,
+    ProviderRefused,
+    RunnerSeen,
+    TimerDue,
+    WorkResumed,
+)
 from ashep.core.records import Entry
 from ashep.core.timers import split_timer
 from ashep.core.world import World, evolve
@@ -18,7 +28,9 @@ CHUNK = 1000
 Progress = Callable[[int, int], None]
 """Is told at every chunk up to which number it is drawn, and up to which it will be. It may raise to end that."""
 
-EVERYWHERE = (ClockJumped, DaemonStarted, RunnerSeen)
+EVERYWHERE = (
+    BudgetReached, ClockJumped, DaemonStarted, ProviderRecovered, ProviderRefused, RunnerSeen, WorkResumed,
+)  # fmt: skip
 """Facts about no issue that change how issues are shown: due times, and whether a run's server answers."""
 
 
@@ -87,11 +99,11 @@ class Drawing:
     def _touch(self, batch: Iterable[Entry]) -> None:
         for entry in batch:
             body = entry.body
-            issue = split_timer(body.key)[1] if isinstance(body, TimerDue) else getattr(body, "issue", None)
-            if issue is not None:
-                self._issues.add(issue)
-            elif isinstance(body, EVERYWHERE):
+            timer, issue = split_timer(body.key) if isinstance(body, TimerDue) else ("", getattr(body, "issue", None))
+            if timer in (providers.TIMER, providers.PROOF) or (issue is None and isinstance(body, EVERYWHERE)):
                 self._everywhere = True
+            elif issue is not None:
+                self._issues.add(issue)
 
     def end(self) -> tuple[World, Iterable[str]]:
         """Give the World at the end, once `chunks` has come there, and the issues that may be shown otherwise now."""

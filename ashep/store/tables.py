@@ -1,6 +1,7 @@
 """The tables, and the rows that are made of entries, runs and issues: pure functions of what they are given."""
 
 import json
+from collections import Counter
 from typing import Any
 
 from sqlalchemy import Table
@@ -10,7 +11,7 @@ from ashep.core.account import account
 from ashep.core.asking import asked_now, question_of
 from ashep.core.commands import Command
 from ashep.core.events import DECISIONS, JournalBegun
-from ashep.core.flow import Flow
+from ashep.core.flow import NO_PROVIDER, Flow
 from ashep.core.records import Entry, body_text, form_of, format_time
 from ashep.core.runs import RunRecord, run_of
 from ashep.core.telling import targets
@@ -196,6 +197,24 @@ def server_json(world: World) -> str:
             "start_after": format_time(known.start_after) if known.start_after else None,
             "recycling": recycling.why if recycling else None,
         }
+    )  # fmt: skip
+
+
+def outages_json(world: World) -> str:
+    """Give the providers that take nothing, each with how many issues wait for it."""
+    if not world.outages:
+        return "[]"
+    flows = (world.flows[issue] for issue in world.unclosed)
+    waiting = Counter(flow.held_by for flow in flows if flow.code in NO_PROVIDER)
+    return _json(
+        [
+            {
+                "provider": one.provider, "state": one.kind, "why": one.why, "since": format_time(one.since),
+                "until": format_time(one.until) if one.until else None, "tried": one.tried_since is not None,
+                "waiting": waiting[one.provider],
+            }
+            for one in world.outages
+        ]
     )  # fmt: skip
 
 

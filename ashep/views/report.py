@@ -80,8 +80,10 @@ def _line(text: str, *seqs: int, issue: str | None = None, at: str | None = None
 
 # --- what happened --------------------------------------------------------------------------------------------------
 
-_HAPPENED = ("IssueClosed", "BudgetWarned", "BudgetReached", "RunnerSeen", "TurnDied", "DaemonStarted", "DaemonStopped",
-             "AccountAudited", "NoticeFailed", "NoticesGivenUp", "NoticeSent")  # fmt: skip
+_HAPPENED = (
+    "IssueClosed", "BudgetWarned", "BudgetReached", "ProviderRefused", "ProviderRecovered", "RunnerSeen", "TurnDied",
+    "DaemonStarted", "DaemonStopped", "AccountAudited", "NoticeFailed", "NoticesGivenUp", "NoticeSent",
+)  # fmt: skip
 
 
 def _first(database: Database, since: str) -> int:
@@ -131,6 +133,21 @@ def _limits(rows: list[Data]) -> Iterator[Data]:
             until = row["body"].get("until")
             end = f" (until {local(until)})" if until else ""
             yield _line(row["body"]["why"] + end, row["seq"], issue=row["body"].get("issue"), at=row["at"])
+        if row["type"] in ("ProviderRefused", "ProviderRecovered"):
+            yield _line(_provider(row["body"]), row["seq"], at=row["at"])
+
+
+def _provider(body: Data) -> str:
+    name = body["provider"] or "the provider"
+    if "kind" not in body:
+        return f"{name} takes again what it is asked ({body['why']})"
+    words = {
+        "limited": "takes no more",
+        "down": "does not answer as it should",
+        "unauthorized": "refuses our credentials",
+    }
+    end = f" until {local(body['until'])}" if body["until"] else ""
+    return f"{name} {words[body['kind']]}{end}: {body['why']}"
 
 
 def _servers(database: Database, rows: list[Data]) -> Iterator[Data]:

@@ -20,6 +20,12 @@ STATES = {
 }
 """The six states, in the order in which they are shown, and how they are said."""
 
+_OUTAGES = {
+    "limited": "limited",
+    "down": "down",
+    "unauthorized": "refuses our credentials (`ashep resume` tries again)",
+}
+
 _ELSEWHERE = {"dependencies": "it depends on other issues", "work_tree": "another issue holds the work tree"}
 """Reasons that are about other issues, by their code, as they are told without an id."""
 
@@ -43,6 +49,7 @@ def status(database: Database | None, daemon: Data) -> Data:
     untold = [route | {"error": names.hide(route["error"])} for route in notices(database)]
     checked: Data = {"findings": findings(database), "pauses": paused, "budgets": budgets(database), "notices": untold}
     checked["server"] = server_state(database) if daemon["running"] else None
+    checked["providers"] = [one | {"why": names.hide(one["why"])} for one in providers(database)]
     return {"daemon": daemon | ended | low | checked, "issues": issues}
 
 
@@ -74,6 +81,12 @@ def budgets(database: Database | None) -> list[Data]:
 def notices(database: Database | None) -> list[Data]:
     """Give the targets of `notify` that were not told something, and why not."""
     row = database.execute("SELECT value FROM meta WHERE key = 'notices'").fetchone() if database else None
+    return json.loads(row["value"]) if row else []
+
+
+def providers(database: Database | None) -> list[Data]:
+    """Give the providers that take nothing, why, and how many issues wait for them."""
+    row = database.execute("SELECT value FROM meta WHERE key = 'providers'").fetchone() if database else None
     return json.loads(row["value"]) if row else []
 
 
@@ -193,6 +206,18 @@ def server(seen: Data, now: datetime) -> list[str]:
         lines.append(f"the agent server is {known['state']}{since}: {known['detail']}")
     if known["recycling"]:
         lines.append(f"the agent server is begun anew once it is at rest: {known['recycling']}")
+    return lines
+
+
+def outages(seen: Data, now: datetime) -> list[str]:
+    """Say of each provider that takes nothing until when, why, and how many issues wait for it."""
+    lines: list[str] = []
+    for one in seen["daemon"].get("providers", ()):
+        until = f" until {local(one['until'])}" if one["until"] and _ahead(one["until"], now) else ""
+        tried = ", one run tries" if one["tried"] else ""
+        waiting = f"{one['waiting']} issue{' waits' if one['waiting'] == 1 else 's wait'}"
+        what = _OUTAGES[one["state"]] + until + tried
+        lines.append(f"{one['provider'] or 'the provider'}: {what}, {waiting} ({one['why']})")
     return lines
 
 

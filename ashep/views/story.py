@@ -259,8 +259,8 @@ SILENT = frozenset(
         # about no issue in particular
         "JournalBegun", "DaemonStarted", "DaemonStopped", "Adopted", "TimerDue", "ClockJumped", "TrackerSeen",
         "JournalPruned", "DiskSeen", "TrackerLost", "RunnerSeen", "ChangeHinted", "ReadySeen", "ReadyChanged",
-        "AccountAudited", "WorkPaused", "WorkResumed", "QuietSeen", "NoticesGathered", "NoticesDelayed",
-        "NoticesGivenUp", "NoticeSent", "NoticeFailed",
+        "AccountAudited", "ProviderRecovered", "ProviderRefused", "WorkPaused", "WorkResumed", "QuietSeen",
+        "NoticesGathered", "NoticesDelayed",        "NoticesGivenUp", "NoticeSent", "NoticeFailed",
         "ServerFailed", "ServerEnded", "ServerMemorySeen", "ServerRestartPlanned", "RecycleWanted",
         # what comes of them is told
         "CommentWanted", "CreationWanted", "PromptPrepared",

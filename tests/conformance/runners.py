@@ -9,7 +9,7 @@ import shutil
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -21,7 +21,7 @@ from ashep.adapters import programs
 from ashep.adapters.memory.runner import MemoryRunner, Play, Prompted
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.opencode.server import ManagedServer
-from ashep.core.model import Model
+from ashep.core.model import Model, Refusal
 from ashep.demo.model import Ask, Call, ModelServer, Reply, opencode_config
 from ashep.ports import Runner, Turn
 
@@ -78,6 +78,12 @@ def act_for(acts: Mapping[str, Act], prompt: str) -> Act:
     return next((act for word, act in acts.items() if word in prompt), Act())
 
 
+REFUSALS = {
+    "waits": Refusal("limited", "slow down", timedelta(seconds=1)),
+    "fails": Refusal("unauthorized", "no"),
+}
+
+
 class MemoryWorld:
     """A runner in memory."""
 
@@ -96,7 +102,7 @@ class MemoryWorld:
             fate="hangs" if act.does == "hangs" else "ends",
             asks="permission" if act.does == "asks" else "question" if act.does == "questions" else None,
             times=2 if act.does == "questions" else 1,
-            retry="slow down" if act.does == "waits" else None,
+            refused=REFUSALS.get(act.does),
         )
 
     def seen(self, text: str) -> int:

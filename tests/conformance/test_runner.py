@@ -9,7 +9,7 @@ from datetime import timedelta
 import anyio
 import pytest
 
-from ashep.core.model import Model
+from ashep.core.model import Model, Refusal
 from ashep.core.requests import Asked, Request, Verdict
 from ashep.errors import RunnerRefused, RunnerUnavailable
 from ashep.ports import Prompt, SessionRequest, Sign
@@ -73,7 +73,7 @@ async def test_a_turn_goes_from_missing_to_finished(world: World) -> None:
     assert (await world.runner.turn(session, sent.message_id)).state == "missing"
     taken_by = await world.runner.send(sent)
     turn = await settled(world, session, sent.message_id)
-    assert (turn.text, turn.error, turn.people, turn.retry) == ("END", None, (), None)
+    assert (turn.text, turn.error, turn.people, turn.refused) == ("END", None, (), None)
     assert (turn.provider, turn.model) == ("scripted", "default")
     assert turn.tokens > 0
     assert turn.cost > 0
@@ -263,6 +263,7 @@ async def test_a_providers_error_ends_the_turn(world: World) -> None:
     turn = await settled(world, session, sent.message_id)
     assert turn.error is not None
     assert turn.error.startswith("APIError: ")
+    assert turn.refused == Refusal("unauthorized", "no")
     assert (turn.text, world.seen(word)) == ("", 1)
 
 
@@ -273,11 +274,15 @@ async def test_while_the_provider_lets_it_wait_the_turn_runs_and_says_why(world:
     sent = prompt(session, word)
     await world.runner.send(sent)
     with anyio.fail_after(10):
-        while not (turn := await world.runner.turn(session, sent.message_id)).retry:
+        while not (turn := await world.runner.turn(session, sent.message_id)).refused:
             assert turn.state != "finished"
             await anyio.sleep(0.03)
     assert turn.state == "running"
-    assert (await settled(world, session, sent.message_id)).text == "END"
+    assert (turn.refused.kind, turn.refused.why, turn.refused.attempt) == ("limited", "slow down", 1)
+    assert turn.refused.again_in is not None
+    assert turn.refused.again_in <= timedelta(seconds=4)  # the server tells its time in whole seconds
+    ended = await settled(world, session, sent.message_id)
+    assert (ended.text, ended.refused) == ("END", None)
     assert world.seen(word) == 1
 
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from ashep.adapters.git import GitTree
 from ashep.adapters.memory.tree import MemoryTree
-from ashep.ports import WorkTree
+from ashep.trees import WorkTree
 
 
 class TreeWorld(Protocol):

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from ashep.core.model import Refusal
 from ashep.core.requests import Request
 
 
@@ -37,6 +38,8 @@ class Chances:
     """A person pauses, in all or a provider, or quiet hours begin; and cancels. Not in every wild life."""
     leak: float = 0.0
     """The agent server grows beyond its memory limit, or beyond twice as much. Not in every wild life."""
+    limit: float = 0.0
+    """A provider refuses for a while. Not in every wild life."""
 
 
 CALM = Chances()
@@ -59,6 +62,7 @@ class Turn:
     asks: tuple[Request, ...] = ()
     """What it waits for an answer to."""
     tokens: int = 0
+    refused: Refusal | None = None
 
 
 def said(chance: random.Random, verdicts: Sequence[str]) -> str | None:

@@ -8,10 +8,11 @@ from typing import get_args
 
 from ashep.core import commands as c
 from ashep.core import events as e
-from ashep.core import server, telling
+from ashep.core import providers, server, telling
 from ashep.core.account import State, account
 from ashep.core.budgets import of_all, of_flow, used_up
 from ashep.core.commands import WRITES, Command
+from ashep.core.evolve_run import provider_of
 from ashep.core.flow import NO_BUDGET, Flow
 from ashep.core.pauses import PAUSED, dues, hold
 from ashep.core.records import Entry
@@ -41,6 +42,8 @@ class Laws:
     cycle_runs: Counter[str] = field(default_factory=Counter)
     cycle_visits: Counter[tuple[str, str]] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
+    refused: set[str] = field(default_factory=set)
+    """Runs whose turn a provider's refusal has ended."""
     succeeded: dict[str, str] = field(default_factory=dict)
     """The phase whose run has just succeeded, by issue."""
 
@@ -70,6 +73,7 @@ class Laws:
             no_request_is_forgotten(world, flow)
         the_tree_is_shared(world)
         budgets_are_kept(made, entries)
+        providers_are_left_alone(made, entries)
 
     def _asked_once(self, command: Command) -> None:
         keys = self.open.setdefault("" if isinstance(command, c.SendNotice) else command.issue, set())
@@ -105,9 +109,15 @@ class Laws:
                 _may_run(world, world.flows[issue])
             case e.RunWithdrawn(issue=issue):
                 self.cycle_runs[issue] -= 1
+            case e.TurnSeen(refused=refused, state="finished", run=run) if refused is not None:
+                self.refused.add(run)
+            case e.RunEnded(issue=issue, counts=False):
+                self.cycle_runs[issue] -= 1
             case e.RunEnded(issue=issue, run=run, state="succeeded"):
                 self.succeeded[issue] = run.rpartition("/")[2].partition(".")[0]
-            case e.RunEnded(issue=issue, state="failed" | "timed_out" | "stalled"):
+            case e.RunEnded(issue=issue, run=run, state="failed" | "timed_out" | "stalled" as state):
+                # a stall is one whatever its diagnosis came to
+                assert run not in self.refused or state == "stalled", f"{run} is blamed for what its provider did"
                 self.failures[issue] += 1
             case e.RetryScheduled(issue=issue, phase=phase):
                 bound = self._phase(world, issue, phase)
@@ -171,6 +181,7 @@ def the_wait_is_over(world: World, fact: e.TimerDue) -> None:
     name, issue = split_timer(fact.key)
     assert (fact.key, fact.due) not in dues(world.pauses), f"{fact} is due for ever"
     assert (fact.key, fact.due) not in telling.dues(world), f"{fact} is due for ever"
+    assert (fact.key, fact.due) not in providers.dues(world.outages), f"{fact} is due for ever"
     assert name != TIMER or next_budget(world.spending) != fact.due, f"{fact} is due for ever"
     assert (fact.key, fact.due) not in server.dues(world.server), f"{fact} is due for ever"
     flow = world.flows.get(issue)
@@ -272,6 +283,19 @@ def budgets_are_kept(made: MadeUp, entries: Sequence[Entry]) -> None:
         flow = world.flows[name]
         over = [gauge for gauge in of_flow(world, flow) if gauge.used >= gauge.limit]
         assert not over or flow.run is None or flow.run.ended, f"{name} goes on without budget: {over}"
+
+
+def providers_are_left_alone(made: MadeUp, entries: Sequence[Entry]) -> None:
+    """Nothing starts on a provider that takes nothing, and one run alone where it may be tried."""
+    for outage in made.world.outages:
+        begun = [entry.body for entry in entries if isinstance(entry.body, e.RunPlanned)]
+        planned = [run.run for run in begun if run.model is not None and run.model.provider == outage.provider]
+        assert outage.tried_since is not None or not planned, f"{planned} on {outage}"
+        assert len(planned) <= 1, f"{planned} try {outage}"
+        tried = outage.tried_since
+        runs = [run for name in made.world.live if (run := made.world.flows[name].run) is not None and not run.ended]
+        late = [run.id for run in runs if tried and run.planned > tried and provider_of(run, None) == outage.provider]
+        assert len(late) <= 1, f"{late} try {outage}"
 
 
 def at_rest(made: MadeUp) -> None:

@@ -52,7 +52,7 @@ SHORT = given.STANDARD.model_copy(update={"phases": (FIRST, *given.STANDARD.phas
 NOTIFY = Notify(targets=(NotifyTarget(command=("pager",)), NotifyTarget(apprise_env="URLS")), urgent=("parked",))
 
 
-TROUBLES = [field.name for field in fields(WILD) if field.name not in ("pause", "leak", "asks")]
+TROUBLES = [field.name for field in fields(WILD) if field.name not in ("pause", "leak", "asks", "limit")]
 
 
 def budgets(chance: random.Random) -> Budgets:
@@ -100,6 +100,8 @@ def live(seed: int, steps: int = 250) -> MadeUp:
         chances = replace(chances, pause=0.02)
     if seed % 5 == 1:
         chances = replace(chances, leak=0.05)
+    if seed % 4 == 1:
+        chances = replace(chances, limit=0.03)
     extra = (ANN, READER) if chance.random() < 0.5 else (ANN,)
     team = Agents(version=1, agents=(*given.TEAM.agents, *extra))
     config = given.settings(

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ashep.core import events as e
-from ashep.core.commands import Command
+from ashep.core.commands import Command, SendNotice
 from ashep.core.dues import due_timers
 from ashep.core.events import Fact
 from ashep.core.flow import Flow, Run
@@ -129,6 +129,7 @@ class Playbook:
         command = self.made.jobs.pop(0)
         if landed:
             self.made._effect(command)
+        assert not isinstance(command, SendNotice)  # that fails in its own way
         return e.EffectFailed(command.issue, command.key, "no answer", infra)
 
     def later(self, seconds: float) -> list[Fact]:

@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ashep.core import ordered, server, telling, values
+from ashep.core import ordered, pauses, providers, server, telling, values
 from ashep.core.dues import due_timers, next_due
 from ashep.core.events import TimerDue
 from ashep.core.indexes import INDEXES, indexed
-from ashep.core.notices import Notices
+from ashep.core.notices import NOTHING_TOLD
 from ashep.core.ordered import Ordered
 from ashep.core.outstanding import outstanding
+from ashep.core.server import NO_SERVER
 from ashep.core.spending import TIMER, Spending, next_budget
 from ashep.core.timers import flow_dues
 from ashep.core.world import World
@@ -40,12 +41,13 @@ def test_indexes_say_what_the_flows_say(seed: int) -> None:
     assert {flow.issue.id for flow in flows if flow.run and not flow.run.settled} == {*world.live}
     dues = {flow.issue.id: min(due for _, due in flow_dues(flow)) for flow in flows if flow_dues(flow)}
     assert dues == dict(world.dues.items())
-    ends = [pause.until for pause in world.pauses if pause.until]
+    shared = [*pauses.dues(world.pauses), *providers.dues(world.outages), *server.dues(world.server)]
+    ends = [due for _, due in (*shared, *telling.dues(world))]
     budget = next_budget(world.spending)
     others = [*(due for _, due in server.dues(world.server)), *(due for _, due in telling.dues(world))]
     assert next_due(world) == min([*dues.values(), *ends, *others, *([budget] if budget else [])], default=None)
     assert not budget or TimerDue(f"{TIMER}:", budget) in list(due_timers(world, budget))
-    bare = replace(world, pauses=(), spending=Spending(), server=server.NO_SERVER, notices=Notices())
+    bare = replace(world, pauses=(), spending=Spending(), outages=(), server=NO_SERVER, notices=NOTHING_TOLD)
     for due in dues.values():
         passed = {(timer.key.partition(":")[2], timer.due) for timer in due_timers(bare, due)}
         assert passed == {(flow.issue.id, at) for flow in flows for _, at in flow_dues(flow) if at <= due}

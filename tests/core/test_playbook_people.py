@@ -343,3 +343,17 @@ def test_a_status_that_no_write_of_ours_leaves_is_a_persons_although_an_answer_w
     book.made.change("t-1", "ann", status="deferred")
     assert book >> e.GuardRefused("t-1", park.key) << c.ReadIssue
     assert book >> book.next() << like(e.IssueLeft, code="changed") << like(e.IssueHeld, code="status")
+
+
+def test_excluding_is_obeyed_while_the_write_of_a_phase_set_by_hand_is_on_its_way() -> None:
+    """It is ours again by a label set by hand, and nothing of ours is confirmed yet."""
+    book = Playbook().looked()
+    book >> book.seen(drop=["phase:implement"])
+    book.answered() >> book.seen(add=["phase:review"]) << e.CycleBegan << like(e.PhaseEntered, phase="review")
+    book.left = []
+    assert book.flow().written is None
+    book >> book.failed()
+    book.left = []
+    book >> book.seen(add=["ashep:excluded"])
+    assert like(e.RunEnded, state="aborted").fits(book.left[0])
+    assert like(e.IssueGivenBack, code="excluded").fits(book.left[1])

@@ -279,6 +279,20 @@ def test_what_an_agent_reports_after_the_issue_was_taken_leads_nowhere() -> None
     assert book >> book.next() << like(e.RunPlanned, attempt=2) << c.WriteIssue
 
 
+def test_a_stop_that_is_not_done_is_given_up_where_the_person_has_begun_a_turn() -> None:
+    book = working()
+    book >> book.seen(add=[PAUSED])
+    book.left = []
+    book >> book.turn("running") << like(e.RunEnded, state="aborted", abort=True) << c.StopTurn
+    book.left = []
+    book >> book.failed()
+    book.left = []
+    book >> watched(book, "msg_ann", busy=True)
+    book.answered() >> book.later(60)
+    book.answered()
+    assert not [job for job in book.made.done if isinstance(job, c.StopTurn)]
+
+
 def test_the_label_ends_a_run_that_has_no_prompt_yet() -> None:
     book = Playbook(policy())
     book.made.look()
@@ -321,6 +335,15 @@ def test_no_limit_counts_the_time_of_a_person(action: Literal["pause", "resume"]
         book >> book.later(601 + 8 * 3600)
     book >> watched(book, *ANN) << e.SessionReleased << c.ReadTree
     assert book >> book.next() << like(e.RunPlanned, attempt=2) << (c.ReadTree if action == "pause" else c.WriteIssue)
+
+
+def test_a_machine_that_sleeps_is_no_person_who_is_quiet() -> None:
+    book = taken(working("resume", 60))
+    book >> watched(book, *ANN)
+    book.left = []
+    assert book >> e.ClockJumped(timedelta(hours=8))
+    assert book.later(8 * 3600 + 59) == []
+    assert book >> book.later(1)
 
 
 def test_a_takeover_survives_a_restart() -> None:

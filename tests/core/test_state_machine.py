@@ -145,7 +145,7 @@ class Sturdy(MadeUp):
         try:
             return super()._effect(command)
         except KeyError:
-            return e.EffectFailed(command.issue, command.key, "there is no such thing", infra=False)
+            return e.EffectFailed(getattr(command, "issue", ""), command.key, "there is no such thing", infra=False)
 
 
 class Machine(RuleBasedStateMachine):

@@ -29,6 +29,7 @@ from ashep.core.telling import open_messages
 from ashep.core.world import World
 from tests.core import given
 from tests.core.chances import CALM, Chances, Turn, said
+from tests.core.shut import Shut
 
 Reply = Callable[["MadeUp", Run], str | None]
 """What an agent says at the end of a run's turn: the text of its last json block, or None."""
@@ -74,6 +75,7 @@ class MadeUp:
         self.will = random.Random(self.seed + 1)  # of its own, so that other lives are as they were without pauses
         self.asking = random.Random(self.seed + 2)
         self.now = given.T0
+        self.shut = Shut(self.will)
 
     # --- the shepherd's part ----------------------------------------------------------------------------------
 
@@ -136,6 +138,8 @@ class MadeUp:
         self.recycle()
         if self.asking.random() < chances.asks:
             self.answer()
+        if self.will.random() < chances.limit:
+            self.shut.some(self.now)
         if self.hit(chances.lease):
             self.turn(*self._expired())
             self.turn(*(e.LeaseLost(name, "not ours") for name, flow in self.world.flows.items() if flow.leased))
@@ -166,7 +170,8 @@ class MadeUp:
     def settle(self, steps: int = 3000) -> None:
         """Go on without any trouble until nothing is under way but what waits for people."""
         self.chances, quiet = CALM, 0
-        if self.world.pauses:
+        self.shut.known.clear()
+        if self.world.pauses or self.world.outages:
             self.turn(e.WorkResumed("ann"))
         if not self.up:
             self.up = True
@@ -276,7 +281,7 @@ class MadeUp:
         return e.TurnSeen(
             name, run.id, run.prompt.n, message, self.world.seq, turn.state, instance,  # type: ignore[arg-type]
             block=turn.block, error=turn.error, people=turn.people, tokens=turn.tokens, cost=turn.tokens / 1000,
-            life=self._life(turn, run),
+            life=self._life(turn, run), refused=turn.refused,
         )  # fmt: skip
 
     def _life(self, turn: Turn, run: Run) -> Life | None:
@@ -315,6 +320,8 @@ class MadeUp:
         if turn.asks:
             turn.state = "running"
             return
+        if self._is_refused(turn, run):
+            return
         turn.left -= 1
         turn.tokens += 100
         if turn.left > 0:
@@ -322,6 +329,17 @@ class MadeUp:
             return
         turn.state = "finished"
         turn.block = self.reply(self, run) if self.reply else self._says(run)
+
+    def _is_refused(self, turn: Turn, run: Run) -> bool:
+        """Whether its provider does not take it; one that wants other credentials ends the turn."""
+        model = run.prompt.model or given.LARGE
+        attempt = turn.refused.attempt if turn.refused else 0
+        turn.refused = self.shut.refusal(model.provider, self.now, attempt + 1)
+        if turn.refused is None:
+            return False
+        ends = turn.refused.kind == "unauthorized"
+        turn.state, turn.error = ("finished", "APIError: no") if ends else ("running", None)
+        return True
 
     def _says(self, run: Run) -> str | None:
         flow = self.world.flows[run.id.partition("/")[0]]

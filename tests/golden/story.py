@@ -285,6 +285,10 @@ def people() -> list[list[Fact | Command]]:
             e.ServerEnded("server-1", "recycled"),
             e.ServerFailed("server-2", "it ended by itself"),
             e.ServerRestartPlanned(2, T0 + timedelta(hours=3), "it ended by itself"),
+            e.ProviderRefused("acme", "limited", "slow down", T0 + timedelta(hours=3), 1, "demo-4/review.1.1"),
+            e.ProviderRefused("other", "unauthorized", "bad key", None, 1, "demo-4/review.1.1"),
+            e.ProviderRefused("third", "down", "overloaded", T0 + timedelta(hours=3), 2, "demo-4/review.1.1"),
+            e.ProviderRecovered("third", "demo-4/review.1.1 was not refused", "demo-4/review.1.1"),
         ],
         [e.TrackerLost("bd: no answer in 30 s"), e.DaemonStopped("SIGTERM")],
     ]  # fmt: skip

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from ashep.core.model import Model
+from ashep.core.model import Model, Refusal
 from ashep.core.requests import Asked, Request
 
 
@@ -46,8 +46,8 @@ class Play:
     """What it is to be used for."""
     questions: tuple[Asked, ...] = (Asked("Which one?", ("first", "second")),)
     """What is asked."""
-    retry: str | None = None
-    """The provider lets it wait meanwhile, with this message (fact 5)."""
+    refused: Refusal | None = None
+    """The provider does not take it: it waits for so long first, or, with an error, that is its end (fact 5)."""
     pulse: float | None = 1.0
     """Seconds between its signs of life while it is at work; None: it shows none."""
     tool: str | None = None

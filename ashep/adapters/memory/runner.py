@@ -163,8 +163,9 @@ class MemoryRunner:
         quiet = min((_quiet(work, now) for work in works), default=0.0)
         watched = now - self._watched if self._watched is not None else 0.0
         tool, at = next(((work.play.tool, work.at) for work in works if work.play.tool), (None, now))
-        life = Life(timedelta(seconds=min(quiet, watched)), tool, timedelta(seconds=min(now - at, watched)))
-        return self._leave("life", life)
+        waits = (waits.again_in for work in works if (waits := work.refused(self._clock.now())) is not None)
+        tool_for = timedelta(seconds=min(now - at, watched))
+        return self._leave("life", Life(timedelta(seconds=min(quiet, watched)), tool, tool_for, next(waits, None)))
 
     async def busy(self) -> frozenset[str]:
         """Sessions that run a turn (see the port)."""
@@ -305,8 +306,8 @@ class MemoryRunner:
         model = message.model or self.models[0]
         blank = replace(blank, provider=model.provider, model=model.model)
         if busy:
-            retry = next((one.play.retry for one in busy if one.play.retry), None)
-            return replace(blank, state="running", retry=retry)
+            refusals = (refusal for one in busy if (refusal := one.refused(self._clock.now())) is not None)
+            return replace(blank, state="running", refused=next(refusals, None))
         if work.dead or (work.play.fate == "dies" and work.error != ABORTED):
             return replace(blank, state="incomplete")
         assert work.ends is not None  # it is not active
@@ -317,6 +318,7 @@ class MemoryRunner:
             error=work.error,
             tokens=work.play.tokens,
             cost=work.play.cost,
+            refused=work.play.refused if work.error is not None and work.error == work.play.error else None,
         )
 
     def _last_work(self, session: Session, at: int) -> Work | None:

@@ -1,11 +1,11 @@
 """What the memory server keeps: its sessions, their messages, and the turns of agents in them."""
 
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Literal
 
 from ashep.adapters.memory.play import Play
-from ashep.core.model import Model
+from ashep.core.model import Model, Refusal
 from ashep.ports import SessionRequest
 
 
@@ -27,6 +27,14 @@ class Work:
     def active(self, now: datetime) -> bool:
         """Whether it keeps its session busy."""
         return not self.dead and (self.asked > 0 or self.ends is None or now < self.ends)
+
+    def refused(self, now: datetime) -> Refusal | None:
+        """The provider's refusal while it waits to ask again."""
+        refusal = self.play.refused
+        if refusal is None or refusal.again_in is None:
+            return None
+        left = self.began + refusal.again_in - now
+        return replace(refusal, again_in=left) if left > timedelta() else None
 
 
 @dataclass(slots=True)

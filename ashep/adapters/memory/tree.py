@@ -3,7 +3,7 @@
 import hashlib
 
 from ashep.core.model import Tree
-from ashep.ports import Changes, Commit
+from ashep.trees import Changes, Commit
 
 
 class MemoryTree:

@@ -9,16 +9,15 @@ gap that has been heard to tell of sessions at all. One that tells nothing any m
 by a read that shows something newer than what it told; it is given up for another one.
 """
 
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
-from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
 import anyio
 import httpx
 
 from ashep.adapters.opencode import shapes
+from ashep.adapters.opencode.refusals import server_time
 from ashep.adapters.opencode.turns import MESSAGES, order
 from ashep.core.model import Life
 
@@ -36,8 +35,6 @@ SLACK = 5.0
 
 _SUBAGENT = "task"
 """The tool that waits for a subagent, which shows signs of its own."""
-
-_DATE = re.compile(r"\w{3}, .* GMT")
 
 
 class Watch:
@@ -100,7 +97,7 @@ class Shown(NamedTuple):
 async def read(get: Get, watch: Watch, session: str) -> Life:
     """Read a busy session and those below it, and say how alive they are."""
     statuses = await get("/session/status")
-    busy, now = shapes.parse(shapes.STATUSES, statuses.content), _server_time(statuses)
+    busy, now = shapes.parse(shapes.STATUSES, statuses.content), server_time(statuses.headers.get("date", ""))
     family = await _family(get, session)
     shown = [found for member in family if member in busy and (found := await _show(get, member))]
     tools = dict(tool for one in shown for tool in one.tools)
@@ -133,9 +130,3 @@ async def _show(get: Get, session: str) -> Shown | None:
     running = (part for part in parts if part.state is not None and part.state.status == "running")
     calls = tuple((part.callID, part.tool) for part in running if part.tool != _SUBAGENT)
     return Shown(max((message.newest for message in messages), default=0.0), calls)
-
-
-def _server_time(answer: httpx.Response) -> float | None:
-    """The server's clock, in milliseconds since 1970: its times, and when the provider is asked again, are by that."""
-    date = answer.headers.get("date", "")
-    return parsedate_to_datetime(date).timestamp() * 1000 if _DATE.fullmatch(date) else None

@@ -12,6 +12,7 @@ import httpx
 from ashep.adapters.opencode import agents, events, life, questions, rules, shapes, turns
 from ashep.adapters.opencode.client import Client, Refused
 from ashep.adapters.opencode.endpoints import Endpoint, endpoint_of
+from ashep.adapters.opencode.refusals import of_status, server_time
 from ashep.adapters.opencode.server import probe, was_refused
 from ashep.core.model import Life, Model, OpencodeSettings
 from ashep.core.requests import Request, Verdict
@@ -281,9 +282,13 @@ class OpencodeRunner:
 
     async def _statuses(self) -> dict[str, turns.Status]:
         """What `GET /session/status` says of sessions that are not idle."""
-        found = shapes.parse(shapes.STATUSES, await self._get("/session/status"))
+        answer = await self._call("GET", "/session/status")
+        found, now = shapes.parse(shapes.STATUSES, answer.content), server_time(answer.headers.get("date", ""))
         return {
-            session: turns.Status(True, entry.message or "retrying" if entry.type == "retry" else None)
+            session: turns.Status(
+                True,
+                of_status(entry.message, entry.attempt, entry.next, now) if entry.type == "retry" else None,
+            )
             for session, entry in found.items()
             if entry.type != "idle"
         }

@@ -26,6 +26,7 @@ class _Session(_Json):
 
 class _Status(_Json):
     type: str
+    attempt: int = 1
     message: str = ""
     next: float | None = None
     """Milliseconds since 1970, by the server's clock: when the provider is asked again."""

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
+from ashep.adapters.opencode.refusals import Failure, of_error
+from ashep.core.model import Refusal
 from ashep.ports import Turn, TurnState
 
 
@@ -43,18 +45,6 @@ class Tokens(_Read):
     output: float = 0
     reasoning: float = 0
     cache: Cache = Cache()
-
-
-class Failure(_Read):
-    """Why an answer failed: an error of the provider, an abort."""
-
-    name: str
-    data: dict[str, Any] = {}
-
-    def __str__(self) -> str:
-        """Give `Name: message`."""
-        message = self.data.get("message")
-        return f"{self.name}: {message}" if isinstance(message, str) and message else self.name
 
 
 class Info(_Read):
@@ -160,7 +150,7 @@ class Status:
     """A session's entry in `GET /session/status`."""
 
     busy: bool
-    retry: str | None = None
+    refused: Refusal | None = None
 
 
 def read_turn(
@@ -186,8 +176,13 @@ def read_turn(
         tokens=round(sum(_tokens(answer.info.tokens) for answer in answers)),
         cost=sum(answer.info.cost for answer in answers),
         people=people,
-        retry=status.retry,
+        refused=status.refused or _refusal(state, last),
     )
+
+
+def _refusal(state: TurnState, last: Message | None) -> Refusal | None:
+    """The provider's refusal that ended the turn."""
+    return of_error(last.info.error) if state == "finished" and last and last.info.error else None
 
 
 def _after(messages: Sequence[Message], at: int, ours: frozenset[str]) -> tuple[list[Message], tuple[str, ...]]:

@@ -1,0 +1,75 @@
+"""A provider that does not take what a turn asks of it: what OpenCode shows of that.
+
+As tried on the real server 1.18.33 (tests/test_refusals.py does it again): a 429 and every 5xx show as the status
+`retry`, whose message are the provider's words and whose `next` honours `retry-after`; without that header OpenCode
+asks again after 2, 4, 8, 16, 32 s and so on, for ever. Nothing tells the two apart but the words. 401, 402 and 403 end
+the turn with an `APIError` that holds the status code (facts/opencode.md 5, 20).
+"""
+
+import re
+from datetime import timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from ashep.core.model import Refusal
+
+_LIMITED = re.compile(r"rate.?limit|too many|quota|limit|exceeded|slow.?down|credit|billing|\b429\b", re.IGNORECASE)
+"""Words with which providers say that it is the caller who asks too much."""
+
+_KINDS = {401: "unauthorized", 403: "unauthorized", 402: "limited", 429: "limited"}
+_DATE = re.compile(r"\w{3}, .* GMT")
+
+
+class Failure(BaseModel):
+    """Why an answer failed: an error of the provider, an abort."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    name: str
+    data: dict[str, Any] = {}
+
+    def __str__(self) -> str:
+        """Give `Name: message`."""
+        message = self.data.get("message")
+        return f"{self.name}: {message}" if isinstance(message, str) and message else self.name
+
+
+def of_status(message: str, attempt: int, next_at: float | None, now: float | None) -> Refusal:
+    """Read the status `retry`; both times in milliseconds since 1970, by the server's clock."""
+    again = None if next_at is None or now is None else timedelta(milliseconds=max(next_at - now, 0.0))
+    return Refusal("limited" if _LIMITED.search(message) else "down", message or "it does not say why", again, attempt)
+
+
+def of_error(error: Failure) -> Refusal | None:
+    """Read the error that ended a turn; None: it was not the provider's refusal."""
+    words = error.data.get("message")
+    why = words if isinstance(words, str) and words else error.name
+    if error.name == "ProviderAuthError":
+        return Refusal("unauthorized", why)
+    status = error.data.get("statusCode")
+    if error.name != "APIError" or not isinstance(status, int):
+        return None
+    kind = _KINDS.get(status, "down" if status >= 500 else None)
+    if kind == "limited":
+        return Refusal("limited", why, _retry_after(error.data.get("responseHeaders")))
+    if kind == "unauthorized":
+        return Refusal("unauthorized", why)
+    return Refusal("down", why, _retry_after(error.data.get("responseHeaders"))) if kind else None
+
+
+def server_time(date: str) -> float | None:
+    """The time in a `Date` header, in milliseconds since 1970: the server's times are by its own clock."""
+    return parsedate_to_datetime(date).timestamp() * 1000 if _DATE.fullmatch(date) else None
+
+
+def _retry_after(headers: object) -> timedelta | None:
+    """What the header says: seconds, or a date (RFC 9110, 10.2.3)."""
+    if not isinstance(headers, dict):
+        return None
+    said, date = str(headers.get("retry-after", "")), str(headers.get("date", ""))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType] - any JSON
+    if re.fullmatch(r"\d{1,9}", said):
+        return timedelta(seconds=int(said))
+    until, now = server_time(said), server_time(date)
+    return None if until is None or now is None else timedelta(milliseconds=max(until - now, 0.0))

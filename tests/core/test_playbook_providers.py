@@ -1,0 +1,311 @@
+"""Playbooks of providers that refuse: their phases wait, no attempt is used up, and one run tries before the rest."""
+
+# pyright: reportUnusedExpression=false
+# A playbook's lines are expressions: `book >> fact << what << follows`.
+
+from datetime import timedelta
+from typing import Any, Literal
+
+from ashep.core import commands as c
+from ashep.core import events as e
+from ashep.core.account import account, is_held_up, is_idle
+from ashep.core.model import Agent, Agents, Human, Phase, Refusal
+from ashep.core.observe import turn_read
+from tests.core.given import CRITIC, JUDGE, ME, adopted, policy_of, settings, up
+from tests.core.playbook import Playbook, like
+
+READ = Phase(name="review", timeout=timedelta(hours=1))
+PAIR = Agents(version=1, agents=(CRITIC.model_copy(update={"priority": 5}), JUDGE))
+"""The critic (provider other) goes first, the judge uses the server's default (acme)."""
+LATE = timedelta(hours=4)
+TRACKER = e.TrackerSeen(ME, "t", "1.3.0")
+HELD = like(e.IssueHeld, code="provider_limited", of="other")
+
+
+def working(*issues: str, team: Agents = PAIR, **limits: Any) -> Playbook:
+    book = Playbook(policy_of(READ, **limits), team, settings(max_concurrent_runs=8), issues or ("t-1",)).looked()
+    for name in issues or ("t-1",):
+        assert book >> book.turn("running", name, provider="other")
+    return book
+
+
+def limited(again: timedelta | None = LATE, attempt: int = 1, kind: Literal["limited", "down"] = "limited") -> Refusal:
+    return Refusal(kind, "slow down", again, attempt)
+
+
+def refused(book: Playbook, refusal: Refusal, name: str = "t-1", state: str = "running", **fields: Any) -> e.TurnSeen:
+    error = "APIError: no" if state == "finished" else None
+    return book.turn(state, name, refused=refusal, provider="other", error=error, **fields)
+
+
+def tells(book: Playbook, seen: e.TurnSeen) -> bool:
+    return bool(turn_read(book.world, seen))
+
+
+# --- a limit --------------------------------------------------------------------------------------------------------
+
+
+def test_a_long_limit_ends_the_run_without_blame_and_holds_only_that_providers_phases() -> None:
+    book = working("t-1", "t-2")
+    until = book.now + LATE
+    book >> refused(book, limited()) << like(e.ProviderRefused, provider="other", kind="limited", until=until)
+    book << like(e.RunEnded, issue="t-1", state="aborted", abort=True, counts=False)
+    book << like(e.RetryScheduled, issue="t-1", failures=0, code="provider_limited")
+    assert book << c.StopTurn
+    assert book.run("t-2").state == "running", "what is not refused goes on"
+    book.answered() >> book.later(0) << HELD
+    book.answered()
+    told = account(book.world, "t-1")
+    assert (told.state, told.code, told.due) == ("time", "provider_limited", until)
+    assert book.flow().cycle_runs == 0
+    book.made.open("t-3", type="task")
+    book >> up(default=CRITIC_MODEL)
+    book.looked()
+    assert (book.flow("t-3").code, book.flow("t-3").held_by) == ("provider_limited", "other")
+
+
+CRITIC_MODEL = up().models[1]
+
+
+def test_four_hours_later_it_goes_on_by_itself_in_the_same_session_and_no_time_was_lost() -> None:
+    book = working(max_wall_time=timedelta(hours=1))
+    session = book.run().session
+    book >> refused(book, limited())
+    book.answered() >> book.later(0)
+    book.answered()
+    assert book.later(LATE.total_seconds() - 1) == []
+    book >> book.later(1) << like(e.RunPlanned, run="t-1/review.1.2", agent="critic", reuse=session)
+    book.answered()
+    assert (book.run().state, book.flow().failures) == ("running", 0)
+    assert book.run().deadline == book.now + timedelta(hours=1)
+
+
+def test_a_short_wait_is_waited_for_in_the_session_and_moves_the_deadline() -> None:
+    book = working()
+    deadline = book.run().deadline
+    assert deadline is not None
+    wait = timedelta(seconds=50)
+    assert tells(book, refused(book, limited(wait)))
+    book >> refused(book, limited(wait)) << like(e.ProviderRefused, until=book.now + wait, refusals=1)
+    assert book
+    assert not tells(book, refused(book, limited(timedelta(seconds=40))))
+    assert (book.run().state, book.run().deadline) == ("running", deadline + wait)
+    assert book >> refused(book, limited(timedelta(seconds=30), attempt=2))
+    assert book.run().deadline == deadline + timedelta(seconds=80)
+    assert tells(book, book.turn("running", provider="other"))
+
+
+def test_a_turn_that_is_refused_again_and_again_is_ended() -> None:
+    book = working()
+    for attempt in range(1, 6):
+        book >> refused(book, limited(timedelta(seconds=2), attempt))
+        assert book.run().state == "running"
+        book.answered() >> book.later(2)
+        book.answered()
+    book >> refused(book, limited(timedelta(seconds=2), 6)) << like(e.ProviderRefused, refusals=6)
+    book << like(e.RunEnded, state="aborted", counts=False)
+    waits = book.world.outages[0].until
+    assert waits is not None
+    assert waits - book.now == timedelta(minutes=15)
+
+
+def test_what_used_tokens_counts_as_a_run_of_the_cycle() -> None:
+    """A circle through a provider that takes something and then refuses has an end, too."""
+    book = working(max_runs=2)
+    for _ in range(2):
+        book >> refused(book, limited(), tokens=10)
+        book.answered() >> book.later(0)
+        book.answered() >> book.later(LATE.total_seconds())
+        book.answered()
+    assert (book.flow().stage, book.flow().code) == ("parked", "max_runs")
+
+
+def test_a_limit_outlives_a_restart() -> None:
+    book = working()
+    book >> refused(book, limited())
+    book.answered() >> book.later(0)
+    book.answered() >> [e.DaemonStarted(4712, "0.1.0"), adopted(PAIR), TRACKER, up("server-2")]
+    book.looked()
+    assert book.flow().code == "provider_limited"
+    book >> book.later(LATE.total_seconds())
+    book.looked()
+    assert book.run().state == "running"
+
+
+# --- half open ------------------------------------------------------------------------------------------------------
+
+
+def waiting(*issues: str) -> Playbook:
+    """All are refused, and the time is over."""
+    book = working(*issues)
+    for name in issues:
+        book >> refused(book, limited(), name)
+        book.answered()
+    book >> book.later(0)
+    book.answered() >> book.later(LATE.total_seconds())
+    return book
+
+
+def running(book: Playbook, *issues: str) -> list[str]:
+    return [name for name in issues if book.run(name).state in ("planned", "running")]
+
+
+def test_one_run_tries_and_the_rest_follow_when_it_was_not_refused_for_a_while() -> None:
+    names = ("t-1", "t-2", "t-3")
+    book = waiting(*names)
+    book << like(e.RunPlanned, issue="t-1")
+    book.answered()
+    assert running(book, *names) == ["t-1"]
+    assert book >> book.turn("running", provider="other")
+    as_of = book.world.seq
+    assert book.later(14) == []
+    assert not tells(book, book.turn("running", provider="other"))
+    assert book >> book.later(1)
+    assert not tells(book, book.turn("running", provider="other", as_of=as_of)), "it began before the time was up"
+    assert tells(book, book.turn("running", provider="other"))
+    book >> book.turn("running", provider="other") << like(e.ProviderRecovered, provider="other")
+    book << like(e.RunPlanned, issue="t-2") << like(e.RunPlanned, issue="t-3")
+    assert book.world.outages == ()
+
+
+def test_one_that_ends_well_shows_it_at_once() -> None:
+    book = waiting("t-1", "t-2")
+    book.answered()
+    seen = book.reports()
+    book >> seen << e.ProviderRecovered << e.RunEnded << e.IssueFinished << like(e.RunPlanned, issue="t-2")
+
+
+def test_one_that_is_refused_again_makes_the_wait_longer() -> None:
+    book = waiting("t-1", "t-2")
+    book.answered()
+    waits: list[timedelta] = []
+    for row in range(2, 9):
+        book >> refused(book, Refusal("limited", "no quota"), state="finished")
+        book << like(e.ProviderRefused, refusals=row) << like(e.RunEnded, abort=False)
+        until = book.world.outages[0].until
+        assert until is not None
+        waits.append(until - book.now)
+        book.answered() >> book.later(0)
+        book.answered() >> book.later(waits[-1].total_seconds())
+        book.answered()
+        assert running(book, "t-1", "t-2") == ["t-1"]
+    assert waits == [timedelta(seconds=s) for s in (60, 120, 240, 480, 900, 900, 900)]
+
+
+def test_when_the_one_that_tries_is_stopped_another_tries() -> None:
+    book = waiting("t-1", "t-2")
+    book.answered()
+    book >> book.seen(add=["ashep:excluded"])
+    book.answered()
+    assert running(book, "t-2") == ["t-2"]
+
+
+def test_a_turn_that_a_person_stopped_proves_nothing() -> None:
+    book = waiting("t-1", "t-2")
+    book.answered()
+    book >> book.turn("finished", provider="other", error="MessageAbortedError: Aborted")
+    book.answered()
+    assert [one.provider for one in book.world.outages] == ["other"]
+
+
+def test_a_read_from_before_the_try_proves_nothing() -> None:
+    book = working("t-1", "t-2")
+    book >> refused(book, limited())
+    book.answered()
+    assert book >> book.turn("running", "t-2", provider="other")
+    assert [one.provider for one in book.world.outages] == ["other"], "nothing may be tried yet"
+
+
+# --- outages and credentials ----------------------------------------------------------------------------------------
+
+
+def test_a_provider_that_fails_is_down_and_costs_no_attempt() -> None:
+    book = working()
+    book >> refused(book, Refusal("down", "overloaded"), state="finished") << like(e.ProviderRefused, kind="down")
+    book << like(e.RunEnded, state="aborted") << like(e.RetryScheduled, code="provider_down", failures=0)
+    book.answered() >> book.later(0) << like(e.IssueHeld, code="provider_down")
+    assert book
+    book >> book.later(30) << e.RunPlanned
+
+
+def test_any_other_error_is_the_agents() -> None:
+    book = working()
+    book >> book.turn("finished", error="APIError: bad request") << like(e.RunEnded, state="failed")
+    assert book << like(e.RetryScheduled, failures=1)
+
+
+def barred() -> Playbook:
+    book = working()
+    book >> refused(book, Refusal("unauthorized", "bad key"), state="finished")
+    book << like(e.ProviderRefused, kind="unauthorized", until=None)
+    book.answered() >> book.later(0) << like(e.IssueHeld, code="provider_unauthorized")
+    book.answered()
+    assert book.later(30 * 86400) == []
+    return book
+
+
+def test_refused_credentials_hold_until_they_may_be_others_and_a_person_is_told_once() -> None:
+    book = barred()
+    assert is_idle(book.world)
+    assert is_held_up(book.world)
+    book >> e.WorkResumed("ann", provider="acme")
+    assert book
+    book >> e.WorkResumed("quiet hours", window="night")
+    assert book
+    book >> e.WorkResumed("ann") << e.RunPlanned
+    book.answered()
+    again = [fact for fact in book.made.entries if isinstance(fact.body, e.ProviderRefused)]
+    assert len(again) == 1
+
+
+def test_other_credentials_are_tried() -> None:
+    ways: tuple[list[e.Fact], ...] = (
+        [adopted(PAIR)],
+        [adopted(settings(max_concurrent_runs=8))],
+        [up("server-2")],
+        [e.DaemonStarted(4712, "0.1.0"), TRACKER, up()],
+    )
+    for facts in ways:
+        book = barred()
+        book >> facts
+        book.looked()
+        assert book.run().state == "running", facts
+
+
+def test_a_server_that_is_the_same_as_before_changes_no_credentials() -> None:
+    book = barred()
+    book >> e.RunnerSeen("away", "no answer", instance="server-1")
+    book.left = []
+    book >> up("server-1")
+    book.answered()
+    assert book.flow().code == "provider_unauthorized"
+
+
+# --- falling back ---------------------------------------------------------------------------------------------------
+
+
+def test_with_fall_back_another_provider_takes_it_at_once() -> None:
+    book = working(on_limit="fall_back")
+    book >> refused(book, limited())
+    book.answered() >> book.later(0) << like(e.RunPlanned, agent="judge", reuse=None)
+    book.answered()
+    planned = [entry.body for entry in book.made.entries if isinstance(entry.body, e.RunPlanned)]
+    assert "takes no more for now" in dict(planned[-1].others)["critic"]
+
+
+def test_with_fall_back_it_waits_where_nobody_else_fits() -> None:
+    ann = Agent(id="ann", capabilities=("review",), is_human=True, priority=-5)
+    team = Agents(version=1, agents=(CRITIC, ann))
+    book = working(team=team, on_limit="fall_back")
+    book >> refused(book, limited())
+    book.answered() >> book.later(0) << HELD
+    assert "no other agent can take review" in book.flow().why
+
+
+def test_a_question_to_a_person_waits_for_no_provider() -> None:
+    phases = (READ.model_copy(update={"next": {"success": "ask"}}), Phase(name="ask", human=Human(ask="Good?")))
+    book = Playbook(policy_of(*phases), PAIR, settings(), ("t-1", "t-2")).looked()
+    book >> refused(book, limited(), "t-2")
+    book.answered() >> book.reports()
+    book.answered()
+    assert book.flow().stage == "person"

@@ -1,0 +1,100 @@
+"""What a provider's refusals look like on the real server: who refused, why, and when it may be asked again."""
+
+from datetime import timedelta
+from typing import Any
+
+import anyio
+import pytest
+
+from ashep.adapters.opencode.refusals import Failure, of_error, of_status
+from ashep.core.model import Refusal
+from ashep.demo.model import Reply
+from ashep.ports import Turn
+from tests.conformance.runners import RealWorld, real_place, real_world
+from tests.conformance.test_runner import opened, prompt
+from tests.test_life import scripted
+
+__all__ = ["real_place", "real_world"]
+
+
+async def refused(world: RealWorld, reply: Reply, attempt: int = 1) -> Turn:
+    """Read a turn until it was refused so often."""
+    session = await opened(world)
+    sent = prompt(session, "REFUSED")
+    with scripted(world, {"REFUSED": reply}):
+        await world.runner.send(sent)
+        with anyio.fail_after(60):
+            while (turn := await world.runner.turn(session, sent.message_id)).refused is None or (
+                turn.refused.attempt < attempt
+            ):
+                await anyio.sleep(0.1)
+    await world.runner.abort(session)
+    return turn
+
+
+@pytest.mark.real
+async def test_a_limit_with_a_time_and_one_without(real_world: RealWorld) -> None:
+    turn = await refused(real_world, Reply("rate limit exceeded", status=429, retry_after=600))
+    assert (turn.state, turn.provider) == ("running", "scripted")
+    assert turn.refused is not None
+    assert (turn.refused.kind, turn.refused.why, turn.refused.attempt) == ("limited", "rate limit exceeded", 1)
+    assert turn.refused.again_in is not None
+    assert timedelta(seconds=590) < turn.refused.again_in <= timedelta(seconds=602)
+    again = (await refused(real_world, Reply("slow down", status=429), attempt=2)).refused
+    assert again is not None
+    assert again.again_in is not None
+    assert again.again_in < timedelta(seconds=10), "its own backoff"
+
+
+@pytest.mark.real
+async def test_a_server_that_fails(real_world: RealWorld) -> None:
+    turn = await refused(real_world, Reply("internal error", status=503))
+    assert turn.refused is not None
+    assert (turn.state, turn.refused.kind) == ("running", "down")
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(("status", "kind"), [(401, "unauthorized"), (403, "unauthorized"), (402, "limited")])
+async def test_what_is_not_tried_again_ends_the_turn(real_world: RealWorld, status: int, kind: str) -> None:
+    turn = await refused(real_world, Reply("no", status=status))
+    assert (turn.state, turn.provider, turn.error) == ("finished", "scripted", "APIError: no")
+    assert turn.refused == Refusal(kind, "no")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "refusal"),
+    [
+        ("APIError", {"message": "bad", "statusCode": 400}, None),
+        ("APIError", {"message": "bad"}, None),
+        ("MessageAbortedError", {"message": "Aborted", "statusCode": 401}, None),
+        ("ProviderAuthError", {"providerID": "x", "message": "no key"}, Refusal("unauthorized", "no key")),
+        ("APIError", {"statusCode": 500}, Refusal("down", "APIError")),
+        (
+            "APIError",
+            {"message": "quota", "statusCode": 429, "responseHeaders": {"retry-after": "7200"}},
+            Refusal("limited", "quota", timedelta(hours=2)),
+        ),
+        (
+            "APIError",
+            {
+                "message": "quota",
+                "statusCode": 429,
+                "responseHeaders": {
+                    "retry-after": "Sun, 22 Nov 2026 07:10:00 GMT",
+                    "date": "Sun, 22 Nov 2026 07:00:00 GMT",
+                },
+            },
+            Refusal("limited", "quota", timedelta(minutes=10)),
+        ),
+        ("APIError", {"message": "q", "statusCode": 429, "responseHeaders": "odd"}, Refusal("limited", "q")),
+    ],
+)
+def test_an_error_is_a_refusal_or_none(name: str, data: dict[str, Any], refusal: Refusal | None) -> None:
+    assert of_error(Failure(name=name, data=data)) == refusal
+
+
+def test_words_tell_a_limit_from_an_outage_and_a_time_in_the_past_is_now() -> None:
+    assert of_status("Too Many Requests", 1, 5000.0, 9000.0) == Refusal("limited", "Too Many Requests", timedelta(), 1)
+    assert of_status("Provider is overloaded", 3, 9000.0, 5000.0).again_in == timedelta(seconds=4)
+    assert of_status("Provider is overloaded", 3, 9000.0, 5000.0).kind == "down"
+    assert of_status("", 1, None, 5000.0) == Refusal("down", "it does not say why")
