@@ -11,9 +11,10 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
+from ashep import effects
 from ashep.adapters.beads.tracker import BeadsTracker
 from ashep.adapters.opencode.turns import Message
-from ashep.core import budgets, decide, dispatch, evolve_flow, observe, routing
+from ashep.core import asking, budgets, decide, dispatch, evolve_flow, observe, routing
 from ashep.core.commands import Command, IssueCommand, SendPrompt
 from ashep.core.events import Fact, IssueHeld
 from ashep.core.flow import Flow
@@ -173,6 +174,16 @@ def clock_in_a_hold() -> AbstractContextManager[object]:
     return patch.object(dispatch, "_held", held)
 
 
+def question_without_an_end() -> AbstractContextManager[object]:
+    """The time for an answer is up, and nothing comes of it."""
+    return patch.object(asking, "expired", lambda world, flow: [])
+
+
+def agent_taken_for_a_person() -> AbstractContextManager[object]:
+    """Who wrote an answer is not looked at."""
+    return _everywhere("AGENT_ACTORS", ("nobody-",), asking, effects)
+
+
 @contextmanager
 def _all(*contexts: AbstractContextManager[object]) -> Iterator[None]:
     with ExitStack() as stack:
@@ -245,6 +256,16 @@ BUGS: dict[str, tuple[Planted, Kinds, tuple[str, ...]]] = {
         tool_calls_taken_for_the_end,
         _kinds("server_killed turn_tools turn_dies"),
         ("a turn is finished when it ended",),
+    ),
+    "a question without an end": (
+        question_without_an_end,
+        _kinds("turn_asks"),
+        ("nothing waits longer than its bound", "everything comes to rest"),
+    ),
+    "an agent taken for a person": (
+        agent_taken_for_a_person,
+        _kinds("turn_asks agent_answers"),
+        ("an agent answers for nobody",),
     ),
     "a hold that depends on a clock": (
         clock_in_a_hold,
