@@ -27,7 +27,15 @@ async def look(runner: Runner, world: World, flow: Flow, held: Held) -> SessionS
 
 
 async def came_back(runner: Runner, world: World, issue: str) -> list[Fact]:
-    """Before a prompt goes to a session that a person had: tell whether they wrote there again meanwhile."""
+    """Before a prompt goes to a session that is used again: tell whether a person is in it.
+
+    They are where they wrote there after we thought that they were done, and where a turn runs that is none of ours.
+    """
     flow = world.flows[issue]
-    seen = await look(runner, world, flow, flow.resume) if flow.resume is not None else None
-    return [] if seen is None else session_read(world, seen)
+    if flow.resume is not None:
+        seen = await look(runner, world, flow, flow.resume)
+        return [] if seen is None else session_read(world, seen)
+    run = flow.run
+    if run is None or run.session is None or run.session != run.reuse or run.prompt.n > 1 or run.prompt.again:
+        return []
+    return [SessionSeen(issue, run.session, (), True, world.seq)] if run.session in await runner.busy() else []

@@ -232,6 +232,35 @@ def test_a_person_who_stops_the_turn_in_opencode_is_waited_for(folder: Path) -> 
     simulate(scenario)
 
 
+def test_a_session_that_is_used_again_is_not_written_to_while_a_person_is_in_it(folder: Path) -> None:
+    """They write there after the first attempt has failed, and before the second one begins."""
+
+    async def scenario() -> None:
+        phase: dict[str, object] = {"name": "implement", "session": "reuse", "retry": {"initial_delay": "30s"}}
+        world = World(folder, policies=policy(phase, takeover={"action": "resume", "cooldown": "2m"}))
+        world.outcomes = {"implement": [{"result": "failed"}, {}]}
+        world.tracker.add("first")
+        wrote = session = None
+
+        async def person() -> None:
+            nonlocal wrote, session
+            session = await busy_session(world)
+            while await world.runner.busy():
+                await anyio.sleep(1)
+            world.runner.person_writes(session, "let me see", delay=300)
+            wrote = world.clock.now()
+
+        await live_beside(world, person)
+        world.check_done()
+        assert wrote is not None
+        assert session is not None
+        sent = [message.at - wrote for message in world.runner.sessions[session].messages if message.who == "ashep"][1:]
+        assert [timedelta(seconds=420) <= one <= timedelta(seconds=450) for one in sent] == [True]
+        assert [fact.state for fact in world.bodies(RunEnded)] == ["failed", "succeeded"]
+
+    simulate(scenario)
+
+
 def test_no_server_is_ended_in_which_a_person_works(folder: Path) -> None:
     """A managed server is ended when nothing ran for `idle_stop`; and with its daemon, where nothing runs on it."""
 

@@ -145,15 +145,18 @@ def session_seen(world: World, before: Flow, flow: Flow, fact: SessionSeen) -> l
 
 
 def _came_back(world: World, flow: Flow, fact: SessionSeen) -> list[Fact]:
-    """Just before the run goes on in the session, a person has written there again."""
+    """Just before a run goes on in a session, a person was found in it."""
     held, run = flow.resume, flow.run
-    if held is None or run is None or run.ended or run.prompt.sent or fact.session != held.session:
+    if run is None or run.ended or run.prompt.sent:
         return []
-    if set(fact.people) <= set(held.people):
+    if held is None and fact.busy and fact.session == run.session:
+        taken, why = Taken(fact.session, None), "a turn runs in the session that is none of ours"
+    elif held is not None and fact.session == held.session and not set(fact.people) <= set(held.people):
+        taken, why = Taken(held.session, held.message), "a person wrote in the session again"
+    else:
         return []
-    why = "a person wrote in the session again"
     withdrawn = RunWithdrawn(flow.issue.id, run.id, "paused", why)
-    return [withdrawn, *_by_policy(world, flow, Taken(held.session, held.message), run.id, why)]
+    return [withdrawn, *_by_policy(world, flow, taken, run.id, why)]
 
 
 def released(world: World, flow: Flow, held: Held, why: str) -> list[Fact]:

@@ -245,8 +245,8 @@ BROKEN_PLAYBOOKS = [
     Mutant(
         "a failed agent is tried again",
         private(choosing, "_failures"),
-        "behind = Counter(failed)",
-        "behind = Counter()",
+        "behind = failed + avoided",
+        "behind = avoided",
     ),
     Mutant("a person falls in for agents", private(choosing, "_failures"), "if agent.is_human:", "if False:"),
     Mutant("another agent of the same provider", private(choosing, "_failures"), '== "different_provider"', '== ""'),
@@ -308,7 +308,8 @@ BROKEN_PLAYBOOKS = [
     Mutant("an old read says quiet", private(evolve_held, "_seen"), "fact.as_of >= held.fresh_after", "True"),
     Mutant("a turn that runs is quiet", private(evolve_held, "_due"), "and not held.busy", ""),
     Mutant("the label stops persons' turns", takeover.turn_of_held, "[] if run.fresh_after else", "[] if False else"),
-    Mutant("whoever comes back is written to", private(takeover, "_came_back"), "held is None or", "True or"),
+    Mutant("whoever comes back is written to", private(takeover, "_came_back"), "held is not None and", "False and"),
+    Mutant("who is in a used session is written to", private(takeover, "_came_back"), "held is None and", "False and"),
     Mutant("a takeover is working time", private(evolve_held, "_taken"), 'code="paused"', 'code=""'),
     Mutant("our own label is a person's", takeover.labelled, "[] if ours or known", "[] if known"),
     Mutant(

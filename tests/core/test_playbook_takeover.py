@@ -197,6 +197,41 @@ def test_a_person_who_comes_back_just_before_the_prompt_is_not_written_to() -> N
     assert book
 
 
+def test_a_session_that_is_used_again_may_be_a_persons_by_then() -> None:
+    wish = Takeover(action="resume", cooldown=timedelta(seconds=60))
+    phases = (Phase(name="review", session="reuse"), Phase(name="arbitrate"))
+    book = Playbook(policy_of(*phases).model_copy(update={"takeover": wish})).looked()
+    session = book.run().session
+    assert session is not None
+    book >> book.reports("failed")
+    book.left = []
+    book >> book.later(30)
+    while not isinstance(book.made.jobs[0], c.SendPrompt):
+        book.left = []
+        book >> book.next()
+    book.left = []
+    busy = e.SessionSeen("t-1", session, (), True, book.world.seq)
+    book >> [busy, book.failed()] << like(e.RunWithdrawn, code="paused")
+    assert book << like(e.SessionTaken, action="resume", session=session, message=None)
+    assert book >> e.SessionSeen("t-1", session, (), True, book.world.seq)
+    assert book >> book.later(86_400)
+    assert book >> e.SessionSeen("t-1", session, (), False, book.world.seq)
+    assert book >> book.later(60)
+    book >> watched(book) << like(e.SessionReleased, by="quiet")
+    assert book << like(e.RunPlanned, attempt=3, reuse=session, prompt="resume") << c.WriteIssue
+
+
+def test_no_server_is_begun_anew_in_which_a_person_works() -> None:
+    book = taken(working())
+    assert not list(book.world.live)
+    assert book.world.in_use
+    book >> watched(book, *ANN)
+    book >> book.seen(drop=[PAUSED])
+    book.left = []
+    book >> watched(book, *ANN) << e.SessionReleased << c.ReadTree
+    assert not book.world.in_use
+
+
 def test_where_the_session_is_gone_the_phase_begins_with_its_task() -> None:
     book = taken(working("resume", 60))
     book >> watched(book, *ANN)
