@@ -93,8 +93,10 @@ class Night:
         self._fill()
         end = self.world.clock.monotonic() + self.hours
         async with anyio.create_task_group() as group:
-            for act in (self._answers, self._acts, self._takes_over, self._commands, self._reloads, self._server_dies,
-                        self._tracker_fails, self._server_is_away, self._pager_fails):  # fmt: skip
+            for act in (
+                self._answers, self._acts, self._takes_over, self._commands, self._reloads, self._server_dies,
+                self._server_leaks, self._tracker_fails, self._server_is_away, self._pager_fails,
+            ):  # fmt: skip
                 group.start_soon(act)
             while self.world.clock.monotonic() < end:
                 await self._life(end)
@@ -175,6 +177,12 @@ class Night:
                     answer = "human:approved" if dice.random() < 0.8 else "human:changes_requested"
                     tracker.person_sets(name, "pat", add_labels=(answer,))
                     self.told.happened["answered"] += 1
+                elif "needs:human_input" in issue.labels and dice.random() < 0.6:
+                    tracker.person_comments(name, "pat", dice.choice(("@ashep yes", "@ashep first", "@ashep no")))
+                    self.told.happened["answered an agent"] += 1
+                elif "ashep:paused" in issue.labels and dice.random() < 0.2:
+                    tracker.person_sets(name, "pat", remove_labels=("ashep:paused",))
+                    self.told.happened["released"] += 1
                 elif "ashep:parked" in issue.labels and dice.random() < 0.15:
                     tracker.person_sets(name, "pat", remove_labels=("ashep:parked",))
                     self.told.happened["set free"] += 1
@@ -273,6 +281,12 @@ class Night:
             self.world.runner.kill()
             self.told.server_deaths += 1
 
+    async def _server_leaks(self) -> None:
+        """Once in a night the server's memory grows beyond its limit; whoever ends it makes it small again."""
+        await anyio.sleep(self.dice("leak").uniform(0.2, 0.6) * self.hours)
+        self.world.runner.memory = 3 * 1024**3
+        self.told.happened["server leaked"] += 1
+
     async def _server_is_away(self) -> None:
         dice = self.dice("away")
         while True:
@@ -319,5 +333,6 @@ class Night:
         for issue in self.world.world.flows:
             told = account(self.world.world, issue)
             assert told.reason.strip(), f"no reason: {told}"
+        assert self.world.runner.memory is None, "a server that leaks is ended"
         deaths = self.told.server_deaths + len(self.world.bodies(DaemonStopped))
         self.world.check(restarts=deaths)

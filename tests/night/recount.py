@@ -53,9 +53,16 @@ class Recount:
         return found
 
     def waiting(self) -> dict[str, str]:
-        """The issues that wait for a person in the tracker, with the question."""
-        names = [name for name, issue in self.issues.items() if "needs:human_approval" in issue.labels]
-        return {name: self.last("PersonAsked", name)["question"] for name in names if self.is_ours(name, "blocked")}
+        """The issues that wait for a person in the tracker, with the question, or how they were taken."""
+        found: dict[str, str] = {}
+        for name, issue in self.issues.items():
+            if "needs:human_approval" in issue.labels and self.is_ours(name, "blocked"):
+                found[name] = self.last("PersonAsked", name)["question"]
+            elif "needs:human_input" in issue.labels and self.is_ours(name, "blocked"):
+                found[name] = self.last("InputWanted", name)["question"]
+            elif "ashep:paused" in issue.labels and self.is_ours(name, "in_progress"):
+                found[name] = self.last("SessionTaken", name)["why"]
+        return found
 
     def parked(self) -> dict[str, str]:
         """The issues that ashep parked, with code and reason."""

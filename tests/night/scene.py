@@ -29,7 +29,12 @@ def policies() -> str:
         }  # fmt: skip
         sign = {"name": "sign", "human": {"ask": "Ship it?", "deadline": "3d", "changes_requested": "implement"}}
         phases = [implement, review, *([sign] if team == "red" else [])]
-        some[team] = {"match": {"types": ["task", "bug"], "labels": [f"team:{team}"]}, "phases": phases}
+        takeover = {"red": {"action": "pause"}, "green": {"action": "review"}, "blue": {"action": "resume"}}[team]
+        some[team] = {
+            "match": {"types": ["task", "bug"], "labels": [f"team:{team}"]},
+            "takeover": takeover,
+            "phases": phases,
+        }
     return yaml.safe_dump({"version": 1, "default_policy": "blue", "policies": some}, sort_keys=False)
 
 
@@ -53,6 +58,11 @@ def config(*, runs: int = 8, day: float = 30.0, warn_at: float = 0.8) -> str:
             "warn_at": warn_at, "run": {"tokens": 50_000}, "issue": {"cost": 6.0}, "day": {"cost": day},
             "providers": {"acme": {"cost": 12.0}}, "runs_per_hour": 150, "writes_per_minute": 60,
         },
+        "runners": {"opencode": {"memory_limit": "2GiB"}},
+        "permissions": [
+            {"tool": "question", "action": "ask"}, {"tool": "webfetch", "action": "ask"},
+            {"tool": "websearch", "action": "deny"}, {"tool": "webfetch", "action": "allow"},
+        ],
         "notify": {"targets": [{"name": "pager", "command": ["pager"]}, {"name": "desk", "command": ["desk"]}]},
     }  # fmt: skip
     return yaml.safe_dump(settings, sort_keys=False)
@@ -90,7 +100,8 @@ class Agents:
             case "babbles":
                 return Play("I am done.", **play)
             case "permission":
-                return Play(said(phase, dice), **play, asks=dice.choice(("permission", "question")))
+                tool, kind = dice.choice(("webfetch", "websearch")), dice.choice(("permission", "question"))
+                return Play(said(phase, dice), **play, asks=kind, tool_asked=tool, wants="https://x.invalid/")
             case "limited":
                 return Play(said(phase, dice), **late(play, 900.0), pulse=None, retry="slow down")
             case "wild":
