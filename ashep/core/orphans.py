@@ -29,7 +29,10 @@ def adopt(world: World, flow: Flow, name: str, policy: Policy) -> IssueAdopted:
     view, labels = flow.issue, world.settings.labels
     assert view.stamp is not None
     phase = _stamped(world, view, view.stamp, policy)
-    known = flow.phase == phase.name
+    known, visits = flow.phase == phase.name, dict(flow.visits).get(phase.name, 0)
+    visit = max(view.stamp.visit, flow.visit if known else 0, 1)
+    if not known and visits >= visit:
+        visit = visits + 1  # how many runs it had in that visit nobody knows any more: their ids are not used again
     asks = phase.human is not None or labels.needs_approval in view.labels
     asks = asks and labels.parked not in view.labels
     waited = labels.needs_input in view.labels and labels.parked not in view.labels  # a run did: it begins anew
@@ -40,7 +43,7 @@ def adopt(world: World, flow: Flow, name: str, policy: Policy) -> IssueAdopted:
         policy=name,
         phase=phase.name,
         kind=kind,
-        visit=max(view.stamp.visit, flow.visit if known else 0, 1),
+        visit=visit,
         attempt=max(_named(view.stamp)[1], view.stamp.attempt, flow.attempt if known else 0),
         cycle_runs=max(view.stamp.cycle_runs, flow.cycle_runs),
         why="the tracker shows it as ours, and this state folder does not know it",

@@ -227,3 +227,20 @@ def test_a_stamp_counts_visits_that_had_no_run() -> None:
     world = replace(book.world, flows=book.world.flows.insert("t-1", flow))
     writes = [one for one in outstanding(world, "t-1") if isinstance(one, c.WriteIssue)]
     assert [one.stamp.runs for one in writes] == [9]
+
+
+def test_an_issue_that_shows_an_old_stamp_of_ours_again_uses_no_run_id_twice() -> None:
+    """Closed while the write of its next attempt was still to come, and set back by hand: the stamp is behind."""
+    book = Playbook(given.policy_of(given.Phase(name="review")))
+    book.until("review")
+    book >> book.reports("failed")
+    book.answered()
+    due = book.flow().not_before
+    assert due is not None
+    book >> book.later((due - book.now).total_seconds()) << like(e.RunPlanned, run="t-1/review.1.2") << c.WriteIssue
+    book >> book.failed()
+    book.left = []
+    book >> book.seen(status="closed") << like(e.RunEnded, run="t-1/review.1.2") << e.IssueClosed
+    book.left = []
+    book >> book.seen(status="in_progress") << like(e.IssueAdopted, phase="review", visit=2)
+    book << like(e.RunPlanned, visit=2)
