@@ -198,6 +198,22 @@ async def test_a_subagent_is_held_to_the_same_rules(real_world: RealWorld) -> No
     assert (real_world.directory / "sub").exists()
 
 
+@pytest.mark.real
+async def test_what_a_subagent_asks_is_its_parents_to_answer(real_world: RealWorld) -> None:
+    """OpenCode's own configuration asks before it reads an .env file."""
+    word = name()
+    real_world.steps[word] = [Call("read", {"filePath": str(real_world.directory / "secret.env")})]
+    prompt = await sent(
+        real_world, "write", Call("task", {"description": "d", "prompt": word, "subagent_type": "general"})
+    )
+    with anyio.fail_after(60):
+        while not (mine := [one for one in await real_world.runner.requests() if one.session == prompt.session]):
+            await anyio.sleep(0.1)
+    assert (mine[0].kind, mine[0].tool) == ("permission", "read")
+    assert await real_world.runner.reply(mine[0].id, "permission", "deny", (), "go on without it")
+    assert (await settled(real_world, prompt.session, prompt.message_id, bound=60)).text == "END"
+
+
 # --- turns on the real server --------------------------------------------------------------------------------------
 
 

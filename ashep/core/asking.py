@@ -63,9 +63,9 @@ def opened(world: World, flow: Flow, fact: RequestOpened) -> list[Fact]:
     run = flow.run
     if run is None or run.id != fact.run or run.ended:
         return []
-    policy = world.policy(flow)
-    phase = policy.phase(run.phase) if policy else None
-    rules = rules_of(world, phase, writes=run.access == "write")
+    policy, apart = world.policy(flow), run.extract == "open"  # a session of its own, which only reads
+    phase = policy.phase(run.phase) if policy and not apart else None
+    rules = rules_of(world, phase, writes=run.access == "write" and not apart)
     if fact.request.kind == "question":
         return [_question(world, run, fact, phase, rules)]
     action, rule = judge(rules, fact.request.tool, fact.request.patterns)

@@ -14,6 +14,7 @@ from tests.core import (
     test_playbook_notices,
     test_playbook_pauses,
     test_playbook_people,
+    test_playbook_permissions,
     test_playbook_providers,
     test_playbook_routing,
     test_playbook_server,
@@ -44,6 +45,7 @@ MODULES = (
     test_playbook_budgets,
     test_playbook_server,
     test_playbook_takeover,
+    test_playbook_permissions,
     test_playbook_asking,
 )
 
