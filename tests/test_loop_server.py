@@ -1,6 +1,7 @@
 """The agent server in a whole daemon, over memory and virtual time: it leaks, dies at once each time, and goes away."""
 
 import itertools
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import anyio
@@ -10,6 +11,7 @@ from ashep.adapters.memory.runner import Play, Prompted
 from ashep.core.events import (
     IssueHeld,
     IssueParked,
+    PromptSent,
     RecycleWanted,
     RetryScheduled,
     RunEnded,
@@ -22,6 +24,7 @@ from ashep.core.events import (
 from ashep.core.recycling import DRAIN, LONGEST_DELAY
 from ashep.errors import RunnerUnavailable, ServerNotStarted, TrackerUnavailable
 from ashep.monitor import CATALOGUE
+from ashep.ports import Sign
 from tests.loop_world import World, minutes, policy, said, simulate
 
 pytestmark = pytest.mark.slow
@@ -230,5 +233,49 @@ def test_a_night_without_tracker_and_server_is_waited_out(tmp_path: Path) -> Non
             group.start_soon(outage)
             await world.live(patience=minutes(21 * 60))
         world.check_done()
+
+    simulate(scenario)
+
+
+def test_what_no_stream_tells_of_is_read_within_a_check(tmp_path: Path) -> None:
+    """The stream stands, and tells nothing: the end of a turn is seen all the same."""
+
+    async def scenario() -> None:
+        world = place(tmp_path / "p", delay=100.0)
+        world.tracker.add("first")
+
+        async def silent() -> AsyncIterator[Sign]:
+            yield Sign(None)
+            await anyio.sleep_forever()
+
+        world.runner.signs = silent  # type: ignore[method-assign]
+        await world.live()
+        world.check_done()
+        sent = next(entry for entry in world.journal() if isinstance(entry.body, PromptSent))
+        ended = next(entry for entry in world.journal() if isinstance(entry.body, RunEnded))
+        assert 100 <= (ended.at - sent.at).total_seconds() <= 100 + 2 + 1
+
+    simulate(scenario)
+
+
+def test_after_a_gap_of_the_stream_every_turn_is_read_at_once(tmp_path: Path) -> None:
+    """It ends in the gap; the stream that stands again is what tells, before the next check."""
+
+    async def scenario() -> None:
+        world = place(tmp_path / "p", config=ALONE + "monitor: {check_every: 10m}\n", delay=100.0)
+        world.tracker.add("first")
+
+        async def cut() -> AsyncIterator[Sign]:
+            yield Sign(None)
+            await anyio.sleep(130)
+            yield Sign(None)
+            await anyio.sleep_forever()
+
+        world.runner.signs = cut  # type: ignore[method-assign]
+        await world.live()
+        world.check_done()
+        sent = next(entry for entry in world.journal() if isinstance(entry.body, PromptSent))
+        ended = next(entry for entry in world.journal() if isinstance(entry.body, RunEnded))
+        assert 100 <= (ended.at - sent.at).total_seconds() <= 135
 
     simulate(scenario)

@@ -10,10 +10,12 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import httpx
 import pytest
 
@@ -159,6 +161,29 @@ async def test_a_stopped_server_of_somebody_else_is_left_alone(server: ManagedSe
         assert processes.stat(pid_of(first))[0] == "T"
     finally:
         os.kill(pid_of(first), signal.SIGKILL)
+
+
+async def test_nothing_of_it_is_left_after_a_stop_and_nobody_else_is_ended(server: ManagedServer) -> None:
+    await server.reach()
+    record = server._read()
+    assert record is not None
+    with sleeping(record.token) as tool, sleeping("0" * 32) as stranger:
+        assert await server.stop()
+        assert await anyio.to_thread.run_sync(tool.wait, 20) != 0
+        assert stranger.poll() is None
+    assert not processes.holders_of(record.mark)
+
+
+@contextmanager
+def sleeping(token: str) -> "Iterator[subprocess.Popen[bytes]]":
+    """A program that ignores SIGTERM, with a session of its own, as an agent's shell may leave it behind."""
+    argv = ["sh", "-c", "trap '' TERM; while true; do sleep 1; done"]
+    with subprocess.Popen(argv, env=os.environ | {module.TOKEN: token}, start_new_session=True) as made:
+        try:
+            yield made
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(made.pid, signal.SIGKILL)
 
 
 async def test_one_that_cannot_be_started_says_so(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from ashep.cli.root import Json, example, notify, project_of
 from ashep.errors import AshepError
 
 
-@notify.command("test", epilog=example("ashep notify test"))
+@notify.command("test", short_help="Send a test message to every target.", epilog=example("ashep notify test"))
 def test(context: typer.Context, as_json: Json = False) -> None:
     """Send a test message to every target of `notify` in config.yaml, and say what came of it.
 

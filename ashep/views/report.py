@@ -82,7 +82,8 @@ def _line(text: str, *seqs: int, issue: str | None = None, at: str | None = None
 
 _HAPPENED = (
     "IssueClosed", "BudgetWarned", "BudgetReached", "ProviderRefused", "ProviderRecovered", "RunnerSeen", "TurnDied",
-    "DaemonStarted", "DaemonStopped", "AccountAudited", "NoticeFailed", "NoticesGivenUp", "NoticeSent",
+    "DaemonStarted", "DaemonStopped", "RecycleWanted", "ServerRestartPlanned", "AccountAudited", "NoticeFailed",
+    "NoticesGivenUp", "NoticeSent",
 )  # fmt: skip
 
 
@@ -163,6 +164,10 @@ def _servers(database: Database, rows: list[Data]) -> Iterator[Data]:
                 if instance and body.get("instance") and body["instance"] != instance:
                     yield _line(f"another life of the agent server answers: {body['instance']}", seq, at=at)
                 instance = body.get("instance") or instance
+            case "RecycleWanted":
+                yield _line(f"the agent server is to be begun anew: {body['why']}", seq, at=at)
+            case "ServerRestartPlanned" if body["failures"] > 1:
+                yield _line(f"the agent server failed {body['failures']} times in a row: {body['why']}", seq, at=at)
             case "TurnDied":
                 yield _line(f"{row['run']}: {body['why']}; it was begun again", seq, issue=row["issue"], at=at)
             case "DaemonStarted":

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,13 @@ def lines(site: Site, kind: str) -> list[dict[str, Any]]:
     return [record for record in site.journal_all() if record["type"] == kind]
 
 
+def took(site: Site, began: datetime) -> float:
+    """Seconds until the last turn that died was known to have; `pytest -rP` shows them."""
+    died = datetime.fromisoformat(lines(site, "TurnDied")[-1]["at"])
+    print(f"the turns' death was known after {(died - began).total_seconds():.1f} s")
+    return (died - began).total_seconds()
+
+
 def test_a_server_that_accepts_and_never_answers_is_replaced_in_mid_turn(site: Site) -> None:
     stopped = list[int]()
 
@@ -31,12 +39,39 @@ def test_a_server_that_accepts_and_never_answers_is_replaced_in_mid_turn(site: S
         until(lambda: site.requests(run), 60, lambda: working.text)
         until(lambda: ask(site.state, {"do": "watch"})["signs"].get(run, {}).get("quiet", 99) < 9, 60)
         stopped.append(site.server_pid())
+        began = datetime.now(UTC)
         os.kill(stopped[0], signal.SIGSTOP)
         assert working.wait(240) == 0, working.text
     done = site.runs(issue)
     assert [(one["state"], one["attempt"], one["restarts"]) for one in done] == [("succeeded", 1, 1)], working.text
     assert not Path(f"/proc/{stopped[0]}").exists()
     assert any(record["why"].startswith("it ended by itself") for record in lines(site, "ServerFailed"))
+    assert took(site, began) < 120
+
+
+def test_a_server_that_is_killed_in_the_middle_of_three_runs(site: Site) -> None:
+    killed = list[int]()
+
+    def behaves(_: Ask) -> Reply:
+        return Reply(outcome_text()) if killed else Reply("I think about it. " * 200, drip=0.3)
+
+    issues = [site.add(f"one of three, {number}", behaves=behaves) for number in range(3)]
+    runs = [f"{issue}/implement.1.1" for issue in issues]
+    site.config("worker: {max_concurrent_runs: 3, lock_work_tree: false, allow_dirty: true}")
+    try:
+        with site.working(*issues, "--until-idle", "--idle-grace", "60s") as working:
+            until(lambda: all(site.requests(run) for run in runs), 120, lambda: working.text)
+            killed.append(site.server_pid())
+            began = datetime.now(UTC)
+            os.kill(killed[0], signal.SIGKILL)
+            assert working.wait(240) == 0, working.text
+    finally:
+        site.config("")
+    for issue in issues:
+        done = [(one["state"], one["attempt"], one["restarts"]) for one in site.runs(issue)]
+        assert done == [("succeeded", 1, 1)], working.text
+    assert lines(site, "ServerFailed")[-1]["why"].startswith("it ended by itself")
+    assert took(site, began) < 60
 
 
 def test_a_server_beyond_its_memory_limit_is_begun_anew_between_two_runs(site: Site) -> None:

@@ -179,6 +179,10 @@ def _servers(lines: list[Row], count: Recount) -> Iterator[str]:
                 wanted, running = "ashep ended: ", False
             case "TurnDied":
                 wanted = f"{row['run']}: {same(row['why'])}; it was begun again"
+            case "RecycleWanted":
+                wanted = f"is to be begun anew: {same(row['why'])}"
+            case "ServerRestartPlanned" if row["failures"] > 1:
+                wanted = f"failed {row['failures']} times in a row: {same(row['why'])}"
             case "RunnerSeen" if row["state"] != "up":
                 wanted = "the agent server "
             case "RunnerSeen":
