@@ -33,6 +33,15 @@ policies:
     takeover: {action: resume, cooldown: 3s}
     phases:
       - {name: implement, access: write, timeout: 5m, retry: {max_attempts: 1}, next: {success: close}}
+  stuck:
+    match: null
+    phases:
+      - name: implement
+        access: write
+        timeout: 5m
+        stall: {after: 6s, action: diagnose}
+        retry: {max_attempts: 2, initial_delay: 1s}
+        next: {success: close}
   asked:
     match: null
     phases:
