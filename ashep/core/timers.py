@@ -20,7 +20,7 @@ def flow_dues(flow: Flow) -> list[tuple[str, datetime]]:
     if flow.held is not None and flow.held.due is not None:
         dues.append(("quiet", flow.held.due))
     run = flow.run
-    if run is not None and not run.ended and flow.stage == "work":
+    if run is not None and not run.ended and flow.stage == "work" and flow.held is None:
         asked = [pending.due for pending in run.requests if pending.verdict == "ask" and pending.due is not None]
         if asked:
             dues.append(("input", min(asked)))

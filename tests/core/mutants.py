@@ -393,6 +393,12 @@ BROKEN_PLAYBOOKS = [
         "if any(pending.request.id == run.shown",
         "if False and any(pending.request.id == run.shown",
     ),
+    Mutant(
+        "a taken session is answered",
+        timers.flow_dues,
+        'flow.stage == "work" and flow.held is None',
+        'flow.stage == "work"',
+    ),
     Mutant("a label that is taken off is nothing", asking.withdrawn, "not stands or", "True or"),
     Mutant("a jump of the clock is lost", timers.shifted, "run.deadline + gap", "run.deadline"),
 ]

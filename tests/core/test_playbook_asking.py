@@ -319,6 +319,31 @@ def test_what_a_person_does_to_the_issue_wins(change: dict[str, Any], stage: str
     assert book.made.delivered == []
 
 
+def test_a_person_who_takes_the_issue_meanwhile_answers_the_session_themselves() -> None:
+    book = asked()
+    leftover = book.made.listed()
+    book >> book.seen(add=["ashep:paused"]) << e.SessionTaken
+    assert book
+    assert book.later(BOUND) == []  # it is theirs: nobody says that nobody answered
+    assert account(book.world, "t-1").code != "input"
+    assert requests_read(book.world, [], book.world.seq) == []
+    book >> book.turn("running", people=("msg_ann",)) << like(e.RunEnded, state="aborted", abort=False) << e.InputEnded
+    book.answered()
+    assert book.made.delivered == []
+    assert (book.made.tracker["t-1"].status, label(book)) == ("in_progress", set())
+    assert {one.id for one in leftover} <= {*book.flow().requests}
+
+
+def test_a_message_of_a_persons_in_a_session_that_asks_takes_it() -> None:
+    book = asked()
+    book >> book.turn("running", people=("msg_ann",)) << like(e.RunEnded, state="aborted") << e.InputEnded
+    book << e.SessionTaken
+    book.answered()
+    assert book.made.delivered == []
+    assert "ashep:paused" in book.made.tracker["t-1"].labels
+    assert (book.made.tracker["t-1"].status, label(book)) == ("in_progress", set())
+
+
 def test_taking_the_label_off_lets_the_run_go_on_without_an_answer() -> None:
     book = asked(rule("ask"), kind="permission")
     book >> book.seen(drop=["needs:human_input"]) << like(e.RequestJudged, verdict="deny")
