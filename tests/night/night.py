@@ -17,6 +17,7 @@ from ashep.config import write_starter
 from ashep.control import Control
 from ashep.core.account import account
 from ashep.core.events import DaemonStopped
+from ashep.core.model import Refusal
 from ashep.daemon import Running
 from ashep.demo.virtual import ImmediateJournal
 from ashep.errors import RunnerUnavailable, TrackerUnavailable
@@ -95,7 +96,8 @@ class Night:
         async with anyio.create_task_group() as group:
             for act in (
                 self._answers, self._acts, self._takes_over, self._commands, self._reloads, self._server_dies,
-                self._server_leaks, self._tracker_fails, self._server_is_away, self._pager_fails,
+                self._server_leaks, self._server_is_away, self._providers_refuse, self._tracker_fails,
+                self._pager_fails,
             ):  # fmt: skip
                 group.start_soon(act)
             while self.world.clock.monotonic() < end:
@@ -287,6 +289,19 @@ class Night:
         self.world.runner.memory = 3 * 1024**3
         self.told.happened["server leaked"] += 1
 
+    async def _providers_refuse(self) -> None:
+        """One provider after the other takes nothing for a while: a limit, an outage."""
+        dice = self.dice("providers")
+        for model in dice.sample(scene.MODELS, 3):
+            await anyio.sleep(dice.uniform(0.05, 0.25) * self.hours)
+            lasts = timedelta(seconds=dice.uniform(0.02, 0.15) * self.hours)
+            kind = dice.choice(("limited", "limited", "down"))
+            again = lasts if kind == "limited" and dice.random() < 0.7 else None
+            self.agents.refuses[model.provider] = Refusal(kind, f"429 {kind}", again)
+            await anyio.sleep(lasts.total_seconds())
+            self.agents.refuses.clear()
+            self.told.happened[f"provider {kind}"] += 1
+
     async def _server_is_away(self) -> None:
         dice = self.dice("away")
         while True:
@@ -317,6 +332,7 @@ class Night:
 
     def _repair(self) -> None:
         self.world.runner.fault = None
+        self.agents.refuses.clear()
         self.world.tracker._failures.clear()  # pyright: ignore[reportPrivateUsage]
         self.world.notifier.down.clear()
         (self.world.folder / "config.yaml").write_text(scene.config(day=60.0))

@@ -112,6 +112,10 @@ class Recount:
         return dict(sums)
 
 
+MET = ("BudgetWarned", "BudgetReached", "ProviderRefused", "ProviderRecovered")
+"""Records of limits that were met."""
+
+
 def same(text: str) -> str:
     """A text as a line of the report has it."""
     return " ".join(text.split())
@@ -126,7 +130,7 @@ def compare(told: dict[str, Any], count: Recount) -> list[str]:
     wrong += _by_issue("parked", sections["parked"], count.parked())
     wrong += [f"going_on: {line['text']}" for line in sections["going_on"]]  # in the morning nothing is
     wrong += _cost(sections["cost"], count.cost())
-    wrong += _one_for_one("limits", sections["limits"], count.of("BudgetWarned", "BudgetReached"), "why")
+    wrong += _one_for_one("limits", sections["limits"], count.of(*MET), "why")
     wrong += _servers(sections["servers"], count)
     audits = count.of("AccountAudited")
     last = audits[-1].get("findings", []) if audits else []

@@ -3,12 +3,13 @@
 import json
 import random
 from collections import Counter
+from datetime import timedelta
 from typing import Any
 
 import yaml
 
 from ashep.adapters.memory.runner import Play, Prompted
-from ashep.core.model import Model
+from ashep.core.model import Model, Refusal
 
 MODELS = (Model("acme", "large"), Model("globex", "medium"), Model("initech", "small"))
 TEAMS = ("red", "green", "blue")
@@ -74,10 +75,16 @@ class Agents:
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self.fates: Counter[str] = Counter()
+        self.refuses: dict[str, Refusal] = {}
+        """Providers that take nothing at present."""
 
     def play(self, asked: Prompted) -> Play:
         """Decide what a prompt leads to."""
         run = asked.key.split(":", 1)[1]
+        refusal = self.refuses.get(asked.model.provider) if asked.model else None
+        if refusal is not None:
+            self.fates["refused"] += 1
+            return Play(error=f"APIError: {refusal.why}", delay=2.0, tokens=0, cost=0.0, refused=refusal)
         dice = random.Random(f"{self._seed}/{run}/{asked.turn}/{len(asked.text) % 7}")
         fate = dice.choices(
             ("works", "hangs", "silent_tool", "slow", "dies", "fails", "babbles", "asks", "creates", "permission",
@@ -103,7 +110,8 @@ class Agents:
                 tool, kind = dice.choice(("webfetch", "websearch")), dice.choice(("permission", "question"))
                 return Play(said(phase, dice), **play, asks=kind, tool_asked=tool, wants="https://x.invalid/")
             case "limited":
-                return Play(said(phase, dice), **late(play, 900.0), pulse=None, retry="slow down")
+                wait = Refusal("limited", "slow down", timedelta(seconds=dice.choice((30, 600))))
+                return Play(said(phase, dice), **late(play, 900.0), pulse=None, refused=wait)
             case "wild":
                 return Play(said(phase, dice), **(play | {"tokens": 70_000, "cost": 2.5}))
             case "breaks":

@@ -35,8 +35,8 @@ def test_the_nights_see_everything(nights: list[Lived]) -> None:
     happened = sum((Counter(night.told.happened) for night in nights), Counter[str]())
     fates = sum((Counter(night.fates) for night in nights), Counter[str]())
     assert {"answered", "pause", "resume", "reloaded", "released"} <= set(happened)
-    assert {"tracker away", "server away", "server leaked", "pager away"} <= set(happened)
-    assert {"works", "fails", "hangs", "dies", "limited", "babbles", "asks", "permission"} <= set(fates)
+    assert {"tracker away", "server away", "server leaked", "pager away", "provider limited"} <= set(happened)
+    assert {"works", "fails", "hangs", "dies", "limited", "refused", "babbles", "asks", "permission"} <= set(fates)
     assert sum(night.told.crashes for night in nights) >= 1
 
 
