@@ -1,0 +1,120 @@
+"""Providers that refuse, in the whole daemon, over memory and virtual time."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import anyio
+import pytest
+
+from ashep.adapters.memory.play import Play, Prompted
+from ashep.core.events import IssueHeld, ProviderRecovered, ProviderRefused, RunEnded, RunPlanned
+from ashep.core.model import Refusal
+from tests.loop_world import Points, World, simulate
+
+pytestmark = pytest.mark.slow  # whole nights
+
+ISSUES = 6
+LIMIT = timedelta(hours=4)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A project's folder, in memory where the machine has such a place."""
+    shm = Path("/dev/shm")
+    place = Path(tempfile.mkdtemp(dir=shm)) if shm.is_dir() else tmp_path
+    yield place / ".agent-shepherd"
+    shutil.rmtree(place, ignore_errors=True)
+
+
+class Night:
+    """A world whose provider takes nothing from the first minute on, for hours."""
+
+    def __init__(self, folder: Path, *, says_when: bool) -> None:
+        config = "version: 1\nworker: {max_concurrent_runs: 3, lock_work_tree: false}\n"
+        self.world = World(folder, config=config)
+        self.says_when = says_when
+        self.begins = self.world.clock.now() + timedelta(seconds=40)
+        self.ends = self.begins + LIMIT
+        self.world.answer = self._answer
+        self.refused: list[datetime] = []
+        for number in range(ISSUES):
+            self.world.tracker.add(f"issue {number}")
+
+    def _answer(self, world: World, asked: Prompted) -> Play | None:
+        now = world.clock.now()
+        if not self.begins <= now < self.ends:
+            return None
+        self.refused.append(now)
+        if self.says_when:
+            left = self.ends - now
+            return Play(
+                text="late", delay=left.total_seconds() + 20, refused=Refusal("limited", "quota", left), tokens=0
+            )
+        return Play(error="APIError: overloaded", delay=1.0, refused=Refusal("down", "overloaded"), tokens=0)
+
+    async def live(self, points: Points | None = None) -> bool:
+        done = False
+        async with anyio.create_task_group() as group:
+            group.start_soon(self.world.person)
+            done = await self.world.live(points=points, patience=86400)
+            group.cancel_scope.cancel()
+        return done
+
+    def check(self) -> None:
+        """Nothing is blamed, nothing is lost, and everything is done."""
+        self.world.check_done()
+        states = {fact.state for fact in self.world.bodies(RunEnded)}
+        assert states == {"succeeded", "aborted"}
+        assert all(flow.failures == 0 for flow in self.world.world.flows.values())
+        assert self.world.world.outages == ()
+        assert {fact.code for fact in self.world.bodies(IssueHeld)} & {"provider_limited", "provider_down"}
+
+    def planned_after(self, when: datetime) -> list[datetime]:
+        return [one.at for one in self.world.journal() if isinstance(one.body, RunPlanned) and one.at >= when]
+
+
+def test_four_hours_of_a_limit_are_waited_out_and_cost_no_attempt(folder: Path) -> None:
+    async def scenario() -> None:
+        night = Night(folder, says_when=True)
+        assert await night.live()
+        night.check()
+        resumed = night.planned_after(night.ends)
+        assert resumed[0] - night.ends <= timedelta(seconds=10)
+        assert len(night.refused) <= 3, "what was under way, and nobody else"
+        waited = [at for at in night.planned_after(night.begins) if at < night.ends]
+        assert len(waited) <= 3
+        assert resumed[1] - resumed[0] >= timedelta(seconds=10), "one tries before the rest"
+        assert len(night.world.bodies(ProviderRecovered)) == 1
+
+    simulate(scenario)
+
+
+def test_an_outage_without_a_time_is_tried_less_and_less_often(folder: Path) -> None:
+    async def scenario() -> None:
+        night = Night(folder, says_when=False)
+        assert await night.live()
+        night.check()
+        resumed = night.planned_after(night.ends)
+        assert resumed[0] - night.ends <= timedelta(minutes=16)
+        tries = len(night.refused)
+        assert tries <= 3 + 5 + 4 * LIMIT / timedelta(hours=1) + 1, f"{tries} tries in four hours"
+        rows = [fact.refusals for fact in night.world.bodies(ProviderRefused)]
+        assert rows == sorted(rows)
+
+    simulate(scenario)
+
+
+def test_a_crash_at_any_moment_of_a_limit_changes_nothing(folder: Path) -> None:
+    async def scenario() -> None:
+        for crash in range(150, 420, 30):
+            shutil.rmtree(folder, ignore_errors=True)
+            night = Night(folder, says_when=True)
+            if not await night.live(Points(crash_at=crash)):
+                assert await night.live()
+            night.check()
+            assert len(night.refused) <= 3
+
+    simulate(scenario)
