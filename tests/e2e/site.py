@@ -28,6 +28,14 @@ policies:
     limits: {max_depth: 0}
     phases:
       - {name: implement, access: write, timeout: 2m, retry: {max_attempts: 1}, next: {success: close}}
+  short:
+    match: null
+    phases:
+      - name: implement
+        access: write
+        timeout: 15s
+        retry: {max_attempts: 2, initial_delay: 0s}
+        next: {success: close}
   shared:
     match: null
     takeover: {action: resume, cooldown: 3s}

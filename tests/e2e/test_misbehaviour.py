@@ -1,0 +1,114 @@
+"""A model and a person that misbehave, on the real OpenCode server: how soon it is noticed, and how it ends.
+
+A hang is in `test_stall.py`, refusals in `test_providers.py`, messages of a person in `test_takeover.py`, questions in
+`test_asking.py`, a killed and a wedged server in `test_server_bounds.py`.
+"""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from ashep.demo.model import Ask, Call, Reply, outcome_text
+from tests.e2e.site import Site, until
+
+pytestmark = pytest.mark.real
+
+
+class Bad:
+    """Answers so many requests badly, then well."""
+
+    def __init__(self, reply: Reply, times: int = 1) -> None:
+        self.reply, self.left = reply, times
+        self.since: float | None = None
+        """When it was bad first."""
+
+    def __call__(self, ask: Ask) -> Reply:
+        if self.left == 0:
+            return Reply(outcome_text())
+        self.left -= 1
+        self.since = self.since or time.monotonic()
+        return self.reply
+
+    @property
+    def age(self) -> float:
+        """Seconds since it was bad first."""
+        assert self.since is not None
+        return time.monotonic() - self.since
+
+
+def states(site: Site, issue: str) -> list[tuple[str, int]]:
+    return [(run["state"], run["attempt"]) for run in site.runs(issue)]
+
+
+def test_a_stream_that_breaks_off_is_asked_for_again_and_costs_nothing(site: Site) -> None:
+    model = Bad(Reply("I begin, and", drop=True))
+    issue = site.add("dropped", behaves=model)
+    with site.working(issue) as working:
+        working.says(f"{issue} closed by shepherd", 90)
+        print("ended right after", model.age)
+    assert states(site, issue) == [("succeeded", 1)]
+    assert site.requests(f"{issue}/implement.1.1") == 2
+
+
+def test_a_provider_that_fails_three_times_is_waited_for_in_the_turn(site: Site) -> None:
+    model = Bad(Reply("internal error", status=500), times=3)
+    issue = site.add("failing", behaves=model)
+    with site.working(issue) as working:
+        until(lambda: [one for one in site.journal_all() if one["type"] == "ProviderRefused"], 60)
+        print("noticed after", model.age)
+        assert model.age < 30
+        working.says(f"{issue} closed by shepherd", 90)
+        print("ended right after", model.age)
+    assert states(site, issue) == [("succeeded", 1)]
+    kinds = {one["kind"] for one in site.journal_all() if one["type"] == "ProviderRefused" and issue in one["run"]}
+    assert kinds == {"down"}
+
+
+def test_output_without_an_end_is_stopped_at_the_deadline(site: Site) -> None:
+    model = Bad(Reply("and on " * 5000, drip=0.05))
+    issue = site.add("endless", "policy:short", behaves=model)
+    with site.working(issue) as working:
+        working.says(f"{issue}/implement.1.1 timed_out", 90)
+        print("stopped after", model.age)
+        assert 10 < model.age < 45, "its timeout is 15 s"
+        working.says(f"{issue} closed by shepherd", 90)
+    assert states(site, issue) == [("timed_out", 1), ("succeeded", 2)]
+
+
+def test_what_lies_outside_is_denied_at_once_and_the_run_goes_on(site: Site) -> None:
+    said: list[str] = []
+
+    def behave(ask: Ask) -> Reply:
+        if not ask.results:
+            return Reply(calls=(Call("read", {"filePath": "/etc/hostname"}),))
+        said.append(ask.results[-1])
+        return Reply(outcome_text())
+
+    issue = site.add("curious", behaves=behave)
+    with site.working(issue) as working:
+        began = working.says(f"{issue}/implement.1.1 goes to", 60)
+        ended = working.says(f"{issue} closed by shepherd", 90)
+        print("went on and ended after", ended - began)
+    assert states(site, issue) == [("succeeded", 1)]
+    assert said
+    assert Path("/etc/hostname").read_text().strip() not in said[0]
+
+
+def test_a_person_who_stops_the_turn_has_the_issue(site: Site) -> None:
+    model = Bad(Reply("I think about it, slowly. " * 40, drip=0.4))
+    issue = site.add("stopped", behaves=model)
+    with site.working(issue) as working:
+        until(lambda: site.prompts(f"{issue}/implement.1.1"), 90)
+        session = next(one["session"] for one in site.journal(issue) if one["type"] == "SessionOpened")
+        until(lambda: [one for one in site.journal(issue) if one["type"] == "TurnSeen"], 30)
+        stopped = time.monotonic()
+        site.person_in(session, "abort")
+        until(lambda: "ashep:paused" in site.issue(issue).get("labels", []), 60)
+        print("paused after", time.monotonic() - stopped)
+        asked = site.requests(f"{issue}/implement.1.1")
+        time.sleep(5)
+        assert site.requests(f"{issue}/implement.1.1") == asked, "nothing is sent"
+        site.ashep("release", issue)
+        working.says(f"{issue} closed by shepherd", 90)
+    assert states(site, issue) == [("aborted", 1), ("succeeded", 2)]
