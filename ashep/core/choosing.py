@@ -1,6 +1,7 @@
 """Which agent takes the next run of an issue, as things stand: who failed before, and whose provider has budget."""
 
 from collections import Counter
+from collections.abc import Mapping
 
 from ashep.core import budgets
 from ashep.core.agents import NO_FAILURES, Choice, choose, model_of
@@ -35,6 +36,15 @@ def choose_for(world: World, flow: Flow, phase: Phase) -> tuple[Hold | None, Cho
     told, before = {agent.id for agent in left}, dict(choice.others)
     others = ((agent.id, before.get(agent.id, hold.why)) for agent in world.agents.agents if agent.id not in told)
     return None, Choice(second.agent, second.why, (*second.others, *others))
+
+
+def choose_beside(world: World, wish: Phase, behind: Mapping[str, int] = NO_FAILURES) -> Agent | None:
+    """Choose an agent for a prompt beside a run: no person, and none whose provider takes nothing or has no budget."""
+    spent = budgets.spent_providers(world)
+    shut = {*spent, *(one.provider or None for one in world.outages if one.tried_since is None)}
+    known = world.agents.agents if world.agents else ()
+    left = tuple(agent for agent in known if not agent.is_human and provider_of(world, agent) not in shut)
+    return choose(Agents.model_construct(version=1, agents=left), wish, world.runner, {}, behind).agent
 
 
 def _held(world: World) -> dict[str | None, Hold]:

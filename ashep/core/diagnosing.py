@@ -4,11 +4,12 @@ It reads in a session of its own, which may change nothing, once for a run, with
 the stalled run, as an extraction is. Where it comes to nothing, the phase is tried again as `stall.action: retry` does.
 """
 
-from ashep.core.agents import choose, model_of
+from ashep.core.agents import model_of
+from ashep.core.choosing import choose_beside
 from ashep.core.events import DiagnosisWanted, Fact, RunEnded, TurnSeen
 from ashep.core.evolve_run import DIAGNOSIS
 from ashep.core.flow import Flow, Run
-from ashep.core.model import Agents, Phase, format_duration
+from ashep.core.model import Phase, format_duration
 from ashep.core.outcome import Outcome, read_outcome
 from ashep.core.world import World
 
@@ -28,12 +29,9 @@ def after_stall(world: World, flow: Flow, run: Run, why: str) -> list[Fact]:
         return [_ended(flow, run, f"{run.prompt.wrong}; its diagnosis stalled, too")]
     if phase is None or phase.stall.action != "diagnose":
         return [RunEnded(issue, run.id, "stalled", why, abort=True)]
-    people = {agent.id for agent in world.agents.agents if agent.is_human} if world.agents else set[str]()
-    debug = DEBUG.model_copy(update={"not_agents": tuple(people)})
-    agents = world.agents or Agents.model_construct(version=1, agents=())
-    agent = choose(agents, debug, world.runner, {}, {run.agent: 1}).agent
+    agent = choose_beside(world, DEBUG, {run.agent: 1})
     if agent is None:
-        why = f"{why}; no agent has the capability debug, to look into it"
+        why = f"{why}; no agent with the capability debug can look into it now"
         return [RunEnded(issue, run.id, "stalled", why, abort=True)]
     slug, model = agent.runner.agent_slug, model_of(agent, None)
     return [DiagnosisWanted(issue, run.id, run.prompt.n, why, agent.id, slug, model)]

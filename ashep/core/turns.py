@@ -1,7 +1,8 @@
 """What a read of a session means: finished, died, never begun, too late, or a person's (design section 6)."""
 
-from ashep.core.agents import choose, model_of
+from ashep.core.agents import model_of
 from ashep.core.breaker import ABORTED, ends_run, stopped
+from ashep.core.choosing import choose_beside
 from ashep.core.diagnosing import after_stall, diagnosed, is_diagnosis, overdue
 from ashep.core.events import (
     DeadlineReached,
@@ -106,8 +107,8 @@ def _rejected(world: World, flow: Flow, run: Run, phase: Phase | None, why: str)
     issue = flow.issue.id
     if run.prompt.kind in ("task", "resume"):
         return [OutcomeRejected(issue, run.id, run.prompt.n, why, "recover")]
-    extractor = choose(world.agents, EXTRACT, world.runner, {}).agent if world.agents else None
-    if run.prompt.kind == "recover" and extractor is not None and not extractor.is_human and phase is not None:
+    extractor = choose_beside(world, EXTRACT)
+    if run.prompt.kind == "recover" and extractor is not None and phase is not None:
         slug, model = extractor.runner.agent_slug, model_of(extractor, None)
         return [OutcomeRejected(issue, run.id, run.prompt.n, why, "extract", extractor.id, slug, model)]
     return [RunEnded(issue, run.id, "failed", f"no_outcome: {why}", error="no_outcome")]

@@ -199,6 +199,7 @@ BROKEN_PLAYBOOKS = [
         "stop=False",
     ),
     Mutant("the lock outlives the question", private(world, "_evolve_issue"), "| PersonAsked()", ""),
+    Mutant("an extraction on a limited provider", choosing.choose_beside, "agent) not in shut", "agent) not in ()"),
     Mutant("no word of a limit", breaker.after_read, "if fact.refused is not None:", "if False:"),
     Mutant("a refusal is the agent's failure", turns.turn_seen, "and ends_run(fact)", "and False"),
     Mutant(

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from ashep.core import commands as c
 from ashep.core import events as e
 from ashep.core.account import account, is_held_up, is_idle
-from ashep.core.model import Agent, Agents, Human, Phase, Refusal
+from ashep.core.model import Agent, Agents, Human, Phase, Refusal, RunnerChoice
 from ashep.core.observe import turn_read
 from tests.core.given import CRITIC, JUDGE, ME, adopted, policy_of, settings, up
 from tests.core.playbook import Playbook, like
@@ -309,3 +309,13 @@ def test_a_question_to_a_person_waits_for_no_provider() -> None:
     book.answered() >> book.reports()
     book.answered()
     assert book.flow().stage == "person"
+
+
+def test_what_is_asked_beside_a_run_goes_to_no_provider_that_takes_nothing() -> None:
+    own = RunnerChoice(agent_slug="plan", provider="acme", model="large")
+    reader = Agent(id="reader", capabilities=("extract",), runner=own)
+    book = Playbook(policy_of(READ), Agents(version=1, agents=(CRITIC, reader)), settings(), ("t-1",)).looked()
+    book >> e.ProviderRefused("acme", "limited", "slow down", book.now + LATE, 1, "t-9/review.1.1")
+    book >> book.turn("finished", block="nonsense", provider="other")
+    book.answered() >> book.turn("finished", block="nonsense", provider="other")
+    book << like(e.RunEnded, state="failed", error="no_outcome")

@@ -282,7 +282,7 @@ def test_where_nobody_can_look_into_it_a_stall_is_tried_again_and_says_so() -> N
     nobody = Agents(version=1, agents=tuple(agent for agent in TEAM.agents if "debug" not in agent.capabilities))
     ann = Agent(id="ann", capabilities=("debug",), is_human=True)
     book = stalled(ann, agents=nobody)
-    why = "no sign of life for 5m, and 5m is the bound; no agent has the capability debug, to look into it"
+    why = "no sign of life for 5m, and 5m is the bound; no agent with the capability debug can look into it now"
     assert book << like(e.RunEnded, state="stalled", why=why, abort=True) << e.RetryScheduled << c.StopTurn
 
 
