@@ -194,7 +194,8 @@ class Laws:
         said = [m["info"]["time"]["created"] for m in session.messages if m["info"].get("who") == "person"]
         issue = str(session.metadata.get("ashep", ":")).split(":", 1)[1].split("/")[0]
         takeover = self.world.configuration.policies.policies["standard"].takeover
-        by_label = any(PAUSED in str(one.get("comment")) for one in self.world.store.rows[issue].events)
+        row = self.world.store.rows.get(issue)  # somebody may have deleted it
+        by_label = row is not None and any(PAUSED in str(one.get("comment")) for one in row.events)
         if not said or session.message(prompt["messageID"]) or by_label or takeover.action == "pause":
             return
         if "A person has worked in this session" not in prompt["parts"][0]["text"] or self.world.dice.on("clock"):
