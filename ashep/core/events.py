@@ -443,6 +443,8 @@ class RunWithdrawn:
     run: str
     code: str
     why: str
+    leave: str | None = None
+    """The session that it was to go on in, and that is used no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -550,6 +552,8 @@ class SessionReleased:
     issue: str
     by: Literal["label", "quiet"]
     why: str
+    leave: bool = False
+    """Something is still at work in the session: the issue goes on in another one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,15 @@
 """How it changes a flow that a person takes its session, works there, and is done: a part of `evolve`."""
 
 import dataclasses
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import assert_never
 
 from ashep.core.events import ReleaseWanted, SessionReleased, SessionSeen, SessionTaken
 from ashep.core.flow import Flow, Held, Posture
 from ashep.core.values import replace
+
+LEFT_AT_WORK = timedelta(hours=1)
+"""What is at work in the session of a person who is done, or says no more, is waited for so long; then it is left."""
 
 HeldFact = SessionTaken | SessionSeen | ReleaseWanted | SessionReleased
 
@@ -19,12 +22,18 @@ def held_fact(flow: Flow, fact: HeldFact, seq: int, at: datetime) -> Flow:
         case SessionSeen():
             return flow if flow.held is None else _theirs(replace(flow, held=_seen(flow.held, fact, at)), fact)
         case ReleaseWanted():
-            held = replace(flow.held, ending=True, due=None, fresh_after=seq) if flow.held else None
+            due = at + LEFT_AT_WORK if flow.held and flow.held.session else None
+            held = replace(flow.held, ending=True, due=due, fresh_after=seq) if flow.held else None
             return _label_is_gone(replace(flow, held=held, why=fact.why))
         case SessionReleased():
             return _released(flow, fact, seq, at)
         case _:
             assert_never(fact)
+
+
+def without(sessions: tuple[tuple[str, str], ...], gone: str | None) -> tuple[tuple[str, str], ...]:
+    """The last sessions of phases but this one, which nobody goes on in."""
+    return tuple(one for one in sessions if one[1] != gone)
 
 
 def _taken(flow: Flow, fact: SessionTaken, seq: int, at: datetime) -> Flow:
@@ -41,8 +50,9 @@ def _taken(flow: Flow, fact: SessionTaken, seq: int, at: datetime) -> Flow:
 
 
 def _due(held: Held, at: datetime) -> datetime | None:
-    waits = held.session is not None and not held.busy and not held.ending
-    return at + held.cooldown if waits and held.cooldown is not None else None
+    if held.session is None or held.cooldown is None or held.ending:
+        return None
+    return at + held.cooldown + (LEFT_AT_WORK if held.busy else timedelta())
 
 
 def _seen(held: Held, fact: SessionSeen, at: datetime) -> Held:
@@ -51,8 +61,10 @@ def _seen(held: Held, fact: SessionSeen, at: datetime) -> Held:
     fresh = 0 if fact.as_of >= held.fresh_after else held.fresh_after
     if (fact.people, fact.busy) == (held.people, held.busy):
         return replace(held, fresh_after=fresh)
-    held = replace(held, people=fact.people, busy=fact.busy, fresh_after=fresh)
-    return replace(held, due=_due(held, at))
+    seen = replace(held, people=fact.people, busy=fact.busy, fresh_after=fresh)
+    if held.ending:
+        return replace(seen, due=held.due or (at + LEFT_AT_WORK if seen.busy else None))
+    return replace(seen, due=_due(seen, at))
 
 
 def _theirs(flow: Flow, fact: SessionSeen) -> Flow:
@@ -78,5 +90,7 @@ def _released(flow: Flow, fact: SessionReleased, seq: int, at: datetime) -> Flow
     code = ""
     if held is not None and held.label == "ours" and fact.by == "quiet":
         flow, code = replace(flow, target=Posture(seq, "work", flow.phase)), "paused"  # until our label is off again
-    resume = held if held is not None and held.session is not None else None
+    resume = held if held is not None and held.session is not None and not fact.leave else None
+    if held is not None and fact.leave:
+        flow = replace(flow, sessions=without(flow.sessions, held.session))
     return replace(flow, held=None, resume=resume, run=run, wanted=True, code=code, held_by="", why=fact.why, since=at)

@@ -55,7 +55,8 @@ def run_fact(flow: Flow, fact: RunFact, seq: int, at: datetime) -> Flow:
     match fact:
         case RunWithdrawn():
             run = replace(run, state="aborted", tree_wanted="no")
-            held = replace(flow, run=run, wanted=True, cycle_runs=flow.cycle_runs - 1)
+            sessions = tuple(one for one in flow.sessions if one[1] != fact.leave)
+            held = replace(flow, run=run, wanted=True, cycle_runs=flow.cycle_runs - 1, sessions=sessions)
             return replace(held, code=fact.code, why=fact.why, since=at)
         case RunEnded():
             return _ended(flow, run, fact)

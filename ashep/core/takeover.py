@@ -18,6 +18,7 @@ from ashep.core.events import (
     SessionTaken,
     TurnSeen,
 )
+from ashep.core.evolve_held import LEFT_AT_WORK
 from ashep.core.flow import Flow, Held, Run
 from ashep.core.holds import Hold
 from ashep.core.model import CLOSE, Phase, Policy, Takeover, format_duration
@@ -134,11 +135,15 @@ def session_seen(world: World, before: Flow, flow: Flow, fact: SessionSeen) -> l
     issue, held, was = flow.issue.id, flow.held, before.held
     if held is None or was is None:
         return _came_back(world, flow, fact)
-    if fact.session != held.session or held.busy or held.fresh_after:
+    if fact.session != held.session or held.fresh_after:
         return []
+    asked = was.fresh_after != 0 and (was.people, was.busy) == (held.people, held.busy)
+    if held.busy:
+        late = asked and held.due is None and (held.ending or held.cooldown is not None)
+        why = f"what is at work there was waited for {format_duration(LEFT_AT_WORK)} without a word of theirs"
+        return [SessionReleased(issue, "label" if held.ending else "quiet", why, leave=True)] if late else []
     if held.ending:
         return [SessionReleased(issue, "label", "the person is done")]
-    asked = was.fresh_after != 0 and (was.people, was.busy) == (held.people, held.busy)
     if not asked or held.cooldown is None:
         return []
     return [SessionReleased(issue, "quiet", f"nobody wrote in the session for {format_duration(held.cooldown)}")]
@@ -150,13 +155,13 @@ def _came_back(world: World, flow: Flow, fact: SessionSeen) -> list[Fact]:
     if run is None or run.ended or run.prompt.sent:
         return []
     if held is None and fact.busy and fact.session == run.session:
-        taken, why = Taken(fact.session, None), "a turn runs in the session that is none of ours"
-    elif held is not None and fact.session == held.session and not set(fact.people) <= set(held.people):
+        why = f"a turn that is none of ours runs in {fact.session}: another session is used"
+        return [RunWithdrawn(flow.issue.id, run.id, "retry", why, leave=fact.session)]
+    if held is not None and fact.session == held.session and not set(fact.people) <= set(held.people):
         taken, why = Taken(held.session, held.message), "a person wrote in the session again"
-    else:
-        return []
-    withdrawn = RunWithdrawn(flow.issue.id, run.id, "paused", why)
-    return [withdrawn, *_by_policy(world, flow, taken, run.id, why)]
+        withdrawn = RunWithdrawn(flow.issue.id, run.id, "paused", why)
+        return [withdrawn, *_by_policy(world, flow, taken, run.id, why)]
+    return []
 
 
 def released(world: World, flow: Flow, held: Held, why: str) -> list[Fact]:

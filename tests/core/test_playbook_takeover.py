@@ -105,6 +105,38 @@ def test_what_a_person_leaves_at_work_in_the_session_is_waited_for() -> None:
     assert book
 
 
+def test_what_is_at_work_there_for_ever_is_left_and_another_session_used() -> None:
+    """A question of an agent's, say, that the person left unanswered."""
+    book = taken(working())
+    session = book.run().session
+    book >> watched(book, *ANN, busy=True)
+    book >> book.seen(drop=[PAUSED]) << e.ReleaseWanted
+    book.answered() >> watched(book, *ANN, busy=True)
+    assert book
+    assert book.later(3599) == []
+    as_of = book.world.seq
+    assert book >> book.later(1)
+    assert watched(book, *ANN, busy=True, as_of=as_of) == []
+    book >> watched(book, *ANN, busy=True) << like(e.SessionReleased, leave=True)
+    book.answered()
+    planned = [entry.body for entry in book.made.entries if isinstance(entry.body, e.RunPlanned)]
+    assert (planned[-1].reuse, planned[-1].prompt) == (None, "task")
+    assert book.run().session not in (None, session)
+
+
+def test_a_turn_there_that_never_ends_does_not_keep_the_issue_for_ever() -> None:
+    book = taken(working("resume", 60))
+    session = book.run().session
+    book >> watched(book, *ANN, busy=True)
+    assert book.later(3659) == []
+    book >> watched(book, *ANN, "msg_more", busy=True)  # the hour begins anew
+    assert book.later(3659) == []
+    assert book >> book.later(1)
+    book >> watched(book, *ANN, "msg_more", busy=True) << like(e.SessionReleased, by="quiet", leave=True)
+    book.answered()
+    assert book.run().session not in (None, session)
+
+
 def test_a_label_that_is_set_again_before_the_session_is_at_rest_takes_it_again() -> None:
     book = taken(working())
     book >> watched(book, *ANN, busy=True)
@@ -169,7 +201,7 @@ def test_a_turn_of_the_persons_that_runs_is_not_quiet() -> None:
     book >> watched(book, *ANN, busy=False)
     assert book >> book.later(60)
     assert book >> watched(book, *ANN, busy=True)
-    assert book.later(100_000) == []
+    assert book.later(3659) == []
     assert book >> watched(book, *ANN)
     assert book >> book.later(60)
     book >> watched(book, *ANN) << e.SessionReleased << c.ReadTree
@@ -210,15 +242,13 @@ def test_a_session_that_is_used_again_may_be_a_persons_by_then() -> None:
         book.left = []
         book >> book.next()
     book.left = []
-    busy = e.SessionSeen("t-1", session, (), True, book.world.seq)
-    book >> [busy, book.failed()] << like(e.RunWithdrawn, code="paused")
-    assert book << like(e.SessionTaken, action="resume", session=session, message=None)
-    assert book >> e.SessionSeen("t-1", session, (), True, book.world.seq)
-    assert book >> book.later(86_400)
-    assert book >> e.SessionSeen("t-1", session, (), False, book.world.seq)
-    assert book >> book.later(60)
-    book >> watched(book) << like(e.SessionReleased, by="quiet")
-    assert book << like(e.RunPlanned, attempt=3, reuse=session, prompt="resume") << c.WriteIssue
+    book >> e.SessionSeen("t-1", session, (), True, book.world.seq)
+    book << like(e.RunWithdrawn, code="retry", leave=session) << like(e.RunPlanned, attempt=3, reuse=None)
+    book.left = []
+    book >> book.failed()
+    book.answered()
+    assert book.run().session not in (None, session)
+    assert (book.run().state, book.flow().failures, book.flow().cycle_runs) == ("running", 1, 2)
 
 
 def test_no_server_is_begun_anew_in_which_a_person_works() -> None:
