@@ -328,11 +328,6 @@ BROKEN_PLAYBOOKS = [
     Mutant(
         "what is at work there is left at once", takeover.session_seen, "asked and held.due is None and", "True and"
     ),
-    Mutant(
-        private(evolve_held, "_released"),
-        "flow.sessions, held.session",
-        'flow.sessions, ""',
-    ),
     Mutant("a stop in place of ours", private(evolve_held, "_theirs"), "if run is None", "if True or run is None"),
     Mutant("work of a person is foreign", private(evolve_held, "_released"), 'tree_wanted="again"', 'tree_wanted="no"'),
     Mutant("silence alone kills", stalls.has_stalled, "not before.doubted or", ""),
