@@ -27,6 +27,9 @@ LIVE = ("worker", "budgets", "notify", "permissions", "questions")
 SETTLE = 500
 """Milliseconds in which further changes of the files are taken together."""
 
+HEED = 1000
+"""Milliseconds: a watch that is to end does so within them (it waits in a thread, which nothing can interrupt)."""
+
 
 class Reload:
     """Reads the files again, for as long as the daemon runs."""
@@ -48,7 +51,8 @@ class Reload:
 
     async def _on_change(self) -> None:
         try:
-            async for _ in awatch(self._folder, watch_filter=_is_ours, debounce=SETTLE, recursive=False):
+            watch = awatch(self._folder, watch_filter=_is_ours, debounce=SETTLE, rust_timeout=HEED, recursive=False)
+            async for _ in watch:
                 await self.again()
         except OSError as error:  # the machine has no more watches to give
             self._say(f"changes of {self._folder} are not seen ({error}): send SIGHUP after one")

@@ -531,6 +531,20 @@ async def test_the_events_journal_gives_hints_where_it_is_on(world: BeadsWorld) 
     assert followers == []
 
 
+@pytest.mark.real
+async def test_a_watch_of_the_files_ends_soon_after_it_was_told_to(world: BeadsWorld) -> None:
+    async def listen() -> None:
+        async for _ in world.tracker.hints():
+            pass
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(listen)
+        await anyio.sleep(2)
+        asked = anyio.current_time()
+        group.cancel_scope.cancel()
+    assert anyio.current_time() - asked < 1.5, "a stop of ashep waits for the watch"
+
+
 def _is_in(link: Path, folder: Path) -> bool:
     try:
         return link.readlink() == folder

@@ -10,7 +10,7 @@ import pytest
 
 from ashep.core.events import Adopted, RunPlanned, WorkPaused
 from ashep.demo.virtual import ImmediateJournal
-from ashep.reload import Reload
+from ashep.reload import HEED, Reload
 from tests.loop_world import World, minutes, policy, simulate
 
 LOOK = policy({"name": "look", "capabilities": ["review"]})
@@ -104,3 +104,5 @@ async def test_a_signal_and_a_change_of_a_file_are_seen_and_others_are_not(tmp_p
             while reload.read < 2:
                 await anyio.sleep(0.05)
         group.cancel_scope.cancel()
+        asked = anyio.current_time()
+    assert anyio.current_time() - asked < HEED / 1000 + 0.5, "a stop waits for the watch"

@@ -33,8 +33,8 @@ def test_a_stop_in_the_middle_of_a_run_and_a_restart(site: Site) -> None:
         begun(site, run)
         asked = time.monotonic()
         working.signal(signal.SIGTERM)
-        assert working.wait(10) == 0  # 5 s at rest; beside the other tests it took up to 8
-        print("stopped after", time.monotonic() - asked)
+        assert working.wait(10) == 0
+        assert time.monotonic() - asked < 5
         assert "SIGTERM" in working.text
     assert site.issue(issue)["status"] == "in_progress"
     assert site.work_until_idle(issue) == 0

@@ -26,7 +26,8 @@ from ashep.adapters.beads.wire import JournalLine, Truncated
 from ashep.errors import TrackerError
 
 _QUIET_MS = 100  # a write of bd takes longer than that; its changes come as one
-_RECHECK_MS = 5000  # a watcher may lose events; comparing hashes costs nothing
+_RECHECK = 5.0  # seconds: a watcher may lose events; comparing hashes costs nothing
+_HEED_MS = 1000  # a watch that is to end does so within that: it waits in a thread, which nothing can interrupt
 _POLL = 1.0  # seconds, where the system watches no files
 _PATIENCE = (1.0, 30.0)  # seconds between restarts of the journal's reader, first and longest
 _LINE = 16 * 1024 * 1024  # bytes; a line of the journal holds a whole issue
@@ -96,14 +97,17 @@ async def _stirrings(folders: list[Path]) -> AsyncGenerator[None]:
             watch_filter=None,
             debounce=_QUIET_MS * 5,
             step=_QUIET_MS,
-            rust_timeout=_RECHECK_MS,
+            rust_timeout=_HEED_MS,
             yield_on_timeout=True,
             force_polling=False,
             recursive=False,
         )
+        due = anyio.current_time() + _RECHECK
         async with aclosing(watcher):
-            async for _ in watcher:
-                yield
+            async for changes in watcher:
+                if changes or anyio.current_time() >= due:
+                    yield
+                    due = anyio.current_time() + _RECHECK
     while True:
         await anyio.sleep(_POLL)
         yield
