@@ -537,6 +537,7 @@ async def test_a_watch_of_the_files_ends_soon_after_it_was_told_to(world: BeadsW
         async for _ in world.tracker.hints():
             pass
 
+    asked = anyio.current_time()
     async with anyio.create_task_group() as group:
         group.start_soon(listen)
         await anyio.sleep(2)

@@ -87,6 +87,7 @@ class Counting(Reload):
 @pytest.mark.slow
 async def test_a_signal_and_a_change_of_a_file_are_seen_and_others_are_not(tmp_path: Path) -> None:
     reload = Counting(tmp_path)
+    asked = anyio.current_time()
     async with anyio.create_task_group() as group:
         group.start_soon(reload.run)
         await anyio.sleep(1)
