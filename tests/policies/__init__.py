@@ -1,0 +1,1 @@
+"""Policies by the thousand: made up, small, and lived through to their end."""

@@ -1,0 +1,54 @@
+"""What is made up holds everything that a policy can say, and nothing that files may not hold."""
+
+from collections import Counter
+
+from hypothesis import given
+
+from ashep.config import check
+from ashep.core.model import Settings
+from tests.policies.generate import CASES, Case, of_seed
+
+
+def words(case: Case) -> set[str]:
+    """What a policy says, as far as it leads issues anywhere."""
+    said: set[str] = set()
+    for phase in case.policy.phases:
+        said |= {f"next {edge}" for edge in phase.next if edge in ("success", "failed", "partial")}
+        said |= {key for key in ("verdicts", "allow_suggested", "prefer", "session") if key in phase.model_fields_set}
+        if "sign" in phase.capabilities:
+            said.add("a person is chosen")
+        if phase.human is not None:
+            back = phase.human.changes_requested
+            said |= {"human", f"deadline {phase.human.on_deadline in ('park', 'close')}", f"back {back is not None}"}
+        said.add(f"{phase.max_visits} visits, {phase.retry.max_attempts} attempts")
+    return said | set(case.policy.limits.model_fields_set) | {f"{len(case.policy.phases)} phases"}
+
+
+def test_whatever_a_policy_can_say_is_said() -> None:
+    counted = Counter(word for seed in range(300) for word in words(of_seed(seed)))
+    assert len(counted) == 27, sorted(counted)
+    assert min(counted.values()) >= 15, counted
+
+
+def test_without_flaws_there_is_nothing_to_refuse() -> None:
+    for seed in range(300):
+        case = of_seed(seed)
+        found = [one for one in check(case.policies, case.agents, Settings()) if one.severity == "error"]
+        assert not found, (seed, found, str(case))
+
+
+def test_flaws_are_found() -> None:
+    cases = [of_seed(seed, flaws=0.15) for seed in range(300)]
+    codes = Counter(one.code for case in cases for one in check(case.policies, case.agents, Settings()))
+    assert {"missing-edge", "unknown-target", "no-agent"} <= set(codes)
+    assert min(codes[code] for code in ("missing-edge", "unknown-target", "no-agent")) >= 30, codes
+
+
+def test_a_seed_is_a_case() -> None:
+    assert [str(of_seed(seed)) for seed in range(20)] == [str(of_seed(seed)) for seed in range(20)]
+    assert len({str(of_seed(seed)) for seed in range(200)}) > 190
+
+
+@given(CASES)
+def test_hypothesis_makes_them_too(case: Case) -> None:
+    assert not [one for one in check(case.policies, case.agents, Settings()) if one.severity == "error"]
