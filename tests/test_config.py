@@ -306,6 +306,10 @@ INCOHERENT = [
     ("retry: {initial_delay: 1h}", "retry-delays", 6, "retry.initial_delay"),
     ("not_agents: [bilder]", "unknown-agent", 6, "not_agents[0]"),
     ("tags: [rust]", "no-agent", 5, "name"),
+    ("requires: {plan: [success]}", "unknown-phase", 6, "requires.plan"),
+    ("requires: {implement: []}", "requires-nothing", 6, "requires.implement"),
+    ("requires: {implement: [sucess]}", "unknown-end", 6, "requires.implement[0]"),
+    ("must_pass: [approve]", "unknown-end", 6, "must_pass[0]"),
     ("capabilities: [implement]\n        not_agents: [builder]", "no-agent", 6, "capabilities"),
 ]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Literal
 
-from ashep.config import permissions
+from ashep.config import permissions, requirements
 from ashep.config.cron import never
 from ashep.config.explain import nearest
 from ashep.config.findings import FileName, Finding, KeyPath, Places
@@ -32,7 +32,7 @@ from ashep.core.telling import names
 
 PARK = "park"
 RESULTS = ("success", "failed", "partial")
-_NO_HUMAN_KEYS = frozenset(Phase.model_fields) - {"name", "human"}
+_NO_HUMAN_KEYS = frozenset(Phase.model_fields) - {"name", "human", "requires", "must_pass"}
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 Problem = tuple[str, KeyPath, str]
@@ -86,6 +86,7 @@ def _policies(policies: Policies) -> Iterator[Problem]:
             yield from _human(policy, index, path) if phase.human is not None else ()
             yield from _sessions(policy, phase, path)
             yield from _takeover(policy, phase, path)
+            yield from requirements.of_phase(policy, phase, path)
             if phase.retry.initial_delay > phase.retry.max_delay:
                 message = "longer than max_delay; lower it, or raise max_delay"
                 yield "retry-delays", (*path, "retry", "initial_delay"), message

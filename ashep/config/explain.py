@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 from ashep.config.findings import KeyPath
 from ashep.config.nodes import Node, Problem, shorten
 
-_LATER = ("extends", "requires", "must_pass", "verify", "checks", "landing", "when_flags", "on_limit", "tool_timeout")
+_LATER = ("extends", "verify", "checks", "landing", "when_flags", "on_limit", "tool_timeout")
 
 NOT_YET: dict[str, tuple[str, ...]] = {
     "Settings": (

@@ -9,7 +9,7 @@ from ashep.core.breaker import is_tried
 from ashep.core.choosing import choose_for, provider_of
 from ashep.core.decide import foreign_changes
 from ashep.core.eligibility import NOT_ASKED, eligible, not_asked, policy_for, stands
-from ashep.core.events import CycleBegan, Fact, IssueHeld, IssueTaken, RunPlanned
+from ashep.core.events import Fact, IssueHeld, IssueTaken, PhaseEntered, RunPlanned
 from ashep.core.flow import Flow, wall_time
 from ashep.core.holds import Hold
 from ashep.core.model import Agent, Human, Phase, ReuseFrom
@@ -322,7 +322,8 @@ def candidate(world: World, flow: Flow, room: Room) -> Verdict:
         if choice is not None and choice.agent is not None and not choice.agent.is_human:
             return _take(world, fresh, phase, choice, choice.agent, room)
     taken: list[Fact] = [IssueTaken(flow.issue.id, name, f"ready, and the policy {name} claims it")]
-    return Verdict(taken + begin_cycle(world, fresh, phase.name, "taken"), _taken(room))
+    entered = begin_cycle(world, fresh, phase.name, "taken", by_hand=bool(names))
+    return Verdict(taken + entered, _taken(room))
 
 
 def _take(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, room: Room) -> Verdict:
@@ -331,10 +332,11 @@ def _take(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, 
     if provider in room.tried and is_tried(world, provider):
         return Verdict([], room)
     planned = _plan(world, flow, phase, choice, agent)
-    entered = begin_cycle(world, flow, phase.name, f"taken under the policy {flow.policy}")
+    by_hand = bool(phase_labels(world, flow.issue))
+    entered = begin_cycle(world, flow, phase.name, f"taken under the policy {flow.policy}", by_hand=by_hand)
     why = f"ready, priority {flow.issue.priority}, and the policy {flow.policy} claims it"
     facts: list[Fact] = [IssueTaken(flow.issue.id, flow.policy, why), *entered]
-    if not any(isinstance(fact, CycleBegan) for fact in entered):
+    if not any(isinstance(fact, PhaseEntered) for fact in entered):
         return Verdict(facts, room)
     left = _taken(room).with_run(flow.issue.id, provider, writes=phase.writes, lock=planned.lock)
     return Verdict([*facts, planned], left)

@@ -392,6 +392,8 @@ class CycleBegan:
     issue: str
     cycle: int
     why: str
+    keeps: bool = False
+    """What phases ended with goes on to count for `requires`: a person did not want changes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,7 @@ from ashep.core.evolve_held import HeldFact, held_fact
 from ashep.core.evolve_request import RequestFact, request_fact
 from ashep.core.evolve_run import MAX_REPORTS, RunFact, done, run_fact
 from ashep.core.flow import Flow, Posture, Question, Stage
+from ashep.core.passing import noted
 from ashep.core.values import replace
 
 Decision = (
@@ -149,6 +150,7 @@ def _decision(flow: Flow, fact: Decision, seq: int, at: datetime) -> Flow:
             return replace(
                 flow, cycle=fact.cycle, cycle_began=at, thought=timedelta(), cycle_runs=0, cycle_visits=(), created=0,
                 failures=0, infra=0, infra_began=None, spent=(0, 0.0), marks=(),
+                passed=flow.passed if fact.keeps else (),
             )  # fmt: skip
         case PhaseEntered():
             return _entered(flow, fact, seq, at)
@@ -163,7 +165,9 @@ def _decision(flow: Flow, fact: Decision, seq: int, at: datetime) -> Flow:
             return _asked_person(flow, fact, seq, at)
         case PersonAnswered():
             thinking = at - flow.question.asked if flow.question else timedelta()
-            return replace(flow, thought=flow.thought + thinking, question=None)
+            asked = flow.question.phase if flow.question and flow.question.human_phase else None
+            passed = noted(flow.passed, asked, fact.answer) if asked else flow.passed
+            return replace(flow, thought=flow.thought + thinking, question=None, passed=passed)
         case AnswerRefused():
             return replace(flow, take_off=fact.labels, judged=flow.judged | set(fact.judged))
         case CommentWanted():

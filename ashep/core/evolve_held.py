@@ -6,6 +6,7 @@ from typing import assert_never
 
 from ashep.core.events import ReleaseWanted, SessionReleased, SessionSeen, SessionTaken
 from ashep.core.flow import Flow, Held, Posture
+from ashep.core.passing import noted
 from ashep.core.values import replace
 
 LEFT_AT_WORK = timedelta(hours=1)
@@ -90,6 +91,8 @@ def _released(flow: Flow, fact: SessionReleased, seq: int, at: datetime) -> Flow
     code = ""
     if held is not None and held.label == "ours" and fact.by == "quiet":
         flow, code = replace(flow, target=Posture(seq, "work", flow.phase)), "paused"  # until our label is off again
+    if held is not None and held.action == "review" and flow.phase:
+        flow = replace(flow, passed=noted(flow.passed, flow.phase, "success"))
     resume = held if held is not None and held.session is not None and not fact.leave else None
     if held is not None and fact.leave:
         flow = replace(flow, sessions=without(flow.sessions, held.session))

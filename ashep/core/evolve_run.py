@@ -24,6 +24,7 @@ from ashep.core.events import (
 )
 from ashep.core.flow import Flow, Posture, Report, Run, Sent
 from ashep.core.model import Model
+from ashep.core.passing import noted
 from ashep.core.runs import growth, used
 from ashep.core.spending import Spending, add, marked
 from ashep.core.stalls import due_after
@@ -216,7 +217,8 @@ def _ended(flow: Flow, run: Run, fact: RunEnded) -> Flow:
     reports = (*flow.reports, report)[-MAX_REPORTS:]
     over = (*flow.requests, *(pending.request.id for pending in run.requests))[-MAX_REPORTS:]
     runs = flow.cycle_runs if fact.counts else flow.cycle_runs - 1
-    flow = replace(flow, models=models, requests=over, cycle_runs=runs)
+    word = fact.outcome.passed if fact.outcome else None
+    flow = replace(flow, models=models, requests=over, cycle_runs=runs, passed=noted(flow.passed, run.phase, word))
     return replace(flow, run=ended, reports=reports, failures=flow.failures + failed)
 
 

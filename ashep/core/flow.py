@@ -10,6 +10,7 @@ from typing import Literal
 from ashep.core.events import CreationWanted
 from ashep.core.model import Comment, Issue, Model, Tree
 from ashep.core.outcome import Outcome
+from ashep.core.passing import Passed
 from ashep.core.pauses import PAUSED
 from ashep.core.records import Intent
 from ashep.core.requests import Pending
@@ -237,6 +238,7 @@ class Flow:
     """How long people thought, or the machine slept, in this cycle: no working time."""
     cycle_runs: int = 0
     cycle_visits: tuple[tuple[str, int], ...] = ()
+    passed: Passed = ()
     created: int = 0
     """Issues created in this cycle."""
     runs: int = 0

@@ -241,6 +241,14 @@ class Phase(Document):
     next: Annotated[dict[str, Name], Field(max_length=100)] = {}
     """Where a verdict, or the results `success`, `failed` and `partial`, lead: a phase or `close`. Without an edge for
     success the next phase in order follows, after the last `close`; a phase with verdicts has no such default."""
+    requires: Annotated[dict[Name, Names], Field(max_length=100)] = {}
+    """What must have happened before this phase is entered: phases, each with the verdicts or results of which it must
+    have ended with one when it last ran in this cycle (`success`, `partial`, a verdict; of a human phase `approved`).
+    Where it is not so, the issue parks. A person's `changes_requested` makes all of it undone. A phase label set by
+    hand leads in whatever is required. `ashep policy check` proves that no way leads here without."""
+    must_pass: Names = ()
+    """Nothing closes around this phase: `ashep policy check` refuses a policy in which an issue could be closed without
+    one of these: verdicts, `success`, or `approved` of a human phase."""
     allow_suggested: Names = ()
     """The phases that an agent's `suggested_next_phase` may choose where no edge applies."""
     human: Human | None = None
@@ -346,6 +354,8 @@ class Performance(Document):
     """For `prefer: {speed: …}`."""
     timeout_multiplier: Annotated[float, Field(gt=0, le=100)] = 1.0
     """The phase's timeout is multiplied by this."""
+    cost: Annotated[float, Field(ge=0)] | None = None
+    """What one of its runs costs, as you expect (dollars, say): `ashep policy check` adds up bounds from it."""
 
 
 class Agent(Document):

@@ -50,6 +50,15 @@ class Outcome(Document):
     pointers: tuple[str, ...] = ()
     """`path:line`, commits, addresses."""
 
+    @property
+    def passed(self) -> str | None:
+        """What its phase ended with, in the words of `requires`; None where it failed, or asks for another attempt or a
+        person.
+        """
+        if self.needs_human or self.next_action in ("need_human", "repeat_phase") or self.result == "failed":
+            return None
+        return self.verdict if self.verdict and self.result == "success" else self.result
+
 
 def last_block(text: str) -> str | None:
     """Find the last fenced `json` block of a message; None where there is none or it is too long."""

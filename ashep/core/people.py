@@ -114,7 +114,7 @@ def _phase_by_hand(world: World, flow: Flow, names: tuple[str, ...]) -> list[Fac
         why = f"the phase label {', '.join(names)} is none of the policy {flow.policy}'s phases, or more than one"
         return [*abort(flow, why), IssueLeft(issue, "unknown_phase", why)]
     why = f"somebody set the phase {target}" if flow.stage != "parked" else f"un-parked into {target}"
-    return [*abort(flow, why), *begin_cycle(world, flow, target, why)]
+    return [*abort(flow, why), *begin_cycle(world, flow, target, why, by_hand=bool(names))]
 
 
 def unparked(world: World, earlier: Flow, flow: Flow) -> list[Fact]:
@@ -141,7 +141,7 @@ def _back_from_left(world: World, flow: Flow) -> list[Fact]:
     policy, (name, *_) = world.policy(flow), names
     if policy is None or policy.phase(name) is None:
         return []
-    return begin_cycle(world, flow, name, f"somebody set the phase {name}")
+    return begin_cycle(world, flow, name, f"somebody set the phase {name}", by_hand=True)
 
 
 def phase_labels(world: World, view: Issue) -> tuple[str, ...]:

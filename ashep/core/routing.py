@@ -19,20 +19,23 @@ from ashep.core.events import (
 from ashep.core.flow import Flow, Question
 from ashep.core.model import CLOSE, Human, Phase, Policy
 from ashep.core.outcome import Outcome
+from ashep.core.passing import noted, unmet
 from ashep.core.world import World
 
 PHASE_QUESTION_DEADLINE = timedelta(days=7)
 """A question of an agent phase has no `deadline` key of its own; the default of a human phase serves."""
 
 
-def enter(world: World, flow: Flow, target: str, why: str) -> list[Fact]:
-    """Lead the issue to a target: a phase, or `close`."""
+def enter(world: World, flow: Flow, target: str, why: str, *, by_hand: bool = False) -> list[Fact]:
+    """Lead the issue to a target: a phase, or `close`. `by_hand`: a person wants it there, whatever it requires."""
     issue, policy = flow.issue.id, world.policy(flow)
     if target == CLOSE:
         return [IssueFinished(issue, why)]
     phase = policy.phase(target) if policy else None
     if phase is None:
         return park(flow, "unknown_phase", f"the policy {flow.policy} has no phase {target} ({why})")
+    if not by_hand and (lacking := unmet(phase, flow.passed)):
+        return park(flow, "requires", f"{target} requires {lacking}, which is not so ({why})")
     if phase.human is not None:
         return ask(world, flow, phase.name, phase.human.ask, why, human=phase.human)
     if flow.cycle_times(target) >= phase.max_visits:
@@ -40,10 +43,12 @@ def enter(world: World, flow: Flow, target: str, why: str) -> list[Fact]:
     return [PhaseEntered(issue, target, flow.times(target) + 1, why)]
 
 
-def begin_cycle(world: World, flow: Flow, target: str, why: str) -> list[Fact]:
-    """Count limits and visits afresh and enter the target."""
-    fresh = replace(flow, cycle_visits=())
-    return [CycleBegan(flow.issue.id, flow.cycle + 1, why), *enter(world, fresh, target, why)]
+def begin_cycle(
+    world: World, flow: Flow, target: str, why: str, *, keeps: bool = False, by_hand: bool = False
+) -> list[Fact]:
+    """Count limits and visits afresh and enter the target; with `keeps`, what phases ended with goes on to count."""
+    fresh = replace(flow, cycle_visits=(), passed=flow.passed if keeps else ())
+    return [CycleBegan(flow.issue.id, flow.cycle + 1, why, keeps), *enter(world, fresh, target, why, by_hand=by_hand)]
 
 
 def ask(world: World, flow: Flow, phase: str, question: str, why: str, *, human: Human | None) -> list[Fact]:
@@ -210,12 +215,13 @@ def after_answer(world: World, flow: Flow, question: Question, approved: bool, w
     if policy is None or phase is None:
         return park(flow, "unknown_phase", f"the policy {flow.policy} has no phase {question.phase} any more")
     if not question.human_phase:
-        return begin_cycle(world, flow, phase.name, why)
+        return begin_cycle(world, flow, phase.name, why, keeps=True)
     human = phase.human or Human(approved=phase.next.get("success") or following(policy, phase))
     target = human.approved if approved else human.changes_requested or writer_before(policy, phase)
     if target == CLOSE:
         return enter(world, flow, CLOSE, why)
-    return begin_cycle(world, flow, target, why)
+    flow = replace(flow, passed=noted(flow.passed, phase.name, "approved" if approved else "changes_requested"))
+    return begin_cycle(world, flow, target, why, keeps=approved)
 
 
 def writer_before(policy: Policy, phase: Phase) -> str:

@@ -29,6 +29,7 @@ from ashep.core import (
     notices,
     observe,
     outstanding,
+    passing,
     pauses,
     people,
     permissions,
@@ -406,5 +407,11 @@ BROKEN_PLAYBOOKS = [
     ),
     Mutant("a label that is taken off is nothing", asking.withdrawn, "not stands or", "True or"),
     Mutant("a jump of the clock is lost", timers.shifted, "run.deadline + gap", "run.deadline"),
+    Mutant("nothing is required", routing.enter, "if not by_hand and (lacking", "if False and (lacking"),
+    Mutant("a person's label is not obeyed", routing.enter, "if not by_hand and", "if"),
+    Mutant("any end will do", passing.unmet, "ended.get(name) not in words", "name not in ended"),
+    Mutant("what was passed once is passed for ever", passing.noted, "one[0] != phase", "True"),
+    Mutant("wanted changes undo nothing", routing.after_answer, "keeps=approved", "keeps=True"),
+    Mutant("an approval undoes what was passed", routing.after_answer, "keeps=approved", "keeps=False"),
 ]
 """Each spoils a playbook."""

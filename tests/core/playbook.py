@@ -164,6 +164,6 @@ class Playbook:
             at = self.flow(name).phase
             assert at is not None
             self.left = []
-            self.__rshift__(self.reports(name=name, **script[at]))
+            self.__rshift__(self.reports(name=name, **script.get(at, {})))
             self.answered()
         return self

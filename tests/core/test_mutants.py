@@ -16,6 +16,7 @@ from tests.core import (
     test_playbook_people,
     test_playbook_permissions,
     test_playbook_providers,
+    test_playbook_requires,
     test_playbook_routing,
     test_playbook_server,
     test_playbook_stalls,
@@ -32,6 +33,7 @@ LIVES = 100
 """Lives until which a broken law must have shown."""
 
 MODULES = (
+    test_playbook_requires,
     test_playbook_routing,
     test_playbook_people,
     test_playbook_answers,

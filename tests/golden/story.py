@@ -135,7 +135,7 @@ def work() -> list[list[Fact | Command]]:
     return [
         [
             e.IssueTaken("demo-1", "standard", "the first ready one"),
-            e.CycleBegan("demo-1", 1, "claimed"),
+            e.CycleBegan("demo-1", 1, "claimed", True),
             e.PhaseEntered("demo-1", "implement", 1, "the policy's first"),
             c.ClaimIssue("demo-1/claim/23", "demo-1", stamp(23), ("phase:implement",), ("phase:old",)),
         ],

@@ -1,0 +1,87 @@
+"""Playbooks of `requires`: a phase is entered only after what it requires has happened in the present cycle."""
+
+# pyright: reportUnusedExpression=false
+# A playbook's lines are expressions: `book >> fact << what << follows`.
+
+from ashep.core import commands as c
+from ashep.core import events as e
+from ashep.core.model import Human, Phase, Policy
+from tests.core.given import policy_of
+from tests.core.playbook import Playbook, like
+
+ENDED = like(e.RunEnded, state="succeeded")
+IMPLEMENT = Phase(name="implement", retry={"max_attempts": 1}, next={"failed": "code"})  # type: ignore[arg-type]
+REVIEW = Phase(name="review", verdicts=("approve", "needs_changes"), next={"approve": "code", "needs_changes": "code"})
+
+
+def with_code(*more: Phase, **requires: tuple[str, ...]) -> Policy:
+    """Implement, review, and a phase `code` that requires something."""
+    return policy_of(IMPLEMENT, REVIEW, Phase(name="code", requires=requires), *more)
+
+
+def test_what_is_required_was_said_and_the_phase_is_entered() -> None:
+    book = Playbook(with_code(review=("approve",), implement=("success",))).until("review")
+    book >> book.reports(verdict="approve") << ENDED << like(e.PhaseEntered, phase="code") << e.RunPlanned
+    assert book << c.WriteIssue
+
+
+def test_another_verdict_is_not_what_is_required_and_the_issue_parks() -> None:
+    book = Playbook(with_code(review=("approve",))).until("review")
+    book >> book.reports(verdict="needs_changes") << ENDED << like(e.IssueParked, code="requires") << e.CommentWanted
+    assert book << c.WriteIssue
+    assert "code requires review: approve, which is not so" in book.flow().why
+
+
+def test_one_of_several_verdicts_will_do() -> None:
+    book = Playbook(with_code(review=("approve", "needs_changes"))).until("review")
+    book >> book.reports(verdict="needs_changes") << ENDED << like(e.PhaseEntered, phase="code")
+
+
+def test_a_phase_that_failed_did_not_pass() -> None:
+    book = Playbook(with_code(implement=("success",))).looked()
+    book >> book.reports("failed") << e.RunEnded << like(e.IssueParked, code="requires") << e.CommentWanted
+
+
+def test_a_phase_that_passed_before_and_then_failed_did_not_pass() -> None:
+    review = Phase(name="review", verdicts=("again", "on"), next={"again": "implement", "on": "code"})
+    book = Playbook(policy_of(IMPLEMENT, review, Phase(name="code", requires={"implement": ("success",)})))
+    book.until("review")
+    book >> book.reports(verdict="again") << ENDED << like(e.PhaseEntered, phase="implement", visit=2)
+    book.answered()
+    book >> book.reports("failed") << e.RunEnded << like(e.IssueParked, code="requires") << e.CommentWanted
+
+
+def test_a_person_who_approves_leads_on_with_what_was_passed_and_their_answer_counts() -> None:
+    ask = Phase(name="ask", human=Human(approved="doc", changes_requested="implement"))
+    doc = Phase(name="doc", capabilities=("implement",), requires={"code": ("success",), "ask": ("approved",)})
+    book = Playbook(with_code(ask, doc)).until("ask")
+    book >> book.seen(add=["human:approved"]) << c.ReadAnswer
+    book >> book.next() << e.PersonAnswered << like(e.CycleBegan, cycle=2, keeps=True)
+    book << like(e.PhaseEntered, phase="doc")
+
+
+def test_a_person_who_wants_changes_undoes_what_was_passed() -> None:
+    ask = Phase(name="ask", human=Human(changes_requested="doc"))
+    doc = Phase(name="doc", capabilities=("implement",), requires={"code": ("success",)})
+    book = Playbook(with_code(ask, doc)).until("ask")
+    book >> book.seen(add=["human:changes_requested"]) << c.ReadAnswer
+    book >> book.next() << e.PersonAnswered << like(e.CycleBegan, cycle=2, keeps=False)
+    assert book << like(e.IssueParked, code="requires") << e.CommentWanted << c.WriteIssue
+
+
+def test_a_question_of_a_phase_leads_back_into_it_whatever_it_requires() -> None:
+    book = Playbook(with_code(review=("approve",))).until("review")
+    book >> book.reports(verdict="approve")
+    book.answered()
+    book >> book.reports(needs_human=True)
+    book.answered()
+    book >> book.seen(add=["human:changes_requested"])
+    book.left = []
+    book >> book.next() << e.PersonAnswered << like(e.CycleBegan, keeps=True) << like(e.PhaseEntered, phase="code")
+
+
+def test_a_label_set_by_hand_leads_in_whatever_is_required() -> None:
+    book = Playbook(with_code(review=("approve",))).until("review")
+    book >> book.seen(add=["phase:code"], drop=["phase:review"])
+    assert book.flow().phase == "code"
+    assert book.flow().stage == "work"
