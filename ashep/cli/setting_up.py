@@ -17,17 +17,24 @@ if TYPE_CHECKING:
 
 
 @app.command(
-    short_help="Write the files of a new project.", epilog=example("ashep init", "ashep -C ~/project init --force")
+    short_help="Write the files of a new project.",
+    epilog=example("ashep init", "ashep init --preset planned", "ashep -C ~/project init --force"),
 )
 def init(
     context: typer.Context,
+    preset: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="The policy to begin with: standard, quick, planned, multi-tier or bmad-story."
+        ),
+    ] = "standard",
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")] = False,
 ) -> None:
     """Write the files of a new project, with comments, into .agent-shepherd."""
     from ashep.config import write_starter
 
     project = find_project(context.obj or Path())
-    for file in write_starter(project / FOLDER, force=force):
+    for file in write_starter(project / FOLDER, preset, force=force):
         screen.say(f"wrote {file}")
     lines = [line for line in _checked(project) if line.check in ("bd", "database", "git") and line.level != "ok"]
     for line in lines:

@@ -2,8 +2,8 @@
 
 `nodes` reads YAML with its surprises taken out, `explain` says what pydantic found, `consistency` looks at what types
 cannot say (crons by `cron`), `files` puts the three together. `starter` holds the files that `ashep init` writes,
-`sync` keeps agents.yaml in step with the server (the only user of ruamel.yaml), `schema` and `reference` make schemas/
-and docs/configuration.md.
+`presets` the policies among them, `sync` keeps agents.yaml in step with the server (the only user of ruamel.yaml),
+`schema` and `reference` make schemas/ and docs/configuration.md.
 """
 
 from ashep.config.consistency import check

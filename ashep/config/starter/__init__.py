@@ -4,6 +4,7 @@ import os
 from importlib import resources
 from pathlib import Path
 
+from ashep.config.presets import PRESETS, preset
 from ashep.errors import UsageError
 
 FILES = ("config.yaml", "policies.yaml", "agents.yaml")
@@ -11,21 +12,24 @@ IGNORED = ("runs.jsonl", "state/")
 """What ashep writes beside its configuration and git should not hold."""
 
 
-def starter(name: str) -> str:
-    """Give the text of one of `FILES`."""
+def starter(name: str, policy: str = PRESETS[0]) -> str:
+    """Give the text of one of `FILES`, for one of `PRESETS`; raises `UsageError` where there is no such preset."""
+    if name == "policies.yaml":
+        return preset(policy)
     return resources.files(__name__).joinpath(name).read_text(encoding="utf-8")
 
 
-def write_starter(folder: Path, *, force: bool = False) -> list[Path]:
+def write_starter(folder: Path, policy: str = PRESETS[0], *, force: bool = False) -> list[Path]:
     """Write the starter files and a `.gitignore` into `.agent-shepherd`, and say which files were written.
 
-    Raises `UsageError` where one of the files stands already and `force` is not given, or the folder cannot be written;
-    then nothing was written. A `.gitignore` that is there only gets the lines that it lacks.
+    `policy` is one of `PRESETS`. Raises `UsageError` where there is no such preset, one of the files stands already and
+    `force` is not given, or the folder cannot be written; then nothing was written. A `.gitignore` that is there only
+    gets the lines that it lacks.
     """
+    texts = {folder / name: starter(name, policy) for name in FILES}
     there = [name for name in FILES if os.path.lexists(folder / name)]
     if there and not force:
         raise UsageError(f"{folder / there[0]}: is there already; nothing was written (--force overwrites it)")
-    texts = {folder / name: starter(name) for name in FILES}
     ignore = folder / ".gitignore"
     try:
         before = ignore.read_text(encoding="utf-8") if ignore.exists() else ""

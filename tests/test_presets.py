@@ -1,0 +1,139 @@
+"""The policies that ship: each loads, has agents for its phases, and leads an issue to its end and to a person."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import jsonschema
+import pytest
+
+from ashep.config import check_files, load, nodes, schema, write_starter
+from ashep.config.presets import PRESETS, preset
+from ashep.core.events import IssueParked, PersonAsked, RunPlanned
+from ashep.errors import UsageError
+from tests.loop_world import World, simulate
+
+Script = dict[str, list[dict[str, object]]]
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_each_preset_loads_with_the_agents_that_are_written_beside_it(tmp_path: Path, name: str) -> None:
+    write_starter(tmp_path, name)
+    assert check_files(tmp_path) == []
+    loaded = load(tmp_path).policies
+    assert loaded.default_policy == name
+    policy = loaded.policies[name]
+    assert policy.match is not None
+    assert policy.description
+    jsonschema.validate(nodes.read(preset(name))[0].plain(), schema.schema("policies"))
+
+
+def test_an_unknown_preset_is_refused_with_the_list_and_nothing_is_written(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        write_starter(tmp_path / "new", "planed")
+    assert str(caught.value) == f"there is no preset 'planed'; did you mean planned? There are {', '.join(PRESETS)}"
+    assert not (tmp_path / "new").exists()
+    with pytest.raises(UsageError, match="there is no preset '/etc/passwd'; there are standard, quick, "):
+        preset("/etc/passwd")
+
+
+@dataclass(frozen=True)
+class Lived:
+    """What became of an issue."""
+
+    ran: list[str]
+    asked: list[str]
+    parked: list[str]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory where the machine has such a place: a batch costs milliseconds on a disk."""
+    shm = Path("/dev/shm")
+    place = Path(tempfile.mkdtemp(dir=shm)) if shm.is_dir() else tmp_path
+    yield place / ".agent-shepherd"
+    shutil.rmtree(place, ignore_errors=True)
+
+
+def live(folder: Path, name: str, outcomes: Script, *, answers: str = "human:approved") -> Lived:
+    """Lead one issue through a preset with what its agents report: the phases that ran and asked, and why it parked."""
+    lives: list[Lived] = []
+
+    async def scenario() -> None:
+        issue = world.tracker.add("one")
+        async with anyio.create_task_group() as group:
+            group.start_soon(world.person, answers)
+            await world.live(lambda: world.all_closed() or "ashep:parked" in world.issues()[issue].labels)
+            group.cancel_scope.cancel()
+        ran, asked = ([fact.phase for fact in world.bodies(kind)] for kind in (RunPlanned, PersonAsked))
+        lives.append(Lived(ran, asked, [fact.code for fact in world.bodies(IssueParked)]))
+        if not lives[0].parked:
+            world.check_done()
+
+    write_starter(folder, name)
+    world = World(folder)
+    world.outcomes = outcomes
+    simulate(scenario)
+    return lives[0]
+
+
+def said(**verdicts: Any) -> Script:
+    """What each phase reports, by verdict, the last for ever."""
+    return {phase.replace("_", "-"): [{"verdict": word} for word in words] for phase, words in verdicts.items()}
+
+
+def test_standard_lives_to_its_end(folder: Path) -> None:
+    script = said(review=["needs_changes", "approve"], arbitrate=["needs_work", "pass"])
+    lived = live(folder, "standard", script)
+    assert lived.ran == ["implement", "review", "arbitrate"] * 2
+    assert lived.asked == ["human_review"]
+
+
+def test_quick_lives_to_its_end(folder: Path) -> None:
+    lived = live(folder, "quick", {})
+    assert lived.ran == ["implement"]
+    assert lived.asked == ["human_review"]
+
+
+def test_planned_lives_to_its_end(folder: Path) -> None:
+    script = said(test=["fail", "pass", "pass"], review=["needs_changes", "approve"])
+    lived = live(folder, "planned", script)
+    assert lived.ran == ["plan", "implement", "test", "implement", "test", "review", "implement", "test", "review"]
+    assert lived.asked == ["human_review"]
+
+
+def test_multi_tier_lives_to_its_end_through_all_tiers_and_asks_nobody(folder: Path) -> None:
+    script = said(planner=["done"], implementer=["done"], code_reviewer=["needs_changes", "approve"])
+    lived = live(folder, "multi-tier", script)
+    assert lived.ran == ["planner", "implementer", "code-reviewer", "implementer", "code-reviewer"]
+    assert not lived.asked
+
+
+@pytest.mark.parametrize("answer", ["human:approved", "human:changes_requested"])
+@pytest.mark.parametrize("tier", ["planner", "implementer", "code-reviewer"])
+def test_multi_tier_waits_for_a_person_where_a_tier_is_blocked_and_leaves_no_tier_out(
+    folder: Path, tier: str, answer: str
+) -> None:
+    words = {"planner": ["done"], "implementer": ["done"], "code_reviewer": ["approve"]}
+    words[tier.replace("-", "_")].insert(0, "blocked")
+    lived = live(folder, "multi-tier", said(**words), answers=answer)
+    tiers = ["planner", "implementer", "code-reviewer"]
+    assert lived.ran == [*tiers[: tiers.index(tier) + 1], *tiers]
+    assert lived.asked == ["blocked"]
+
+
+def test_bmad_story_lives_to_its_end_and_its_arbiter_always_runs(folder: Path) -> None:
+    script = said(reviewer=["needs_changes", "approve"], arbiter=["needs_work", "pass"])
+    lived = live(folder, "bmad-story", script)
+    assert lived.ran == ["developer", "reviewer", "arbiter"] * 2
+    assert not lived.asked
+
+
+def test_bmad_story_waits_for_a_person_after_three_iterations(folder: Path) -> None:
+    lived = live(folder, "bmad-story", said(reviewer=["approve"], arbiter=["needs_work"]))
+    assert lived.ran == ["developer", "reviewer", "arbiter"] * 3
+    assert lived.parked == ["max_visits"]
