@@ -16,10 +16,9 @@ from ashep.core.observe import looked
 from ashep.core.records import Entry
 from ashep.core.step import RULES, step
 from ashep.core.world import World, evolve
-from ashep.journal.files import batches
-from ashep.journal.snapshots import newest
 from ashep.ports import IssueText, Look
 from ashep.prompt import Brief, render
+from ashep.replay import recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
     Raises what `load` and the tracker raise.
     """
     configuration = load(folder)
-    settings, world = configuration.settings, _recorded(folder / "state")
+    settings, world = configuration.settings, recorded(folder / "state")
     actor = settings.tracker.actor or world.name or actor
     tracker = BeadsTracker(project, settings.tracker.command, actor, settings.tracker.timeout.total_seconds())
     try:
@@ -80,17 +79,6 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
             if flow.stage != "closed" and issue not in {one.issue for one in starts}
         ),
     )
-
-
-def _recorded(state: Path) -> World:
-    """What the journal says so far; read only, also beside a daemon that writes."""
-    world = World()
-    if (state / "journal").is_dir():
-        world, after = newest(state)
-        for batch in batches(state / "journal", after):
-            for entry in batch.entries:
-                world = evolve(world, entry)
-    return world
 
 
 def _everything_listed(agents: Agents) -> RunnerSeen:

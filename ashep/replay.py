@@ -1,11 +1,12 @@
-"""The exact replay of a state folder's journal, whoever writes to it: nothing else is read, and nothing is written."""
+"""What a state folder's journal says, whoever writes to it: nothing else is read, and nothing is written."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ashep.core.replay import Difference, Replay
+from ashep.core.world import World, evolve
 from ashep.journal.files import batches
-from ashep.journal.snapshots import beginning
+from ashep.journal.snapshots import beginning, newest
 
 Told = Callable[[int], None]
 """How far it has got: the number of the last record."""
@@ -26,3 +27,14 @@ def replay(state: Path, again: Replay, told: Told = nobody) -> Iterator[Differen
     for batch in batches(state / "journal", after):
         yield from again.batch(batch.entries)
         told(batch.end.seq)
+
+
+def recorded(state: Path) -> World:
+    """Fold the journal up to the last complete batch, also beside a daemon that writes. Raises `JournalDamaged`."""
+    world = World()
+    if (state / "journal").is_dir():
+        world, after = newest(state)
+        for batch in batches(state / "journal", after):
+            for entry in batch.entries:
+                world = evolve(world, entry)
+    return world

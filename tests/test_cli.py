@@ -101,7 +101,7 @@ def test_version_and_help() -> None:
 
 def test_every_command_explains_itself_with_an_example() -> None:
     root: Any = typer.main.get_command(app)
-    groups = ("policy", "journal", "notify", "service")
+    groups = ("agents", "policy", "journal", "notify", "service")
     commands = [*root.commands.values(), *(one for name in groups for one in root.commands[name].commands.values())]
     for command in commands:
         assert command.help

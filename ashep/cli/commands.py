@@ -1,12 +1,14 @@
 """All commands, in the order in which the help lists them: importing a module adds its commands."""
 
-from ashep.cli import setting_up, working, controlling, looking, answering, checking, keeping, notifying, service  # isort: skip
-from ashep.cli.root import app, notify, policies
+from ashep.cli import setting_up, working, controlling, looking, answering, checking, keeping  # isort: skip
+from ashep.cli import registry, notifying, service  # isort: skip
+from ashep.cli.root import agents, app, notify, policies
 
 app.add_typer(policies, name="policy", short_help="Look at policies.")
+app.add_typer(agents, name="agents", short_help="Look at the agent registry.")
 app.add_typer(notify, name="notify", short_help="Tell people what is worth it.")
 
 __all__ = [
-    "answering", "app", "checking", "controlling", "keeping", "looking", "notifying", "service", "setting_up",
-    "working",
+    "answering", "app", "checking", "controlling", "keeping", "looking", "notifying", "registry", "service",
+    "setting_up", "working",
 ]  # fmt: skip

@@ -30,6 +30,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 policies = typer.Typer(help="Look at policies.", no_args_is_help=True, rich_markup_mode=None)
+agents = typer.Typer(help="Look at the agent registry.", no_args_is_help=True, rich_markup_mode=None)
 notify = typer.Typer(help="Tell people what is worth it.", no_args_is_help=True, rich_markup_mode=None)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

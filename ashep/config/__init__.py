@@ -7,18 +7,20 @@ cannot say (crons by `cron`), `files` puts the three together. `starter` holds t
 """
 
 from ashep.config.consistency import check
-from ashep.config.files import Configuration, check_files, load, read
+from ashep.config.files import Configuration, Examined, check_files, examine, load, read
 from ashep.config.findings import ConfigErrors, FileName, Finding, Source
 from ashep.config.starter import write_starter
 
 __all__ = [
     "ConfigErrors",
     "Configuration",
+    "Examined",
     "FileName",
     "Finding",
     "Source",
     "check",
     "check_files",
+    "examine",
     "load",
     "read",
     "write_starter",

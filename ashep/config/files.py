@@ -54,11 +54,29 @@ def check_files(folder: Path, policies_file: Path | None = None) -> list[Finding
 
     `policies_file` is read in the place of `policies.yaml`, so that a draft can be checked against the registry.
     """
+    return examine(folder, policies_file).findings
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What could be read of the user's files, and everything that is wrong with them."""
+
+    settings: Settings | None
+    policies: Policies | None
+    agents: Agents | None
+    places: Places
+    findings: list[Finding]
+
+
+def examine(folder: Path, policies_file: Path | None = None) -> Examined:
+    """Read `.agent-shepherd` for somebody who wants to look at it although it has mistakes; nothing is raised."""
     files = _Files()
     settings = files.add(Settings, "config", folder / "config.yaml")
     policies = files.add(Policies, "policies", policies_file or folder / "policies.yaml")
     agents = files.add(Agents, "agents", folder / "agents.yaml")
-    return files.findings + check(policies, agents, settings, Places(files.sources))
+    places = Places(files.sources)
+    findings = files.findings + check(policies, agents, settings, places)
+    return Examined(settings, policies, agents, places, findings)
 
 
 def read(model: type[_M], text: str, file: Path) -> _M:

@@ -23,7 +23,7 @@ def choose_for(world: World, flow: Flow, phase: Phase) -> tuple[Hold | None, Cho
     assert world.agents is not None
     models, failures = dict(flow.models), _failures(world, flow, phase)
     choice = choose(world.agents, phase, world.runner, models, failures)
-    held = _held(world)
+    held = held_providers(world)
     if not held or choice.agent is None or (hold := held.get(provider_of(world, choice.agent))) is None:
         return None, choice
     policy = world.policy(flow)
@@ -47,7 +47,7 @@ def choose_beside(world: World, wish: Phase, behind: Mapping[str, int] = NO_FAIL
     return choose(Agents.model_construct(version=1, agents=left), wish, world.runner, {}, behind).agent
 
 
-def _held(world: World) -> dict[str | None, Hold]:
+def held_providers(world: World) -> dict[str | None, Hold]:
     """Why nothing starts on which providers."""
     spent = budgets.spent_providers(world)
     why = f"the budget of {', '.join(spent)} is used up until {budgets.day_over(world)}" if spent else ""

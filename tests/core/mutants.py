@@ -197,7 +197,7 @@ BROKEN_PLAYBOOKS = [
         "if fact.refused is not None:",
         "if False:",
     ),
-    Mutant("what is limited is started", private(choosing, "_held"), "is not None:", "is False:"),
+    Mutant("what is limited is started", choosing.held_providers, "is not None:", "is False:"),
     Mutant("all try at once", dispatch.wanted, "in room.tried and", "in room.tried and False and"),
     Mutant("a second one tries", breaker.hold_of, "if trying(world, outage.provider)", "if False"),
     Mutant("a limit never ends", providers.over, "(provider, due)", "(provider, None)"),
