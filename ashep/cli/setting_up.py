@@ -30,11 +30,18 @@ def init(
     ] = "standard",
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")] = False,
 ) -> None:
-    """Write the files of a new project, with comments, into .agent-shepherd."""
+    """Write the files of a new project, with comments, into .agent-shepherd.
+
+    The preset multi-tier has a table of its transitions and a schema of its states, too, in .opencode/schemas.
+    """
     from ashep.config import write_starter
+    from ashep.interchange.coding import files_of_preset
+    from ashep.interchange.writing import refuse_others, write_files
 
     project = find_project(context.obj or Path())
-    for file in write_starter(project / FOLDER, preset, force=force):
+    beside = files_of_preset(preset)
+    refuse_others({project / name: text for name, text in beside.items()}, force=force)
+    for file in [*write_starter(project / FOLDER, preset, force=force), *write_files(project, beside, force=force)]:
         screen.say(f"wrote {file}")
     lines = [line for line in _checked(project) if line.check in ("bd", "database", "git") and line.level != "ok"]
     for line in lines:

@@ -1,0 +1,151 @@
+"""Policies in the forms of other set-ups: import, export, and a flow as a session state."""
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ashep.cli import screen
+from ashep.cli.place import configured, picture
+from ashep.cli.root import Issue, Json, example, policies, project_of
+from ashep.errors import AshepError, UsageError
+
+if TYPE_CHECKING:
+    from ashep.core.model import Policy
+    from ashep.interchange.notes import Imported
+
+FORMATS = ("transitions", "state-schema")
+
+
+@policies.command(
+    name="import",
+    short_help="Make a policy of another set-up's.",
+    epilog=example(
+        "ashep policy import coding-workflow-transitions.json",
+        "ashep policy import coding-workflow-transitions.json --output draft",
+    ),
+)
+def policy_import(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A transition table (.json).")],
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="DIR", help="Write the files into this folder; else print them.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The policy's name; by default the table's, else the file's.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Make a policy that means the same of a transition table.
+
+    What could not be carried over is named with its key and line, at the top of the file and on standard error; nothing
+    is dropped silently. Check the result with `ashep policy check`.
+    """
+    from ashep.interchange.writing import write_files
+
+    made = _imported(file, name)
+    if as_json:
+        notes = [{"kind": one.kind, "key": one.key, "line": one.line, "why": one.why} for one in made.notes]
+        screen.data({"files": made.files, "notes": notes})
+    elif output is None:
+        for index, (place, text) in enumerate(made.files.items()):
+            if len(made.files) > 1:
+                screen.say(f"{chr(10) if index else ''}# --- {place} ---")
+            screen.say(text.rstrip("\n"))
+    if output is not None:
+        for written in write_files(output, made.files, force=force):
+            (screen.note if as_json else screen.say)(f"wrote {written}")
+    for note in made.notes if not as_json else ():
+        screen.note(str(note))
+
+
+def _imported(file: Path, name: str | None) -> "Imported":
+    if not file.exists():
+        raise UsageError(f"{file}: there is no such file")
+    if file.suffix == ".json":
+        from ashep.interchange.table import read_table
+        from ashep.interchange.transitions import imported
+
+        document = read_table(file)
+        return imported(document, _name(name, document.table.policy or file.stem))
+    raise UsageError(f"{file}: its form is not known; expected a transition table (.json)")
+
+
+def _name(given: str | None, otherwise: str) -> str:
+    """Give the policy's name: what was asked for must be one, what it is made of need not."""
+    if given is None:
+        word = re.sub(r"[^A-Za-z0-9_-]+", "-", otherwise).strip("-")[:64]
+        return word if word[:1].isalpha() else f"imported-{word}"[:64].rstrip("-")
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,63}", given):
+        raise UsageError(f"--name {given}: expected a letter, then letters, digits, _ or - (64 at most)")
+    return given
+
+
+@policies.command(
+    name="export",
+    short_help="Write a policy in another form.",
+    epilog=example(
+        "ashep policy export",
+        "ashep policy export multi-tier > table.json",
+        "ashep policy export --format state-schema",
+    ),
+)
+def policy_export(
+    context: typer.Context,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="The policy; by default `default_policy`, else the only one.")
+    ] = None,
+    form: Annotated[
+        str, typer.Option("--format", metavar="FORM", help="transitions, or state-schema (of `ashep policy state`).")
+    ] = "transitions",
+) -> None:
+    """Write a policy as a transition table: from, event, to, route_to, as JSON.
+
+    What a table has no place for, such as bounds, is named on standard error.
+    """
+    from ashep.interchange.state import schema_of
+    from ashep.interchange.transitions import table_of
+
+    if form not in FORMATS:
+        raise UsageError(f"--format {form}: it is one of {', '.join(FORMATS)}")
+    name, policy = _policy(context, name)
+    table, unsaid = table_of(name, policy)
+    if form == "state-schema":
+        screen.say(json.dumps(schema_of(table), indent=2, ensure_ascii=False))
+        return
+    screen.say(table.as_json().rstrip("\n"))
+    for what in unsaid:
+        screen.note(f"a table cannot say: {what}")
+
+
+def _policy(context: typer.Context, name: str | None) -> "tuple[str, Policy]":
+    """Read policies.yaml and find the policy that is meant."""
+    from ashep.config import load
+
+    known = load(configured(project_of(context))).policies
+    name = name or known.default_policy or next(iter(known.policies))
+    if name not in known.policies:
+        raise UsageError(f"there is no policy {name}; there are {', '.join(known.policies)}")
+    return name, known.policies[name]
+
+
+@policies.command(
+    name="state",
+    short_help="Tell where an issue is, as state.json.",
+    epilog=example("ashep policy state t-1", "ashep policy state t-1 > state.json"),
+)
+def policy_state(context: typer.Context, issue: Issue) -> None:
+    """Tell where an issue is in the words of its policy's transition table, with its history, as JSON.
+
+    It is valid against what `ashep policy export --format state-schema` prints for its policy; `ashep init --preset
+    multi-tier` writes that schema into .opencode/schemas.
+    """
+    from ashep.interchange.state import session_state
+
+    with picture(configured(project_of(context)) / "state") as seen:
+        told = session_state(seen.database, issue)
+    if told is None:
+        raise AshepError(f"nothing is known of an issue {issue}")
+    screen.data(told)

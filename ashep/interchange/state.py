@@ -1,0 +1,245 @@
+"""A flow as a session state: where it is in the words of its policy's transition table, and how it came there.
+
+Told from the database's rows alone, without pydantic, as every command that only looks.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ashep.interchange.naming import (
+    APPROVED,
+    BLOCKED,
+    COMPLETE,
+    DONE,
+    HUMAN,
+    IDLE,
+    TAKEN,
+    Place,
+    States,
+    event_of,
+    is_anew,
+)
+from ashep.views import Data, Database
+
+if TYPE_CHECKING:
+    from ashep.interchange.table import Table
+
+OTHERS = {
+    "dispatch": "an agent began",
+    "approved": "a person said yes",
+    "changes_requested": "a person said no",
+    "deadline": "nobody answered in time",
+    "parked": "it was given up, and waits for a person",
+    "blocked": "an agent, or somebody else, needs a person",
+    "person": "a person put it there: a label, a retry, another status",
+    "taken_again": "it was taken after it had been closed, or in the phase of its label",
+    "adopted": "it was found under our name, and is gone on with",
+    "given_back": "it was given back to be taken again",
+    "left": "it is a person's now",
+    "closed": "somebody closed it",
+}
+"""Events of a history that stand in no table, and what they mean."""
+
+_ANSWERS = ("approved", "changes_requested")
+_TIME = {"type": "string", "format": "date-time"}
+
+
+def schema_of(table: "Table") -> dict[str, Any]:
+    """Give the JSON schema of the state of a flow under this table."""
+    states = [state for row in table.rows for state in (row.source, row.target)]
+    states = list(dict.fromkeys([*states, *table.at_dispatch, *table.at_dispatch.values(), BLOCKED, DONE]))
+    events = list(dict.fromkeys([row.event for row in table.rows] + list(OTHERS)))
+    routes = list(dict.fromkeys([row.route_to for row in table.rows] + [HUMAN, COMPLETE]))
+    state = {"enum": states, "description": "A state of the transition table."}
+    route = {"enum": [*routes, None], "description": "Whose turn it is; null: nobody's, as it was not taken yet."}
+    run = {"type": ["string", "null"], "description": "The run whose report it was, or which began."}
+    step = {
+        "seq": {"type": "integer", "minimum": 1, "description": "The number of the record in the journal."},
+        "at": _TIME | {"description": "When it happened, in UTC."},
+        "from": state,
+        "event": {"enum": events, "description": "What an agent reported, or what else happened."},
+        "to": state,
+        "route_to": route,
+        "run": run,
+        "why": {"type": "string", "description": "The reason, in the words of whoever gave it."},
+    }
+    whole = {
+        "version": {"const": 1, "description": "The version of this form."},
+        "issue": {"type": "string", "minLength": 1, "description": "The issue's id."},
+        "title": {"type": "string", "description": "Its title."},
+        "policy": {"type": ["string", "null"], "description": "The policy that it is worked on under."},
+        "state": state,
+        "route_to": route,
+        "phase": {"type": ["string", "null"], "description": "The phase that it is in."},
+        "run": run,
+        "since": {"type": ["string", "null"], "format": "date-time", "description": "Since when it is in this state."},
+        "history": {"type": "array", "items": _closed(step), "description": "Every change of the state, in order."},
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "session state",
+        "description": f"Where an issue is under the table of {table.policy or 'a policy'}, and how it got there.",
+        **_closed(whole),
+    }
+
+
+def _closed(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object", "properties": properties, "required": list(properties), "additionalProperties": False,
+    }  # fmt: skip
+
+
+# --- the state --------------------------------------------------------------------------------------------------------
+
+
+def session_state(database: Database | None, issue: str) -> Data | None:
+    """Tell where an issue is; None: nothing is known of it."""
+    if database is None:
+        return None
+    stands = database.execute("SELECT title, policy FROM issues WHERE issue = ?", [issue]).fetchone()
+    if stands is None:
+        return None
+    policies = _policies(database)
+    told = _Telling(States([]))
+    for row in database.execute("SELECT seq, at, type, body FROM facts WHERE issue = ? ORDER BY seq", [issue]):
+        body = json.loads(row["body"])
+        if row["type"] in ("IssueTaken", "IssueAdopted"):
+            told.states = States(_places(policies(row["seq"], body["policy"])))
+        for to, event, route, run in told.follow(row["type"], body):
+            step = {"from": told.state, "event": event, "to": to, "route_to": route, "run": run}
+            told.history.append({"seq": row["seq"], "at": row["at"], **step, "why": body.get("why", "")})
+            told.state, told.route = to, route
+    last = told.history[-1] if told.history else None
+    return {
+        "version": 1, "issue": issue, "title": stands["title"], "policy": stands["policy"], "state": told.state,
+        "route_to": told.route, "phase": told.phase, "run": told.run, "since": last["at"] if last else None,
+        "history": told.history,
+    }  # fmt: skip
+
+
+class _policies:  # noqa: N801 - it is used as a function that remembers
+    """Finds a policy, as it was in force at a number of the journal."""
+
+    def __init__(self, database: Database) -> None:
+        rows = database.execute("SELECT seq, body FROM facts WHERE type = 'Adopted' ORDER BY seq DESC")
+        self._all = [(row["seq"], json.loads(row["body"])) for row in rows]
+
+    def __call__(self, seq: int, name: str) -> Data:
+        for at, body in self._all:
+            if at <= seq and body["kind"] == "policies":
+                return json.loads(body["content"])["policies"].get(name, {"phases": []})
+        return {"phases": []}
+
+
+def _places(policy: Mapping[str, Any]) -> Iterator[Place]:
+    phases = policy["phases"]
+    for phase in phases:
+        name, human = phase["name"], phase.get("human")
+        needs = tuple(phase.get("capabilities") or (name,))
+        yield Place(name, needs, human is not None, is_anew(human, phases[0]["name"]))
+
+
+Step = tuple[str, str, str | None, str | None]
+"""The next state, the event, whose turn it is, and the run."""
+
+
+@dataclass
+class _Telling:
+    """What is known while the rows go by."""
+
+    states: States
+    state: str = IDLE
+    route: str | None = None
+    phase: str | None = None
+    run: str | None = None
+    asked: str | None = None
+    """The human phase that asked last; None: an agent did."""
+    cause: tuple[str, str | None, str | None] | None = None
+    """What the next step follows from: the event, the phase that it came from, and the run."""
+
+    def __post_init__(self) -> None:
+        self.history: list[Data] = []
+
+    def follow(self, kind: str, body: Data) -> Iterator[Step]:
+        """Say which states a record leads to."""
+        match kind:
+            case "IssueTaken":
+                self.cause = (TAKEN, None, None)
+            case "RunEnded":
+                self.cause, self.run = self._reported(body), body["run"]
+            case "PersonAnswered":
+                self.cause = (body["answer"], self.asked, None)
+            case "RetryScheduled":
+                self.cause = None
+            case "CycleBegan" if self.cause is None or self.cause[0] not in (TAKEN, *_ANSWERS):
+                self.cause = ("person", None, None)
+            case "IssueAdopted":
+                self.cause, self.phase = ("adopted", None, None), body["phase"]
+                if body["kind"] == "park":
+                    yield from self._over(BLOCKED, "adopted", HUMAN)
+                elif body["kind"] == "ask":
+                    yield from self._asked(body)
+                else:
+                    yield from self._entered(body["phase"])
+            case "PhaseEntered":
+                yield from self._entered(body["phase"])
+            case "RunPlanned" if body["phase"] in self.states:
+                self.run = body["run"]
+                to = self.states.at(body["phase"])
+                if to != self.state:
+                    yield to, "dispatch", body["phase"], body["run"]
+            case "PersonAsked":
+                yield from self._asked(body)
+            case "IssueParked":
+                yield from self._over(BLOCKED, "parked", HUMAN)
+            case "IssueFinished":
+                event, _, run = self.cause or ("closed", None, None)
+                success = event.endswith(".done")
+                self.cause = None
+                yield DONE if success else APPROVED, event, COMPLETE, run
+            case "IssueClosed" if self.state not in (APPROVED, DONE):
+                yield from self._over(DONE, "closed", COMPLETE)
+            case "IssueGivenBack" | "IssueLeft":
+                yield from self._over(IDLE, "given_back" if kind == "IssueGivenBack" else "left", None)
+            case _:
+                pass
+
+    def _reported(self, body: Data) -> tuple[str, str | None, str | None] | None:
+        """Say which event the end of a run is."""
+        if self.phase is None or body["state"] == "aborted":
+            return None
+        outcome: Data = body.get("outcome") or {}
+        place = next(place for place in self.states.places if place.name == self.phase)
+        result = outcome.get("result", "failed")
+        edge = (outcome.get("verdict") or "success") if result == "success" else result
+        return event_of(place, edge), self.phase, body["run"]
+
+    def _caused(self, phase: str, otherwise: str) -> tuple[str, str | None, str | None]:
+        """Say what a step to a phase follows from, and forget it."""
+        event, source, run = self.cause or (otherwise, None, None)
+        self.cause, self.phase = None, phase
+        if event == TAKEN and (self.state != IDLE or phase != self.states.places[0].name):
+            event = "taken_again"
+        return event, source, run
+
+    def _entered(self, phase: str) -> Iterator[Step]:
+        event, source, run = self._caused(phase, "person")
+        if phase in self.states:
+            yield self.states.towards(source, phase), event, phase, run
+
+    def _asked(self, body: Data) -> Iterator[Step]:
+        phase = body["phase"]
+        event, _, run = self._caused(phase, "deadline" if self.route == HUMAN else "blocked")
+        if body.get("human_phase", False) and phase in self.states:
+            self.asked = phase
+            yield self.states.at(phase), event, HUMAN, run
+        else:
+            self.asked = None
+            yield BLOCKED, event if event == "adopted" else "blocked", HUMAN, run
+
+    def _over(self, state: str, event: str, route: str | None) -> Iterator[Step]:
+        self.cause = None
+        if state != self.state or event == "parked":
+            yield state, event, route, None

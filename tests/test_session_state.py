@@ -1,0 +1,140 @@
+"""A flow told in the words of its policy's transition table: `ashep policy state`."""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import anyio
+import jsonschema
+import pytest
+
+from ashep.cli.reading import Reading
+from ashep.config import write_starter
+from ashep.core.events import IssueSeen
+from ashep.interchange.coding import CODING, PRESET
+from ashep.interchange.state import OTHERS, schema_of, session_state
+from ashep.interchange.table import Table
+from ashep.interchange.transitions import table_of
+from ashep.store.database import Store
+from ashep.store.reader import open_read_only
+from tests.core import given
+from tests.core.chances import WILD
+from tests.loop_world import World, simulate
+from tests.recorded import Recorded, draw
+
+Data = dict[str, Any]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory where the machine has such a place."""
+    shm = Path("/dev/shm")
+    place = Path(tempfile.mkdtemp(dir=shm)) if shm.is_dir() else tmp_path
+    yield place / ".agent-shepherd"
+    shutil.rmtree(place, ignore_errors=True)
+
+
+def lived(folder: Path, outcomes: dict[str, list[str]], policies: str = PRESET) -> Data:
+    """Lead an issue through a preset, with a person who says yes, and tell its state."""
+    told: list[Data] = []
+
+    async def scenario() -> None:
+        issue = world.tracker.add("one")
+        async with anyio.create_task_group() as group:
+            group.start_soon(world.person, "human:approved")
+            await world.live()
+            group.cancel_scope.cancel()
+        told.append(state_of(folder / "state", issue))
+
+    write_starter(folder, policies)
+    world = World(folder)
+    world.outcomes = {phase: [{"verdict": word} for word in words] for phase, words in outcomes.items()}
+    simulate(scenario)
+    return told[0]
+
+
+def state_of(state: Path, issue: str) -> Data:
+    Store.open(state, Reading(state / "journal")).close()
+    with closing(open_read_only(state)) as database:
+        told = session_state(database, issue)
+    assert told is not None
+    return told
+
+
+def check(told: Data, table: Table) -> None:
+    """The state is valid, its history hangs together, and what agents reported goes along the table's rows."""
+    jsonschema.validate(told, schema_of(table), format_checker=jsonschema.FormatChecker())
+    at, rows = "IDLE", {(row.source, row.event, row.target, row.route_to) for row in table.rows}
+    for step in told["history"]:
+        assert step["from"] == at
+        at = step["to"]
+        if step["event"] not in OTHERS:
+            assert (step["from"], step["event"], step["to"], step["route_to"]) in rows, step
+        if step["event"] == "dispatch":
+            waiting = {row.source: row.target for row in table.rows if row.event == "any"} | dict(table.at_dispatch)
+            assert waiting[step["from"]] == at
+    assert told["state"] == at
+    assert [step["seq"] for step in told["history"]] == sorted(step["seq"] for step in told["history"])
+
+
+@pytest.mark.slow
+def test_an_issue_that_is_blocked_and_sent_back_is_told_with_its_history(folder: Path) -> None:
+    words = {"planner": ["blocked", "done"], "implementer": ["done"], "code-reviewer": ["needs_changes", "approve"]}
+    told = lived(folder, words)
+    check(told, CODING)
+    assert [(step["event"], step["to"], step["route_to"]) for step in told["history"]] == [
+        ("task_received", "PLANNING", "planner"),
+        ("blocked", "BLOCKED", "human"),
+        ("approved", "PLANNING", "planner"),
+        ("impl_summary.done", "READY_FOR_IMPLEMENTATION", "implementer"),
+        ("dispatch", "IMPLEMENTING", "implementer"),
+        ("impl_summary.done", "READY_FOR_REVIEW", "code-reviewer"),
+        ("dispatch", "REVIEWING", "code-reviewer"),
+        ("review_result.needs_changes", "NEEDS_FIXES", "implementer"),
+        ("dispatch", "IMPLEMENTING", "implementer"),
+        ("impl_summary.done", "READY_FOR_REVIEW", "code-reviewer"),
+        ("dispatch", "REVIEWING", "code-reviewer"),
+        ("review_result.approve", "APPROVED", "complete"),
+    ]
+    assert told["state"] == "APPROVED"
+    assert told["run"] == f"{told['issue']}/code-reviewer.2.1"
+    assert told["history"][-1]["run"] == told["run"]
+    assert "code-reviewer said approve" in told["history"][-1]["why"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 8, 14, 27, 39, 57])
+def test_wild_lives_are_told_along_the_table_too(folder: Path, seed: int) -> None:
+    folder.mkdir()
+    state = folder / "state"
+    made = Recorded(state, seed=seed, chances=WILD)
+    made.begin()
+    made.open("t-1")
+    made.live(150)
+    draw(state, made.journal)
+    made.journal.close()
+    told = state_of(state, "t-1")
+    table, _ = table_of("standard", given.STANDARD)
+    assert told["history"]
+    check(told, table)
+
+
+def test_nothing_is_told_of_what_is_not_known(folder: Path) -> None:
+    assert session_state(None, "t-1") is None
+
+
+def test_the_state_is_json(folder: Path) -> None:
+    folder.mkdir()
+    made = Recorded(folder / "state")
+    made.begin()
+    made.turn(IssueSeen("t-1", given.issue("t-1", "deferred"), made.world.seq))
+    draw(folder / "state", made.journal)
+    made.journal.close()
+    told = state_of(folder / "state", "t-1")
+    assert told == json.loads(json.dumps(told))
+    assert (told["state"], told["route_to"], told["since"], told["history"]) == ("IDLE", None, None, [])
+    check(told, CODING)
