@@ -278,7 +278,7 @@ def test_planned_settings_are_refused(folder: Path, key: str) -> None:
     ("text", "key"),
     [
         ("reminder: 1d\n    phases: [implement]", "reminder"),
-        ("match: {title: x}\n    phases: [implement]", "match.title"),
+        ("limits: {max_cost: 3}\n    phases: [implement]", "limits.max_cost"),
     ],
 )
 def test_planned_keys_of_a_policy(folder: Path, text: str, key: str) -> None:

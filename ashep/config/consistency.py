@@ -5,7 +5,7 @@ Everything here is about the files alone. Whether each cycle of a policy has a b
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import product
+from itertools import chain, product
 from typing import Literal
 
 from ashep.config import permissions, requirements
@@ -18,6 +18,7 @@ from ashep.core.model import (
     Agent,
     Agents,
     Budgets,
+    Match,
     Notify,
     Phase,
     Policies,
@@ -55,7 +56,7 @@ def check(
     if policies is not None:
         found += _findings(places, "policies", _policies(policies))
         found += _findings(places, "policies", permissions.of_policies(policies, settings))
-        found += _findings(places, "policies", _matches_nothing(policies), "warning")
+        found += _findings(places, "policies", chain(_matches_nothing(policies), _never_first(policies)), "warning")
     if policies is not None and agents is not None:
         found += _findings(places, "policies", _coverage(policies, agents))
         found += _findings(places, "policies", _undiagnosed(policies, agents), "warning")
@@ -78,6 +79,8 @@ def _policies(policies: Policies) -> Iterator[Problem]:
         yield "unknown-policy", ("default_policy",), message
     for name, policy in policies.policies.items():
         yield from _names(policy, ("policies", name, "phases"))
+        if policy.remove:
+            yield "pointless-key", ("policies", name, "remove"), "has no effect without `extends`; remove it"
         yield from _reviews(policy, ("policies", name, "takeover", "action"))
         for index, phase in enumerate(policy.phases):
             path: KeyPath = ("policies", name, "phases", index)
@@ -98,6 +101,15 @@ def _matches_nothing(policies: Policies) -> Iterator[Problem]:
             if policy.match is not None and not getattr(policy.match, key):
                 message = "no issue can match an empty list; write `match: null` where that is meant"
                 yield "matches-nothing", ("policies", name, "match", key), message
+
+
+def _never_first(policies: Policies) -> Iterator[Problem]:
+    """What a policy matches, another one before it claims."""
+    seen: dict[Match, str] = {}
+    for name, policy in policies.policies.items():
+        if policy.match is not None and (first := seen.setdefault(policy.match, name)) != name:
+            message = f"{first} comes first and matches the same; give this one another `match`, or `match: null`"
+            yield "never-first", ("policies", name, "match"), message
 
 
 def _names(policy: Policy, path: KeyPath) -> Iterator[Problem]:

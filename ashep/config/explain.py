@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 from ashep.config.findings import KeyPath
 from ashep.config.nodes import Node, Problem, shorten
 
-_LATER = ("extends", "verify", "checks", "landing", "when_flags", "on_limit", "tool_timeout")
+_LATER = ("verify", "checks", "landing", "when_flags", "on_limit", "tool_timeout")
 
 NOT_YET: dict[str, tuple[str, ...]] = {
     "Settings": (
@@ -27,7 +27,6 @@ NOT_YET: dict[str, tuple[str, ...]] = {
     "Policy": ("stall", "reminder", "budgets", "notify", "quiet_hours", *_LATER),
     "Phase": ("reminder", "budgets", *_LATER),
     "Human": ("reminder", "remind_after", "notify"),
-    "Match": ("title",),
     "Limits": ("max_cost", "max_tokens"),
     "Agent": ("permissions", "budgets"),
 }
@@ -88,23 +87,28 @@ def _locate(root: Node, details: ErrorDetails) -> tuple[KeyPath, Node]:
             node = child
     if details["type"] == "missing":
         missing = details["loc"][-1]
-        return (*path, missing), Node(None, node.line, node.key_of(missing))
+        return (*path, missing), Node(None, node.line, node.key_of(missing), node.file)
     return tuple(path), node
 
 
 def _problem(model: type[BaseModel], path: KeyPath, node: Node, errors: list[ErrorDetails]) -> Problem:
+    code, message = _said(model, path, node, errors)
+    return Problem(code, message, node.line, node.key or None, node.file)
+
+
+def _said(model: type[BaseModel], path: KeyPath, node: Node, errors: list[ErrorDetails]) -> tuple[str, str]:
+    """Give the code and the message."""
     kind = errors[0]["type"]
     if kind == "extra_forbidden":
-        return _unknown_key(model, path, node)
-    key = node.key or None
+        return _unknown_key(model, path)
     if kind == "missing":
-        return Problem("missing-key", "this key is missing; add it", node.line, key)
+        return "missing-key", "this key is missing; add it"
     if errors[0]["loc"][-1:] == ("[key]",):
         message = "not a name: a letter, then letters, digits, _ or - (64 at most)"
-        return Problem("bad-name", message, node.line, key)
+        return "bad-name", message
     expected = " or ".join(dict.fromkeys(_expected(details) for details in errors))
     code = "wrong-value" if kind in _VALUE_KINDS else "wrong-type"
-    return Problem(code, f"expected {expected}, found {describe(node)}", node.line, key)
+    return code, f"expected {expected}, found {describe(node)}"
 
 
 _VALUE_KINDS = frozenset(
@@ -123,12 +127,12 @@ _VALUE_KINDS = frozenset(
 )
 
 
-def _unknown_key(model: type[BaseModel], path: KeyPath, node: Node) -> Problem:
+def _unknown_key(model: type[BaseModel], path: KeyPath) -> tuple[str, str]:
     owner, name = model_at(model, path[:-1]), str(path[-1])
     if owner is not None and name in NOT_YET.get(owner.__name__, ()):
-        return Problem("not-yet-supported", "not yet supported by this version; remove it", node.line, node.key)
+        return "not-yet-supported", "not yet supported by this version; remove it"
     known = owner.model_fields if owner is not None else ()
-    return Problem("unknown-key", f"unknown key{nearest(name, known)}", node.line, node.key)
+    return "unknown-key", f"unknown key{nearest(name, known)}"
 
 
 _EXPECTED = {

@@ -4,14 +4,14 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ashep.config import nodes
+from ashep.config import nodes, policy_files
 from ashep.config.consistency import check
 from ashep.config.explain import describe, problems
 from ashep.config.findings import ConfigErrors, FileName, Finding, Places, Source
@@ -34,13 +34,13 @@ class Configuration:
 
 
 def load(folder: Path) -> Configuration:
-    """Read `config.yaml` (may be missing: the defaults), `policies.yaml` and `agents.yaml` in `.agent-shepherd`.
+    """Read `config.yaml` (may be missing: the defaults), `policies.yaml`, `policies/` and `agents.yaml`.
 
-    Raises `ConfigErrors` with every problem of all three files; warnings are kept in the result.
+    They lie in `.agent-shepherd`. Raises `ConfigErrors` with every problem of all files; warnings are kept.
     """
     files = _Files()
     settings = files.add(Settings, "config", folder / "config.yaml")
-    policies = files.add(Policies, "policies", folder / "policies.yaml")
+    policies = files.add_policies(folder / "policies.yaml", folder / policy_files.FOLDER)
     agents = files.add(Agents, "agents", folder / "agents.yaml")
     findings = files.findings + check(policies, agents, settings, Places(files.sources))
     errors = [finding for finding in findings if finding.severity == "error"]
@@ -52,7 +52,8 @@ def load(folder: Path) -> Configuration:
 def check_files(folder: Path, policies_file: Path | None = None) -> list[Finding]:
     """Say everything that is wrong in `.agent-shepherd`, errors and warnings; nothing that a file says is raised.
 
-    `policies_file` is read in the place of `policies.yaml`, so that a draft can be checked against the registry.
+    `policies_file` is read in the place of `policies.yaml` and `policies/`, so that a draft can be checked against the
+    registry.
     """
     return examine(folder, policies_file).findings
 
@@ -72,7 +73,8 @@ def examine(folder: Path, policies_file: Path | None = None) -> Examined:
     """Read `.agent-shepherd` for somebody who wants to look at it although it has mistakes; nothing is raised."""
     files = _Files()
     settings = files.add(Settings, "config", folder / "config.yaml")
-    policies = files.add(Policies, "policies", policies_file or folder / "policies.yaml")
+    project = (folder / "policies.yaml", folder / policy_files.FOLDER)
+    policies = files.add_draft(policies_file, *project) if policies_file else files.add_policies(*project)
     agents = files.add(Agents, "agents", folder / "agents.yaml")
     places = Places(files.sources)
     findings = files.findings + check(policies, agents, settings, places)
@@ -81,7 +83,10 @@ def examine(folder: Path, policies_file: Path | None = None) -> Examined:
 
 def read(model: type[_M], text: str, file: Path) -> _M:
     """Validate the text of one file (`Settings`, `Policies` or `Agents`) by itself; raises `ConfigErrors`."""
-    parsed = _parse(model, text, file)
+    try:
+        parsed = _parse(model, _tree(text, file))
+    except Unreadable as error:
+        raise ConfigErrors([_finding(error.problem, file)]) from error
     if parsed.model is None:
         raise ConfigErrors(parsed.findings)
     return parsed.model
@@ -96,49 +101,112 @@ class _Files:
 
     def add(self, model: type[_M], name: FileName, file: Path) -> _M | None:
         """Read a file and keep what was found; None where it gives no model."""
+        tree = self._read(file, _Tree(file, "", Node({}, 1, ""), []) if name == "config" else None)
+        return None if tree is None else self._kept(name, _parse(model, tree))
+
+    def add_policies(self, file: Path, folder: Path) -> Policies | None:
+        """Read policies.yaml, which may be missing where the folder holds some, and the files in the folder."""
+        before = len(self.findings)
+        others = [tree for other in self._in_folder(folder) if (tree := self._read(other)) is not None]
+        tree = self._read(file, _nothing(file) if others else None)
+        policies = None if tree is None else self._kept("policies", _parse(Policies, tree, others))
+        return policies if len(self.findings) == before else None
+
+    def add_draft(self, draft: Path, file: Path, folder: Path) -> Policies | None:
+        """Read a draft, which may be one policy, and may extend those of the project."""
+        tree = self._read(draft)
+        if tree is None:
+            return None
+        project = _Files()
+        project.add_policies(file, folder)
+        known = project.sources["policies"].root.child("policies") if "policies" in project.sources else None
+        beside = known.value if known is not None and isinstance(known.value, dict) else policy_files.NONE
+        if policy_files.is_single(tree.root):
+            return self._kept("policies", _parse(Policies, _nothing(draft), [tree], beside))
+        return self._kept("policies", _parse(Policies, tree, beside=beside))
+
+    def _read(self, file: Path, missing: "_Tree | None" = None) -> "_Tree | None":
         try:
             raw = _bytes(file)
-            if raw is None and name == "config":
-                self.sources[name] = _source(file, "", Node({}, 1, ""))
-                return model()
-            text = nodes.decode(_present(raw))
+            return missing if raw is None and missing is not None else _tree(nodes.decode(_present(raw)), file)
         except Unreadable as error:
             self.findings.append(_finding(error.problem, file))
             return None
-        parsed = _parse(model, text, file)
+
+    def _in_folder(self, folder: Path) -> list[Path]:
+        """Give the files of the folder in the order of their names."""
+        try:
+            names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            problem = Problem("unreadable", f"cannot be read: {error.strerror}", None, None)
+            self.findings.append(_finding(problem, folder))
+            return []
+        for name in names:
+            if name.endswith(".yml"):
+                problem = Problem(
+                    "ending", f"only files that end in {policy_files.ENDING} are read; rename it", None, None
+                )
+                self.findings.append(_finding(problem, folder / name))
+        return [folder / name for name in names if name.endswith(policy_files.ENDING)]
+
+    def _kept(self, name: FileName, parsed: "_Parsed[_M]") -> _M | None:
         self.findings += parsed.findings
-        if parsed.source is not None:
-            self.sources[name] = parsed.source
+        self.sources[name] = parsed.source
         return parsed.model
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """A file that could be read, and what it may not say."""
+
+    file: Path
+    text: str
+    root: Node
+    problems: list[Problem]
+
+
+def _tree(text: str, file: Path) -> _Tree:
+    """Text -> tree; raises `Unreadable`."""
+    root, problems = nodes.read(text, str(file))
+    if root.value is None:
+        raise Unreadable(Problem("empty", "the file is empty; `ashep init` writes a complete one", 1, None))
+    return _Tree(file, text, root, problems + _version(root))
+
+
+def _nothing(file: Path) -> _Tree:
+    """A policies.yaml that needs to say nothing."""
+    return _Tree(file, "", Node({"version": Node(1, 1, "version")}, 1, ""), [])
 
 
 @dataclass(frozen=True, slots=True)
 class _Parsed(Generic[_M]):
     model: _M | None
-    source: Source | None
+    source: Source
     findings: list[Finding]
 
 
-def _parse(model: type[_M], text: str, file: Path) -> _Parsed[_M]:
-    """Text -> model; a model comes only with no findings."""
-    try:
-        root, found = nodes.read(text)
-    except Unreadable as error:
-        return _Parsed(None, None, [_finding(error.problem, file)])
-    if root.value is None:
-        empty = Problem("empty", "the file is empty; `ashep init` writes a complete one", 1, None)
-        return _Parsed(None, None, [_finding(empty, file)])
-    root = _expand(root) if model is Policies else root
-    found = found + _version(root)
+def _parse(
+    model: type[_M], tree: _Tree, others: Sequence[_Tree] = (), beside: policy_files.Policies = policy_files.NONE
+) -> _Parsed[_M]:
+    """Tree -> model, with the policies of other files; a model comes only with no findings."""
+    root, found = tree.root, [problem for one in (tree, *others) for problem in one.problems]
+    if model is Policies:
+        root, more = policy_files.in_one(root, [other.root for other in others], beside)
+        found += more
     validated: _M | None = None
     try:
         # JSON's strict mode takes lists for tuples and words for durations, and converts nothing else
         validated = model.model_validate_json(json.dumps(root.plain()))
     except ValidationError as error:
-        known = {(problem.line, problem.key) for problem in found}
-        found += [more for more in problems(error, model, root) if (more.line, more.key) not in known]
-    findings = [_finding(problem, file) for problem in sorted(found, key=_order)]
-    return _Parsed(None if findings else validated, _source(file, text, root), findings)
+        known = {(problem.file, problem.line, problem.key) for problem in found}
+        found += [one for one in problems(error, model, root) if (one.file, one.line, one.key) not in known]
+    files = [str(one.file) for one in (tree, *others)]
+    found.sort(key=lambda problem: _order(problem, files))
+    findings = [_finding(problem, tree.file) for problem in found]
+    text = "".join([tree.text, *(f"\n# --- {other.file.name} ---\n{other.text}" for other in others)])
+    return _Parsed(None if findings else validated, _source(tree.file, text, root), findings)
 
 
 def _bytes(file: Path) -> bytes | None:
@@ -165,12 +233,13 @@ def _source(file: Path, text: str, root: Node) -> Source:
 
 
 def _finding(problem: Problem, file: Path) -> Finding:
-    return Finding(problem.code, str(file), problem.line, problem.key, problem.message)
+    return Finding(problem.code, problem.file or str(file), problem.line, problem.key, problem.message)
 
 
-def _order(problem: Problem) -> tuple[bool, int]:
-    """By line; but a key that is missing comes last, because it may be one that is misspelt."""
-    return problem.code == "missing-key", problem.line or 0
+def _order(problem: Problem, files: list[str]) -> tuple[int, bool, int]:
+    """File by file, by line; but a key that is missing comes last, because it may be one that is misspelt."""
+    place = files.index(problem.file) if problem.file in files else 0
+    return place, problem.code == "missing-key", problem.line or 0
 
 
 def _version(root: Node) -> list[Problem]:
@@ -179,22 +248,4 @@ def _version(root: Node) -> list[Problem]:
     if version is None or (type(version.value) is int and version.value == 1):
         return []
     message = f"expected 1, the only version that this ashep reads, found {describe(version)}"
-    return [Problem("wrong-value", message, version.line, version.key)]
-
-
-def _expand(root: Node) -> Node:
-    """Write the short forms out: a policy that is a list of phases, and a phase that is a name."""
-    policies = root.child("policies")
-    if not isinstance(root.value, dict) or policies is None or not isinstance(policies.value, dict):
-        return root
-    full = {name: _policy(policy) for name, policy in policies.value.items()}
-    return replace(root, value=root.value | {"policies": replace(policies, value=full)})
-
-
-def _policy(policy: Node) -> Node:
-    entries: dict[str, Node] | None = policy.value if isinstance(policy.value, dict) else None
-    phases = policy if isinstance(policy.value, list) else policy.child("phases")
-    if phases is None or not isinstance(phases.value, list):
-        return policy
-    items = [replace(item, value={"name": item}) if isinstance(item.value, str) else item for item in phases.value]
-    return replace(policy, value=(entries or {}) | {"phases": replace(phases, value=items)})
+    return [Problem("wrong-value", message, version.line, version.key, version.file)]

@@ -50,23 +50,23 @@ class Source:
 
     file: Path
     text: str
-    """Without a byte order mark; empty where the file is missing and may be."""
+    """Without a byte order mark; empty where the file is missing and may be. Of several files one after the other."""
     sha256: str
     """Of the text's UTF-8 bytes."""
     root: Node
 
-    def place(self, path: KeyPath) -> tuple[int, str]:
-        """Find the line and the key, as a person would write it, of a path; a missing entry is on its parent's line."""
+    def place(self, path: KeyPath) -> Node:
+        """Find the file, line and key of a path, as a person would write it; a missing entry is where its parent is."""
         node = self.root
         for depth, part in enumerate(path):
             found = node.child(part)
             if found is None:
                 key = node
                 for missing in path[depth:]:
-                    key = Node(None, node.line, key.key_of(missing))
-                return node.line, key.key
+                    key = Node(None, node.line, key.key_of(missing), node.file)
+                return key
             node = found
-        return node.line, node.key
+        return node
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Places:
         """Say that something is wrong at a key."""
         source = self.sources.get(name)
         if source is None:
-            _, key = Source(Path(), "", "", Node(None, 1, "")).place(path)
-            return Finding(code, f"{name}.yaml", None, key or None, message, severity)
-        line, key = source.place(path)
-        return Finding(code, str(source.file), line, key or None, message, severity)
+            place = Source(Path(), "", "", Node(None, 1, "")).place(path)
+            return Finding(code, f"{name}.yaml", None, place.key or None, message, severity)
+        place = source.place(path)
+        return Finding(code, place.file or str(source.file), place.line, place.key or None, message, severity)

@@ -9,7 +9,7 @@ words, a second document, and files too large or too deep are errors.
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import yaml
 
@@ -34,6 +34,8 @@ class Node:
     """Of the key that it belongs to, else of the value itself; the first line is 1."""
     key: str
     """Empty at the top."""
+    file: str = ""
+    """The file that it stands in; empty where the text is from nowhere."""
 
     def plain(self) -> Plain:
         """Give the value without the places."""
@@ -67,6 +69,8 @@ class Problem:
     message: str
     line: int | None
     key: str | None
+    file: str = ""
+    """Where that is another file than the one that is being read."""
 
 
 class Unreadable(Exception):
@@ -94,9 +98,9 @@ def decode(raw: bytes) -> str:
         raise Unreadable(Problem("encoding", message, line, None)) from error
 
 
-def read(text: str) -> tuple[Node, list[Problem]]:
+def read(text: str, file: str = "") -> tuple[Node, list[Problem]]:
     """Text -> its tree, and what it may not say; raises `Unreadable` where nothing can be made of the rest."""
-    reader = _Reader(_events(text))
+    reader = _Reader(_events(text), file)
     try:
         return reader.document(), reader.problems
     except yaml.MarkedYAMLError as error:
@@ -142,12 +146,13 @@ def resolve(text: str) -> Scalar:
 @dataclass
 class _Reader:
     events: Iterator[yaml.Event]
+    file: str
     problems: list[Problem] = field(default_factory=list[Problem])
     where: str = ""
     """The key that is being read, for errors of the parser itself."""
 
     def document(self) -> Node:
-        top = Node(None, 1, "")
+        top = Node(None, 1, "", self.file)
         next(self.events)  # the start of the stream
         event = next(self.events)
         if isinstance(event, yaml.StreamEndEvent):
@@ -165,12 +170,12 @@ class _Reader:
         if isinstance(event, yaml.ScalarEvent):
             plain: bool = event.implicit[0]
             text: str = event.value
-            return Node(resolve(text) if plain else text, place.line, place.key)
+            return replace(place, value=resolve(text) if plain else text)
         if depth == MAX_DEPTH:
             raise self._fatal("depth", f"nested more than {MAX_DEPTH} deep", event, place)
         if isinstance(event, yaml.MappingStartEvent):
-            return Node(self._mapping(place, depth), place.line, place.key)
-        return Node(self._sequence(place, depth), place.line, place.key)
+            return replace(place, value=self._mapping(place, depth))
+        return replace(place, value=self._sequence(place, depth))
 
     def _fatal(self, code: str, message: str, event: yaml.Event, place: Node) -> Unreadable:
         return Unreadable(Problem(code, message, _line(event), shorten(place.key) or None))
@@ -189,7 +194,8 @@ class _Reader:
     def _sequence(self, place: Node, depth: int) -> list[Node]:
         items: list[Node] = []
         while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
-            items.append(self._node(event, Node(None, _line(event), place.key_of(len(items))), depth + 1))
+            below = Node(None, _line(event), place.key_of(len(items)), self.file)
+            items.append(self._node(event, below, depth + 1))
             self.where = place.key
         return items
 
@@ -197,7 +203,7 @@ class _Reader:
         entries: dict[str, Node] = {}
         while not isinstance(event := next(self.events), yaml.MappingEndEvent):
             line, name = _line(event), self._key(event, place)
-            below = Node(None, line, place.key_of(name))
+            below = Node(None, line, place.key_of(name), self.file)
             value = self._node(next(self.events), below, depth + 1)
             self.where = place.key
             if name in entries:

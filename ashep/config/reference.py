@@ -29,7 +29,8 @@ once, the rest from the next start. While a file has a mistake, what was good st
 | file | says | needed |
 |---|---|---|
 | [`config.yaml`](#configyaml) | where issues come from, how much runs at once, which labels are used | no |
-| [`policies.yaml`](#policiesyaml) | which phases an issue goes through | yes |
+| [`policies.yaml`](#policiesyaml) | which phases an issue goes through | yes, or `policies/` |
+| `policies/*.yaml` | more policies, one each or several | no |
 | [`agents.yaml`](#agentsyaml) | which agents there are and what they can do | yes |
 
 ## The language
@@ -67,6 +68,9 @@ default_policy: quick
 policies:
   quick: [implement, review]
 ```
+
+A file in `policies/` is one policy, named as the file is, or has the key `policies` as policies.yaml has, without
+`default_policy`. The policies of policies.yaml come first, then those of the files in the order of their names.
 
 The file as `ashep init` writes it:""",
     ),

@@ -61,6 +61,11 @@ class _Generator(GenerateJsonSchema):
 def _policies(made: Schema) -> Schema:
     """Allow the short forms that the loader writes out: a policy that is a list, a phase that is a name."""
     definitions: Schema = made["$defs"]
+    definitions["Policy"]["anyOf"] = [
+        {"required": ["phases"]},
+        {"required": ["extends"], "properties": {"extends": {"type": "string"}}},
+    ]
+    del definitions["Policy"]["required"]
     phase: Schema = {"anyOf": [definitions["Phase"]["properties"]["name"], {"$ref": "#/$defs/Phase"}]}
     phases: Schema = definitions["Policy"]["properties"]["phases"]
     phases["items"] = phase

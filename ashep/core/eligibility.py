@@ -1,8 +1,10 @@
 """Which issues may be taken at all, and under which policy (design sections 4 and 7)."""
 
+from fnmatch import fnmatchcase
+
 from ashep.core.flow import Flow
 from ashep.core.holds import Hold
-from ashep.core.model import Issue, Policies, Policy
+from ashep.core.model import Issue, Match, Policies, Policy
 from ashep.core.people import phase_labels
 from ashep.core.world import World
 
@@ -71,10 +73,15 @@ def policy_for(policies: Policies, issue: Issue, prefix: str) -> tuple[Hold | No
         match = policy.match
         if match is None or issue.type not in match.types or issue.priority not in match.priorities:
             continue
-        if set(match.labels) <= set(issue.labels):
+        if set(match.labels) <= set(issue.labels) and is_titled(match, issue):
             return None, name, policy
     default = policies.default_policy
     typed = any(policy.match and issue.type in policy.match.types for policy in policies.policies.values())
     if default is not None and typed:
         return None, default, policies.policies[default]
     return Hold("no_policy", f"no policy claims a {issue.type} like this"), None, None
+
+
+def is_titled(match: Match, issue: Issue) -> bool:
+    """Whether the title fits; a shell pattern takes no more steps than its length times the title's."""
+    return match.title is None or fnmatchcase(issue.title.casefold(), match.title.casefold())

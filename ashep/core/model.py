@@ -273,7 +273,9 @@ class Phase(Document):
 
 
 class Match(Document):
-    """Which issues a policy claims; the first policy in the file that matches wins."""
+    """Which issues a policy claims; the first policy that matches wins: those of policies.yaml, then those of the files
+    in `policies/`, by their names.
+    """
 
     types: tuple[Word, ...] = ("task", "bug", "feature", "chore")
     """Issue types."""
@@ -281,6 +283,9 @@ class Match(Document):
     """Labels that the issue must carry, all of them."""
     priorities: tuple[Annotated[int, Field(ge=0, le=4)], ...] = (0, 1, 2, 3, 4)
     """Priorities, 0 the most urgent."""
+    title: Word | None = None
+    """A pattern for the whole title, in which capitals and small letters are the same: `*` is any text, `?` any
+    character, `[ab]` one of these, `[!ab]` none of them. `null`: any title."""
 
 
 class Limits(Document):
@@ -302,6 +307,12 @@ class Limits(Document):
 class Policy(Document):
     """A named workflow: data, never code."""
 
+    extends: Annotated[str, Field(pattern=r"^(preset:)?[A-Za-z][A-Za-z0-9_-]{0,63}$")] | None = None
+    """Another policy of these files, or `preset:<name>` for one that ships, from which this one differs only in what it
+    says: each key that it gives replaces the other's whole, and so does each key of a phase of the same name. Phases of
+    other names come behind. The other may extend one itself. What is read is written out: nothing else knows of it."""
+    remove: Names = ()
+    """Phases of the policy that is extended which this one does not have."""
     description: str = ""
     """For people."""
     match: Match | None = Match()
@@ -311,7 +322,8 @@ class Policy(Document):
     takeover: Takeover = Takeover()
     """What happens when a person takes a run's session, in every phase that says nothing else."""
     phases: Annotated[tuple[Phase, ...], Field(min_length=1, max_length=100)]
-    """The steps, in order; the first is where an issue begins. The smallest policy is a list of phase names."""
+    """The steps, in order; the first is where an issue begins. The smallest policy is a list of phase names. Not needed
+    where another policy is extended."""
 
     def phase(self, name: str) -> Phase | None:
         """Find a phase by name."""
@@ -319,14 +331,15 @@ class Policy(Document):
 
 
 class Policies(Document):
-    """The file `.agent-shepherd/policies.yaml`."""
+    """The file `.agent-shepherd/policies.yaml`, and what the files in `.agent-shepherd/policies/` add to it."""
 
     version: Literal[1]
     """The version of the file's language."""
     default_policy: Name | None = None
     """For issues that no `match` claims, of a type that some `match` names; `null`: such issues are held."""
     policies: Annotated[dict[Name, Policy], Field(min_length=1, max_length=100)]
-    """The policies by name; the first whose `match` fits an issue is used."""
+    """The policies by name; the first whose `match` fits an issue is used. A file in `policies/` has this key, too, or
+    is one policy, named as the file is."""
 
 
 # --- agents.yaml ------------------------------------------------------------------------------------------------

@@ -241,6 +241,8 @@ BROKEN_PLAYBOOKS = [
     Mutant("a person falls in for agents", private(choosing, "_failures"), "if agent.is_human:", "if False:"),
     Mutant("another agent of the same provider", private(choosing, "_failures"), '== "different_provider"', '== ""'),
     Mutant("failures of earlier visits count", private(choosing, "_failures"), "if r.run.startswith(here) and", "if"),
+    Mutant("every title fits", eligibility.is_titled, "return match.title is None", "return True"),
+    Mutant("a title's capitals count", eligibility.is_titled, "issue.title.casefold()", "issue.title"),
     Mutant("a left issue forgets why", eligibility.stands, "flow.code not in STANDING", "True"),
     Mutant(
         "created issues come late",

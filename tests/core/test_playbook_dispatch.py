@@ -3,7 +3,9 @@
 # pyright: reportUnusedExpression=false
 # A playbook's lines are expressions: `book >> fact << what << follows`.
 
+from dataclasses import replace
 from datetime import timedelta
+from time import process_time
 from typing import Any
 
 import pytest
@@ -12,7 +14,8 @@ from ashep.core import commands as c
 from ashep.core import events as e
 from ashep.core.account import account
 from ashep.core.dispatch import dispatch
-from ashep.core.model import Match, Phase, Policy, Tree
+from ashep.core.eligibility import policy_for
+from ashep.core.model import Match, Phase, Policies, Policy, Tree
 from ashep.core.observe import ready_read
 from tests.core.given import POLICY_FREE, T0, TEAM, adopted, policies, policy_of, settings, start, up
 from tests.core.playbook import Playbook, like
@@ -73,6 +76,29 @@ def test_a_type_that_no_policy_names_is_held_even_with_a_default_policy() -> Non
     book.seen("t-2", type="epic")
     assert hold(book, "t-2") == "no_policy"
     assert book.flow("t-1").policy == "standard"  # of a type that some match names
+
+
+def test_a_policy_claims_the_issues_whose_whole_title_fits_its_pattern() -> None:
+    docs = Policy(match=Match(title="[Dd]ocs: *?"), phases=(Phase(name="implement"),))
+    titles = {
+        "t-1": "docs: a word", "t-2": "DOCS: A\nWORD", "t-3": "my docs: a word", "t-4": "docs: ", "t-5": "edocs: a",
+    }  # fmt: skip
+    rules = Policies(version=1, policies={"docs": docs, "rest": policy_of(Phase(name="implement"))})
+    book = Playbook(rules, config=settings(max_concurrent_runs=9, lock_work_tree=False), issues=titles)
+    for name, title in titles.items():
+        book.seen(name, title=title)
+    book.looked()
+    claimed = {name: book.flow(name).policy for name in titles}
+    assert claimed == {"t-1": "docs", "t-2": "docs", "t-3": "rest", "t-4": "rest", "t-5": "rest"}
+
+
+def test_no_pattern_makes_a_title_take_long_to_match() -> None:
+    pattern = "*a" * 99 + "*b"
+    rules = Policies(version=1, policies={"a": Policy(match=Match(title=pattern), phases=(Phase(name="implement"),))})
+    issue = replace(Playbook().made.tracker["t-1"], title="a" * 10_000)
+    began = process_time()
+    assert policy_for(rules, issue, "policy:")[0] is not None
+    assert process_time() - began < 1
 
 
 def test_nothing_starts_before_a_look_that_began_after_the_last_hint() -> None:

@@ -1,0 +1,109 @@
+"""policies.yaml and the files in `policies/` -> one tree of policies, each written out in full.
+
+A file in `policies/` is like policies.yaml without `default_policy`, or is one policy that has the file's name. Those
+of policies.yaml come first, then file by file in the order of their names: the first whose `match` fits is used.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import PurePath
+
+from ashep.config.explain import nearest
+from ashep.config.extends import in_full
+from ashep.config.nodes import Node, Problem
+
+FOLDER = "policies"
+"""Where the files lie that hold one policy each, or several."""
+
+ENDING = ".yaml"
+"""How their names end."""
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+"""As `ashep.core.model.Name` has it."""
+
+_KEYS = ("version", "policies")
+
+NONE: dict[str, Node] = {}
+"""No policies."""
+
+
+Policies = Mapping[str, Node]
+
+
+def in_one(main: Node, others: Sequence[Node] = (), beside: Policies = NONE) -> tuple[Node, list[Problem]]:
+    """Put the policies of other files behind those of the main one, and write out what is short; say what is wrong.
+
+    Those `beside` them, in full, are not checked; they can be extended.
+    """
+    problems: list[Problem] = []
+    policies = main.child("policies")
+    if policies is None or (policies.value is None and others):
+        policies = Node({}, main.line, main.key_of("policies"), main.file)
+    if not isinstance(main.value, dict) or not isinstance(policies.value, dict) or not (policies.value or others):
+        return main, problems  # pydantic says what is wrong with it
+    entries = dict(policies.value)
+    for other in others:
+        problems += _add(entries, other)
+    full, more = in_full({name: _without_short_forms(policy) for name, policy in entries.items()}, beside)
+    return replace(main, value=main.value | {"policies": replace(policies, value=full)}), problems + more
+
+
+def is_single(file: Node) -> bool:
+    """Whether a file holds one policy."""
+    return isinstance(file.value, list) or file.child("phases") is not None or file.child("extends") is not None
+
+
+def _add(entries: dict[str, Node], file: Node) -> Iterator[Problem]:
+    """Take in the policies of one file of the folder."""
+    policies = file.child("policies")
+    if policies is None:
+        found = _single(file)
+        if isinstance(found, Problem):
+            yield found
+            return
+        new = {PurePath(file.file).stem: found}
+    else:
+        yield from _misplaced(file)
+        if not isinstance(policies.value, dict):
+            yield Problem("wrong-type", "expected a mapping of policies", policies.line, policies.key, file.file)
+            return
+        new = policies.value
+    for name, policy in new.items():
+        if (known := entries.get(name)) is not None:
+            message = f"there is a policy {name} already, in {known.file}:{known.line}; rename one of them"
+            yield Problem("duplicate-policy", message, policy.line, policy.key or None, policy.file)
+        else:
+            entries[name] = policy
+
+
+def _single(file: Node) -> Node | Problem:
+    """Take the file for one policy."""
+    if not isinstance(file.value, dict | list):
+        message = "expected a policy, or a mapping with `policies`"
+        return Problem("wrong-type", message, file.line, None, file.file)
+    if not NAME.fullmatch(PurePath(file.file).stem):
+        message = "the file's name is the policy's: a letter, then letters, digits, _ or - (64 at most); rename it"
+        return Problem("bad-name", message, None, None, file.file)
+    if isinstance(file.value, dict):
+        return replace(file, value={key: value for key, value in file.value.items() if key != "version"})
+    return file
+
+
+def _misplaced(file: Node) -> Iterator[Problem]:
+    """Keys beside `policies` that have no meaning there."""
+    for key, node in (file.value if isinstance(file.value, dict) else {}).items():
+        if key == "default_policy":
+            yield Problem("misplaced-key", "belongs into policies.yaml; move it there", node.line, node.key, file.file)
+        elif key not in _KEYS:
+            yield Problem("unknown-key", f"unknown key{nearest(key, _KEYS)}", node.line, node.key, file.file)
+
+
+def _without_short_forms(policy: Node) -> Node:
+    """Write a policy that is a list of phases, and a phase that is a name, as mappings."""
+    entries: dict[str, Node] = policy.value if isinstance(policy.value, dict) else {}
+    phases = policy if isinstance(policy.value, list) else policy.child("phases")
+    if phases is None or not isinstance(phases.value, list):
+        return policy
+    items = [replace(item, value={"name": item}) if isinstance(item.value, str) else item for item in phases.value]
+    return replace(policy, value=entries | {"phases": replace(phases, value=items)})
