@@ -1,0 +1,284 @@
+"""A policy as a picture: Mermaid, Graphviz, text or JSON, with what is wrong with it, and how many issues are where.
+
+Drawn from the edges that the checker found (`ashep.core.soundness`), so that a picture shows what is checked.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
+
+from ashep.views import Data, Database
+
+Severity = Literal["error", "warning"]
+Kind = Literal["agent", "human", "end"]
+
+ENDS = {"close": "closed", "park": "parked", "ask": "asks a person"}
+"""Targets that are no phases, and what an issue is there."""
+
+
+class EdgeLike(Protocol):
+    """What leads from a phase to another."""
+
+    @property
+    def source(self) -> str:
+        """The phase."""
+        ...
+
+    @property
+    def move(self) -> str:
+        """What happens: a verdict, a result, an answer."""
+        ...
+
+    @property
+    def target(self) -> str:
+        """A phase, or one of `ENDS`."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """Of which kind the move is: success, failure, answer or deadline."""
+        ...
+
+
+class FindingLike(Protocol):
+    """Something that is wrong with a policy."""
+
+    @property
+    def code(self) -> str:
+        """Its stable name."""
+        ...
+
+    @property
+    def severity(self) -> Severity:
+        """How bad it is."""
+        ...
+
+    @property
+    def phase(self) -> str:
+        """The phase that it is about; empty: the policy."""
+        ...
+
+    @property
+    def key_path(self) -> tuple[str | int, ...]:
+        """Where it is to be mended."""
+        ...
+
+    @property
+    def message(self) -> str:
+        """What it is."""
+        ...
+
+
+class Box(NamedTuple):
+    """A phase, or an end."""
+
+    name: str
+    kind: Kind
+    needs: tuple[str, ...] = ()
+    issues: int | None = None
+    """How many issues are there now; None: not asked."""
+    codes: tuple[str, ...] = ()
+    mark: Severity | None = None
+
+    @property
+    def label(self) -> list[str]:
+        """Give the lines to write into it."""
+        lines = [self.name]
+        if self.kind == "human":
+            lines.append("asks a person")
+        elif self.kind == "agent" and self.needs != (self.name,):
+            lines.append(", ".join(self.needs))
+        if self.issues is not None:
+            lines.append(f"{self.issues} issue{'' if self.issues == 1 else 's'}")
+        return lines
+
+
+class Arrow(NamedTuple):
+    """What leads from one box to another: all moves of a kind together."""
+
+    source: str
+    target: str
+    kind: str
+    moves: tuple[str, ...]
+    mark: Severity | None = None
+    codes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A policy, ready to be drawn."""
+
+    name: str
+    boxes: tuple[Box, ...]
+    arrows: tuple[Arrow, ...]
+    findings: tuple[Data, ...]
+
+
+def picture(
+    name: str,
+    phases: Sequence[tuple[str, tuple[str, ...], bool]],
+    edges: Iterable[EdgeLike],
+    findings: Iterable[FindingLike] = (),
+    issues: Mapping[str, int] | None = None,
+) -> Picture:
+    """Put a picture together; `phases` are names, needs, and whether a person answers there, in order."""
+    arrows: dict[tuple[str, str, str], list[str]] = {}
+    for edge in edges:
+        arrows.setdefault((edge.source, edge.target, edge.kind), []).append(edge.move)
+    found = list(findings)
+    boxes = [_box(*phase, found, issues) for phase in phases]
+    targets = {target for _, target, _ in arrows}
+    ends = [end for end in ENDS if end in targets]
+    boxes += [Box(end, "end", (), None if issues is None or end == "ask" else issues.get(end, 0)) for end in ends]
+    drawn = [_arrow(*ends, tuple(dict.fromkeys(moves)), found) for ends, moves in arrows.items()]
+    return Picture(name, tuple(boxes), tuple(drawn), tuple(map(_told, found)))
+
+
+def _box(
+    name: str, needs: tuple[str, ...], human: bool, findings: list[FindingLike], issues: Mapping[str, int] | None
+) -> Box:
+    own = [finding for finding in findings if finding.phase == name]
+    count = None if issues is None else issues.get(name, 0)
+    return Box(name, "human" if human else "agent", needs, count, _codes(own), _worst(own))
+
+
+def _arrow(source: str, target: str, kind: str, moves: tuple[str, ...], findings: list[FindingLike]) -> Arrow:
+    words = {"deadline": "on_deadline"}
+    keys = {words.get(move, move) for move in moves}
+    own = [one for one in findings if one.phase == source and one.key_path and one.key_path[-1] in keys]
+    return Arrow(source, target, kind, moves, _worst(own), _codes(own))
+
+
+def _codes(findings: Iterable[FindingLike]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(finding.code for finding in findings))
+
+
+def _worst(findings: Collection[FindingLike]) -> Severity | None:
+    marks: list[Severity] = [finding.severity for finding in findings]
+    return "error" if "error" in marks else marks[0] if marks else None
+
+
+def _told(finding: FindingLike) -> Data:
+    return {"code": finding.code, "severity": finding.severity, "phase": finding.phase, "message": finding.message}
+
+
+def counts(database: Database | None, policy: str) -> dict[str, int]:
+    """Count the issues under a policy, by where they are: a phase, `park` or `close`."""
+    found: dict[str, int] = {}
+    if database is None:
+        return found
+    known = "SELECT state, phase, count(*) AS many FROM issues WHERE policy = ? GROUP BY state, phase"
+    for row in database.execute(known, [policy]):
+        place = {"parked": "park", "closed": "close", "not_eligible": None}.get(row["state"], row["phase"])
+        if place is not None:
+            found[place] = found.get(place, 0) + row["many"]
+    return found
+
+
+# --- Mermaid -------------------------------------------------------------------------------------------------------
+
+_RESERVED = {"call", "class", "click", "default", "end", "flowchart", "graph", "href", "style", "subgraph", "begin"}
+_SHAPES = {"agent": '["{}"]', "human": '{{{{"{}"}}}}', "end": '(["{}"])'}
+_LINES = {"failure": "-.->", "deadline": "-.->"}
+_STYLES = (
+    "classDef human stroke-dasharray: 5 3",
+    "classDef error stroke:#c62828,stroke-width:3px,color:#c62828",
+    "classDef warning stroke:#ef6c00,stroke-width:3px,color:#ef6c00",
+)
+_COLOURS = {"error": "#c62828", "warning": "#ef6c00"}
+
+
+def mermaid(drawn: Picture) -> list[str]:
+    """Write it for Mermaid. Failures and deadlines are dotted; what is wrong is red, or orange."""
+    ids = _ids(drawn)
+    lines = ["flowchart TD", "    begin(( )) --> " + ids[drawn.boxes[0].name]]
+    lines += [f"    {ids[box.name]}{_SHAPES[box.kind].format('<br/>'.join(box.label))}" for box in drawn.boxes]
+    for arrow in drawn.arrows:
+        line = _LINES.get(arrow.kind, "-->")
+        lines.append(f'    {ids[arrow.source]} {line}|"{_moves(arrow)}"| {ids[arrow.target]}')
+    marks = {box.mark for box in drawn.boxes} | {arrow.mark for arrow in drawn.arrows}
+    styles = [style for style in _STYLES if style.split()[1] in {*marks, *(box.kind for box in drawn.boxes)}]
+    lines += [f"    {style}" for style in styles]
+    for kind in ("human", "error", "warning"):
+        if names := [ids[box.name] for box in drawn.boxes if kind in (box.kind, box.mark)]:
+            lines.append(f"    class {','.join(names)} {kind}")
+    for number, arrow in enumerate(drawn.arrows, 1):  # the first is that of the beginning
+        if arrow.mark:
+            lines.append(f"    linkStyle {number} stroke:{_COLOURS[arrow.mark]},stroke-width:3px")
+    return lines + [f"    %% {_line(finding)}" for finding in drawn.findings]
+
+
+def _ids(drawn: Picture) -> dict[str, str]:
+    """Give each box a word that Mermaid takes, and no two the same."""
+    ids: dict[str, str] = {}
+    for box in drawn.boxes:
+        word = re.sub(r"\W+|-", "_", box.name)
+        while word.lower() in _RESERVED or word in ids.values():
+            word += "_"
+        ids[box.name] = word
+    return ids
+
+
+def _moves(arrow: Arrow) -> str:
+    return ", ".join(arrow.moves)
+
+
+def _line(finding: Data) -> str:
+    where = f"{finding['phase']}: " if finding["phase"] else ""
+    return " ".join(f"{finding['severity']} {finding['code']}: {where}{finding['message']}".split())
+
+
+# --- Graphviz ------------------------------------------------------------------------------------------------------
+
+
+def dot(drawn: Picture) -> list[str]:
+    """Write it for Graphviz."""
+    lines = [f'digraph "{drawn.name}" {{', "    node [shape=box, style=rounded];", "    begin [shape=point];"]
+    shapes = {"agent": "", "human": "shape=hexagon", "end": "shape=oval"}
+    for box in drawn.boxes:
+        label = 'label="' + "\\n".join(box.label) + '"'
+        lines.append(f'    "{box.name}" [{_given(label, shapes[box.kind], *_coloured(box.mark))}];')
+    lines.append(f'    begin -> "{drawn.boxes[0].name}";')
+    for arrow in drawn.arrows:
+        style = "style=dashed" if arrow.kind in _LINES else ""
+        given = _given(f'label="{_moves(arrow)}"', style, *_coloured(arrow.mark))
+        lines.append(f'    "{arrow.source}" -> "{arrow.target}" [{given}];')
+    return [*lines, *(f"    // {_line(finding)}" for finding in drawn.findings), "}"]
+
+
+def _given(*attributes: str) -> str:
+    return ", ".join(filter(None, attributes))
+
+
+def _coloured(mark: Severity | None) -> tuple[str, ...]:
+    return (f'color="{_COLOURS[mark]}"', f'fontcolor="{_COLOURS[mark]}"', "penwidth=2") if mark else ()
+
+
+# --- text and JSON -------------------------------------------------------------------------------------------------
+
+
+def text(drawn: Picture) -> list[tuple[str, Severity | None]]:
+    """Write it in lines, each with how bad it is."""
+    lines: list[tuple[str, Severity | None]] = []
+    wide = max((len(_moves(arrow)) for arrow in drawn.arrows), default=0)
+    for box in drawn.boxes:
+        head, *more = box.label
+        lines.append((f"{head}{' (' + ', '.join(more) + ')' if more else ''}", box.mark))
+        own = [arrow for arrow in drawn.arrows if arrow.source == box.name]
+        lines += [(f"  {_moves(arrow).ljust(wide)}  → {arrow.target}", arrow.mark) for arrow in own]
+    return lines + [(_line(finding), finding["severity"]) for finding in drawn.findings]
+
+
+def as_json(drawn: Picture) -> Data:
+    """Give it as JSON."""
+    phases = [
+        {"name": box.name, "kind": box.kind, "capabilities": box.needs, "issues": box.issues, "findings": box.codes}
+        for box in drawn.boxes
+    ]
+    edges = [
+        {"source": arrow.source, "move": move, "target": arrow.target, "kind": arrow.kind, "findings": arrow.codes}
+        for arrow in drawn.arrows
+        for move in arrow.moves
+    ]
+    return {"policy": drawn.name, "phases": phases, "edges": edges, "findings": drawn.findings}

@@ -1,0 +1,231 @@
+"""A policy as a picture: `ashep policy graph`."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from ashep.cli import main, screen
+from ashep.cli.pictures import PAGES, redrawn
+from ashep.config import write_starter
+from ashep.config.presets import PRESETS
+from ashep.views import graph
+from tests.recorded import life
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Edge(NamedTuple):
+    source: str
+    move: str
+    target: str
+    kind: str
+
+
+class Found(NamedTuple):
+    code: str
+    severity: Any
+    phase: str
+    key_path: tuple[str | int, ...]
+    message: str
+
+
+EDGES = (
+    Edge("make", "success", "end", "success"),
+    Edge("make", "failed", "park", "failure"),
+    Edge("make", "partial", "park", "failure"),
+    Edge("make", "failed", "park", "failure"),
+    Edge("end", "good", "close", "success"),
+    Edge("end", "bad", "make-sure", "success"),
+    Edge("make-sure", "approved", "make", "answer"),
+    Edge("make-sure", "changes_requested", "make", "answer"),
+    Edge("make-sure", "deadline", "make", "deadline"),
+)
+PHASES = [("make", ("implement", "code"), False), ("end", ("end",), False), ("make-sure", ("make-sure",), True)]
+FINDINGS = (
+    Found("dead-edge", "error", "end", ("policies", "p", "phases", 1, "next", "bad"), "leads\nnowhere"),
+    Found("single-agent", "warning", "make", ("policies", "p", "phases", 0), "one agent"),
+    Found("never", "warning", "make-sure", ("policies", "p", "phases", 2, "human", "on_deadline"), "never"),
+    Found("loop", "error", "", ("policies", "p"), "no end"),
+)
+PICTURE = graph.picture("p", PHASES, EDGES, FINDINGS, {"make": 1, "close": 7, "gone": 3})
+
+
+def test_mermaid_draws_every_edge_and_colours_what_is_wrong() -> None:
+    assert graph.mermaid(PICTURE) == [
+        "flowchart TD",
+        "    begin(( )) --> make",
+        '    make["make<br/>implement, code<br/>1 issue"]',
+        '    end_["end<br/>0 issues"]',
+        '    make_sure{{"make-sure<br/>asks a person<br/>0 issues"}}',
+        '    close(["close<br/>7 issues"])',
+        '    park(["park<br/>0 issues"])',
+        '    make -->|"success"| end_',
+        '    make -.->|"failed, partial"| park',
+        '    end_ -->|"good"| close',
+        '    end_ -->|"bad"| make_sure',
+        '    make_sure -->|"approved, changes_requested"| make',
+        '    make_sure -.->|"deadline"| make',
+        "    classDef human stroke-dasharray: 5 3",
+        "    classDef error stroke:#c62828,stroke-width:3px,color:#c62828",
+        "    classDef warning stroke:#ef6c00,stroke-width:3px,color:#ef6c00",
+        "    class make_sure human",
+        "    class end_ error",
+        "    class make,make_sure warning",
+        "    linkStyle 4 stroke:#c62828,stroke-width:3px",
+        "    linkStyle 6 stroke:#ef6c00,stroke-width:3px",
+        "    %% error dead-edge: end: leads nowhere",
+        "    %% warning single-agent: make: one agent",
+        "    %% warning never: make-sure: never",
+        "    %% error loop: no end",
+    ]
+
+
+def test_the_number_of_a_coloured_line_is_that_of_its_edge() -> None:
+    lines = [line for line in graph.mermaid(PICTURE) if "-->" in line or "-.->" in line]
+    assert lines[4] == '    end_ -->|"bad"| make_sure'
+    assert lines[6] == '    make_sure -.->|"deadline"| make'
+
+
+def test_words_of_mermaid_and_names_that_look_alike_get_ids_of_their_own() -> None:
+    phases = [(name, (name,), False) for name in ("end", "end_", "a-b", "a_b", "Class", "begin", "graph")]
+    edges = [Edge(phase[0], "success", "close", "success") for phase in phases]
+    lines = graph.mermaid(graph.picture("p", phases, edges))
+    ids = re.findall(r'^    (\w+)\["', "\n".join(lines), re.M)
+    assert len(ids) == len(set(ids)) == len(phases)
+    assert not {"end", "Class", "begin", "graph"} & set(ids)
+
+
+def test_dot_draws_the_same() -> None:
+    lines = graph.dot(PICTURE)
+    assert lines[0] == 'digraph "p" {'
+    assert lines[-1] == "}"
+    assert (
+        '    "make" [label="make\\nimplement, code\\n1 issue", color="#ef6c00", fontcolor="#ef6c00", penwidth=2];'
+        in lines
+    )
+    assert '    "make-sure" -> "make" [label="approved, changes_requested"];' in lines
+    assert '    "make" -> "park" [label="failed, partial", style=dashed];' in lines
+    assert '    "end" -> "make-sure" [label="bad", color="#c62828", fontcolor="#c62828", penwidth=2];' in lines
+    assert sum("->" in line for line in lines) == 7
+
+
+def test_text_lists_each_phase_with_what_leads_on() -> None:
+    lines = graph.text(PICTURE)
+    assert lines[:3] == [
+        ("make (implement, code, 1 issue)", "warning"),
+        ("  success                      → end", None),
+        ("  failed, partial              → park", None),
+    ]
+    assert ("  bad                          → make-sure", "error") in lines
+    assert lines[-1] == ("error loop: no end", "error")
+
+
+def test_json_has_every_move_by_itself() -> None:
+    told = graph.as_json(PICTURE)
+    assert json.loads(json.dumps(told)) == json.loads(json.dumps(told | {"policy": "p"}))
+    moves = {(edge["source"], edge["move"], edge["target"], edge["kind"]) for edge in told["edges"]}
+    assert moves == {tuple(edge) for edge in EDGES}
+    assert [phase["issues"] for phase in told["phases"]] == [1, 0, 0, 7, 0]
+    assert [edge["findings"] for edge in told["edges"] if edge["move"] == "bad"] == [("dead-edge",)]
+    assert [finding["code"] for finding in told["findings"]] == ["dead-edge", "single-agent", "never", "loop"]
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    write_starter(tmp_path / ".agent-shepherd", "planned")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_command_draws_in_each_form(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = {
+        "mermaid": "flowchart TD\n",
+        "dot": 'digraph "planned" {\n',
+        "text": "plan\n",
+        "json": '{"policy": "planned"',
+    }
+    for form, begins in first.items():
+        assert main(["policy", "graph", "planned", "--format", form]) == 0
+        out, err = capsys.readouterr()
+        assert out.startswith(begins)
+        assert err == ""
+        assert "issues" not in out or form == "json"
+        assert "\x1b" not in out
+
+
+def test_colours_only_on_a_terminal(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(screen, "_colours", lambda: True)
+    for line, mark in graph.text(PICTURE):
+        screen.say_painted((line, {"error": "red", "warning": "yellow"}.get(mark or "")))
+    out = capsys.readouterr().out
+    assert "\x1b[31m  bad" in out
+    assert "\x1b[33mmake (" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nope"], "there is no policy nope; there are planned"),
+        (["--format", "svg"], "--format svg: it is one of mermaid, dot, json, text"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    arguments: list[str], said: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["policy", "graph", *arguments]) == 2
+    assert capsys.readouterr() == ("", f"ashep: {said}\n")
+
+
+@pytest.mark.slow
+def test_live_counts_the_issues_of_each_phase(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_starter(project / ".agent-shepherd", "standard", force=True)
+    made = life(project / ".agent-shepherd" / "state", issues=4, until="person")
+    at = {"work": "phase", "person": "phase", "parked": "park", "closed": "close", "finishing": "phase"}
+    wanted: dict[str, int] = {}
+    for flow in made.world.flows.values():
+        place = at.get(flow.stage)
+        name = flow.phase if place == "phase" else place
+        if name is not None and flow.policy == "standard":
+            wanted[name] = wanted.get(name, 0) + 1
+    assert main(["policy", "graph", "--live", "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert wanted
+    assert {phase["name"]: phase["issues"] for phase in told["phases"] if phase["issues"]} == wanted
+
+
+def test_live_without_a_journal_counts_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["policy", "graph", "--live", "--format", "text"]) == 0
+    assert "implement (0 issues)\n" in capsys.readouterr().out
+
+
+# --- the documentation ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_pictures_of_the_documentation_are_what_the_command_draws(name: str) -> None:
+    page = (ROOT / name).read_text(encoding="utf-8")
+    assert "```mermaid" in page
+    assert page == redrawn(page), "run `python -m ashep.cli.pictures`"
+
+
+def test_every_picture_is_on_a_page_that_is_drawn_anew_and_every_preset_has_one(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pages = [page for page in (ROOT / "docs").rglob("*.md") if "```mermaid" in page.read_text(encoding="utf-8")]
+    assert sorted(str(page.relative_to(ROOT)) for page in pages) == sorted(PAGES)
+    shown = (ROOT / "docs" / "guides" / "presets.md").read_text(encoding="utf-8")
+    assert (
+        re.findall(r'^```mermaid title="(.*)"$', shown, re.M) == list(PRESETS) == re.findall(r"^## (.*)$", shown, re.M)
+    )
+    for preset in PRESETS:
+        write_starter(project / ".agent-shepherd", preset, force=True)
+        assert main(["policy", "graph"]) == 0
+        assert f'```mermaid title="{preset}"\n{capsys.readouterr().out}```\n' in shown
