@@ -46,6 +46,8 @@ class Shepherd:
         self._journal, self._effects, self._clock, self._pictures = journal, effects, clock, pictures
         self._dispatcher = Dispatcher()
         self._queue: list[Fact | Observation] = []
+        self._queued = self._taken_in = 0
+        """How many were told, and how many of them the World holds."""
         self._told = anyio.Event()
         self._changed = anyio.Event()
         self._group: TaskGroup | None = None
@@ -70,11 +72,19 @@ class Shepherd:
     def tell(self, *told: Fact | Observation) -> None:
         """Queue facts for the next turn; returns at once."""
         self._queue.extend(told)
+        self._queued += len(told)
         self._told.set()
 
     async def changed(self) -> None:
         """Return after the next batch."""
         await self._changed.wait()
+
+    async def take_in(self, *told: Fact | Observation) -> None:
+        """Queue facts, and return once the World holds them: the next batch may be one that began without them."""
+        self.tell(*told)
+        last = self._queued
+        while self._taken_in < last:
+            await self.changed()
 
     @asynccontextmanager
     async def running(self, *first: Fact) -> AsyncGenerator[None]:
@@ -114,10 +124,11 @@ class Shepherd:
         while True:
             await self._told.wait()
             self._told = anyio.Event()
-            told, self._queue = self._queue, []
+            told, self._queue, last = self._queue, [], self._queued
             # one turn takes all that has queued: this is the group commit (design section 6)
             with anyio.CancelScope(shield=True):
                 await self._turn(told)
+            self._taken_in = last  # before anybody whom the batch woke goes on
 
     async def _turn(self, told: Iterable[Fact | Observation], *, everything: bool = False) -> None:
         facts: list[Fact] = []

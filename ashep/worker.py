@@ -92,12 +92,11 @@ class Worker:
             self._failures = 0
             found = _found(self._tracker.actor, info)
             leases = [(seen.issue, seen.lease) for seen in look.issues]
-            self._shepherd.tell(
+            await self._shepherd.take_in(
                 found,
                 lambda world: looked(world, *_parts(look), tree, as_of),
                 lambda world: expired_leases(world, leases, self._clock.now()),
             )
-            await self._shepherd.changed()
             if self._wanted:
                 self._kept = as_of, [seen.issue for seen in look.issues]
         self.looks, self._looking = self.looks + 1, False
