@@ -12,12 +12,11 @@ from urllib.parse import urlsplit
 import anyio
 import anyio.to_thread
 
+from ashep import connect
 from ashep.adapters import control_socket
-from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.clock import RealClock
 from ashep.adapters.git import GitTree
 from ashep.adapters.messenger import Messenger
-from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.systemd import Systemd
 from ashep.config import Configuration, load
 from ashep.control import Control
@@ -53,6 +52,7 @@ def work(project: Path, options: WorkOptions, say: Say) -> int:
     Raises `ConfigError`, `AlreadyRunning`, `TrackerMissing`, `JournalDamaged`, `DiskFailed`.
     """
     configuration = load(project / FOLDER)
+    connect.check(project, configuration.settings)
     state = project / FOLDER / "state"
     gc.freeze()  # what was imported stays for ever: the collector need not walk it again and again
     clock = RealClock()
@@ -100,22 +100,17 @@ async def _work(
     actor = tracker_settings.actor or kept_name(journal) or actor_name(state)
     redaction = secrets_of(configuration.settings, say)
     journal.blobs.redact = redaction.text
-    timeout = tracker_settings.timeout.total_seconds()
-    tracker = BeadsTracker(project, tracker_settings.command, actor, timeout, redaction)
-    runner = OpencodeRunner.from_settings(
-        configuration.settings.runners.opencode,
-        directory=project,
-        state=state,
-        environ=os.environ,
-        redaction=redaction,
-    )
+    settings = configuration.settings
+    tracker = connect.tracker_of(project, settings, actor, redaction=redaction, clock=clock)
+    runner = connect.runner_of(project, settings, redaction=redaction, clock=clock)
     notifier = Messenger(project, redaction=redaction)
     parts = Parts(tracker, runner, GitTree(project, redaction=redaction), clock, notifier)
     systemd = Systemd.of(os.environ)
     follower, code = Follower(state, journal, say), 0
     try:
         info = await _reach_tracker(tracker, say, systemd)
-        say(f"working on {info.location} as {actor}; bd {info.version}")
+        program = tracker_settings.type if tracker_settings.own else "bd"
+        say(f"working on {info.location} as {actor}; {program} {info.version}")
         async with anyio.create_task_group() as group:
             group.start_soon(follower.run)
             group.start_soon(stay_at_home, lock)
@@ -208,12 +203,11 @@ def stop_server(project: Path) -> bool:
 
 
 async def _stop_server(project: Path) -> bool:
-    settings = load(project / FOLDER).settings.runners.opencode
-    if settings.url is not None or not settings.managed:
+    settings = load(project / FOLDER).settings
+    opencode = settings.runners.opencode
+    if not settings.runners.own and (opencode.url is not None or not opencode.managed):
         return False
-    runner = OpencodeRunner.from_settings(
-        settings, directory=project, state=project / FOLDER / "state", environ=os.environ
-    )
+    runner = connect.runner_of(project, settings)
     try:
         return await runner.stop_server()
     finally:

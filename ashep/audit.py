@@ -4,7 +4,6 @@ Nothing is written, and nothing is started: a daemon may run meanwhile. Where on
 show is told.
 """
 
-import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,9 +15,9 @@ from typing import Any, Protocol
 import anyio
 from anyio import to_thread
 
-from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.clock import RealClock
 from ashep.adapters.opencode import OpencodeRunner
+from ashep.connect import runner_of, tracker_of
 from ashep.core.audit import (
     Ledger,
     in_sessions,
@@ -33,11 +32,11 @@ from ashep.core.events import DaemonStarted
 from ashep.core.finding import Finding
 from ashep.core.model import Settings
 from ashep.core.world import World, evolve
-from ashep.errors import RunnerError, TrackerUnavailable
+from ashep.errors import RunnerError, RunnerUnavailable, TrackerUnavailable
 from ashep.journal.files import START, Position, batches
 from ashep.journal.lock import holder
 from ashep.journal.snapshots import beginning
-from ashep.ports import Clock, Tracker
+from ashep.ports import Clock, Runner, Tracker
 from ashep.replay import Told, nobody
 from ashep.store.reader import NAME, open_read_only
 from ashep.store.tables import issue_row
@@ -173,11 +172,13 @@ async def _look(
 class Found:
     """The agent server that runs, asked only where there is something to ask; none is started."""
 
-    def __init__(self, runner: OpencodeRunner) -> None:
+    def __init__(self, runner: Runner) -> None:
         self._runner, self._attached = runner, False
 
     async def has_session(self, session: str) -> bool:
         """Whether the server still has this session; raises what the runner raises."""
+        if not isinstance(self._runner, OpencodeRunner):
+            raise RunnerUnavailable("only a daemon asks a runner of your own, which may have to be started for that")
         if not self._attached:
             await self._runner.attach()
             self._attached = True
@@ -190,10 +191,9 @@ def audit(project: Path, state: Path, settings: Settings, told: Told = nobody) -
 
 
 async def _audit(project: Path, state: Path, settings: Settings, told: Told) -> Account:
-    timeout = settings.tracker.timeout.total_seconds()
-    tracker = BeadsTracker(project, settings.tracker.command, "ashep-audit", timeout)
-    runner = OpencodeRunner.from_settings(settings.runners.opencode, directory=project, state=state, environ=os.environ)
     clock = RealClock()
+    tracker = tracker_of(project, settings, "ashep-audit", clock=clock)
+    runner = runner_of(project, settings, clock=clock)
     try:
         return await examine(state, tracker, Found(runner), clock, told)
     finally:

@@ -20,9 +20,10 @@ from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.git import GitTree
 from ashep.adapters.opencode.server import probe
 from ashep.config import ConfigErrors, check_files, read
+from ashep.connect import runner_of, tracker_of
 from ashep.core.model import OpencodeSettings, Settings
 from ashep.core.text import clean
-from ashep.errors import AshepError, RunnerUnauthorized, TrackerMissing
+from ashep.errors import AshepError, ConfigError, RunnerUnauthorized, TrackerMissing
 
 FOLDER = ".agent-shepherd"
 _MB = 1024 * 1024
@@ -63,8 +64,12 @@ async def checks(project: Path, environ: Mapping[str, str]) -> list[Line]:
 
         async def look_at(name: str) -> None:
             match name:
+                case "bd" if settings.tracker.own:
+                    await keep(name, await own_tracker(project, settings))
                 case "bd":
                     await keep(name, await tracker(project, settings))
+                case "opencode" if settings.runners.own:
+                    await keep(name, await to_thread.run_sync(own_runner, project, settings))
                 case "opencode":
                     await keep(name, await agent_server(settings.runners.opencode, environ))
                 case "git":
@@ -126,6 +131,30 @@ async def tracker(project: Path, settings: Settings) -> list[Line]:
     hint = "`bd config set events-journal true` tells ashep of changes sooner; it is your setting"
     said = "bd's events journal is off: changes show in the store's files, and at each look"
     return [*lines, Line("ok", "events journal", said, hint)]
+
+
+async def own_tracker(project: Path, settings: Settings) -> list[Line]:
+    """Look at a tracker of the user's own: whether its class can be used, and what it says of itself."""
+    name = settings.tracker.type
+    try:
+        own = tracker_of(project, settings, "ashep-install")
+        with anyio.fail_after(_ALL_OF_BD):
+            info = await own.check()
+    except ConfigError as error:
+        return [Line("error", "tracker", str(error), "docs/extending.md says what a tracker is")]
+    except (AshepError, TimeoutError) as error:
+        return [Line("error", "tracker", f"{name}: {error or f'no answer in {_ALL_OF_BD:g} s'}", "see what it needs")]
+    return [Line("ok", "tracker", f"{name} {info.version}: {info.location}, prefix {info.prefix}")]
+
+
+def own_runner(project: Path, settings: Settings) -> list[Line]:
+    """Look at a runner of the user's own: whether its class can be used. It is not started."""
+    name = settings.runners.name
+    try:
+        runner_of(project, settings)
+    except ConfigError as error:
+        return [Line("error", "runner", str(error), "docs/extending.md says what a runner is")]
+    return [Line("ok", "runner", f"{name} is {settings.runners.own[name].type}, which is a runner; it was not started")]
 
 
 def _unusable(project: Path, program: Path, why: str) -> Line:

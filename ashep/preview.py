@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ashep import __version__
-from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.clock import RealClock
 from ashep.adapters.git import GitTree
 from ashep.config import Configuration, load
+from ashep.connect import check, tracker_of
 from ashep.core.agents import model_of
 from ashep.core.events import Adopted, DaemonStarted, Fact, JournalBegun, RunnerSeen, RunPlanned, TrackerSeen
 from ashep.core.model import Agents
@@ -48,8 +48,9 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
     """
     configuration = load(folder)
     settings, world = configuration.settings, recorded(folder / "state")
+    check(project, settings)
     actor = settings.tracker.actor or world.name or actor
-    tracker = BeadsTracker(project, settings.tracker.command, actor, settings.tracker.timeout.total_seconds())
+    tracker = tracker_of(project, settings, actor)
     try:
         info = await tracker.check()
         look, tree = await tracker.look(), await GitTree(project).read()

@@ -8,11 +8,11 @@ import anyio
 from anyio import to_thread
 
 from ashep.adapters import processes
-from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.opencode.server import Record, folder_of
 from ashep.config.sync import ServerAgent
+from ashep.connect import opencode_of
 from ashep.core.model import Model, Settings
-from ashep.errors import RunnerUnavailable
+from ashep.errors import RunnerUnavailable, UsageError
 from ashep.ports import Catalog
 
 _BOUND = 90.0
@@ -31,7 +31,10 @@ class Offer:
 async def offer(project: Path, state: Path, settings: Settings) -> Offer:
     """Ask the server; a managed one that does not run is started for that, and ended again."""
     server = settings.runners.opencode
-    runner = OpencodeRunner.from_settings(server, directory=project, state=state, environ=os.environ)
+    if settings.runners.own:
+        name = settings.runners.name
+        raise UsageError(f"only OpenCode is asked, and the runner of this project is {name}: write agents.yaml by hand")
+    runner = opencode_of(project, settings)
     as_found = server.url is not None or await to_thread.run_sync(_runs, state)
     try:
         with anyio.fail_after(_BOUND):

@@ -180,14 +180,14 @@ def _as_person(project: Path, write: "Write") -> str:
     """Let a person write to the tracker; give the name under which that happened."""
     import anyio
 
-    from ashep.adapters.beads import BeadsTracker
     from ashep.answers import person
+    from ashep.connect import tracker_of
 
     settings = settings_of(project)
 
     async def run() -> str:
         name = await person(project, settings, os.environ)
-        tracker = BeadsTracker(project, settings.tracker.command, name, settings.tracker.timeout.total_seconds())
+        tracker = tracker_of(project, settings, name)
         try:
             await write(tracker, settings.labels)
         finally:

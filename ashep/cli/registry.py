@@ -206,7 +206,7 @@ def check(context: typer.Context, as_json: Json = False) -> None:
             path = ("agents", places[weak.agent], "id") if weak.agent else ("agents",)
             findings.append(found.places.finding(weak.code, "agents", path, weak.message, "warning"))
     elif found.policies is None:
-        findings += [one for one in found.findings if one not in findings and Path(one.file).name == "policies.yaml"]
+        findings += [one for one in found.findings if one not in findings and Path(one.file).name != "config.yaml"]
     failed = any(finding.severity == "error" for finding in findings)
     if as_json:
         screen.data({"ok": not failed, "findings": [asdict(finding) for finding in findings]})

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, product
 from typing import Literal
 
-from ashep.config import permissions, requirements
+from ashep.config import own, permissions, requirements
 from ashep.config.cron import never
 from ashep.config.explain import nearest
 from ashep.config.findings import FileName, Finding, KeyPath, Places
@@ -25,7 +25,6 @@ from ashep.core.model import (
     Policy,
     QuietHours,
     ReuseFrom,
-    Runners,
     Settings,
 )
 from ashep.core.takeover import reviewed_by
@@ -51,7 +50,7 @@ def check(
         found += _findings(places, "config", permissions.of_settings(settings))
         found += _findings(places, "config", _useless_limits(settings.budgets), "warning")
     if agents is not None:
-        found += _findings(places, "agents", _registry(agents))
+        found += _findings(places, "agents", _registry(agents, settings))
         found += _findings(places, "agents", _pointless(agents), "warning")
     if policies is not None:
         found += _findings(places, "policies", _policies(policies))
@@ -223,8 +222,9 @@ def _reuse(policy: Policy, phase: Phase, name: str, place: KeyPath) -> Iterator[
 # --- agents -----------------------------------------------------------------------------------------------------
 
 
-def _registry(agents: Agents) -> Iterator[Problem]:
+def _registry(agents: Agents, settings: Settings | None) -> Iterator[Problem]:
     seen: set[str] = set()
+    runners = [settings.runners.name] if settings is not None else None
     for index, agent in enumerate(agents.agents):
         path: KeyPath = ("agents", index)
         if agent.id in seen:
@@ -234,8 +234,8 @@ def _registry(agents: Agents) -> Iterator[Problem]:
         if (runner.provider is None) != (runner.model is None):
             given, other = ("provider", "model") if runner.model is None else ("model", "provider")
             yield "half-a-model", (*path, "runner", given), f"needs `{other}` beside it; give both, or neither"
-        if runner.type not in Runners.model_fields:
-            message = f"there is no runner {runner.type}{nearest(runner.type, Runners.model_fields)}"
+        if runners is not None and runner.type not in runners and not agent.is_human:
+            message = f"there is no runner {runner.type} in this project{nearest(runner.type, runners)}"
             yield "unknown-runner", (*path, "runner", "type"), message
 
 
@@ -298,6 +298,7 @@ def _misfit(agent: Agent, phase: Phase) -> str | None:
 def _settings(settings: Settings) -> Iterator[Problem]:
     yield from _labels(settings)
     yield from _server(settings)
+    yield from own.of_settings(settings)
     yield from _quiet_hours(settings.worker.quiet_hours, "worker")
     yield from _quiet_hours(settings.notify.quiet_hours, "notify")
     yield from _targets_of_notify(settings.notify)

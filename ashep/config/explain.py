@@ -1,6 +1,7 @@
 """pydantic's errors -> one clear line for each problem: what was found, what was expected, what to do."""
 
 import difflib
+import inspect
 import types
 import typing
 from collections.abc import Iterable
@@ -102,7 +103,7 @@ def _said(model: type[BaseModel], path: KeyPath, node: Node, errors: list[ErrorD
     if kind == "extra_forbidden":
         return _unknown_key(model, path)
     if kind == "missing":
-        return "missing-key", "this key is missing; add it"
+        return "missing-key", f"this key is missing; add it{_meant(model, path)}"
     if errors[0]["loc"][-1:] == ("[key]",):
         message = "not a name: a letter, then letters, digits, _ or - (64 at most)"
         return "bad-name", message
@@ -125,6 +126,15 @@ _VALUE_KINDS = frozenset(
         "too_long",
     }
 )
+
+
+def _meant(model: type[BaseModel], path: KeyPath) -> str:
+    """Ask whether a known key was meant, where a name of the user's could stand and one that is known is near."""
+    owner = model_at(model, path[:-2])
+    if owner is None or extras_of(owner) is None:
+        return ""
+    near = difflib.get_close_matches(str(path[-2]), owner.model_fields)
+    return f" (or did you mean {near[0]}?)" if near else ""
 
 
 def _unknown_key(model: type[BaseModel], path: KeyPath) -> tuple[str, str]:
@@ -182,14 +192,19 @@ def model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel] | None:
     for part in path:
         if isinstance(here, type) and issubclass(here, BaseModel):
             field = here.model_fields.get(str(part))
-            here = field.annotation if field is not None else None
+            here = field.annotation if field is not None else extras_of(here)
         else:
             here = _item_type(here)
         here = _arm(here)
     return here if isinstance(here, type) and issubclass(here, BaseModel) else None
 
 
-def _item_type(container: Any) -> object:
+def extras_of(model: type[BaseModel]) -> type[BaseModel] | None:
+    """Give what a model takes under names of the user's, beside its own keys; None where it takes no others."""
+    return _item_type(inspect.get_annotations(model).get("__pydantic_extra__"))
+
+
+def _item_type(container: Any) -> Any:
     """`tuple[X, ...]` -> X, `dict[str, X]` -> X."""
     arguments = typing.get_args(container)
     origin = typing.get_origin(container)

@@ -9,11 +9,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import AfterValidator, BaseModel, JsonValue
 from pydantic.fields import FieldInfo
 
-from ashep.config.explain import NOT_YET
+from ashep.config.explain import NOT_YET, extras_of
 from ashep.config.starter import starter
+from ashep.core.dotted import parse_dotted, parse_tracker
 from ashep.core.model import Agents, Bytes, Policies, Settings, format_duration
 
 HEAD = """\
@@ -102,6 +103,8 @@ def _models(model: type[BaseModel], path: str) -> Iterator[tuple[str, type[BaseM
     for name, field in model.model_fields.items():
         for below, suffix in _below(field.annotation):
             yield from _models(below, f"{path}.{name}{suffix}".removeprefix("."))
+    if (extra := extras_of(model)) is not None:
+        yield from _models(extra, f"{path}.<name>")
 
 
 def _below(annotation: Any, suffix: str = "") -> Iterator[tuple[type[BaseModel], str]]:
@@ -163,7 +166,8 @@ def _kind(annotation: Any) -> str:
         item, comma, bounds = _kind(arguments[0]).partition(",")
         return f"list of {item}s{comma}{bounds}"
     if origin is dict:
-        return f"mapping of names to {_kind(arguments[1])}s"
+        item = _kind(arguments[1])
+        return f"mapping of names to {item}{'' if item == _PLAIN[JsonValue] else 's'}"
     if origin in (typing.Union, types.UnionType):
         return " or ".join(_kind(arm) for arm in arguments)
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
@@ -178,16 +182,23 @@ _PLAIN: dict[Any, str] = {
     bool: "`true`, `false`",
     timedelta: "duration",
     Bytes: "size",
+    JsonValue: "anything",
     type(None): "`null`",
 }
 
 
 def _annotated(bare: Any, metadata: tuple[Any, ...]) -> str:
+    if any(isinstance(part, AfterValidator) and part.func in _SAID for part in metadata):
+        return next(_SAID[part.func] for part in metadata if isinstance(part, AfterValidator))
     kind = _kind(bare)
     bounds = _bounds(metadata)
     if bare is str and any("pattern" in repr(part) for part in metadata):
         return "name"
     return f"{kind}, {bounds}" if bounds and bare in (int, float) else kind
+
+
+_SAID: dict[Any, str] = {parse_dotted: "a class", parse_tracker: "`beads`, a class"}
+"""How types are called that a function of ours checks."""
 
 
 def _bounds(metadata: tuple[Any, ...]) -> str:

@@ -5,11 +5,22 @@ The classes under `Document` are the configuration language: each field's docstr
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, PlainValidator, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    WithJsonSchema,
+)
+
+from ashep.core.dotted import BEADS, Dotted, Options, TrackerType
 
 CLOSE = "close"
 """The target that ends a flow."""
@@ -408,8 +419,8 @@ class Agents(Document):
 class TrackerSettings(Document):
     """Where issues come from."""
 
-    type: Literal["beads"] = "beads"
-    """The tracker's adapter."""
+    type: TrackerType = BEADS
+    """`beads`, or a class of your own, as `package.module:Class` (docs/extending.md)."""
     command: Annotated[tuple[Word, ...], Field(min_length=1)] = ("bd",)
     """The program and its first arguments."""
     poll_every: Span = timedelta(seconds=10)
@@ -418,6 +429,13 @@ class TrackerSettings(Document):
     """The bound of one call; then its process group is killed."""
     actor: Annotated[str, Field(min_length=1, max_length=100)] | None = None
     """The name under which ashep claims; `null`: `ashep-<host>-<hash of the state folder's real path>`."""
+    options: Options = {}
+    """What a class of your own is given. They are kept in the journal: for a secret, name an environment variable."""
+
+    @property
+    def own(self) -> bool:
+        """Whether it is a class of the user's."""
+        return self.type != BEADS
 
 
 class QuietHours(Document):
@@ -475,11 +493,37 @@ class OpencodeSettings(Document):
     """The scheduling priority of a managed server and of all that it starts: the higher, the more it gives way."""
 
 
+class OwnRunner(Document):
+    """A runner of your own, under a name of your own, in the place of OpenCode: a project has one runner."""
+
+    type: Dotted
+    """Its class, as `package.module:Class` (docs/extending.md)."""
+    options: Options = {}
+    """What the class is given. They are kept in the journal: for a secret, name an environment variable."""
+
+
+OPENCODE = "opencode"
+"""The runner that is built in."""
+
+
 class Runners(Document):
     """What executes runs."""
 
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, OwnRunner] = Field(init=False)  # pyright: ignore[reportIncompatibleVariableOverride] - how pydantic types them
+
     opencode: OpencodeSettings = OpencodeSettings()
     """The OpenCode server."""
+
+    @property
+    def own(self) -> Mapping[str, OwnRunner]:
+        """The user's own, by name."""
+        return self.__pydantic_extra__ or {}
+
+    @property
+    def name(self) -> str:
+        """The project's runner."""
+        return next(iter(self.own), OPENCODE)
 
 
 class QuestionSettings(Document):

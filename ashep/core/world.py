@@ -158,7 +158,8 @@ class World:
     @property
     def managed(self) -> bool:
         """Whether the agent server is ours, so that a new instance proves the old one dead."""
-        return self.settings.runners.opencode.managed and self.settings.runners.opencode.url is None
+        runners = self.settings.runners
+        return not runners.own and runners.opencode.managed and runners.opencode.url is None
 
     @property
     def in_use(self) -> bool:

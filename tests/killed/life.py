@@ -15,7 +15,7 @@ def main() -> int:
     points = Points(Path(os.environ["ASHEP_TEST_POINTS"]), os.environ.get("ASHEP_TEST_KILL_AT", ""))
     watch_files(points, Path.cwd() / ".agent-shepherd", Path(os.environ["XDG_STATE_HOME"]) / "ashep")
     watch_programs(points)  # before anything of ashep takes these names for itself
-    from ashep import app
+    from ashep import app, connect
     from ashep.adapters.beads import BeadsTracker
     from ashep.adapters.git import GitTree
     from ashep.adapters.opencode import OpencodeRunner
@@ -29,9 +29,9 @@ def main() -> int:
                 runner.stop_server = _nothing
             return Through("runner", runner, points)
 
-    app.BeadsTracker = lambda *words, **named: Through("tracker", BeadsTracker(*words, **named), points)
+    connect.BeadsTracker = lambda *words, **named: Through("tracker", BeadsTracker(*words, **named), points)
     app.GitTree = lambda *words, **named: Through("tree", GitTree(*words, **named), points)
-    app.OpencodeRunner = Runners
+    connect.OpencodeRunner = Runners
     return ashep()
 
 

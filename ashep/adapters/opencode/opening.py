@@ -19,6 +19,8 @@ _VARIABLE = "OPENCODE_SERVER_PASSWORD"
 def how_to_open(settings: Settings, project: Path, state: Path, session: str, environ: Mapping[str, str]) -> str:
     """Give the command that opens a session, or say why there is none now."""
     opencode = settings.runners.opencode
+    if settings.runners.own:
+        return f"Its session is {session}, of the runner {settings.runners.name}."
     if opencode.url is not None:
         secret = "" if opencode.password_env == _VARIABLE else f'{_VARIABLE}="${opencode.password_env}" '
         return _told(secret, opencode.command, opencode.url, project, session)

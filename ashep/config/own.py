@@ -1,0 +1,27 @@
+"""What config.yaml must keep about a tracker and a runner of the user's own: one of each, nothing without effect."""
+
+import re
+from collections.abc import Iterator
+
+from ashep.config.findings import KeyPath
+from ashep.core.model import OPENCODE, Settings
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+
+
+def of_settings(settings: Settings) -> Iterator[tuple[str, KeyPath, str]]:
+    """Say what is wrong with the sections `tracker` and `runners`, by the file alone: no class is imported."""
+    tracker, runners = settings.tracker, settings.runners
+    if tracker.own and "command" in tracker.model_fields_set:
+        yield "pointless-key", ("tracker", "command"), f"has no effect with {tracker.type}; give it in `options`"
+    if not tracker.own and tracker.options:
+        yield "pointless-key", ("tracker", "options"), "only a class of your own takes options; remove them"
+    for place, name in enumerate(runners.own):
+        if not _NAME.fullmatch(name):
+            yield "bad-name", ("runners", name), "not a name: a letter, then letters, digits, _ or - (64 at most)"
+        if place:
+            message = f"a project has one runner, and {runners.name} is one already; remove one of them"
+            yield "several-runners", ("runners", name), message
+    if runners.own and OPENCODE in runners.model_fields_set:
+        message = f"a project has one runner, and {runners.name} takes the place of opencode; remove one of them"
+        yield "several-runners", ("runners", OPENCODE), message

@@ -1,0 +1,137 @@
+"""The tracker and the runner that config.yaml names, made: the built-in ones, or classes of the user's own.
+
+A class that cannot be used is a mistake in config.yaml: `ConfigError` with its line and key.
+"""
+
+import os
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import JsonValue
+
+from ashep.adapters.beads import BeadsTracker
+from ashep.adapters.opencode import OpencodeRunner
+from ashep.config import nodes
+from ashep.config.findings import KeyPath, Source
+from ashep.core.model import OPENCODE, Settings
+from ashep.errors import ConfigError
+from ashep.extending import Context, NotUsable, load, make
+from ashep.ports import Clock, Runner, Tracker
+from ashep.redaction import Redaction
+
+FOLDER = ".agent-shepherd"
+OWN = "own"
+"""The folder in the state folder in which each class of the user's has a folder of its own."""
+
+
+def check(project: Path, settings: Settings) -> None:
+    """Import the user's classes and hold them against their ports. Raises `ConfigError`."""
+    for path, dotted, port in _classes(settings):
+        try:
+            load(dotted, port, project)
+        except NotUsable as error:
+            raise _at(project, path, error) from error
+
+
+def _classes(settings: Settings) -> list[tuple[KeyPath, str, type]]:
+    found: list[tuple[KeyPath, str, type]] = []
+    if settings.tracker.own:
+        found.append((("tracker", "type"), settings.tracker.type, Tracker))
+    return found + [(("runners", name, "type"), one.type, Runner) for name, one in settings.runners.own.items()]
+
+
+def tracker_of(
+    project: Path,
+    settings: Settings,
+    actor: str,
+    *,
+    redaction: Redaction | None = None,
+    clock: Clock | None = None,
+    timeout: timedelta | None = None,
+) -> Tracker:
+    """Make the project's tracker, which writes as `actor`. Raises `ConfigError`.
+
+    `timeout`: the bound of a call; by default that of the settings.
+    """
+    tracker, bound = settings.tracker, timeout or settings.tracker.timeout
+    if not tracker.own:
+        return BeadsTracker(project, tracker.command, actor, bound.total_seconds(), redaction)
+    context = _context(project, "tracker", tracker.options, redaction, clock, actor, bound)
+    return cast(Tracker, _made(project, ("tracker", "type"), tracker.type, Tracker, context))
+
+
+def runner_of(
+    project: Path, settings: Settings, *, redaction: Redaction | None = None, clock: Clock | None = None
+) -> Runner:
+    """Make the project's runner. Raises `ConfigError`."""
+    name = settings.runners.name
+    if name == OPENCODE:
+        return opencode_of(project, settings, redaction=redaction)
+    own = settings.runners.own[name]
+    context = _context(project, name, own.options, redaction, clock, "", settings.tracker.timeout)
+    return cast(Runner, _made(project, ("runners", name, "type"), own.type, Runner, context))
+
+
+def opencode_of(project: Path, settings: Settings, *, redaction: Redaction | None = None) -> OpencodeRunner:
+    """Make the runner that is built in, for what only it can be asked."""
+    return OpencodeRunner.from_settings(
+        settings.runners.opencode,
+        directory=project,
+        state=project / FOLDER / "state",
+        environ=os.environ,
+        redaction=redaction,
+    )
+
+
+def _context(
+    project: Path,
+    name: str,
+    options: Mapping[str, JsonValue],
+    redaction: Redaction | None,
+    clock: Clock | None,
+    actor: str,
+    timeout: timedelta,
+) -> Context:
+    if clock is None:
+        from ashep.adapters.clock import RealClock  # its library takes long to import, and few need it
+
+        clock = RealClock()
+    secrets = redaction or Redaction()
+    return Context(
+        options=options,
+        project=project,
+        state=project / FOLDER / "state" / OWN / name,
+        clock=clock,
+        actor=actor,
+        timeout=timeout,
+        secret=partial(_secret, secrets),
+        redact=secrets.text,
+    )
+
+
+def _secret(redaction: Redaction, name: str) -> str:
+    value = os.environ.get(name, "")
+    redaction.add(value)
+    return value
+
+
+def _made(project: Path, path: KeyPath, dotted: str, port: type, context: Context) -> Any:
+    try:
+        return make(load(dotted, port, project), dotted, port, context)
+    except NotUsable as error:
+        raise _at(project, path, error) from error
+
+
+def _at(project: Path, path: KeyPath, error: NotUsable) -> ConfigError:
+    """Say it with the place in config.yaml, as that stands now."""
+    file = project / FOLDER / "config.yaml"
+    try:
+        root, _ = nodes.read(file.read_text(encoding="utf-8"))
+        place = Source(file, "", "", root).place(path)
+        line, key = place.line, place.key
+    except (OSError, UnicodeDecodeError, nodes.Unreadable):
+        line, key = None, ".".join(map(str, path))
+    return ConfigError(str(error), file=file, line=line, key=key)

@@ -1,0 +1,169 @@
+"""A runner or tracker of the user's own: a class by its dotted path, held against its port, and what it is made with.
+
+The class is named in config.yaml as `package.module:Class`. Its module is imported as for a program of the user's: what
+is installed and PYTHONPATH go first, then the project's folder. Nothing is made before every method of the port is
+there and can be called as the port says.
+"""
+
+import importlib
+import inspect
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Protocol
+
+from pydantic import JsonValue
+
+from ashep.ports import Clock
+
+__all__ = ["Context", "NotUsable", "load", "make", "misfits"]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a runner or tracker is made with, the only argument of its class. To make one starts and writes nothing."""
+
+    options: Mapping[str, JsonValue]
+    """What stands under `options` in config.yaml. They are kept in the journal: no secret belongs there."""
+    project: Path
+    """The project's folder."""
+    state: Path
+    """A folder of its own for what it keeps, inside the state folder; it makes it when it needs it."""
+    clock: Clock
+    """The time, and the only way to wait for one: a simulation brings its own."""
+    actor: str
+    """The name under which a tracker writes, as its attribute `actor` must say; empty for a runner."""
+    timeout: timedelta
+    """The bound of one call of a tracker (`tracker.timeout`)."""
+    secret: Callable[[str], str]
+    """Gives the value of an environment variable, empty where it is not set; it is never written down from then on."""
+    redact: Callable[[str], str]
+    """Takes secrets out of a text: for whatever comes from outside, before it is returned or raised."""
+
+
+class NotUsable(Exception):
+    """A class cannot be used: `str()` says what was found, what was expected, and what to do, on one line."""
+
+
+def load(dotted: str, port: type, project: Path) -> Callable[[Context], Any]:
+    """Import a class and check it against its port; raises `NotUsable`."""
+    name, _, attribute = dotted.partition(":")
+    if str(project) not in sys.path:
+        sys.path.append(str(project))  # last: no file of the project takes the place of what ashep itself imports
+    module = _module(name, project)
+    found = getattr(module, attribute, None)
+    if found is None:
+        known = ", ".join(sorted(key for key, _ in inspect.getmembers(module, inspect.isclass)))
+        raise NotUsable(f"the module {name} ({module.__file__}) has no class {attribute}; it has {known or 'none'}")
+    if not inspect.isclass(found):
+        raise NotUsable(
+            f"{dotted} is no class, but {type(found).__name__}: expected a class that keeps {port.__name__}"
+        )
+    if wrong := next(misfits(found, port), None):
+        raise NotUsable(f"{dotted} is no {port.__name__} (ashep.ports): {wrong}")
+    return found
+
+
+def _module(name: str, project: Path) -> Any:
+    importlib.invalidate_caches()
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+            places = f"among what is installed, on PYTHONPATH, and in {project}"
+            raise NotUsable(f"there is no module {error.name}; it was looked for {places}") from None
+        raise NotUsable(f"the module {name} cannot be imported: {_told(error)}") from error
+    except (Exception, SystemExit) as error:  # whatever a user's module does when it is imported
+        raise NotUsable(f"the module {name} cannot be imported: {_told(error)}") from error
+
+
+def _told(error: BaseException) -> str:
+    """Name an error of the user's code, and the line that it comes from."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    if isinstance(error, SyntaxError):
+        place = f" ({error.filename}:{error.lineno})"
+    said = " ".join(str(getattr(error, "msg", "") or error).split())
+    return f"{type(error).__name__}: {said[:300]}{place}"
+
+
+def make(found: Callable[[Context], Any], dotted: str, port: type, context: Context) -> Any:
+    """Make an instance; raises `NotUsable` with what its class said, or where it lacks an attribute of its port."""
+    try:
+        made = found(context)
+    except Exception as error:  # most likely what is wrong with its options; whatever it is, no daemon can go on
+        raise NotUsable(f"{dotted} could not be made: {_told(error)}") from error
+    for name in _attributes(port):
+        if not isinstance(value := getattr(made, name, None), str):
+            raise NotUsable(f"{dotted}: its attribute `{name}` is {value!r}; expected a text (`context.{name}`)")
+    return made
+
+
+# --- the port -------------------------------------------------------------------------------------------------------
+
+
+def misfits(found: type, port: type) -> Iterator[str]:
+    """Say how a class differs from its port: a method that is missing, or cannot be called as the port says."""
+    for name, wanted in _methods(port):
+        method = inspect.getattr_static(found, name, None)
+        if method is None:
+            yield f"the method {name} is missing; expected {_signature(wanted)}"
+        elif wrong := _misshapen(getattr(found, name), wanted, bound=isinstance(method, classmethod | staticmethod)):
+            yield f"the method {name} {wrong}; expected {_signature(wanted)}"
+
+
+def _methods(port: type) -> Iterator[tuple[str, Any]]:
+    """The methods of a port and of the ports that it is made of, in the order in which they are written."""
+    for part in reversed(port.__mro__):
+        if part not in (object, Protocol) and getattr(part, "_is_protocol", False):
+            yield from ((name, value) for name, value in vars(part).items() if _is_method(name, value))
+
+
+def _is_method(name: str, value: object) -> bool:
+    return inspect.isfunction(value) and not name.startswith("_")
+
+
+def _attributes(port: type) -> tuple[str, ...]:
+    return tuple(name for part in port.__mro__ for name in vars(part).get("__annotations__", ()))
+
+
+def _misshapen(method: Any, wanted: Any, *, bound: bool) -> str | None:
+    """Say what is wrong with a method; None: it can be called as the port's."""
+    if not callable(method):
+        return "is no method"
+    plain = inspect.unwrap(method)
+    if inspect.iscoroutinefunction(wanted) and not inspect.iscoroutinefunction(plain):
+        return "is not `async def`" if not inspect.isasyncgenfunction(plain) else "yields, and must return"
+    if not inspect.iscoroutinefunction(wanted) and inspect.iscoroutinefunction(plain):
+        return "returns, and must yield (`async def` with `yield`, or a plain `def` that gives an async iterator)"
+    try:
+        given = inspect.signature(method)
+    except (TypeError, ValueError):
+        return None  # written in another language: it cannot be looked into
+    parameters = list(inspect.signature(wanted).parameters.values())[1:]
+    placed = [object()] * (len(parameters) + (not bound))
+    required = [one for one in parameters if one.default is one.empty]
+    for arguments in (placed, placed[: len(required) + (not bound)]):
+        try:
+            given.bind(*arguments)
+        except TypeError as error:
+            return f"cannot be called as the port's ({error})"
+    names = [one.name for one in list(given.parameters.values())[not bound :]]
+    takes_any = any(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in given.parameters.values())
+    if not takes_any and names[: len(parameters)] != [one.name for one in parameters]:
+        return f"names its parameters {', '.join(names)}"
+    return None
+
+
+def _signature(wanted: Any) -> str:
+    """Write a method of the port as its author would."""
+    word = "async def" if inspect.iscoroutinefunction(wanted) else "def"
+    return re.sub(
+        r"\b(ashep|collections|datetime|typing)(\.\w+)*\.(?=\w)",
+        "",
+        f"`{word} {wanted.__name__}{inspect.signature(wanted)}`",
+    )

@@ -1,0 +1,353 @@
+"""A tracker and a runner of the user's own by dotted path: what is refused and how it is said, and a life with both."""
+
+import sys
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ashep.adapters.beads import BeadsTracker
+from ashep.adapters.clock import ManualClock
+from ashep.adapters.memory.runner import MemoryRunner
+from ashep.adapters.memory.tracker import MemoryTracker
+from ashep.adapters.opencode import OpencodeRunner
+from ashep.config import ConfigErrors, check_files, load
+from ashep.connect import check, runner_of, tracker_of
+from ashep.core.events import Adopted
+from ashep.core.model import Settings
+from ashep.core.records import Entry
+from ashep.core.step import RULES
+from ashep.core.world import World, evolve
+from ashep.errors import ConfigError
+from ashep.extending import Context, NotUsable, make, misfits
+from ashep.extending import load as load_class
+from ashep.ports import Runner, Seen, Sign, Tracker
+from ashep.redaction import MARK, Redaction
+from tests.core.given import T0
+from tests.test_cli import ashep
+
+POLICIES = "version: 1\npolicies: {p: [implement]}\n"
+AGENTS = "version: 1\nagents: [{id: a, capabilities: [implement], read_write: write, runner: {type: mine}}]\n"
+CONFIG = """\
+version: 1
+tracker:
+  type: "own_parts:Issues"
+  options: {titles: [Paint it]}
+runners:
+  mine:
+    type: "own_parts:Agents"
+"""
+PARTS = '''\
+"""A tracker and a runner that live as long as the daemon."""
+
+from ashep.adapters.memory.play import Play
+from ashep.adapters.memory.runner import MemoryRunner
+from ashep.adapters.memory.tracker import MemoryTracker
+
+DONE = """```json
+{"result": "success", "summary": "painted"}
+```"""
+
+
+class Issues(MemoryTracker):
+    def __init__(self, context):
+        super().__init__(context.clock.now, context.actor)
+        for title in context.options["titles"]:
+            self.add(title)
+
+
+class Agents(MemoryRunner):
+    def __init__(self, context):
+        super().__init__(context.clock, lambda asked: Play(DONE))
+'''
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Path]:
+    """A project with parts of its own; what it imported is forgotten afterwards."""
+    folder = tmp_path / ".agent-shepherd"
+    folder.mkdir()
+    for name, text in (("policies", POLICIES), ("agents", AGENTS), ("config", CONFIG)):
+        (folder / f"{name}.yaml").write_text(text)
+    (tmp_path / "own_parts.py").write_text(PARTS)
+    before, path = set(sys.modules), list(sys.path)
+    yield tmp_path
+    sys.path[:] = path
+    for name in set(sys.modules) - before:
+        if name.split(".")[0] in ("own_parts", "deep", "broken"):
+            del sys.modules[name]
+
+
+def settings(project: Path, text: str = CONFIG) -> Settings:
+    (project / ".agent-shepherd" / "config.yaml").write_text(text)
+    return load(project / ".agent-shepherd").settings
+
+
+def context(project: Path, **options: Any) -> Context:
+    redaction = Redaction()
+    return Context(
+        options, project, project / "s", ManualClock(), "ashep-me", timedelta(seconds=3), lambda _: "", redaction.text
+    )
+
+
+# --- what keeps a port ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("found", [MemoryTracker, BeadsTracker])
+def test_the_trackers_of_ashep_keep_their_port(found: type) -> None:
+    assert list(misfits(found, Tracker)) == []
+
+
+@pytest.mark.parametrize("found", [MemoryRunner, OpencodeRunner])
+def test_the_runners_of_ashep_keep_their_port(found: type) -> None:
+    assert list(misfits(found, Runner)) == []
+    assert len(list(misfits(object, Runner))) == len([name for name in dir(Runner) if not name.startswith("_")])
+
+
+class Loose(MemoryTracker):
+    """Takes more than it is given, and other words for it, where that does no harm."""
+
+    async def look(self, deep: bool = False) -> Any: ...  # type: ignore[override]
+    async def issue(self, *words: Any, **named: Any) -> Seen | None: ...  # type: ignore[override]
+    def hints(self) -> AsyncIterator[None]: ...  # type: ignore[override]
+
+
+class Missing(MemoryTracker):
+    claim = None  # type: ignore[assignment]
+
+
+class Blocking(MemoryTracker):
+    def look(self) -> Any: ...  # type: ignore[override]
+
+
+class Narrow(MemoryTracker):
+    async def comment(self, issue: str, text: str) -> None: ...  # type: ignore[override]
+
+
+class Wide(MemoryTracker):
+    async def look(self, deep: bool) -> Any: ...  # type: ignore[override]
+
+
+class Renamed(MemoryTracker):
+    async def issue(self, id: str) -> Seen | None: ...  # type: ignore[override]
+
+
+class Yielding(MemoryTracker):
+    async def look(self) -> Any:  # type: ignore[override]
+        yield
+
+
+class Silent(MemoryRunner):
+    async def signs(self) -> AsyncIterator[Sign]: ...  # type: ignore[override]
+
+
+class Forgetful(MemoryRunner):
+    async def turn(self, session: str, message_id: str) -> Any: ...  # type: ignore[override]
+
+
+LOOK = "expected `async def look(self) -> Look`"
+
+
+@pytest.mark.parametrize(
+    ("found", "port", "said"),
+    [
+        (
+            Missing,
+            Tracker,
+            "the method claim is missing; expected `async def claim(self, request: ClaimRequest) -> Seen`",
+        ),
+        (Blocking, Tracker, f"the method look is not `async def`; {LOOK}"),
+        (Yielding, Tracker, f"the method look yields, and must return; {LOOK}"),
+        (
+            Wide,
+            Tracker,
+            f"the method look cannot be called as the port's (missing a required argument: 'deep'); {LOOK}",
+        ),
+        (
+            Narrow,
+            Tracker,
+            "the method comment cannot be called as the port's (too many positional arguments); expected",
+        ),
+        (Renamed, Tracker, "the method issue names its parameters id; expected `async def issue(self, issue: str)"),
+        (Silent, Runner, "the method signs returns, and must yield"),
+        (Forgetful, Runner, "the method turn cannot be called as the port's (too many positional arguments); expected"),
+    ],
+)
+def test_a_method_that_cannot_be_called_as_the_port_says(found: type, port: type, said: str) -> None:
+    (wrong,) = misfits(found, port)
+    assert wrong.startswith(said)
+
+
+def test_more_than_the_port_asks_for_is_fine() -> None:
+    assert list(misfits(Loose, Tracker)) == []
+
+
+# --- what cannot be used ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("dotted", "text", "said"),
+    [
+        ("own_nothing:X", "", "there is no module own_nothing; it was looked for among what is installed"),
+        ("own_parts.deep:X", "", "there is no module own_parts.deep"),
+        ("own_parts:issues", PARTS, "has no class issues; it has Agents, Issues, MemoryRunner, MemoryTracker, Play"),
+        ("own_parts:DONE", PARTS, "own_parts:DONE is no class, but str: expected a class that keeps Tracker"),
+        ("own_parts:Play", PARTS, "own_parts:Play is no Tracker (ashep.ports): the method settle is missing; expected"),
+        (
+            "own_parts:Issues",
+            "import nothing_there",
+            "own_parts cannot be imported: ModuleNotFoundError: No module named",
+        ),
+        ("own_parts:Issues", "class Issues(\n", "own_parts cannot be imported: SyntaxError: '(' was never closed ("),
+        ("own_parts:Issues", "1 / 0\n", "own_parts cannot be imported: ZeroDivisionError: division by zero ("),
+        ("own_parts:Issues", "raise SystemExit(3)\n", "own_parts cannot be imported: SystemExit: 3 ("),
+    ],
+)
+def test_a_class_that_cannot_be_used_is_one_clear_line(project: Path, dotted: str, text: str, said: str) -> None:
+    (project / "own_parts.py").write_text(text)
+    with pytest.raises(NotUsable) as refused:
+        load_class(dotted, Tracker, project)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_class_that_cannot_be_made_says_why(project: Path) -> None:
+    found = load_class("own_parts:Issues", Tracker, project)
+    with pytest.raises(NotUsable, match=r"could not be made: KeyError: 'titles' \(.*own_parts.py:\d+\)"):
+        make(found, "own_parts:Issues", Tracker, context(project))
+
+    class Nameless(MemoryTracker):
+        def __init__(self, context: Context) -> None:
+            super().__init__(context.clock.now)
+            self.actor = None  # type: ignore[assignment]
+
+    with pytest.raises(NotUsable, match="its attribute `actor` is None; expected a text"):
+        make(Nameless, "own_parts:Nameless", Tracker, context(project))
+
+
+def test_a_module_of_the_project_takes_the_place_of_none_that_is_installed(project: Path) -> None:
+    (project / "yaml.py").write_text("raise RuntimeError")
+    load_class("own_parts:Issues", Tracker, project)
+    assert sys.path[-1] == str(project)
+
+
+def test_the_place_in_the_file_is_told(project: Path) -> None:
+    wrong = settings(project, CONFIG.replace("own_parts:Agents", "own_parts:Issues"))
+    with pytest.raises(ConfigError) as refused:
+        check(project, wrong)
+    assert (refused.value.line, refused.value.key, refused.value.exit_code) == (7, "runners.mine.type", 2)
+    said = (
+        f"{project}/.agent-shepherd/config.yaml:7: runners.mine.type: own_parts:Issues is no Runner (ashep.ports): the"
+    )
+    assert str(refused.value).startswith(said)
+    wrong = settings(project, CONFIG.replace("titles", "title"))
+    with pytest.raises(ConfigError, match=r"config.yaml:3: tracker.type: own_parts:Issues could not be made: KeyError"):
+        tracker_of(project, wrong, "me", clock=ManualClock())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("tracker: {type: jira}", "tracker.type: expected beads, or a class as package.module:Class, found 'jira'"),
+        ("tracker: {type: 'a.b:C', command: [x]}", "tracker.command: has no effect with a.b:C; give it in `options`"),
+        ("tracker: {options: {x: 1}}", "tracker.options: only a class of your own takes options; remove them"),
+        ("runners: {mine: {type: a.b}}", "runners.mine.type: expected a class as package.module:Class, found 'a.b'"),
+        ("runners: {mine: {type: 'a:b', url: x}}", "runners.mine.url: unknown key; expected one of type, options"),
+        ("runners: {opencod: {}}", "runners.opencod.type: this key is missing; add it (or did you mean opencode?)"),
+        ("runners: {mine: {}}", "runners.mine.type: this key is missing; add it"),
+        ("runners: {a b: {type: 'a:b'}}", "runners.'a b': not a name: a letter, then letters"),
+        (
+            "runners: {mine: {type: 'a:b'}, more: {type: 'a:b'}}",
+            "runners.more: a project has one runner, and mine is one already; remove one of them",
+        ),
+        (
+            "runners: {mine: {type: 'a:b'}, opencode: {}}",
+            "runners.opencode: a project has one runner, and mine takes the place of opencode; remove one of them",
+        ),
+    ],
+)
+def test_a_mistake_in_the_settings_is_told_without_an_import(project: Path, text: str, said: str) -> None:
+    (project / ".agent-shepherd" / "agents.yaml").write_text(AGENTS.replace(", runner: {type: mine}", ""))
+    (project / ".agent-shepherd" / "config.yaml").write_text(f"version: 1\n{text}\n")
+    of_settings = [str(one) for one in check_files(project / ".agent-shepherd") if "config.yaml" in one.file]
+    assert len(of_settings) == 1
+    assert f"config.yaml:2: {said}" in of_settings[0]
+
+
+def test_agents_run_on_the_runner_of_the_project(project: Path) -> None:
+    agents = project / ".agent-shepherd" / "agents.yaml"
+    agents.write_text(AGENTS.replace("mine", "opencode"))
+    with pytest.raises(ConfigErrors, match="there is no runner opencode in this project; expected one of mine"):
+        load(project / ".agent-shepherd")
+    agents.write_text(
+        AGENTS.replace("capabilities", "is_human: true, capabilities").replace(", runner: {type: mine}", "")
+    )
+    load(project / ".agent-shepherd")
+
+
+# --- what they are given ----------------------------------------------------------------------------------------------
+
+
+def test_what_a_class_is_made_with(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / "own_parts.py").write_text(
+        f"{PARTS}\n\nclass Kept(Issues):\n    def __init__(self, context):\n"
+        "        super().__init__(context)\n        self.context = context\n"
+    )
+    monkeypatch.setenv("OWN_TOKEN", "a-long-secret")
+    redaction, clock = Redaction(), ManualClock()
+    text = CONFIG.replace(":Issues", ":Kept").replace("  options", "  timeout: 7s\n  options")
+    made: Any = tracker_of(project, settings(project, text), "ashep-me", redaction=redaction, clock=clock)
+    given: Context = made.context
+    assert given.options == {"titles": ["Paint it"]}
+    assert (given.project, given.state) == (project, project / ".agent-shepherd" / "state" / "own" / "tracker")
+    assert (given.actor, given.timeout, given.clock) == ("ashep-me", timedelta(seconds=7), clock)
+    assert given.secret("OWN_NOTHING") == ""
+    assert given.secret("OWN_TOKEN") == "a-long-secret"
+    assert redaction.text("it is a-long-secret") == given.redact("it is a-long-secret") == f"it is {MARK}"
+    assert not given.state.exists()
+    assert isinstance(runner_of(project, settings(project), clock=clock), MemoryRunner)
+
+
+def test_the_world_knows_both_and_counts_on_no_instance(project: Path) -> None:
+    adopted = Adopted("settings", settings(project).model_dump_json(), "", RULES)
+    world = evolve(World(), Entry(1, T0, adopted))
+    assert world.settings == settings(project)
+    assert world.settings.runners.own["mine"].type == "own_parts:Agents"
+    assert not world.managed
+    assert evolve(World(), Entry(1, T0, Adopted("settings", Settings().model_dump_json(), "", RULES))).managed
+
+
+# --- a life with both -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_an_issue_goes_its_way_on_a_tracker_and_a_runner_of_the_users_own(project: Path) -> None:
+    done = ashep("work", "--until-idle", cwd=project)
+    assert (done.code, done.err) == (0, "")
+    assert "own_parts:Issues memory" in done.out
+    assert "idle: 1 closed" in done.out
+    assert "Paint it" in ashep("status", "--all", cwd=project).out
+    again = ashep("replay", cwd=project)
+    assert (again.code, again.err) == (0, "")
+    installed = ashep("install", "--json", cwd=project).json
+    assert {"tracker", "runner"} <= {one["check"] for one in installed["checks"] if one["level"] == "ok"}
+    assert ashep("stop", "--server", cwd=project).code == 0
+
+
+@pytest.mark.slow
+def test_a_daemon_does_not_begin_with_a_class_that_does_not_fit(project: Path) -> None:
+    (project / "own_parts.py").write_text(PARTS.replace("(MemoryRunner)", ""))
+    for command in (["work"], ["work", "--dry-run"]):
+        done = ashep(*command, cwd=project)
+        assert (done.code, done.out) == (2, "")
+        assert done.err.startswith(
+            f"ashep: {project}/.agent-shepherd/config.yaml:7: runners.mine.type: own_parts:Agents"
+        )
+        assert "the method requests is missing; expected `async def requests(self) -> tuple[Request, ...]`" in done.err
+        assert done.err.count("\n") == 1
+    assert not (project / ".agent-shepherd" / "state").exists()
+    assert ashep("sync-agents", cwd=project).err == (
+        "ashep: only OpenCode is asked, and the runner of this project is mine: write agents.yaml by hand\n"
+    )
