@@ -428,7 +428,7 @@ def test_coherent_policies(folder: Path) -> None:
             match: null
             phases:
               - plan
-              - {name: implement, next: {failed: ask, partial: implement}, allow_suggested: [plan, close]}
+              - {name: implement, next: {failed: plan, partial: implement}, allow_suggested: [plan, close]}
               - {name: test, session: {reuse_from: implement}, retry: {initial_delay: 0s}}
               - {name: review, verdicts: [yes, no], next: {yes: close, no: plan, failed: ask}}
               - {name: ask, human: {approved: close, on_deadline: review}}

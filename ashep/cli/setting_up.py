@@ -1,4 +1,4 @@
-"""Commands that set a project up: init, install, sync-agents, policy check."""
+"""Commands that set a project up: init, install, sync-agents."""
 
 import os
 from dataclasses import asdict
@@ -9,7 +9,7 @@ import typer
 
 from ashep.cli import screen
 from ashep.cli.place import FOLDER, configured, find_project
-from ashep.cli.root import Json, app, example, policies, project_of, settings_of
+from ashep.cli.root import Json, app, example, project_of, settings_of
 from ashep.errors import UsageError
 
 if TYPE_CHECKING:
@@ -110,33 +110,3 @@ def sync_agents(
 
         replace(file, result.text.encode())
         screen.say(f"wrote {file}")
-
-
-@policies.command(
-    short_help="Check the policies.",
-    name="check",
-    epilog=example("ashep policy check", "ashep policy check draft.yaml"),
-)
-def policy_check(
-    context: typer.Context,
-    file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="A draft; by default the project's policies.yaml.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Check the policies: their form, where they lead, and whether an agent fits each phase."""
-    from ashep.config import check_files
-
-    folder = configured(project_of(context))
-    if file is not None and not file.is_file():
-        raise UsageError(f"{file}: there is no such file")
-    findings = check_files(folder, file)
-    failed = any(finding.severity == "error" for finding in findings)
-    if as_json:
-        screen.data({"ok": not failed, "findings": [asdict(finding) for finding in findings]})
-    else:
-        for finding in findings:
-            screen.say_painted((finding.severity, None), (str(finding), None))
-        if not findings:
-            screen.say(f"{file or folder / 'policies.yaml'}: no mistake found")
-    raise typer.Exit(int(failed))

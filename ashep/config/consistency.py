@@ -1,6 +1,6 @@
 """What a configuration must keep beyond its types: names that exist, edges that lead somewhere, agents that fit.
 
-Everything here is about the files alone. Whether each cycle of a policy has a bound is the core's question.
+Everything here is about the files alone. Where they are in order, the policies are searched (`ashep.config.soundness`).
 """
 
 import re
@@ -12,6 +12,7 @@ from ashep.config import own, permissions, requirements
 from ashep.config.cron import never
 from ashep.config.explain import nearest
 from ashep.config.findings import FileName, Finding, KeyPath, Places
+from ashep.config.soundness import unsound
 from ashep.core.agents import unfit
 from ashep.core.model import (
     CLOSE,
@@ -59,6 +60,8 @@ def check(
     if policies is not None and agents is not None:
         found += _findings(places, "policies", _coverage(policies, agents))
         found += _findings(places, "policies", _undiagnosed(policies, agents), "warning")
+    if policies and agents and settings and all(finding.severity == "warning" for finding in found):
+        found += unsound(policies, agents, settings, places)
     return found
 
 

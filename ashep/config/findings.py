@@ -24,6 +24,8 @@ class Finding:
     message: str
     """What was found, what was expected, what to do."""
     severity: Literal["error", "warning"] = "error"
+    story: tuple[str, ...] = ()
+    """How an issue comes to it, step by step."""
 
     def error(self) -> ConfigError:
         """Give it as an exception."""
@@ -76,12 +78,18 @@ class Places:
     sources: Mapping[FileName, Source]
 
     def finding(
-        self, code: str, name: FileName, path: KeyPath, message: str, severity: Literal["error", "warning"] = "error"
+        self,
+        code: str,
+        name: FileName,
+        path: KeyPath,
+        message: str,
+        severity: Literal["error", "warning"] = "error",
+        story: tuple[str, ...] = (),
     ) -> Finding:
         """Say that something is wrong at a key."""
         source = self.sources.get(name)
         if source is None:
             place = Source(Path(), "", "", Node(None, 1, "")).place(path)
-            return Finding(code, f"{name}.yaml", None, place.key or None, message, severity)
+            return Finding(code, f"{name}.yaml", None, place.key or None, message, severity, story)
         place = source.place(path)
-        return Finding(code, place.file or str(source.file), place.line, place.key or None, message, severity)
+        return Finding(code, place.file or str(source.file), place.line, place.key or None, message, severity, story)

@@ -1,0 +1,38 @@
+"""What the search of the policies found, as findings with file, line and key; and where much hangs on little."""
+
+from collections.abc import Iterator
+
+from ashep.config.findings import Finding, KeyPath, Places
+from ashep.core.bounds import fitting
+from ashep.core.model import Agents, Policies, Settings
+from ashep.core.soundness import analyse
+
+Problem = tuple[str, KeyPath, str]
+"""Code, path, message."""
+
+
+def unsound(policies: Policies, agents: Agents, settings: Settings, places: Places) -> Iterator[Finding]:
+    """Search all that the policies can lead to; they must be free of other mistakes."""
+    for verdict in analyse(policies, agents, settings).values():
+        for one in verdict.findings:
+            message = f"{one.message}; {one.remedy}"
+            yield places.finding(one.code, "policies", one.key_path, message, one.severity, one.story)
+
+
+def warnings(policies: Policies, agents: Agents, places: Places) -> list[Finding]:
+    """What a person should know before the night although nothing of it is a mistake."""
+    found = _weak_points(policies, agents)
+    return [places.finding(code, "policies", path, message, "warning") for code, path, message in found]
+
+
+def _weak_points(policies: Policies, agents: Agents) -> Iterator[Problem]:
+    """Phases that one agent, or one provider, can stop by being away."""
+    for name, policy in policies.policies.items():
+        for index, phase in enumerate(policy.phases):
+            able = [] if phase.human else list(fitting(phase, agents))
+            place: KeyPath = ("policies", name, "phases", index, "name")
+            if len(able) == 1:
+                yield "single-agent", place, f"only {able[0].id} can take {phase.name}: without it, issues wait here"
+            elif len(providers := {agent.runner.provider for agent in able}) == 1 and None not in providers:
+                why = f"all agents for {phase.name} are of the provider {providers.pop()}: its outage stops this phase"
+                yield "single-provider", place, why

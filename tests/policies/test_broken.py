@@ -1,0 +1,36 @@
+"""Policies that are broken on purpose: each is found, at the right key, and told by the shortest way to it.
+
+The first line of each file says what is expected; lines with `#:` are the story.
+"""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ashep.config import ConfigErrors, check_files, load
+
+FOLDER = Path(__file__).parent / "broken"
+FILES = sorted(FOLDER.glob("[0-9]*.yaml"))
+
+
+def test_there_are_at_least_thirty() -> None:
+    assert len(FILES) >= 30
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_broken_policy_is_found_at_its_key_and_told(file: Path, tmp_path: Path) -> None:
+    shutil.copy(FOLDER / "agents.yaml", tmp_path / "agents.yaml")
+    shutil.copy(file, tmp_path / "policies.yaml")
+    lines = file.read_text(encoding="utf-8").splitlines()
+    code, key = lines[0].removeprefix("# ").split(" at ")
+    story = tuple(line.removeprefix("#: ") for line in lines if line.startswith("#: "))
+    errors = [finding for finding in check_files(tmp_path) if finding.severity == "error"]
+    assert (code, key) in [(finding.code, finding.key) for finding in errors], errors
+    found = next(finding for finding in errors if finding.code == code)
+    assert found.line is not None
+    assert lines[found.line - 1].strip()
+    if story:
+        assert found.story[: len(story)] == story
+    with pytest.raises(ConfigErrors):
+        load(tmp_path)
