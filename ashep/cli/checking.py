@@ -2,6 +2,7 @@
 
 import sys
 import time
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -9,10 +10,13 @@ import typer
 from ashep.cli import screen
 from ashep.cli.place import configured
 from ashep.cli.root import Json, app, example, project_of, settings_of
-from ashep.errors import AshepError, NotChecked
+from ashep.errors import AshepError, NotChecked, UsageError
 
 SILENCE = 2.0
 """Seconds after which a person at a terminal is told how far it has got."""
+
+LAST = 500
+"""Issues that are compared with another policy, unless somebody says how many."""
 
 SHOWN = 100
 """Differences that are printed for people; `--json` holds all."""
@@ -44,11 +48,27 @@ def _seconds() -> float:
 
 @app.command(
     short_help="Derive every decision again, and compare.",
-    epilog=example("ashep replay", "ashep replay t-1", "ashep replay --json"),
+    epilog=example(
+        "ashep replay",
+        "ashep replay t-1",
+        "ashep replay --json",
+        "ashep replay --policy draft.yaml",
+        "ashep replay --policy draft.yaml --agents cheap.yaml --last 500 --json",
+    ),
 )
 def replay(
     context: typer.Context,
     issue: Annotated[str | None, typer.Argument(metavar="ISSUE", help="Compare only what is about this issue.")] = None,
+    policy: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Say what these policies would have done instead.")
+    ] = None,
+    agents: Annotated[Path | None, typer.Option(metavar="FILE", help="… and these agents.")] = None,
+    last: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="… in the issues with the last records. [default: 500]")
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="… and no person's answer counts that was given after runs left out.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Derive every decision again from the facts in the journal, those not to start an issue included, and compare.
@@ -56,7 +76,19 @@ def replay(
     Only the journal is read, and nothing is written; a daemon may run. What differs is printed as a diff with its
     number in the journal, and the exit code is 1. Decisions that were made under other rules than this version's are
     folded and counted.
+
+    With --policy or --agents the recorded outcomes are led by other policies, or given to other agents. Each issue goes
+    the same way, or differs from a decision on, or is unknown from there, because it would have needed an outcome that
+    was never observed. Runs and questions are summed up, with bounds where the unknown begins. The exit code is 0.
     """
+    if policy or agents:
+        from ashep.cli.comparing import compare
+
+        where = configured(project_of(context))
+        compare(where, policy, agents, issue=issue, last=last or LAST, strict=strict, as_json=as_json)
+        return
+    if last is not None or strict:
+        raise UsageError(f"{'--last' if last is not None else '--strict'} goes with --policy or --agents")
     from ashep.core.replay import Replay
     from ashep.replay import replay as derive
 

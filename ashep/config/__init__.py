@@ -7,7 +7,7 @@ cannot say (crons by `cron`), `files` puts the three together. `starter` holds t
 """
 
 from ashep.config.consistency import check
-from ashep.config.files import Configuration, Examined, check_files, examine, load, read
+from ashep.config.files import Configuration, Examined, check_files, examine, load, load_other, read
 from ashep.config.findings import ConfigErrors, FileName, Finding, Source
 from ashep.config.starter import write_starter
 
@@ -22,6 +22,7 @@ __all__ = [
     "check_files",
     "examine",
     "load",
+    "load_other",
     "read",
     "write_starter",
 ]

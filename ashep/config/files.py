@@ -81,6 +81,24 @@ def examine(folder: Path, policies_file: Path | None = None) -> Examined:
     return Examined(settings, policies, agents, places, findings)
 
 
+def load_other(
+    folder: Path, policies_file: Path | None, agents_file: Path | None
+) -> tuple[Policies | None, Agents | None]:
+    """Read policies, or agents, or both, from files that stand anywhere: to compare with what is on record.
+
+    Policies may extend those of `folder`. Raises `ConfigErrors` with every problem of both; whether agents fit the
+    phases is checked where both are given.
+    """
+    files = _Files()
+    project = (folder / "policies.yaml", folder / policy_files.FOLDER)
+    policies = files.add_draft(policies_file, *project) if policies_file else None
+    agents = files.add(Agents, "agents", agents_file) if agents_file else None
+    findings = files.findings + check(policies, agents, None, Places(files.sources))
+    if errors := [finding for finding in findings if finding.severity == "error"]:
+        raise ConfigErrors(errors)
+    return policies, agents
+
+
 def read(model: type[_M], text: str, file: Path) -> _M:
     """Validate the text of one file (`Settings`, `Policies` or `Agents`) by itself; raises `ConfigErrors`."""
     try:

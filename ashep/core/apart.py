@@ -1,0 +1,207 @@
+"""The other life of an issue, from where it parted from the recorded one: for as long as what it needs was observed."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace as changed
+
+from ashep.core.agents import choose
+from ashep.core.commands import Command
+from ashep.core.compared import CYCLE_ENDS, Count, End, Life, Unknown, counted
+from ashep.core.dispatch import CANDIDATE, WANTED, Room, candidate, queue_of, wanted
+from ashep.core.events import (
+    CreationWanted,
+    CycleBegan,
+    Fact,
+    IssueHeld,
+    PersonAnswered,
+    PersonAsked,
+    RunPlanned,
+    SessionTaken,
+    TreeSeen,
+)
+from ashep.core.flow import Flow
+from ashep.core.records import Entry
+from ashep.core.routing import after_answer
+from ashep.core.sameness import weighty
+from ashep.core.step import Batch
+from ashep.core.values import replace
+from ashep.core.world import World, is_writing
+
+MOST_STEPS = 10
+"""After so many decisions in a row a life has ended, or waits for a person, or needs a run; fewer are enough."""
+
+NOT_CLAIMED = ("no_policy", "unknown_policy", "unknown_phase")
+"""Holds that policies alone lead to: only another label or another policy ends them."""
+
+
+def started(world: World, flow: Flow) -> list[Fact]:
+    """Say what `dispatch` makes of an issue where there is room for everything."""
+    rule = {WANTED: wanted, CANDIDATE: candidate}.get(queue_of(flow) or "")
+    if rule is None or world.policies is None or world.agents is None or world.daemon is None:
+        return []
+    anew = replace(flow, held_by="\0")  # a hold that stands is said again
+    # as if it wrote already: nobody else is in its way, nor changes in the tree that are not ashep's
+    room = Room(1 << 30, None, frozenset(), frozenset({flow.issue.id}), None)
+    return weighty(rule(world, anew, room).facts)
+
+
+def go_on(
+    life: Life, world: World, facts: Sequence[Fact], rest: Sequence[Entry], entry: Entry, *, strict: bool = False
+) -> None:
+    """Let the other life go on from here by the core's rules, up to its end or to what was not observed.
+
+    `world` is the other life's, in which `facts` are decided after `entry`; `rest` is the rest of that batch. With
+    `strict` no answer of a person's counts from here on.
+    """
+    life.spoilt, life.met, life.world, life.tree = "", None, None, None
+    life.seq = max(rest[-1].seq if rest else entry.seq, life.fork.seq if life.fork else 0)
+    for _ in range(MOST_STEPS):
+        run = next((place for place, fact in enumerate(facts) if isinstance(fact, RunPlanned)), len(facts))
+        world, more = _followed(world, facts[:run], entry)
+        life.counted = life.counted.plus(counted(more))
+        life.creations |= {fact.id: fact for fact in more if isinstance(fact, CreationWanted)}
+        flow = world.flows[life.issue]
+        if run < len(facts) or flow.stage not in ("work", "idle", "left") or _held(facts) is not None:
+            break
+        flow = _rested(flow)
+        world = replace(world, flows=world.flows.insert(life.issue, flow))
+        facts = started(world, flow)
+        if not facts:
+            break
+    _settle(life, world, facts, strict=strict)
+
+
+def _rested(flow: Flow) -> Flow:
+    """Let what is only a matter of time be over: a delay, and what is still to be read of a run that has ended."""
+    run = flow.run
+    if run is not None and run.ended:
+        run = replace(run, stop=False, tree_wanted="no")
+    return replace(flow, run=run, not_before=None)
+
+
+def _followed(world: World, facts: Iterable[Fact], entry: Entry) -> tuple[World, list[Fact]]:
+    """Fold facts, and what follows from them by the rules of one issue; give all of them."""
+    batch = Batch(world, entry.at, world.seq + 1, None)
+    for fact in facts:
+        batch.follow(fact)
+    return batch.world, [one.body for one in batch.entries if not isinstance(one.body, Command)]
+
+
+def _held(facts: Iterable[Fact]) -> IssueHeld | None:
+    return next((fact for fact in facts if isinstance(fact, IssueHeld)), None)
+
+
+def _settle(life: Life, world: World, facts: Sequence[Fact], *, strict: bool) -> None:
+    """Say how the other life ended, or what it waits for."""
+    flow, held = world.flows[life.issue], _held(facts)
+    run = next((fact for fact in facts if isinstance(fact, RunPlanned)), None)
+    if run is not None:
+        needs = f"a run of {run.phase} by {run.agent}"
+        because = life.because or "nobody ran it on that state of things"
+        life.end = bounded(world, life.issue, Unknown(life.seq, needs, because, life.counted, 1, None))
+    elif held is not None and _for_good(world, flow, held):
+        life.end = End("held", held.code, held.why)
+    elif flow.stage in ("finishing", "closed"):
+        life.end = End("closed", "", flow.why)
+    elif flow.stage == "parked":
+        life.end = End("parked", flow.code, flow.why)
+    elif flow.stage == "person" and flow.question is not None and not strict:
+        life.world = world
+        others = sorted(issue for issue in world.live if issue != life.issue and is_writing(world.flows[issue]))
+        life.spoilt = f"{others[0]} was writing in the work tree" if others else ""
+    else:
+        because = held.why if held else "nothing that is on record tells how it goes on"
+        if flow.stage == "person":
+            because = "whoever answered in the record may have seen what is left out here"
+        _unknown(life, world, because)
+
+
+def _for_good(world: World, flow: Flow, held: IssueHeld) -> bool:
+    """Whether only another policy, agent or label would end a hold."""
+    if held.code in NOT_CLAIMED:
+        return True
+    policy = world.policy(flow)
+    phase = policy.phase(flow.phase) if policy and flow.phase else None
+    if held.code != "no_agent" or phase is None or world.agents is None or flow.stage != "work":
+        return False
+    return choose(world.agents, phase, None, {}).agent is None
+
+
+def _unknown(life: Life, world: World, because: str) -> None:
+    flow = world.flows[life.issue]
+    needs = f"an answer to the question of {flow.phase}" if flow.stage == "person" else "what was not observed"
+    life.end = bounded(world, life.issue, Unknown(life.seq, needs, because, life.counted, 0, None))
+
+
+def bounded(world: World, issue: str, unknown: Unknown) -> Unknown:
+    """Bound what is left of the present cycle: by the policy's limit of runs, and by what it may ask."""
+    flow = world.flows[issue]
+    policy = world.policy(flow)
+    if policy is None:
+        return unknown
+    left = max(policy.limits.max_runs - flow.cycle_runs, unknown.least)
+    humans = [phase for phase in policy.phases if phase.human is not None]
+    # an answer begins a cycle or closes; only a question that nobody answers can lead on, and be followed by another:
+    # one behind each run, and those that lead to each other, which `max_visits` bounds
+    leads_on = any(phase.human and phase.human.on_deadline not in ("park", "close") for phase in humans)
+    asks = 1 + left + sum(phase.max_visits for phase in humans) if leads_on else 1
+    if flow.stage == "person":  # it is counted, and what follows the answer is another cycle's
+        left, asks = (left, asks - 1) if leads_on else (0, 0)
+    return changed(unknown, most=Count(left, asks))
+
+
+# --- questions ----------------------------------------------------------------------------------------------------
+
+
+def met(life: Life, entry: Entry, rest: Sequence[Entry]) -> None:
+    """Look whether an entry of the recorded life is what the other one waits for: its question, then the answer.
+
+    An answer counts that was given in time to the same question about the same work: no run with write access, and
+    nothing else, came between where the two lives parted and where that was asked.
+    """
+    world, body = life.world, entry.body
+    assert world is not None and life.fork is not None
+    question = world.flows[life.issue].question
+    assert question is not None
+    begun = isinstance(body, CycleBegan) and entry.seq <= life.seq  # by the answer that both lives had
+    if entry.seq < life.fork.seq or begun:
+        return
+    if life.met is None:
+        if isinstance(body, RunPlanned) and body.access == "write":
+            spoil(life, f"{body.run} changed the work before that was asked")
+        elif isinstance(body, (SessionTaken, *CYCLE_ENDS)):
+            spoil(life, "nobody was asked that on this state of the work")
+        elif isinstance(body, PersonAsked) and not life.spoilt:
+            asked = (body.phase, body.question, body.human_phase)
+            life.met = entry.seq if asked == (question.phase, question.text, question.human_phase) else None
+    elif isinstance(body, PersonAnswered) and not life.spoilt and entry.at <= question.due:
+        life.rests_on += (life.met, entry.seq)
+        flow, moved = world.flows[life.issue], replace(world, now=entry.at, seq=entry.seq)
+        follow = after_answer(moved, flow, question, body.answer == "approved", body.why)
+        go_on(life, moved, [body, *weighty(follow)], rest, entry)
+    elif isinstance(body, (SessionTaken, *CYCLE_ENDS)):
+        spoil(life, "it ended otherwise than by an answer in time")
+
+
+def spoil(life: Life, why: str) -> None:
+    """No answer counts any more, for the first reason that there was."""
+    life.spoilt = life.spoilt or why
+
+
+def tree_seen(life: Life, fact: TreeSeen) -> None:
+    """Look whether the work is still what it was when the other life asked."""
+    if life.tree is None or fact.issue == life.issue:  # what its own last run left is what is asked about
+        life.tree = fact.tree
+    elif (life.tree.head, life.tree.dirty) != (fact.tree.head, fact.tree.dirty):
+        spoil(life, "the work tree changed before that was asked")
+
+
+def conclude(life: Life) -> None:
+    """Say what became of a life that still waits for a person when the journal ends."""
+    if life.world is None:
+        return
+    if life.met is not None and not life.spoilt:
+        life.end = End("waiting", "", "the question is open in the record, too")
+        life.rests_on += (life.met,)
+    else:
+        _unknown(life, life.world, life.spoilt or "nobody was asked that on this state of the work")
+    life.world = None

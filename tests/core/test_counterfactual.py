@@ -1,0 +1,542 @@
+"""What another policy would have done: never guessed, and judged by lives that were really lived under it."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from ashep.core import apart, compared, counterfactual, sameness
+from ashep.core import events as e
+from ashep.core.compared import Compared, Count, totals
+from ashep.core.flow import Run
+from ashep.core.model import Agents, Human, Limits, Match, Phase, Policies, Policy, Retry, RunnerChoice, Tree
+from ashep.core.world import World
+from tests.core import given
+from tests.core.mutants import Mutant, planted, private
+from tests.core.paired import ISSUE, Lived, Paired, judged, live, variant, wrong
+from tests.test_replay import lived
+
+WORK = Phase(name="implement", next={"success": "review"}, retry=Retry(initial_delay=timedelta(seconds=10)))
+REVIEW = Phase(
+    name="review", verdicts=("approve", "needs_changes"), next={"approve": "merge", "needs_changes": "implement"}
+)
+MERGE = Phase(name="merge", human=Human(ask="Merge this?", changes_requested="implement"))
+REVIEWED = Policy(phases=(WORK, REVIEW, MERGE))
+UNREVIEWED = Policy(phases=(WORK.model_copy(update={"next": {"success": "merge"}}), REVIEW, MERGE))
+
+
+def one(policy: Policy, name: str = "standard", **others: Policy) -> Policies:
+    return Policies(version=1, default_policy=None, policies={name: policy, **others})
+
+
+@dataclass
+class Scripted(Paired):
+    """An issue whose agents and people say what the test says."""
+
+    script: dict[str, list[dict[str, Any]]] = field(default_factory=dict[str, list[dict[str, Any]]])
+    answers: list[str] = field(default_factory=list[str])
+    takes: timedelta = timedelta(minutes=5)
+
+    def report(self, run: Run) -> str:
+        said = self.script.get(run.phase, [])
+        verdict = {"verdict": self.phase(run).verdicts[0]} if self.phase(run).verdicts else {}
+        outcome = said.pop(0) if said else verdict
+        return json.dumps({"result": "success", "summary": f"{run.phase} done"} | outcome)
+
+    def thinks(self) -> tuple[str, timedelta]:
+        word = self.answers[0] if self.answers else "approved"
+        return f"human:{word}", self.takes
+
+    def turn(self, *facts: e.Fact, everything: bool = False) -> Any:
+        entries = super().turn(*facts, everything=everything)
+        if self.answers and any(isinstance(entry.body, e.PersonAnswered) for entry in entries):
+            self.answers.pop(0)
+        return entries
+
+
+def story(policies: Policies, team: Agents = given.TEAM, *labels: str, **more: Any) -> tuple[Lived, Scripted]:
+    """Live an issue as scripted."""
+    made = Scripted(**more)
+    made.begin(*given.start(policies, team))
+    made.open(ISSUE, *labels)
+    over = made.lives()
+    return Lived(made.world, made.kept, over), made
+
+
+def said(life: Lived, policies: Policies | None, agents: Agents | None = None, **more: Any) -> Compared:
+    (found,) = judged(life, policies, agents, **more)
+    return found
+
+
+def seq(life: Lived, kind: type, number: int = 0) -> int:
+    return [entry.seq for entries in life.batches for entry in entries if isinstance(entry.body, kind)][number]
+
+
+# --- the same, or not ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_same_policy_decides_the_same_in_wild_lives(seed: int) -> None:
+    world, kept = lived(seed, 120)
+    for one in judged_all(kept, world.policies, world.agents):
+        assert one.verdict == "same" or isinstance(one.fork and one.fork.recorded, e.IssueAdopted), one
+        assert one.verdict != "same" or one.least == one.most == one.recorded
+
+
+def judged_all(kept: Sequence[Any], policies: Policies | None, agents: Agents | None) -> list[Compared]:
+    made = counterfactual.Counterfactual(World(), policies, agents)
+    for entries in kept:
+        made.batch(entries)
+    return made.compared()
+
+
+def test_a_review_that_is_left_out_differs_where_it_is_entered_and_the_answer_counts() -> None:
+    life, _ = story(one(REVIEWED))
+    found = said(life, one(UNREVIEWED))
+    assert (found.verdict, found.ends) == ("differs", ("closed", "closed"))
+    assert found.fork is not None
+    assert found.fork.seq == seq(life, e.PhaseEntered, 1)
+    assert isinstance(found.fork.recorded, e.PhaseEntered)
+    assert isinstance(found.fork.other, e.PersonAsked)
+    assert (found.recorded, found.least, found.most) == (Count(2, 1), Count(1, 1), Count(1, 1))
+    assert found.rests_on == (seq(life, e.PersonAsked), seq(life, e.PersonAnswered))
+
+
+def test_strictly_no_answer_counts_that_was_given_after_what_is_left_out() -> None:
+    life, _ = story(one(REVIEWED))
+    found = said(life, one(UNREVIEWED), strict=True)
+    assert found.verdict == "unknown"
+    assert found.unknown is not None
+    assert "answer to the question of merge" in found.unknown.needs
+    assert (found.least, found.most, found.rests_on) == (Count(1, 1), Count(1, 1), ())
+
+
+def test_an_answer_about_other_work_is_not_known() -> None:
+    life, _ = story(one(REVIEWED), script={"review": [{"verdict": "needs_changes"}]})
+    found = said(life, one(UNREVIEWED))
+    assert found.verdict == "unknown"
+    assert found.unknown is not None
+    assert "t-1/implement.2.1 changed the work before that was asked" in found.unknown.why
+    assert (found.recorded, found.least, found.most) == (Count(4, 1), Count(1, 1), Count(1, 1))
+
+
+def test_another_question_is_another_question() -> None:
+    life, _ = story(one(REVIEWED))
+    ask = MERGE.model_copy(update={"human": Human(ask="Merge it unseen?")})
+    found = said(life, one(Policy(phases=(*UNREVIEWED.phases[:2], ask))))
+    assert found.unknown is not None
+    assert "nobody was asked that" in found.unknown.why
+
+
+def test_changes_that_are_requested_lead_to_a_run_that_nobody_saw() -> None:
+    """Its prompt would lack what the review said."""
+    life, _ = story(one(REVIEWED), answers=["changes_requested"])
+    found = said(life, one(UNREVIEWED))
+    assert found.unknown is not None
+    assert found.unknown.needs == "a run of implement by builder"
+    assert found.unknown.seq > seq(life, e.PersonAnswered)
+    assert (found.unknown.so_far, found.least, found.most) == (Count(1, 1), Count(2, 1), Count(13, 2))
+    assert (found.recorded, found.beyond) == (Count(4, 2), Count()), "the recorded cycle that began with the answer"
+
+
+def test_a_person_who_is_not_asked_is_known_to_the_end() -> None:
+    life, _ = story(one(REVIEWED), answers=["changes_requested"])
+    closes = Policy(phases=(WORK, REVIEW.model_copy(update={"next": REVIEW.next | {"approve": "close"}})))
+    found = said(life, one(closes))
+    assert (found.verdict, found.ends) == ("differs", ("closed", "closed"))
+    assert (found.recorded, found.least, found.most) == (Count(4, 2), Count(2, 0), Count(2, 0))
+
+
+def test_fewer_attempts_are_known_and_more_are_not() -> None:
+    failed: list[dict[str, Any]] = [{"result": "failed"}] * 2
+    twice = one(Policy(phases=(WORK.model_copy(update={"retry": Retry(max_attempts=2)}), REVIEW, MERGE)))
+    thrice = one(REVIEWED)
+    life, _ = story(thrice, script={"implement": [*failed]})
+    found = said(life, twice)
+    assert (found.verdict, found.ends, found.least) == ("differs", ("closed", "parked"), Count(2, 0))
+    life, _ = story(twice, script={"implement": [*failed]})
+    found = said(life, thrice)
+    assert (found.verdict, found.ends, found.least) == ("unknown", ("parked", "unknown"), Count(3, 0))
+    assert isinstance(found.fork and found.fork.recorded, e.IssueParked)
+
+
+def test_another_delay_is_another_outcome() -> None:
+    """What failed at once may work later, and the other way round."""
+    life, _ = story(one(REVIEWED), script={"implement": [{"result": "failed"}]})
+    slower = WORK.model_copy(update={"retry": Retry(initial_delay=timedelta(minutes=1))})
+    assert said(life, one(Policy(phases=(slower, REVIEW, MERGE)))).verdict == "unknown"
+
+
+def test_a_phase_that_comes_between_was_never_run() -> None:
+    life, _ = story(one(REVIEWED))
+    test = Phase(name="test", capabilities=("code",), next={"success": "merge"})
+    approved = REVIEW.model_copy(update={"next": REVIEW.next | {"approve": "test"}})
+    found = said(life, one(Policy(phases=(WORK, approved, test, MERGE), limits=Limits(max_runs=5))))
+    assert found.unknown is not None
+    assert found.unknown.needs == "a run of test by builder"
+    assert (found.least, found.most) == (Count(3, 0), Count(5, 1))
+    assert found.recorded == Count(2, 1)
+
+
+def test_a_limit_of_runs_is_met_earlier() -> None:
+    life, _ = story(one(REVIEWED), script={"review": [{"verdict": "needs_changes"}]})
+    found = said(life, one(REVIEWED.model_copy(update={"limits": Limits(max_runs=2)})))
+    assert (found.verdict, found.ends, found.least) == ("differs", ("closed", "parked"), Count(2, 0))
+    assert isinstance(found.fork and found.fork.other, e.IssueParked)
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"verdicts": ("approve", "needs_changes", "odd"), "next": REVIEW.next | {"odd": "close"}}, "verdicts"),
+        ({"answers": ("yes",)}, "answers"),
+        ({"capabilities": ("review", "arbitrate")}, ""),
+        ({"access": "write", "capabilities": ("implement",)}, ""),
+    ],
+)
+def test_an_agent_that_is_given_something_else_says_something_else(changes: dict[str, Any], word: str) -> None:
+    life, _ = story(one(REVIEWED))
+    found = said(life, one(Policy(phases=(WORK, REVIEW.model_copy(update=changes), MERGE))))
+    assert found.unknown is not None
+    assert word in found.unknown.why
+    assert found.fork is not None
+    assert found.fork.seq == seq(life, e.RunPlanned, 1)
+
+
+def test_keys_that_no_agent_sees_change_nothing() -> None:
+    life, _ = story(one(REVIEWED))
+    same = WORK.model_copy(update={"capabilities": ("implement",), "access": "write", "max_visits": 9})
+    described = REVIEWED.model_copy(update={"description": "x", "phases": (same, REVIEW, MERGE)})
+    assert said(life, one(described)).verdict == "same"
+
+
+# --- times --------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_took_longer_than_the_other_timeout_is_not_known_and_a_shorter_one_is() -> None:
+    life, _ = story(one(REVIEWED))
+    took = next(entry.at for entries in life.batches for entry in entries if isinstance(entry.body, e.RunEnded))
+    began = next(entry.at for entries in life.batches for entry in entries if isinstance(entry.body, e.RunPlanned))
+    assert took > began
+    for seconds, verdict in (((took - began).total_seconds() - 0.5, "unknown"), (3000.0, "same")):
+        timed = WORK.model_copy(update={"timeout": timedelta(seconds=seconds)})
+        found = said(life, one(Policy(phases=(timed, REVIEW, MERGE))))
+        assert found.verdict == verdict
+        assert verdict == "same" or (found.fork and found.fork.seq == seq(life, e.RunEnded))
+
+
+def test_an_answer_after_the_other_deadline_came_too_late() -> None:
+    life, _ = story(one(REVIEWED), takes=timedelta(hours=3))
+    short = MERGE.model_copy(update={"human": Human(ask="Merge this?", deadline=timedelta(hours=1))})
+    found = said(life, one(Policy(phases=(WORK, REVIEW, short))))
+    assert (found.verdict, found.ends, found.least) == ("differs", ("closed", "parked"), Count(2, 1))
+    asked = said(life, one(Policy(phases=(*UNREVIEWED.phases[:2], short))))
+    assert (asked.verdict, asked.ends[1]) == ("unknown", "unknown"), "an answer that is late is none"
+    enough = MERGE.model_copy(update={"human": Human(ask="Merge this?", deadline=timedelta(hours=4))})
+    assert said(life, one(Policy(phases=(WORK, REVIEW, enough)))).verdict == "same"
+
+
+def test_a_question_that_may_lead_on_without_an_answer_has_runs_before_it() -> None:
+    back = MERGE.model_copy(update={"human": Human(ask="Merge this?", on_deadline="implement")})
+    life, _ = story(one(Policy(phases=(WORK, REVIEW, back))), script={"review": [{"verdict": "needs_changes"}]})
+    found = said(life, one(Policy(phases=(*UNREVIEWED.phases[:2], back))))
+    assert found.unknown is not None
+    assert found.unknown.most == Count(11, 15)
+
+
+def test_a_question_that_nobody_answered_in_time_might_have_been_answered_later() -> None:
+    life, _ = story(one(REVIEWED), takes=timedelta(days=20))
+    longer = MERGE.model_copy(update={"human": Human(ask="Merge this?", deadline=timedelta(days=30))})
+    found = said(life, one(Policy(phases=(WORK, REVIEW, longer))))
+    assert (found.verdict, found.ends) == ("unknown", ("parked", "unknown"))
+
+
+def test_a_question_that_is_open_in_the_record_waits_under_the_other_policy_too() -> None:
+    life, _ = story(one(REVIEWED), answers=["none"])
+    cut = next(n for n, entries in enumerate(life.batches) for one in entries if isinstance(one.body, e.PersonAsked))
+    half = Lived(life.world, life.batches[: cut + 1], False)
+    found = said(half, one(UNREVIEWED))
+    assert (found.verdict, found.ends) == ("differs", ("waiting", "waiting"))
+    assert (found.recorded, found.least) == (Count(2, 1), Count(1, 1))
+
+
+# --- what else changes the work -----------------------------------------------------------------------------------
+
+
+def between(life: Lived, *facts: e.Fact) -> Lived:
+    """The same life, in which something happened while the review ran."""
+    place = next(n for n, b in enumerate(life.batches) for o in b if isinstance(o.body, e.PersonAsked))
+    before = life.batches[place - 1][-1]
+    more = [replace(before, body=fact) for fact in facts]
+    return replace(life, batches=[*life.batches[:place], more, *life.batches[place:]])
+
+
+def test_a_tree_that_changed_before_the_question_is_other_work() -> None:
+    life, _ = story(one(REVIEWED))
+    same = between(life, e.TreeSeen(Tree(True, "c0ffee")))
+    assert said(same, one(UNREVIEWED)).verdict == "differs"
+    other = between(life, e.TreeSeen(Tree(True, "c0ffee")), e.TreeSeen(Tree(True, "badbad")))
+    found = said(other, one(UNREVIEWED))
+    assert found.unknown is not None
+    assert "the work tree changed" in found.unknown.why
+
+
+def test_a_run_of_another_issue_in_the_tree_is_other_work() -> None:
+    life, _ = story(one(REVIEWED))
+    (planned,) = [fact for fact in life.facts if isinstance(fact, e.RunPlanned) and fact.access == "write"]
+    other = replace(planned, issue="t-9", run="t-9/implement.1.1")
+    found = said(between(life, other), one(UNREVIEWED))
+    assert found.unknown is not None
+    assert "t-9 wrote in the work tree" in found.unknown.why
+
+
+# --- agents -------------------------------------------------------------------------------------------------------
+
+
+def team(**changes: Any) -> Agents:
+    critic = given.CRITIC.model_copy(update=changes)
+    return Agents(version=1, agents=(given.BUILDER, critic))
+
+
+def test_another_model_was_never_asked() -> None:
+    life, _ = story(one(REVIEWED), team())
+    other = team(runner=RunnerChoice(agent_slug="plan", provider="acme", model="large"))
+    found = said(life, None, other)
+    assert found.unknown is not None
+    assert found.unknown.needs == "a run of review by critic"
+    assert found.fork is not None
+    assert found.fork.seq == seq(life, e.RunPlanned, 1)
+    assert said(life, None, team()).verdict == "same"
+
+
+def test_another_name_counts_until_a_prompt_shows_it() -> None:
+    life, _ = story(one(REVIEWED), team())
+    assert said(life, None, team(id="reviewer")).verdict == "same", "nobody is told of the last run"
+    builder = given.BUILDER.model_copy(update={"id": "maker"})
+    found = said(life, None, Agents(version=1, agents=(builder, given.CRITIC)))
+    assert found.unknown is not None
+    assert "name an agent of an earlier run otherwise" in found.unknown.why
+
+
+def test_a_phase_that_no_agent_can_take_holds_for_good() -> None:
+    life, _ = story(one(REVIEWED))
+    nobody = Agents(version=1, agents=(given.BUILDER,))
+    found = said(life, None, nobody)
+    assert (found.verdict, found.ends, found.least) == ("differs", ("closed", "held"), Count(1, 0))
+
+
+# --- which policy -------------------------------------------------------------------------------------------------
+
+
+def test_only_issues_that_the_other_policy_claims_otherwise_differ() -> None:
+    docs = UNREVIEWED.model_copy(update={"match": Match(labels=("docs",))})
+    others = Policies(version=1, policies={"docs": docs, "standard": REVIEWED})
+    life, _ = story(one(REVIEWED), given.TEAM, "docs")
+    found = said(life, others)
+    assert (found.verdict, found.policy) == ("differs", ("standard", "docs"))
+    assert found.fork is not None
+    assert found.fork.seq == seq(life, e.PhaseEntered, 1), "a name is no difference"
+    life, _ = story(one(REVIEWED))
+    assert said(life, others).verdict == "same"
+
+
+def test_a_policy_whose_name_prompts_show_is_told_to_agents() -> None:
+    life, _ = story(one(REVIEWED))
+    assert said(life, one(REVIEWED, "other")).verdict == "same"
+    found = said(life, one(REVIEWED, "other"), named=True)
+    assert found.unknown is not None
+    assert "name the policy other" in found.unknown.why
+
+
+def test_an_issue_that_the_other_policy_does_not_claim_is_not_taken() -> None:
+    life, _ = story(one(REVIEWED))
+    found = said(life, one(REVIEWED.model_copy(update={"match": Match(types=("bug",))})))
+    assert (found.verdict, found.ends) == ("differs", ("closed", "held"))
+    assert (found.recorded, found.least, found.most) == (Count(2, 1), Count(), Count())
+
+
+def test_an_issue_that_only_the_other_policy_claims_is_unknown_from_the_first_run_on() -> None:
+    made = Scripted()
+    made.begin(*given.start(one(REVIEWED.model_copy(update={"match": Match(types=("bug",))}))))
+    made.open(ISSUE)
+    made.look()
+    life = Lived(made.world, made.kept, False)
+    assert judged(life, one(REVIEWED.model_copy(update={"match": Match(types=("epic",))}))) == []
+    found = said(life, one(REVIEWED))
+    assert found.unknown is not None
+    assert found.unknown.needs == "a run of implement by builder"
+    assert (found.recorded, found.least, found.most) == (Count(), Count(1, 0), Count(12, 1))
+
+
+# --- created issues -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict", "counts"),
+    [("approved", "differs", (Count(), Count())), ("changes_requested", "unknown", (Count(), Count(12, 1)))],
+)
+def test_an_issue_whose_maker_would_not_have_run(answer: str, verdict: str, counts: tuple[Count, Count]) -> None:
+    wanted = {"verdict": "approve", "created_issues": [{"title": "more", "type": "task"}]}
+    made = Scripted(script={"review": [wanted]}, answers=[answer])
+    made.begin(*given.start(one(REVIEWED)))
+    made.open(ISSUE)
+    made.lives()
+    made.settle(200)
+    life = Lived(made.world, made.kept, True)
+    found = {said.issue: said for said in judged_all(life.batches, one(UNREVIEWED), None)}
+    (child,) = [said for issue, said in found.items() if issue != ISSUE]
+    assert found[ISSUE].verdict == verdict
+    assert (child.verdict, (child.least, child.most)) == (verdict, counts)
+    assert child.recorded.runs > 0
+    assert child.ends[1] == ("not_created" if verdict == "differs" else "unknown")
+    assert said_same(life) == {"same"}
+
+
+def said_same(life: Lived) -> set[str]:
+    return {said.verdict for said in judged_all(life.batches, one(REVIEWED), None)}
+
+
+# --- sums ---------------------------------------------------------------------------------------------------------
+
+
+def test_totals_add_up_and_leave_out_what_nothing_bounds() -> None:
+    life, _ = story(one(REVIEWED))
+    known = said(life, one(UNREVIEWED))
+    unknown = replace(known, verdict="unknown", least=Count(1, 0), most=Count(9, 2))
+    endless = replace(unknown, most=None)
+    told = totals([known, unknown, endless])
+    assert (told.verdicts, told.unbounded) == (Counter(differs=1, unknown=2), 1)
+    assert (told.recorded, told.least, told.most) == (Count(4, 2), Count(2, 1), Count(10, 3))
+
+
+def test_the_last_issues_are_those_with_the_last_records() -> None:
+    _, kept = lived(3, 120)
+    world, _ = lived(3, 120)
+    made = counterfactual.Counterfactual(World(), world.policies, world.agents)
+    for entries in kept:
+        made.batch(entries)
+    every = made.compared()
+    assert len(every) > 2
+    assert [said.last for said in every] == sorted(said.last for said in every)
+    assert made.compared(2) == every[-2:]
+
+
+# --- judged by what really would have been ------------------------------------------------------------------------
+
+Pair = tuple[int, Lived, Policies, Lived]
+"""A seed, a life, another policy, and the life under that."""
+
+
+@pytest.fixture(scope="module")
+def pairs() -> list[Pair]:
+    """Live issues under two policies each."""
+    return [
+        (seed, live(seed, case.policies, case.agents), other, live(seed, other, case.agents))
+        for seed in range(250)
+        for case, other in [variant(seed)]
+    ]
+
+
+def errors(pairs: list[Pair], verdicts: Counter[str]) -> Iterator[str]:
+    """Say what is wrong with what is said of the first life of each pair."""
+    for seed, recorded, other, real in pairs:
+        for found in judged(recorded, other):
+            verdicts[found.verdict] += 1
+            if error := wrong(found, recorded, real):
+                yield f"{seed}: {error}"
+
+
+@pytest.mark.slow
+def test_what_is_said_is_what_really_would_have_been(pairs: list[Pair]) -> None:
+    verdicts = Counter[str]()
+    assert not [*errors(pairs, verdicts)]
+    assert verdicts["same"] >= 80
+    assert verdicts["differs"] >= 20
+    assert verdicts["unknown"] >= 30
+
+
+PASS = counterfactual.Counterfactual
+GUESSES = [
+    Mutant("what is told to agents is of no account", sameness.shown, "phase.model_dump", "False and phase.model_dump"),
+    Mutant("how long runs take is of no account", sameness.untimely, "return one", "continue"),
+    Mutant("no more runs than now", apart.bounded, "policy.limits.max_runs - flow.cycle_runs", "0"),
+    Mutant("starts are not compared", private(PASS, "_dispatched"), "parted(was, now)", "None"),
+    Mutant("the recorded policy decides", private(PASS, "_other"), "self.policies or ", ""),
+    Mutant("the recorded deadline counts", private(PASS, "_same"), "other.due if", "None if"),
+    Mutant("what is left out is counted", compared.counted, "questions += 1", "questions += 2"),
+]
+"""Each makes something up, or loses something, that a real life under the other policy shows."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", GUESSES, ids=lambda mutant: mutant.name)
+def test_a_guess_is_found(mutant: Mutant, pairs: list[Pair]) -> None:
+    with planted(mutant):
+        assert next(errors(pairs, Counter()), "")
+
+
+ASSUMED = [
+    (
+        test_an_answer_about_other_work_is_not_known,
+        Mutant("any state of the work will do", apart.met, 'body.access == "write"', "False"),
+    ),
+    (
+        test_an_answer_after_the_other_deadline_came_too_late,
+        Mutant("a late answer is good enough", apart.met, "entry.at <= question.due", "True"),
+    ),
+    (
+        test_another_question_is_another_question,
+        Mutant("any question will do", apart.met, "entry.seq if asked ==", "entry.seq if asked !="),
+    ),
+    (
+        test_a_tree_that_changed_before_the_question_is_other_work,
+        Mutant("any tree will do", apart.tree_seen, "(life.tree.head, life.tree.dirty) !=", "() =="),
+    ),
+    (
+        test_another_delay_is_another_outcome,
+        Mutant("any delay will do", sameness.said, "not in left_out", 'not in {*left_out, "due"}'),
+    ),
+    (
+        test_a_question_that_nobody_answered_in_time_might_have_been_answered_later,
+        Mutant("nothing more is nothing else", sameness.parted, "range(max(", "range(min("),
+    ),
+    (
+        test_a_question_that_may_lead_on_without_an_answer_has_runs_before_it,
+        Mutant("only an answer leads on", apart.bounded, "if leads_on else (0, 0)", "if False else (0, 0)"),
+    ),
+    (
+        test_a_review_that_is_left_out_differs_where_it_is_entered_and_the_answer_counts,
+        Mutant("people are never believed", private(apart, "_settle"), "and not strict", "and strict"),
+    ),
+    (
+        test_strictly_no_answer_counts_that_was_given_after_what_is_left_out,
+        Mutant("people are always believed", private(apart, "_settle"), "and not strict", ""),
+    ),
+    (
+        test_another_name_counts_until_a_prompt_shows_it,
+        Mutant("names are never shown", private(PASS, "_same"), "one.agent != other.agent", "False"),
+    ),
+    (
+        test_a_phase_that_no_agent_can_take_holds_for_good,
+        Mutant("every hold ends", private(apart, "_for_good"), "return choose(", "return False and choose("),
+    ),
+    (
+        test_changes_that_are_requested_lead_to_a_run_that_nobody_saw,
+        Mutant("a run that is wanted may not come", private(apart, "_settle"), "life.counted, 1,", "life.counted, 0,"),
+    ),
+    (
+        test_a_run_of_another_issue_in_the_tree_is_other_work,
+        Mutant("only its own runs write", PASS.batch, "self._asking - {entry.body.issue}", "()"),
+    ),
+]
+"""What no made-up life shows, as its people and agents are steady: each spoils its test."""
+
+
+@pytest.mark.parametrize(("test", "mutant"), ASSUMED, ids=lambda one: one.name if isinstance(one, Mutant) else "")
+def test_an_assumption_is_found(test: Callable[[], None], mutant: Mutant) -> None:
+    with planted(mutant), pytest.raises((AssertionError, ValueError)):
+        test()
