@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from ashep import session_effects
+from ashep.core.adopting import phase_of
 from ashep.core.commands import (
     AnswerRequest,
     ClaimIssue,
@@ -313,9 +314,8 @@ class Effects:
         return [PromptPrepared(command.issue, command.run, command.key, command.n, blob, shown, before)]
 
     async def _brief(self, command: PreparePrompt, world: World, flow: Flow) -> Brief:
-        run, policy = flow.run, world.policy(flow)
-        phase = policy.phase(run.phase) if policy and run else None
-        if run is None or policy is None or phase is None:
+        run, phase = flow.run, phase_of(world, flow)
+        if run is None or phase is None:
             message = f"the policy {flow.policy} has no phase {flow.phase} any more"
             raise ConfigError(message, file="policies.yaml", key="phases")
         text = await self._text(flow) if command.kind in ("task", "resume") else IssueText(title=flow.issue.title)

@@ -8,6 +8,7 @@ end the turn, and so would a denial without a sentence (facts/opencode.md 7).
 import re
 from datetime import datetime
 
+from ashep.core.adopting import phase_of
 from ashep.core.commands import AnswerRequest
 from ashep.core.events import (
     AnswerRead,
@@ -63,8 +64,8 @@ def opened(world: World, flow: Flow, fact: RequestOpened) -> list[Fact]:
     run = flow.run
     if run is None or run.id != fact.run or run.ended:
         return []
-    policy, apart = world.policy(flow), run.extract == "open"  # a session of its own, which only reads
-    phase = policy.phase(run.phase) if policy and not apart else None
+    apart = run.extract == "open"  # a session of its own, which only reads
+    phase = None if apart else phase_of(world, flow)
     rules = rules_of(world, phase, writes=run.access == "write" and not apart)
     if fact.request.kind == "question":
         return [_question(world, run, fact, phase, rules)]

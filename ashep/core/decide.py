@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from ashep.core import asking, recycling
+from ashep.core.adopting import after_policies
 from ashep.core.breaker import after_read
 from ashep.core.budgets import after_settings, after_start, after_turn, reached
 from ashep.core.cancelling import cancelled
@@ -88,6 +89,8 @@ def decide(before: World, world: World, fact: Fact) -> list[Fact]:
             return _held(world, before.flows.get(fact.issue, flow), flow, fact) if flow else []
         case Adopted(kind="settings"):
             return after_settings(world)
+        case Adopted(kind="policies"):
+            return after_policies(world)
         case (
             RequestOpened() | RequestGone() | RequestJudged() | RequestAnswered() | OutcomeRejected() | TurnDied()
             | PromptAbandoned()

@@ -4,6 +4,7 @@ It reads in a session of its own, which may change nothing, once for a run, with
 the stalled run, as an extraction is. Where it comes to nothing, the phase is tried again as `stall.action: retry` does.
 """
 
+from ashep.core.adopting import phase_of
 from ashep.core.agents import model_of
 from ashep.core.choosing import choose_beside
 from ashep.core.events import DiagnosisWanted, Fact, RunEnded, TurnSeen
@@ -23,8 +24,7 @@ VERDICTS = (RETRY, CHANGE_AGENT, ASK_PERSON)
 
 def after_stall(world: World, flow: Flow, run: Run, why: str) -> list[Fact]:
     """Say what follows when a turn has stalled: its run ends, or is looked into first."""
-    issue, policy = flow.issue.id, world.policy(flow)
-    phase = policy.phase(run.phase) if policy else None
+    issue, phase = flow.issue.id, phase_of(world, flow)
     if is_diagnosis(run):
         return [_ended(flow, run, f"{run.prompt.wrong}; its diagnosis stalled, too")]
     if phase is None or phase.stall.action != "diagnose":

@@ -17,7 +17,7 @@ from ashep.core.orphans import adopt, is_ours
 from ashep.core.pauses import PAUSED
 from ashep.core.pauses import hold as hold_of
 from ashep.core.people import phase_labels
-from ashep.core.routing import ask, begin_cycle, park
+from ashep.core.routing import ask, begin_cycle, gone, park
 from ashep.core.takeover import keeps
 from ashep.core.world import World
 
@@ -156,15 +156,16 @@ def wanted(world: World, flow: Flow, room: Room) -> Verdict:
     """Plan a run of a phase that is wanted, or say why not."""
     policy = world.policy(flow)
     phase = policy.phase(flow.phase) if policy and flow.phase else None
-    if policy is None or phase is None:
-        why = f"the policy {flow.policy} has no phase {flow.phase} any more"
-        return Verdict(park(flow, "unknown_phase", why), room)
+    if (policy is None or phase is None) and flow.held is None:
+        return Verdict(park(flow, "unknown_phase", gone(world, flow, flow.phase)), room)
     if flow.not_before is not None:
         return Verdict([], room)
     if not_asked(world, flow):
         return Verdict(_held(flow, NOT_ASKED), room)
     if (hold := keeps(world, flow)) is not None:
         return Verdict(_held(flow, hold), room)
+    assert policy is not None
+    assert phase is not None
     if (hold := _paused(world, flow, phase)) is not None:
         return Verdict(_held(flow, hold), room)
     if flow.cycle_runs >= policy.limits.max_runs:

@@ -48,12 +48,29 @@ class DaemonStopped:
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """Policies, agents or settings came into force. `content` is their normal form, `text` the blob of the file."""
+    """Policies, agents, settings or templates came into force. `content` is their normal form, `text` the blob of the
+    file or files; of templates `content` holds their hashes, and `text` is what prompts are made of.
+    """
 
-    kind: Literal["policies", "agents", "settings"]
+    kind: Literal["policies", "agents", "settings", "prompts"]
     content: str
     text: str
     rules: int
+
+
+@dataclass(frozen=True, slots=True)
+class EditRefused:
+    """The user's files were edited so that they cannot be used: what was good stays in force. By difference."""
+
+    problems: tuple[str, ...]
+    """What is wrong, each with its place; the first of them."""
+    more: int = 0
+    """How many more there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class EditMended:
+    """The user's files can be used again; what differs in them was adopted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -1043,7 +1060,7 @@ class NoticeFailed:
 
 Fact = (
     JournalBegun | DaemonStarted | DaemonStopped | Adopted | TimerDue | ClockJumped | JournalPruned | DiskSeen
-    | AccountAudited | WorkPaused | WorkResumed | IssueCancelled
+    | EditRefused | EditMended | AccountAudited | WorkPaused | WorkResumed | IssueCancelled
     | ServerFailed | ServerEnded | ServerMemorySeen | ServerRestartPlanned | RecycleWanted
     | TrackerSeen | TrackerLost | RunnerSeen | ChangeHinted | ReadySeen | ReadyChanged | IssueSeen | IssueGone
     | DiagnosisWanted | TreeSeen | TurnSeen | SessionSeen | SessionTaken | ReleaseWanted | SessionReleased

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from ashep.core.events import CreationWanted
-from ashep.core.model import Comment, Issue, Model, Tree
+from ashep.core.model import Comment, Issue, Model, Phase, Tree
 from ashep.core.outcome import Outcome
 from ashep.core.passing import Passed
 from ashep.core.pauses import PAUSED
@@ -136,6 +136,8 @@ class Run:
     trace: int
     planned: datetime
     reuse: str | None = None
+    began: Phase | None = None
+    """Its phase as it was when the run began, where the policy has been changed since."""
     state: str = "planned"
     session: str | None = None
     extract: Literal["no", "wanted", "open"] = "no"

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
+from ashep.core.adopting import phase_of
 from ashep.core.asking import listens, rules_of, to_answer
 from ashep.core.commands import (
     WRITES,
@@ -247,9 +248,9 @@ def _next_step(world: World, flow: Flow, run: Run) -> Command | None:
 def _open_session(world: World, flow: Flow, run: Run) -> Command:
     extract = run.extract == "wanted"
     suffix = (DIAGNOSED if run.prompt.kind == "diagnose" else EXTRACTION) if extract else ""
-    prompt, policy = run.prompt, world.policy(flow)
+    prompt = run.prompt
     access = "read" if extract else run.access
-    phase = policy.phase(run.phase) if policy and not extract else None
+    phase = None if extract else phase_of(world, flow)
     return OpenSession(
         f"{run.id}/session{suffix}",
         flow.issue.id,

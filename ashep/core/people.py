@@ -98,11 +98,17 @@ def _labels(world: World, flow: Flow, posture: Posture) -> list[Fact]:
     by_hand = hand_set(world, view, posture.phase)
     standing = phase_labels(world, view)
     if by_hand or (posture.kind == "park" and labels.parked not in view.labels):
-        return _phase_by_hand(world, flow, by_hand or standing)
+        return _phase_by_hand(world, flow, by_hand or _known(world, flow, standing))
     if not standing and posture.kind != "park" and posture.phase is not None:
         why = f"the label {labels.phase_prefix}{posture.phase} was taken off"
         return [*abort(flow, why), IssueLeft(view.id, "phase_taken_off", why)]
     return []
+
+
+def _known(world: World, flow: Flow, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Of the phases that we wrote, those that the policy still has: it may have been edited since the issue parked."""
+    policy = world.policy(flow)
+    return tuple(name for name in names if policy is None or policy.phase(name) is not None)
 
 
 def _phase_by_hand(world: World, flow: Flow, names: tuple[str, ...]) -> list[Fact]:

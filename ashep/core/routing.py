@@ -92,6 +92,13 @@ def park(flow: Flow, code: str, why: str) -> list[Fact]:
     return [IssueParked(issue, code, why), CommentWanted(issue, f"park.{flow.cycle}.{flow.runs}.{code}", text)]
 
 
+def gone(world: World, flow: Flow, phase: str | None) -> str:
+    """Say that the policies have no such phase any more."""
+    if world.policy(flow) is None:
+        return f"there is no policy {flow.policy} any more"
+    return f"the policy {flow.policy} has no phase {phase} any more"
+
+
 # --- after a run --------------------------------------------------------------------------------------------------
 
 
@@ -104,7 +111,7 @@ def after_run(world: World, flow: Flow, fact: RunEnded) -> list[Fact]:
     if fact.state == "lost":
         return park(flow, "lost", f"nobody can tell what became of {fact.run}: {fact.why}")
     if policy is None or phase is None:
-        return park(flow, "unknown_phase", f"the policy {flow.policy} has no phase {flow.phase} any more")
+        return park(flow, "unknown_phase", gone(world, flow, flow.phase))
     created = _creations(world, flow, policy, fact)
     if fact.outcome is None:
         if fact.diagnosis is not None and fact.diagnosis.verdict == "ask_person":
@@ -213,7 +220,7 @@ def after_answer(world: World, flow: Flow, question: Question, approved: bool, w
     policy = world.policy(flow)
     phase = policy.phase(question.phase) if policy else None
     if policy is None or phase is None:
-        return park(flow, "unknown_phase", f"the policy {flow.policy} has no phase {question.phase} any more")
+        return park(flow, "unknown_phase", gone(world, flow, question.phase))
     if not question.human_phase:
         return begin_cycle(world, flow, phase.name, why, keeps=True)
     human = phase.human or Human(approved=phase.next.get("success") or following(policy, phase))

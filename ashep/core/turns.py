@@ -1,5 +1,6 @@
 """What a read of a session means: finished, died, never begun, too late, or a person's (design section 6)."""
 
+from ashep.core.adopting import phase_of
 from ashep.core.agents import model_of
 from ashep.core.breaker import ABORTED, ends_run, stopped
 from ashep.core.choosing import choose_beside
@@ -92,8 +93,7 @@ def _finished(world: World, flow: Flow, run: Run, fact: TurnSeen, probation: Pro
         return [RunEnded(issue, run.id, "failed", f"the turn ended with {fact.error[:500]}", error=fact.error[:2000])]
     if is_diagnosis(run):
         return diagnosed(flow, run, fact)
-    policy = world.policy(flow)
-    phase = policy.phase(run.phase) if policy else None
+    phase = phase_of(world, flow)
     outcome = read_outcome(fact.block, phase.verdicts if phase else ())
     if isinstance(outcome, Outcome):
         state = "succeeded" if outcome.result == "success" and outcome.next_action != "repeat_phase" else "failed"

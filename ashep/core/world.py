@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from typing import assert_never
 
 from rpds import HashTrieMap, HashTrieSet
 
-from ashep.core import evolve_flow, notices, pauses, providers, server, spending
+from ashep.core import edits, evolve_flow, notices, pauses, providers, server, spending
 from ashep.core.commands import WRITES, Command
 from ashep.core.events import (
     AccountAudited,
@@ -28,6 +27,8 @@ from ashep.core.events import (
     DaemonStarted,
     DaemonStopped,
     DiskSeen,
+    EditMended,
+    EditRefused,
     IssueCancelled,
     IssueClosed,
     IssueCreated,
@@ -103,6 +104,8 @@ class World:
     policies: Policies | None = None
     agents: Agents | None = None
     settings: Settings = DEFAULTS
+    files: edits.Files = edits.NO_FILES
+    """What is kept in mind of the user's files beside that."""
     rules: int = 0
     """The number of the core's rules under which decisions are made since the last start; 0: none is on record."""
     tracker: TrackerSeen | None = None
@@ -195,6 +198,8 @@ def evolve(world: World, entry: Entry) -> World:
             return _evolve_seen(world, body)
         case DiskSeen():
             return replace(world, disk_low=body.state == "low")
+        case EditRefused() | EditMended():
+            return replace(world, files=edits.happened(world.files, body, world.now))
         case WorkPaused():
             return replace(world, pauses=pauses.begun(world.pauses, body, world.now))
         case WorkResumed():
@@ -238,7 +243,8 @@ def _evolve_daemon(
         case DaemonStarted():
             outages = providers.with_other_credentials(world.outages, world.now)
             world = replace(world, taken=0, tracker_error=UNSEEN, runner=None, ready_fresh=False, tree=None)
-            return replace(world, daemon=fact, outages=outages, server=server.begun(world.server))
+            files = edits.happened(world.files, fact, world.now)
+            return replace(world, daemon=fact, outages=outages, server=server.begun(world.server), files=files)
         case DaemonStopped():
             return world
         case Adopted():
@@ -274,16 +280,15 @@ def _moved(world: World, move: Callable[[Flow], Flow]) -> World:
     return world
 
 
-@cache
-def _parse(kind: str, content: str) -> Policies | Agents | Settings:
-    model = {"policies": Policies, "agents": Agents, "settings": Settings}[kind]
-    return model.model_validate_json(content)
-
-
 def _adopt(world: World, fact: Adopted) -> World:
     outages = providers.with_other_credentials(world.outages, world.now)
-    adopted = {fact.kind: _parse(fact.kind, fact.content)}  # fields of these names
-    return replace(world, rules=fact.rules, outages=outages, **adopted)
+    if fact.kind == "prompts":
+        return replace(world, files=edits.happened(world.files, fact, world.now))
+    adopted, before = edits.parsed(fact.kind, fact.content), world.policies
+    if isinstance(adopted, Policies) and before is not None:
+        for issue in world.live:
+            world = put(world, issue, edits.kept(world.flows[issue], before, adopted))
+    return replace(world, rules=fact.rules, outages=outages, **{fact.kind: adopted})  # fields of these names
 
 
 def _evolve_seen(

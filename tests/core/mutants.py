@@ -12,6 +12,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ashep.core import (
+    adopting,
     asking,
     breaker,
     budgets,
@@ -20,6 +21,7 @@ from ashep.core import (
     decide,
     diagnosing,
     dispatch,
+    edits,
     eligibility,
     evolve_flow,
     evolve_held,
@@ -241,6 +243,12 @@ BROKEN_PLAYBOOKS = [
     Mutant("a person falls in for agents", private(choosing, "_failures"), "if agent.is_human:", "if False:"),
     Mutant("another agent of the same provider", private(choosing, "_failures"), '== "different_provider"', '== ""'),
     Mutant("failures of earlier visits count", private(choosing, "_failures"), "if r.run.startswith(here) and", "if"),
+    Mutant("an edit changes a run under way", edits.kept, "run.ended or", "True or"),
+    Mutant("a second edit changes a run under way", edits.kept, "run.began is not None", "False"),
+    Mutant("a question of no phase is asked on", adopting.after_policies, 'flow.stage == "person"', "False"),
+    Mutant("an edit takes an issue from a person", dispatch.wanted, "and flow.held is None", "and True"),
+    Mutant("a phase that is gone is gone back to", private(people, "_known"), "is not None", "!= 5"),
+    Mutant("an edit that cannot be used is forgotten", edits.happened, "refused=Refused(", "refused=None and ("),
     Mutant("every title fits", eligibility.is_titled, "return match.title is None", "return True"),
     Mutant("a title's capitals count", eligibility.is_titled, "issue.title.casefold()", "issue.title"),
     Mutant("a left issue forgets why", eligibility.stands, "flow.code not in STANDING", "True"),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.core import (
+    test_playbook_adopting,
     test_playbook_answers,
     test_playbook_asking,
     test_playbook_budgets,
@@ -33,6 +34,7 @@ LIVES = 100
 """Lives until which a broken law must have shown."""
 
 MODULES = (
+    test_playbook_adopting,
     test_playbook_requires,
     test_playbook_routing,
     test_playbook_people,

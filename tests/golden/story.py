@@ -251,6 +251,7 @@ def people() -> list[list[Fact | Command]]:
         [e.GuardRefused("demo-4", "demo-4/park/1"), e.WriteRefused("demo-4", "demo-4/close/2", "an open blocker")],
         [e.IssueGivenBack("demo-4", "opened", "somebody did", T0 + timedelta(minutes=10)), e.IssueGone("demo-5", 90)],
         [e.DiskSeen("low"), e.DiskSeen("ok"), e.JournalPruned(7, ("000000000001.jsonl",))],
+        [e.EditRefused(("policies.yaml:2: x: wrong",), 1), e.EditMended()],
         [e.WorkPaused("ann", "the machine moves", T0 + timedelta(hours=8), "acme", drain=True), e.WorkResumed("bob")],
         [e.WorkPaused("the configuration", "nights", T0 + timedelta(hours=8), window="nights")],
         [e.WorkResumed("ann", "a person is up", "acme"), e.IssueCancelled("demo-2", "ann", LOST)],
