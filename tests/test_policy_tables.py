@@ -12,6 +12,8 @@ from ashep.config import load, write_starter
 from ashep.interchange.coding import CODING, PRESET, STATE_SCHEMA, TRANSITIONS, files_of_preset
 from tests.recorded import life
 
+IMPORTS = Path(__file__).parent / "imports"
+
 
 class Said:
     """How a command ended, and what it printed."""
@@ -87,6 +89,10 @@ def test_a_table_is_imported_into_a_folder_that_loads(ashep: Any, tmp_path: Path
         (("import", "bad.json"), "bad.json:1: not valid JSON: Expecting value, column 1"),
         (("import", "bin.json"), "bin.json:1: not UTF-8 text (byte 0xff); save the file as UTF-8"),
         (("import", "t.json", "--name", "no name"), "--name no name: expected a letter, then letters, digits, _ or -"),
+        (("import", "t.yaml", "--name", "x"), "--name goes with a transition table or a workflow; other files say how"),
+        (("import", "t.yaml"), "t.yaml:1: neither policies, agents nor a configuration of webboty/agent-shepherd"),
+        (("import", "t.md"), "t.md:1: the front matter has no end: a line with --- alone"),
+        (("import", "."), "there is none of policies.yaml, agents.yaml, config.yaml in it"),
         (("export", "nope"), "there is no policy nope; there are standard, quick"),
         (("export", "--format", "xml"), "--format xml: it is one of transitions, state-schema"),
     ],
@@ -99,12 +105,26 @@ def test_a_mistake_is_one_line_and_writes_nothing(
     (tmp_path / "bad.json").write_text("nothing")
     (tmp_path / "bin.json").write_bytes(b"\xff\xfe")
     (tmp_path / "t.json").write_text(CODING.as_json())
+    (tmp_path / "t.yaml").write_text("one: 1")
+    (tmp_path / "t.md").write_text("---")
     before = sorted(tmp_path.rglob("*"))
     done = ashep("policy", *arguments)
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith(f"ashep: {said}")
+    assert done.err.removeprefix("ashep: ").removeprefix(".: ").startswith(said)
     assert done.err.count("\n") == 1
     assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("name", ["webboty", "WORKFLOW.md"])
+def test_files_of_others_are_imported_into_a_folder(name: str, ashep: Any, tmp_path: Path) -> None:
+    done = ashep("policy", "import", str(IMPORTS / name), "--output", "draft")
+    assert done.code == 0
+    written = {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file()}
+    assert {line.removeprefix("wrote ") for line in done.out.splitlines()} == written
+    assert "draft/policies.yaml" in written
+    assert all(line.startswith(("ashep: changed: ", "ashep: not carried over: ")) for line in done.err.splitlines())
+    printed = ashep("policy", "import", str(IMPORTS / name)).out
+    assert all(f"# --- {file.removeprefix('draft/')} ---\n" in printed for file in written)
 
 
 def test_bounds_are_named_where_a_table_is_written(ashep: Any, tmp_path: Path) -> None:

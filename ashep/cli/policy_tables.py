@@ -24,11 +24,12 @@ FORMATS = ("transitions", "state-schema")
     short_help="Make a policy of another set-up's.",
     epilog=example(
         "ashep policy import coding-workflow-transitions.json",
-        "ashep policy import coding-workflow-transitions.json --output draft",
+        "ashep policy import ../other/.agent-shepherd --output draft",
+        "ashep policy import WORKFLOW.md --output draft",
     ),
 )
 def policy_import(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A transition table (.json).")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .json, .yaml or .md file, or a folder.")],
     output: Annotated[
         Path | None, typer.Option("--output", metavar="DIR", help="Write the files into this folder; else print them.")
     ] = None,
@@ -38,11 +39,13 @@ def policy_import(
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Make a policy that means the same of a transition table.
+    """Make a policy that means the same of a transition table (.json), of the files of webboty/agent-shepherd (.yaml,
+    or their folder), or of a workflow for Symphony (.md).
 
     What could not be carried over is named with its key and line, at the top of the file and on standard error; nothing
     is dropped silently. Check the result with `ashep policy check`.
     """
+    from ashep.interchange.notes import grouped
     from ashep.interchange.writing import write_files
 
     made = _imported(file, name)
@@ -57,8 +60,8 @@ def policy_import(
     if output is not None:
         for written in write_files(output, made.files, force=force):
             (screen.note if as_json else screen.say)(f"wrote {written}")
-    for note in made.notes if not as_json else ():
-        screen.note(str(note))
+    for line in grouped(made.notes) if not as_json else ():
+        screen.note(line)
 
 
 def _imported(file: Path, name: str | None) -> "Imported":
@@ -70,7 +73,19 @@ def _imported(file: Path, name: str | None) -> "Imported":
 
         document = read_table(file)
         return imported(document, _name(name, document.table.policy or file.stem))
-    raise UsageError(f"{file}: its form is not known; expected a transition table (.json)")
+    if file.suffix in (".yaml", ".yml") or file.is_dir():
+        from ashep.interchange.webboty import read_webboty
+
+        if name is not None:
+            raise UsageError(
+                "--name goes with a transition table or a workflow; other files say how their policies are called"
+            )
+        return read_webboty(file)
+    if file.suffix == ".md":
+        from ashep.interchange.symphony import read_workflow
+
+        return read_workflow(file, _name(name, file.stem.lower()))
+    raise UsageError(f"{file}: its form is not known; expected a .json, .yaml or .md file, or a folder")
 
 
 def _name(given: str | None, otherwise: str) -> str:

@@ -1,14 +1,19 @@
 """What an import made, and what it has to say about it."""
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from ashep.config import nodes
 from ashep.config.findings import ConfigErrors, Finding
 from ashep.config.nodes import Node, Plain, Problem, Unreadable, decode
 
 Kind = Literal["lost", "changed"]
 """lost: there is nothing here that would mean it · changed: it is carried over, and means a little else, or more."""
+
+_WORDS: dict[Kind, str] = {"lost": "not carried over", "changed": "changed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +29,23 @@ class Note:
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.file else f"line {self.line}"
-        return f"{'not carried over' if self.kind == 'lost' else 'changed'}: {place}: {self.key}: {self.why}"
+        return f"{_WORDS[self.kind]}: {place}: {self.key}: {self.why}"
+
+
+def grouped(notes: Iterable[Note]) -> list[str]:
+    """Give the notes as lines, those that say the same of many entries of a list as one."""
+    groups: dict[tuple[Kind, str, str, str], list[Note]] = {}
+    for note in notes:
+        groups.setdefault((note.kind, note.file, re.sub(r"\[\d+\]", "[]", note.key), note.why), []).append(note)
+    lines: list[str] = []
+    for (kind, file, key, why), same in groups.items():
+        if len(same) == 1:
+            lines.append(str(same[0]))
+            continue
+        numbers = ", ".join(str(note.line) for note in same)
+        place = f"{file}: lines {numbers}" if file else f"lines {numbers}"
+        lines.append(f"{_WORDS[kind]}: {place}: {key}: {why}")
+    return lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +104,17 @@ class Reading:
 def refused(file: Path, *problems: Problem) -> ConfigErrors:
     """Give problems of a file as an exception."""
     return ConfigErrors([Finding(one.code, str(file), one.line, one.key, one.message) for one in problems])
+
+
+def read_yaml(file: Path, name: str = "", text: str | None = None) -> Reading:
+    """Read YAML as the user's own files are read; raises `ConfigErrors` where it is none, or says a thing twice."""
+    try:
+        root, problems = nodes.read(read_text(file) if text is None else text)
+    except Unreadable as error:
+        raise refused(file, error.problem) from error
+    if problems:
+        raise refused(file, *problems)
+    return Reading(file, root, name)
 
 
 def read_text(file: Path) -> str:

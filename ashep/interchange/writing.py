@@ -10,7 +10,7 @@ import yaml
 
 from ashep.core.text import clean
 from ashep.errors import UsageError
-from ashep.interchange.notes import Note
+from ashep.interchange.notes import Note, grouped
 
 _WIDTH = 110
 
@@ -29,7 +29,7 @@ class _Dumper(yaml.SafeDumper):
 
 def as_yaml(document: Mapping[str, Any], head: Iterable[str], notes: Iterable[Note] = ()) -> str:
     """Write a file: first what it is, then what could not be carried over, then the document."""
-    comments = [*head, *map(str, notes)]
+    comments = [*head, *grouped(notes)]
     lines = [f"# {line}" for comment in comments for line in _lines(comment)]
     body = yaml.dump(
         document, Dumper=_Dumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=_WIDTH
