@@ -6,11 +6,11 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.bench import commands, idle, issues, labels, scale, suite
+from tests.bench import commands, idle, issues, labels, policies, scale, suite
 from tests.bench.figures import Figure, markdown, table
 from tests.bench.place import say, tools
 
-NAMES = ("commands", "scale", "issues", "idle", "labels", "suite")
+NAMES = ("commands", "policies", "scale", "issues", "idle", "labels", "suite")
 
 
 def benchmarks(options: argparse.Namespace) -> dict[str, Callable[[], list[Figure]]]:
@@ -31,6 +31,7 @@ def benchmarks(options: argparse.Namespace) -> dict[str, Callable[[], list[Figur
 
     return {
         "commands": lambda: commands.measure(runs=500 if quick else 10_000, pairs=5 if quick else 15),
+        "policies": lambda: policies.measure(pairs=3 if quick else 9),
         "scale": lambda: scale.measure(facts=20_000 if quick else 1_000_000, issues=500 if quick else 10_000),
         "issues": with_issues,
         "idle": with_idle,

@@ -25,9 +25,9 @@ def measure(*, runs: int, pairs: int) -> list[Figure]:
         project = Path(folder, "project")
         state = project / ".agent-shepherd" / "state"
         made = _make(state, runs)
-        _run(PASS, ROOT, env)
-        _run((str(ASHEP), "--help"), project, env)
-        drawing, _ = _run((str(ASHEP), "status", "--json"), project, env)
+        run(PASS, ROOT, env)
+        run((str(ASHEP), "--help"), project, env)
+        drawing, _ = run((str(ASHEP), "status", "--json"), project, env)
         size = sum(file.stat().st_size for file in (state / "journal").glob("*.jsonl")) / 1e6
         return [
             _against("ashep --help, against python -c pass", ("--help",), project, env, pairs, 8),
@@ -45,13 +45,13 @@ def _make(state: Path, runs: int) -> int:
 
 
 def _against(name: str, words: Sequence[str], cwd: Path, env: dict[str, str], pairs: int, bound: float) -> Figure:
-    measured = [(_run((str(ASHEP), *words), cwd, env), _run(PASS, cwd, env)) for _ in range(pairs)]
+    measured = [(run((str(ASHEP), *words), cwd, env), run(PASS, cwd, env)) for _ in range(pairs)]
     figure = times(name, [(mine[0], other[0]) for mine, other in measured], bound, "s of CPU")
     wall = median(mine[1] / other[1] for mine, other in measured)
     return replace(figure, note=f"{figure.note}; by the clock {short(wall)} x")
 
 
-def _run(argv: Sequence[str], cwd: Path, env: dict[str, str]) -> tuple[float, float]:
+def run(argv: Sequence[str], cwd: Path, env: dict[str, str]) -> tuple[float, float]:
     """Run a program and give its CPU and wall seconds."""
     begin = time.monotonic()
     process = subprocess.Popen(argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
