@@ -14,7 +14,7 @@ from ashep.core.agents import model_of
 from ashep.core.cancelling import cancellation
 from ashep.core.events import Fact, WorkPaused, WorkResumed
 from ashep.core.pauses import hold
-from ashep.core.people import AGENT_ACTORS
+from ashep.core.people import is_person
 from ashep.core.text import clean
 from ashep.core.world import World
 from ashep.errors import AshepError
@@ -151,7 +151,7 @@ def _standing(world: World) -> list[str]:
 
 
 def _no_person(world: World, by: str) -> str:
-    return f"{by} is no person" if by.startswith(AGENT_ACTORS) or by == world.actor else ""
+    return "" if is_person(by, world.actor) else f"{by} is no person"
 
 
 def _pause(world: World, request: Pause) -> Judged:

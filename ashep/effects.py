@@ -57,7 +57,7 @@ from ashep.core.events import (
 from ashep.core.flow import Flow
 from ashep.core.model import Comment, Stamp
 from ashep.core.orphans import LEASE_GRACE
-from ashep.core.people import AGENT_ACTORS
+from ashep.core.people import is_person
 from ashep.core.text import clean
 from ashep.core.world import World
 from ashep.errors import (
@@ -262,8 +262,7 @@ class Effects:
         return [AnswerRead(command.issue, command.key, seen.issue, events, comments)]
 
     def _peoples(self, comments: tuple[Comment, ...]) -> tuple[Comment, ...]:
-        ours = self.tracker.actor
-        return tuple(one for one in comments if one.author != ours and not one.author.startswith(AGENT_ACTORS))
+        return tuple(one for one in comments if is_person(one.author, self.tracker.actor))
 
     # --- the work tree ----------------------------------------------------------------------------------------------
 

@@ -1,7 +1,10 @@
-"""What all tests share: the anyio backend, and a guard against calls that block the event loop."""
+"""What all tests share: the anyio backend, a project's folder, and a guard against calls that block the event loop."""
 
 import inspect
+import shutil
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
@@ -16,6 +19,15 @@ settings.load_profile("ashep")
 def anyio_backend() -> str:
     """Run async tests on asyncio, the only backend that ashep runs on."""
     return "asyncio"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A project's folder, in memory where the machine has such a place: a batch costs milliseconds on a disk."""
+    shm = Path("/dev/shm")
+    place = Path(tempfile.mkdtemp(dir=shm)) if shm.is_dir() else tmp_path
+    yield place / ".agent-shepherd"
+    shutil.rmtree(place, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)

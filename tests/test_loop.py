@@ -4,10 +4,8 @@
 or a person's act at another boundary between the daemon and the world.
 """
 
-import shutil
 import signal
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal
@@ -35,15 +33,6 @@ from ashep.daemon import WorkOptions
 from ashep.errors import AshepError, RunnerUnavailable, TrackerUnavailable
 from ashep.ports import Prompt
 from tests.loop_world import ACTOR, REJECTED_ONCE, Points, World, minutes, policy, simulate
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """A project's folder, in memory where the machine has such a place: a batch costs milliseconds on a disk."""
-    shm = Path("/dev/shm")
-    place = Path(tempfile.mkdtemp(dir=shm)) if shm.is_dir() else tmp_path
-    yield place / ".agent-shepherd"
-    shutil.rmtree(place, ignore_errors=True)
 
 
 async def with_person(world: World, points: Points | None = None) -> bool:

@@ -1,8 +1,6 @@
 """What sessions ask, in the whole daemon, over memory and virtual time: answered, denied, killed in between."""
 
-import shutil
-import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,15 +16,6 @@ pytestmark = pytest.mark.slow  # whole nights
 ASKS = Play(text=said("implement"), delay=20.0, asks="question")
 CONFIG = 'version: 1\npermissions: [{tool: bash, pattern: "npm *", action: ask}]\nquestions: {deadline: 30m}\n'
 BOUND = 30 * 60
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """A project's folder, in memory where the machine has such a place."""
-    shm = Path("/dev/shm")
-    place = Path(tempfile.mkdtemp(dir=shm)) if shm.is_dir() else tmp_path
-    yield place / ".agent-shepherd"
-    shutil.rmtree(place, ignore_errors=True)
 
 
 def asking(folder: Path, **play: object) -> World:

@@ -1,8 +1,5 @@
 """Budgets in the whole daemon, over memory and virtual time."""
 
-import shutil
-import tempfile
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -19,15 +16,6 @@ from ashep.ports import Turn
 from tests.loop_world import Points, World, simulate
 
 pytestmark = pytest.mark.slow  # whole nights
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """A project's folder, in memory where the machine has such a place."""
-    shm = Path("/dev/shm")
-    place = Path(tempfile.mkdtemp(dir=shm)) if shm.is_dir() else tmp_path
-    yield place / ".agent-shepherd"
-    shutil.rmtree(place, ignore_errors=True)
 
 
 class Growing(MemoryRunner):

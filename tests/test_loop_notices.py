@@ -28,11 +28,6 @@ SIGN = {"name": "sign", "human": {"ask": "Fine?", "changes_requested": "check"}}
 POLICY = policy(CHECK, SIGN)
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / ".agent-shepherd"
-
-
 def told(world: World) -> list[str]:
     """The texts that came, in order."""
     return [notice.text for _, message in world.notifier.told for notice in message.notices]

@@ -1,8 +1,6 @@
 """Providers that refuse, in the whole daemon, over memory and virtual time."""
 
 import shutil
-import tempfile
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -18,15 +16,6 @@ pytestmark = pytest.mark.slow  # whole nights
 
 ISSUES = 6
 LIMIT = timedelta(hours=4)
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """A project's folder, in memory where the machine has such a place."""
-    shm = Path("/dev/shm")
-    place = Path(tempfile.mkdtemp(dir=shm)) if shm.is_dir() else tmp_path
-    yield place / ".agent-shepherd"
-    shutil.rmtree(place, ignore_errors=True)
 
 
 class Night:

@@ -1,8 +1,7 @@
 """The whole daemon, over memory and virtual time: a person takes a session, or an issue, and is left alone there."""
 
 import shutil
-import tempfile
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -24,15 +23,6 @@ from ashep.errors import RunnerUnavailable
 from tests.loop_world import Points, World, minutes, policy, simulate
 
 PAUSED = "ashep:paused"
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """A project's folder, in memory where the machine has such a place: a batch costs milliseconds on a disk."""
-    shm = Path("/dev/shm")
-    place = Path(tempfile.mkdtemp(dir=shm)) if shm.is_dir() else tmp_path
-    yield place / ".agent-shepherd"
-    shutil.rmtree(place, ignore_errors=True)
 
 
 def world_of(folder: Path, **takeover: str) -> World:

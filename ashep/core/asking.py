@@ -22,7 +22,7 @@ from ashep.core.events import (
 from ashep.core.evolve_request import INPUT
 from ashep.core.flow import Flow, Run
 from ashep.core.model import Comment, PermissionRule, Phase, PreparedAnswer, format_duration
-from ashep.core.people import AGENT_ACTORS
+from ashep.core.people import is_person
 from ashep.core.permissions import fitting, judge, may_ask
 from ashep.core.requests import Asked, Pending, Request
 from ashep.core.text import clean
@@ -208,9 +208,7 @@ def told(world: World, flow: Flow, fact: AnswerRead) -> list[Fact]:
 def _words(world: World, comment: Comment) -> str:
     """What a comment answers; empty: it is no answer, or no person's."""
     addressed = ADDRESSED.match(comment.text)
-    if addressed is None or not comment.author or comment.author == world.actor:
-        return ""
-    if comment.author.startswith(AGENT_ACTORS):
+    if addressed is None or not is_person(comment.author, world.actor):
         return ""
     return SIGNED.sub("", comment.text[addressed.end() :]).strip()
 

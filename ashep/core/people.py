@@ -27,6 +27,11 @@ STATUS = {"work": "in_progress", "ask": "blocked", "park": "blocked", "give_back
 """The tracker status of each posture."""
 
 
+def is_person(name: str, ours: str) -> bool:
+    """Whether a name in the tracker is a person's: not ours, no other ashep's, and no agent's."""
+    return bool(name) and name != ours and not name.startswith(AGENT_ACTORS)
+
+
 def obey(world: World, flow: Flow) -> list[Fact]:
     """Compare what the tracker shows with what our last confirmed write left there; the difference is a person's."""
     view = flow.issue
@@ -199,6 +204,6 @@ def _set_by(world: World, label: str, events: tuple[LabelEvent, ...]) -> tuple[s
     newest = max(event.at for event in mine)
     actors = sorted({event.actor for event in mine if event.at == newest})
     for actor in actors:
-        if not actor or actor == world.actor or actor.startswith(AGENT_ACTORS):
+        if not is_person(actor, world.actor):
             return actor, f"was set by {actor or 'nobody known'}, which is no person"
     return actors[0], ""

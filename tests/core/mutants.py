@@ -107,7 +107,7 @@ BROKEN_LAWS = [
         "comments=(), creations=(), take_off=()",
         "",
     ),
-    Mutant("agents may answer", private(people, "_set_by"), "actor.startswith(AGENT_ACTORS)", "False"),
+    Mutant("agents may answer", private(people, "_set_by"), "not is_person(actor, world.actor)", "False"),
     Mutant("a retry never comes", timers.over, "return replace(flow, not_before=None)", "return flow"),
     Mutant(
         "a question has no end",
@@ -138,7 +138,10 @@ BROKEN_LAWS = [
     Mutant("a run waits for people for ever", asking.expired, "pending.due <= world.now", "False"),
     Mutant("the issue stays blocked", asking.over, "run is None or run.waits_since is None", "True"),
     Mutant(
-        "an agent allows itself a tool", private(asking, "_words"), "comment.author.startswith(AGENT_ACTORS)", "False"
+        "an agent allows itself a tool",
+        private(asking, "_words"),
+        "not is_person(comment.author, world.actor)",
+        "False",
     ),
     Mutant("run ids are used twice", private(dispatch, "_plan"), "attempt = flow.attempt + 1", "attempt = 1"),
 ]
