@@ -9,9 +9,7 @@ import pytest
 
 from ashep.core.events import IssueAdopted, IssueReclaimed, LeaseLost, OrphanStopped, RunEnded, RunPlanned
 from tests.loop_world import ACTOR, Points, World, minutes, simulate
-from tests.test_loop import folder, with_person
-
-__all__ = ["folder"]
+from tests.test_loop import with_person
 
 
 def lose(world: World) -> None:
