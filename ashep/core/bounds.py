@@ -33,7 +33,7 @@ class Bounds:
 
 def bounds_of(policy: Policy, agents: Agents, start: State, steps: Mapping[State, tuple[Step, ...]]) -> Bounds | None:
     """Add up; None where nothing leads to `close`."""
-    best = _cheapest(start, steps)
+    best = cheapest(start, steps)
     if best is None:
         return None
     working = [phase for phase in policy.phases if any(s.kind == "work" and s.phase == phase.name for s in steps)]
@@ -130,7 +130,7 @@ class _Wear:
         return max(done.values(), default=0)
 
 
-def _cheapest(start: State, steps: Mapping[State, tuple[Step, ...]]) -> list[State] | None:
+def cheapest(start: State, steps: Mapping[State, tuple[Step, ...]]) -> list[State] | None:
     """The states of the way to `close` with the fewest runs, then the fewest questions."""
     order = count()
     queue: list[tuple[int, int, int, State, tuple[State, ...]]] = [(0, 0, next(order), start, ())]

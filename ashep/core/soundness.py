@@ -10,16 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ashep.core.bounds import Bounds, bounds_of
+from ashep.core.bounds import Bounds, bounds_of, cheapest
 from ashep.core.model import CLOSE, Agents, Phase, Policies, Policy, Settings
 from ashep.core.moves import Board, State, Step
-
-MAX_STATES = 20_000
-"""Where `requires` makes more than so many states of a policy, the search is given up, and that is said."""
+from ashep.core.space import MAX_STATES, Space, Way, explore, line
 
 KeyPath = tuple[str | int, ...]
-Way = tuple[Step, ...]
-"""Steps from where an issue begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,42 +70,6 @@ def _analyse(board: Board, agents: Agents) -> Verdict:
     return Verdict(found, tuple(dict.fromkeys(_edges(space.steps))), bounds)
 
 
-@dataclass(frozen=True, slots=True)
-class Space:
-    """All states that can be reached, the nearest first."""
-
-    start: State
-    steps: Mapping[State, tuple[Step, ...]]
-    ways: Mapping[State, Step | None]
-    """The step by which the shortest way comes to a state."""
-    whole: bool
-    """Whether nothing was left out."""
-
-    def way(self, state: State) -> Way:
-        """The shortest way to a state."""
-        way: list[Step] = []
-        while (step := self.ways[state]) is not None:
-            way.append(step)
-            state = step.source
-        return tuple(reversed(way))
-
-
-def explore(board: Board) -> Space:
-    """Try every move in every state."""
-    start = board.start()
-    steps: dict[State, tuple[Step, ...]] = {}
-    ways: dict[State, Step | None] = {start: None}
-    queue = deque([start])
-    while queue and len(ways) <= MAX_STATES:
-        state = queue.popleft()
-        steps[state] = tuple(board.steps(state))
-        for step in steps[state]:
-            if step.target not in ways:
-                ways[step.target] = step
-                queue.append(step.target)
-    return Space(start, steps, ways, not queue)
-
-
 def _edges(steps: Mapping[State, tuple[Step, ...]]) -> Iterator[Edge]:
     for step in (step for some in steps.values() for step in some):
         if step.source.code == "own" or step.move.kind == "question":
@@ -130,6 +90,7 @@ def _findings(space: Space, board: Board) -> Iterator[Defect]:
     yield from _without_end(found, board)
     yield from _dead_ends(found)
     yield from _never_closes(found)
+    yield from _beyond_limits(found)
     yield from _unreachable(found)
     for phase in board.policy.phases:
         if phase.must_pass:
@@ -173,11 +134,13 @@ def _without_end(found: _Found, board: Board) -> Iterator[Defect]:
     for state in found.space.steps:
         if state.kind == "ask" and board.due(state) is None:
             text = f"the question of {state.phase} never ends by itself"
-            yield found.defect("no-deadline", state.phase, ("human",), text, told(found, state), "give it a deadline")
+            yield found.defect(
+                "no-deadline", state.phase, ("human",), text, found.space.told(state), "give it a deadline"
+            )
     if (circle := _circle([step for step in found.all_steps() if _is_unbounded(step)])) is not None:
         first = circle[0]
         text = f"an issue can go round from {first.source.phase} for ever: nothing in this circle is counted"
-        story = (*told(found, first.source), *map(line, circle))
+        story = (*found.space.told(first.source), *map(line, circle))
         remedy = "bound it by max_visits or max_attempts"
         yield found.defect("livelock", first.source.phase, key_of(found.policy, first), text, story, remedy)
 
@@ -205,7 +168,7 @@ def _dead_ends(found: _Found) -> Iterator[Defect]:
         told_of.add((step.source.phase, key))
         text = f"{step.source.phase}: {step.move.name} leads to a dead end, for {step.why.split(' (')[0]}"
         remedy = "lead it elsewhere, or let what is required happen on every way there"
-        yield found.defect(code, step.source.phase, key, text, (*told(found, step.source), line(step)), remedy)
+        yield found.defect(code, step.source.phase, key, text, (*found.space.told(step.source), line(step)), remedy)
 
 
 def _never_closes(found: _Found) -> Iterator[Defect]:
@@ -249,10 +212,47 @@ def _trap(found: _Found, first: State, steps: list[Step]) -> Defect:
     people = all(step.source.kind == "ask" for step in steps)
     text = f"an issue in {first.phase} can never be closed: no success and no answer leads from there to `close`"
     lines = dict.fromkeys(line(step) for step in steps if step.move.kind != "question" and step.source.code != "own")
-    story = (*told(found, first), "from there on there is only:", *lines)
+    story = (*found.space.told(first), "from there on there is only:", *lines)
     remedy = f"lead an edge of {' or '.join(names)} on to a phase that leads to `close`"
     key: KeyPath = ("next",) if first.kind == "work" else ("human",)
     return found.defect("human-loop" if people else "never-closes", first.phase, key, text, story, remedy)
+
+
+def _beyond_limits(found: _Found) -> Iterator[Defect]:
+    """Where `close` can be reached, but only with more runs or visits in a cycle than the policy allows."""
+    limits, space = found.policy.limits, found.space
+    visits_count = any(phase.requires for phase in found.policy.phases)  # else no shortest way comes twice to a phase
+    most = {phase.name: phase.max_visits for phase in found.policy.phases} if visits_count else {}
+
+    def entered(state: State, worn: _Worn) -> _Worn | None:
+        runs, visits = worn[0] + 1, dict(worn[1])
+        if state.phase in most:
+            visits[state.phase] = visits.get(state.phase, 0) + 1
+        fits = runs <= limits.max_runs and visits.get(state.phase, 0) <= most.get(state.phase, 1)
+        return (runs, tuple(sorted(visits.items()))) if fits else None
+
+    begin = entered(space.start, (0, ())) if space.start.kind == "work" else (0, ())
+    queue = deque([(space.start, begin)])
+    seen = {*queue}
+    while queue and len(seen) <= MAX_STATES:
+        state, worn = queue.popleft()
+        for step in space.steps.get(state, ()) if worn is not None else ():
+            if step.move.kind not in ("success", "answer"):
+                continue
+            if step.target.kind == "close":
+                return
+            before = (0, ()) if step.move.kind == "answer" else worn
+            after = entered(step.target, before) if step.target.kind == "work" else before
+            if after is not None and (step.target, after) not in seen:
+                seen.add((step.target, after))
+                queue.append((step.target, after))
+    if not queue and cheapest(space.start, space.steps) is not None:
+        text = f"no way to `close` stays within max_runs ({limits.max_runs}) and every max_visits: each issue parks"
+        yield found.defect("beyond-limits", "", ("limits", "max_runs"), text, (), "raise them, or take a shorter way")
+
+
+_Worn = tuple[int, tuple[tuple[str, int], ...]]
+"""Runs and visits of a cycle."""
 
 
 def _unreachable(found: _Found) -> Iterator[Defect]:
@@ -330,31 +330,3 @@ def _circle(steps: list[Step]) -> Way | None:
                 seen.add(way[-1].target)
                 queue.extend((*way, step) for step in after.get(way[-1].target, ()))
     return None
-
-
-# --- stories ----------------------------------------------------------------------------------------------------------
-
-
-def told(found: _Found, state: State) -> tuple[str, ...]:
-    """The shortest way to a state, a line a step."""
-    return tuple(map(line, found.space.way(state)))
-
-
-def line(step: Step) -> str:
-    """A step as people say it."""
-    word = {"answer": "a person answers ", "deadline": "nobody answers in time"}.get(step.move.kind, "")
-    move = word if step.move.kind == "deadline" else f"{word}{step.move.name}"
-    return f"{step.source.phase}: {move} → {place(step.target)}"
-
-
-def place(state: State) -> str:
-    """A state as people say it."""
-    match state.kind:
-        case "work":
-            return state.phase
-        case "ask":
-            return f"{state.phase} asks a person"
-        case "close":
-            return "closed"
-        case "park":
-            return f"parked ({state.code})"

@@ -84,6 +84,33 @@ class Oracle:
                     queue.append(after)
         return min((runs for spot, runs in best.items() if spot.kind == "close"), default=None)
 
+    def closes_within_limits(self) -> bool:
+        """Whether a life by success and answers alone closes with no more runs and visits than a cycle may have."""
+        begin = self._worn(self.start, (0, frozenset()))
+        queue = deque([(self.start, begin)])
+        seen = set(queue)
+        while queue:
+            spot, worn = queue.popleft()
+            if spot.kind == "close":
+                return True
+            for _, good, after in self.moves[spot] if worn is not None and spot.kind != "own" else ():
+                fresh = spot.kind == "ask" and after.kind != "close"
+                then = self._worn(after, (0, frozenset()) if fresh or worn is None else worn)
+                if good and after.kind != "own" and (after, then) not in seen:
+                    seen.add((after, then))
+                    queue.append((after, then))
+        return False
+
+    def _worn(self, spot: Spot, worn: tuple[int, Passed]) -> tuple[int, Passed] | None:
+        if spot.kind != "work":
+            return worn
+        visits = dict(worn[1])
+        times = int(visits.get(spot.phase, 0)) + 1
+        phase = self.policy.phase(spot.phase)
+        if worn[0] >= self.policy.limits.max_runs or phase is None or times > phase.max_visits:
+            return None
+        return worn[0] + 1, frozenset((visits | {spot.phase: str(times)}).items())
+
     def is_told(self, story: tuple[str, ...]) -> bool:
         """Whether these lines are a life, from the beginning."""
         spots = {self.start}

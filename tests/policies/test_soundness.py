@@ -68,6 +68,9 @@ def differences(case: Case) -> list[str]:
                 wrong.append(f"{code} {phase.name}: {told}, {most}")
             if told is not None and not oracle.is_told(told.story):
                 wrong.append(f"{code} {phase.name}: no such life: {told.story}")
+    beyond = any(one.code == "beyond-limits" for one in found)
+    if beyond != (oracle.fewest_runs() is not None and not oracle.closes_within_limits()):
+        wrong.append(f"beyond limits: {beyond}")
     best = verdict.bounds.best_runs if verdict.bounds else None
     if best != oracle.fewest_runs():
         wrong.append(f"best: {best}, {oracle.fewest_runs()}")
@@ -85,7 +88,8 @@ def test_it_finds_what_brute_force_finds_and_nothing_else() -> None:
         for one in verdict_of(case).findings:
             codes[one.code] = codes.get(one.code, 0) + 1
     assert set(codes) == {
-        "unreachable-phase", "never-closes", "human-loop", "requires-unmet", "approval-skipped", "failure-left-behind",
+        "unreachable-phase", "never-closes", "beyond-limits",
+        "human-loop", "requires-unmet", "approval-skipped", "failure-left-behind",
     }  # fmt: skip
     assert min(codes.values()) > 20, codes
 
@@ -101,7 +105,12 @@ BLIND = [
     Mutant("every dead end is one", private(soundness, "_dead_ends"), 'step.target.kind != "park"', "True"),
     Mutant("what is required is forgotten", moves.Board._fresh, "passed = state.passed if", "passed = () if"),  # pyright: ignore[reportPrivateUsage] - it is to be broken
     Mutant("nobody suggests", moves.Board._moves, "phase.allow_suggested", "()"),  # pyright: ignore[reportPrivateUsage] - as above
-    Mutant("runs are free", private(bounds, "_cheapest"), '(state.kind == "work")', "0"),
+    Mutant("limits count for ever", private(soundness, "_beyond_limits"), "before = (0, ()) if", "before = worn if"),
+    Mutant("visits do not count", private(soundness, "_beyond_limits"), "any(phase.requires", "any(None"),
+    Mutant(
+        "a run too many", private(soundness, "_beyond_limits"), "runs <= limits.max_runs", "runs <= limits.max_runs + 1"
+    ),
+    Mutant("runs are free", bounds.cheapest, '(state.kind == "work")', "0"),
     Mutant("the farthest first", private(soundness, "_first_close"), "queue.popleft()", "queue.pop()"),
     Mutant("requires nothing", passing.unmet, "ended.get(name) not in words", "False"),
     Mutant(
@@ -126,11 +135,24 @@ UNDONE = Case(
 """Everything that was passed is undone by a person's wish for changes, which goes around the review."""
 
 
+TWICE_THERE = Case(
+    policy_of(
+        Phase(name="review", max_visits=1, verdicts=("again", "on"), next={"again": "implement", "on": "code"}),
+        Phase(name="implement", next={"success": "review"}),
+        Phase(name="code", requires={"implement": ("success",)}),
+    ),
+    TEAM,
+)
+"""Only who comes to the review twice gets on, and once is all that is allowed."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", BLIND, ids=lambda mutant: mutant.name)
 def test_a_mistake_in_the_checker_or_in_the_core_shows(mutant: Mutant) -> None:
     with planted(mutant):
-        assert differences(UNDONE) or any(differences(demanding(seed)) for seed in range(400))
+        assert any(differences(case) for case in (UNDONE, TWICE_THERE)) or any(
+            differences(demanding(seed)) for seed in range(400)
+        )
 
 
 TWICE = policy_of(
