@@ -231,17 +231,18 @@ def _beyond_limits(found: _Found) -> Iterator[Defect]:
         fits = runs <= limits.max_runs and visits.get(state.phase, 0) <= most.get(state.phase, 1)
         return (runs, tuple(sorted(visits.items()))) if fits else None
 
-    begin = entered(space.start, (0, ())) if space.start.kind == "work" else (0, ())
-    queue = deque([(space.start, begin)])
+    fresh: _Worn = (0, ())
+    begin = entered(space.start, fresh) if space.start.kind == "work" else fresh
+    queue = deque([(space.start, begin or fresh)])
     seen = {*queue}
     while queue and len(seen) <= MAX_STATES:
         state, worn = queue.popleft()
-        for step in space.steps.get(state, ()) if worn is not None else ():
+        for step in space.steps.get(state, ()):
             if step.move.kind not in ("success", "answer"):
                 continue
             if step.target.kind == "close":
                 return
-            before = (0, ()) if step.move.kind == "answer" else worn
+            before = fresh if step.move.kind == "answer" else worn
             after = entered(step.target, before) if step.target.kind == "work" else before
             if after is not None and (step.target, after) not in seen:
                 seen.add((step.target, after))

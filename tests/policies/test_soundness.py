@@ -105,7 +105,7 @@ BLIND = [
     Mutant("every dead end is one", private(soundness, "_dead_ends"), 'step.target.kind != "park"', "True"),
     Mutant("what is required is forgotten", moves.Board._fresh, "passed = state.passed if", "passed = () if"),  # pyright: ignore[reportPrivateUsage] - it is to be broken
     Mutant("nobody suggests", moves.Board._moves, "phase.allow_suggested", "()"),  # pyright: ignore[reportPrivateUsage] - as above
-    Mutant("limits count for ever", private(soundness, "_beyond_limits"), "before = (0, ()) if", "before = worn if"),
+    Mutant("limits count for ever", private(soundness, "_beyond_limits"), "before = fresh if", "before = worn if"),
     Mutant("visits do not count", private(soundness, "_beyond_limits"), "any(phase.requires", "any(None"),
     Mutant(
         "a run too many", private(soundness, "_beyond_limits"), "runs <= limits.max_runs", "runs <= limits.max_runs + 1"
