@@ -9,8 +9,9 @@ import pytest
 
 from ashep.cli import main, screen
 from ashep.cli.pictures import PAGES, redrawn
-from ashep.config import write_starter
+from ashep.config import load, write_starter
 from ashep.config.presets import PRESETS
+from ashep.core.soundness import analyse
 from ashep.views import graph
 from tests.recorded import life
 
@@ -204,6 +205,42 @@ def test_live_counts_the_issues_of_each_phase(project: Path, capsys: pytest.Capt
 def test_live_without_a_journal_counts_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["policy", "graph", "--live", "--format", "text"]) == 0
     assert "implement (0 issues)\n" in capsys.readouterr().out
+
+
+def test_what_the_check_finds_is_drawn_in_red(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trap = (
+        "version: 1\npolicies:\n  trap:\n    phases:\n      - {name: plan, next: {success: plan}}\n      - implement\n"
+    )
+    (project / ".agent-shepherd" / "policies.yaml").write_text(trap)
+    assert main(["policy", "check"]) == 1
+    codes = set(re.findall(r"\[([a-z-]+)\]$", capsys.readouterr().out, re.M)) - {"single-agent"}
+    assert codes >= {"never-closes", "unreachable-phase"}
+    assert main(["policy", "graph", "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {finding["code"] for finding in told["findings"]} == codes
+    assert all(phase["findings"] for phase in told["phases"] if phase["kind"] == "agent")
+    assert main(["policy", "graph"]) == 0
+    out = capsys.readouterr().out
+    assert "    class plan,implement error\n" in out
+    assert "    %% error unreachable-phase: implement: nothing leads to the phase implement\n" in out
+
+
+def test_every_edge_of_the_search_is_drawn(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    loaded = load(project / ".agent-shepherd")
+    edges = analyse(loaded.policies, loaded.agents, loaded.settings)["planned"].edges
+    assert main(["policy", "graph", "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)["edges"]
+    assert {(one["source"], one["move"], one["target"], one["kind"]) for one in told} == {
+        (one.source, one.move, one.target, one.kind) for one in edges
+    }
+    assert main(["policy", "graph", "--format", "text"]) == 0
+    assert "  any failure        → park\n" in capsys.readouterr().out
+
+
+def test_files_that_contradict_themselves_are_not_drawn(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / ".agent-shepherd" / "policies.yaml").write_text("version: 1\npolicies:\n  p: [implement, nobody]\n")
+    assert main(["policy", "graph"]) == 2
+    assert "no agent in agents.yaml has the capability nobody" in capsys.readouterr().err
 
 
 # --- the documentation ------------------------------------------------------------------------------------------------

@@ -1,8 +1,7 @@
 """`ashep policy graph`: a policy as a picture."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,7 +11,7 @@ from ashep.cli.root import example, policies, project_of
 from ashep.errors import UsageError
 
 if TYPE_CHECKING:
-    from ashep.core.model import Agents, Phase, Policies, Policy, Settings
+    from ashep.core.model import Agents, Policies, Policy, Settings
     from ashep.views.graph import Picture
 
 FORMATS = ("mermaid", "dot", "json", "text")
@@ -37,8 +36,8 @@ def policy_graph(
 ) -> None:
     """Draw a policy: its phases, and what leads from each to the next.
 
-    It is drawn from what `ashep policy check` looks at, and what that finds is in colour: red for errors, orange for
-    warnings. Failures and deadlines are dotted lines.
+    It is drawn from the search that `ashep policy check` makes, and what that finds in the policy is in colour: red for
+    errors, orange for warnings. Failures and deadlines are dotted lines.
     """
     from ashep.views import graph
 
@@ -58,11 +57,13 @@ def drawn(
     policies: "Policies", agents: "Agents", settings: "Settings", name: str | None, issues: dict[str, int] | None = None
 ) -> "Picture":
     """Draw a policy of files that are in order; `issues` are how many are where."""
+    from ashep.core.soundness import analyse
     from ashep.views import graph
 
     name, policy = policy_named(policies, name)
+    verdict = analyse(policies.model_copy(update={"policies": {name: policy}}), agents, settings)[name]
     phases = [(phase.name, phase.needs, phase.human is not None) for phase in policy.phases]
-    return graph.picture(name, phases, _edges(policy), (), issues)
+    return graph.picture(name, phases, verdict.edges, verdict.findings, issues)
 
 
 def _print(drawn: "Picture", form: str) -> None:
@@ -79,14 +80,16 @@ def _print(drawn: "Picture", form: str) -> None:
 
 
 def _configuration(folder: Path) -> "tuple[Policies, Agents, Settings]":
-    """Read the files; those that contradict themselves have nothing that could be drawn."""
-    from ashep.config import ConfigErrors, examine
+    """Read the files. What a search of the policies finds is to be drawn; all else that is wrong is not."""
+    from ashep.config import ConfigErrors, check, examine
 
     found = examine(folder)
+    policies, agents, settings = found.policies, found.agents, found.settings
+    apart = check(policies, agents, None) + check(None, None, settings)  # so that nothing is searched
     errors = [finding for finding in found.findings if finding.severity == "error"]
-    if found.policies is None or found.agents is None or found.settings is None or errors:
+    if policies is None or agents is None or settings is None or any(one.severity == "error" for one in apart):
         raise ConfigErrors(errors)
-    return found.policies, found.agents, found.settings
+    return policies, agents, settings
 
 
 def policy_named(known: "Policies", name: str | None) -> "tuple[str, Policy]":
@@ -95,41 +98,3 @@ def policy_named(known: "Policies", name: str | None) -> "tuple[str, Policy]":
     if name not in known.policies:
         raise UsageError(f"there is no policy {name}; there are {', '.join(known.policies)}")
     return name, known.policies[name]
-
-
-class Edge(NamedTuple):
-    """What leads from a phase to another."""
-
-    source: str
-    move: str
-    target: str
-    kind: str
-
-
-def _edges(policy: "Policy") -> Iterator[Edge]:
-    for phase in policy.phases:
-        if phase.human is not None:
-            yield from _answers(policy, phase)
-            continue
-        yield from (Edge(phase.name, verdict, phase.next[verdict], "success") for verdict in phase.verdicts)
-        if not phase.verdicts:
-            yield Edge(phase.name, "success", _success(policy, phase), "success")
-        yield from (
-            Edge(phase.name, result, phase.next.get(result, "park"), "failure") for result in ("failed", "partial")
-        )
-
-
-def _success(policy: "Policy", phase: "Phase") -> str:
-    from ashep.core.routing import following
-
-    return phase.next.get("success") or following(policy, phase)
-
-
-def _answers(policy: "Policy", phase: "Phase") -> Iterator[Edge]:
-    from ashep.core.routing import writer_before
-
-    if phase.human is not None:
-        yield Edge(phase.name, "approved", phase.human.approved, "answer")
-        back = phase.human.changes_requested or writer_before(policy, phase)
-        yield Edge(phase.name, "changes_requested", back, "answer")
-        yield Edge(phase.name, "deadline", phase.human.on_deadline, "deadline")

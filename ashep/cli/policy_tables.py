@@ -9,6 +9,7 @@ import typer
 
 from ashep.cli import screen
 from ashep.cli.place import configured, picture
+from ashep.cli.policy_graph import policy_named
 from ashep.cli.root import Issue, Json, example, policies, project_of
 from ashep.errors import AshepError, UsageError
 
@@ -136,14 +137,13 @@ def policy_export(
 
 
 def _policy(context: typer.Context, name: str | None) -> "tuple[str, Policy]":
-    """Read policies.yaml and find the policy that is meant."""
-    from ashep.config import load
+    """Read the policies and find the one that is meant; what a search finds in it is no matter here."""
+    from ashep.config import ConfigErrors, examine
 
-    known = load(configured(project_of(context))).policies
-    name = name or known.default_policy or next(iter(known.policies))
-    if name not in known.policies:
-        raise UsageError(f"there is no policy {name}; there are {', '.join(known.policies)}")
-    return name, known.policies[name]
+    found = examine(configured(project_of(context)))
+    if found.policies is None:
+        raise ConfigErrors([finding for finding in found.findings if finding.severity == "error"])
+    return policy_named(found.policies, name)
 
 
 @policies.command(

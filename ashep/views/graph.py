@@ -16,6 +16,9 @@ Kind = Literal["agent", "human", "end"]
 ENDS = {"close": "closed", "park": "parked", "ask": "asks a person"}
 """Targets that are no phases, and what an issue is there."""
 
+FAILURES = {"failed", "partial", "timed out", "stalled"}
+"""The ways in which a phase can come to no success."""
+
 
 class EdgeLike(Protocol):
     """What leads from a phase to another."""
@@ -221,7 +224,8 @@ def _ids(drawn: Picture) -> dict[str, str]:
 
 
 def _moves(arrow: Arrow) -> str:
-    return ", ".join(arrow.moves)
+    """Name what leads there; all that can fail together in two words."""
+    return "any failure" if set(arrow.moves) == FAILURES else ", ".join(arrow.moves)
 
 
 def _line(finding: Data) -> str:
@@ -258,9 +262,9 @@ def _coloured(mark: Severity | None) -> tuple[str, ...]:
 # --- text and JSON -------------------------------------------------------------------------------------------------
 
 
-def text(drawn: Picture) -> list[tuple[str, Severity | None]]:
+def text(drawn: Picture) -> list[tuple[str, str | None]]:
     """Write it in lines, each with how bad it is."""
-    lines: list[tuple[str, Severity | None]] = []
+    lines: list[tuple[str, str | None]] = []
     wide = max((len(_moves(arrow)) for arrow in drawn.arrows), default=0)
     for box in drawn.boxes:
         head, *more = box.label
