@@ -6,7 +6,7 @@ SETUP := $(PYTHON) requirements/setup.py
 PARALLEL := -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv demo test quick check format lint types contracts docs torture night soak torture-real bench lock clean
+.PHONY: help setup venv demo test quick check format lint types contracts docs torture night month soak torture-real bench lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ torture: venv ## live through simulated nights on lying tools and failing disks 
 
 night: venv ## live through simulated nights of 200 issues, three providers, people and outages (SEEDS=4, SEED=1)
 	@$(BIN)/python -m tests.night --seed $(or $(SEED),1) --seeds $(or $(SEEDS),4)
+
+month: venv ## live through a simulated month of 500 issues, and ask what a policy without reviews of docs had done (SEED=1)
+	@$(BIN)/python -m tests.month --seed $(or $(SEED),1)
 
 soak: setup ## a day of virtual time and half an hour on the real tools: does anything grow? (VIRTUAL=24h, REAL=30m)
 	@$(BIN)/python -m tests.soak --virtual $(or $(VIRTUAL),24h) --real $(or $(REAL),30m)

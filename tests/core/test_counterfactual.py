@@ -403,6 +403,16 @@ def said_same(life: Lived) -> set[str]:
 # --- sums ---------------------------------------------------------------------------------------------------------
 
 
+def test_runs_that_did_not_begin_or_do_not_count_are_none() -> None:
+    life, _ = story(one(REVIEWED))
+    (ended, *_) = [fact for fact in life.facts if isinstance(fact, e.RunEnded)]
+    withdrawn = e.RunWithdrawn(ISSUE, ended.run, "tree_dirty", "it is not ashep's")
+    planned = [fact for fact in life.facts if isinstance(fact, e.RunPlanned)]
+    assert compared.counted([*planned, ended]) == Count(2, 0)
+    assert compared.counted([*planned, withdrawn]) == Count(1, 0)
+    assert compared.counted([*planned, replace(ended, counts=False)]) == Count(1, 0)
+
+
 def test_totals_add_up_and_leave_out_what_nothing_bounds() -> None:
     life, _ = story(one(REVIEWED))
     known = said(life, one(UNREVIEWED))
