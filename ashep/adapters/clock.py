@@ -11,7 +11,7 @@ from apscheduler.jobstores.memory import MemoryJobStore  # pyright: ignore[repor
 from apscheduler.schedulers.asyncio import AsyncIOScheduler  # pyright: ignore[reportMissingTypeStubs] - apscheduler 3 ships no types
 from apscheduler.triggers.date import DateTrigger  # pyright: ignore[reportMissingTypeStubs] - apscheduler 3 ships no types
 
-LONGEST = timedelta(minutes=1)
+LONGEST = timedelta(seconds=10)
 """No sleep is longer: after a suspend or a set clock the due times are looked at again."""
 
 
@@ -31,7 +31,7 @@ class RealClock:
         return time.monotonic()
 
     async def sleep_until(self, when: datetime) -> None:
-        """Return at `when`, or after a minute; a caller looks again."""
+        """Return at `when`, or after `LONGEST`; a caller looks again."""
         due = min(when, self.now() + LONGEST)
         if due <= self.now():
             await anyio.lowlevel.checkpoint()

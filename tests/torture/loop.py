@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from ashep.adapters.clock import LONGEST
+
 if TYPE_CHECKING:
     from tests.torture.life import Life
 
@@ -116,8 +118,8 @@ class WorldClock:
         return asyncio.get_running_loop().time()
 
     async def sleep_until(self, when: datetime) -> None:
-        """Return at `when`, or after a minute, as the real clock does."""
-        await anyio.sleep(min(max((when - self.now()).total_seconds(), 0.0), 60.0))
+        """Return at `when`, or earlier, as the real clock does."""
+        await anyio.sleep(min(max((when - self.now()).total_seconds(), 0.0), LONGEST.total_seconds()))
 
     def jump(self, by: timedelta) -> None:
         """Set the wall clock, or sleep through a suspend: the monotonic clock does not see it."""
