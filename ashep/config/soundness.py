@@ -29,10 +29,10 @@ def _weak_points(policies: Policies, agents: Agents) -> Iterator[Problem]:
     """Phases that one agent, or one provider, can stop by being away."""
     for name, policy in policies.policies.items():
         for index, phase in enumerate(policy.phases):
-            able = [] if phase.human else list(fitting(phase, agents))
+            able = [] if phase.human else fitting(phase, agents)
             place: KeyPath = ("policies", name, "phases", index, "name")
             if len(able) == 1:
-                yield "single-agent", place, f"only {able[0].id} can take {phase.name}: without it, issues wait here"
+                yield "one-agent", place, f"only {able[0].id} can take {phase.name}: without it, issues wait here"
             elif len(providers := {agent.runner.provider for agent in able}) == 1 and None not in providers:
                 why = f"all agents for {phase.name} are of the provider {providers.pop()}: its outage stops this phase"
-                yield "single-provider", place, why
+                yield "one-provider", place, why

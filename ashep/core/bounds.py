@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import count
 
-from ashep.core.agents import unfit
 from ashep.core.model import Agent, Agents, Human, Phase, Policy
 from ashep.core.moves import State, Step
+from ashep.core.registry import can
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +77,9 @@ def _longest(phase: Phase, agents: Agents) -> timedelta:
     return phase.timeout * slowest
 
 
-def fitting(phase: Phase, agents: Agents) -> Iterator[Agent]:
-    """The agents that may run a phase, as far as the files say; one without a model may be of any."""
-    for agent in agents.agents:
-        asked = phase if agent.runner.model else phase.model_copy(update={"provider": None, "model": None})
-        if not agent.is_human and unfit(agent, asked, None) is None:
-            yield agent
+def fitting(phase: Phase, agents: Agents) -> list[Agent]:
+    """The agents that may run a phase, as far as the files say."""
+    return [agent for agent in agents.agents if not agent.is_human and can(agent, phase, None)]
 
 
 def _asks(state: State) -> bool:

@@ -16,13 +16,18 @@ from ashep.core.moves import Board, State, Step
 from ashep.core.space import MAX_STATES, Space, Way, explore, line
 
 KeyPath = tuple[str | int, ...]
+Code = Literal[
+    "never-closes", "human-loop", "beyond-limits", "livelock", "no-deadline", "unreachable-phase", "dead-edge",
+    "requires-unmet", "approval-skipped", "failure-left-behind", "too-complex",
+]  # fmt: skip
+"""What is looked for (docs/codes.md)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Defect:
     """Something that a policy must not allow."""
 
-    code: str
+    code: Code
     severity: Literal["error", "warning"]
     policy: str
     phase: str
@@ -106,7 +111,7 @@ class _Found:
     name: str
     policy: Policy
 
-    def defect(self, code: str, phase: str, key: KeyPath, message: str, story: tuple[str, ...], remedy: str) -> Defect:
+    def defect(self, code: Code, phase: str, key: KeyPath, message: str, story: tuple[str, ...], remedy: str) -> Defect:
         """Write a finding; `key` is beneath its phase, or, without one, beneath the policy."""
         names = [one.name for one in self.policy.phases]
         place: KeyPath = ("phases", names.index(phase)) if phase in names else ()
@@ -149,6 +154,10 @@ def _is_unbounded(step: Step) -> bool:
     """Whether the step leads on even where every counter of the cycle is used up; what a person does is their wish."""
     asks = step.target.kind == "ask" and step.move.kind != "deadline"
     return step.move.kind not in ("answer", "question") and step.worn.kind in ("work", "ask") and not asks
+
+
+_DEAD: Mapping[str, Code] = {"requires": "requires-unmet", "no_edge": "dead-edge", "unknown_phase": "dead-edge"}
+"""Codes of parking that say that an edge is wrong."""
 
 
 def _dead_ends(found: _Found) -> Iterator[Defect]:

@@ -3,12 +3,15 @@
 The first line of each file says what is expected; lines with `#:` are the story.
 """
 
+import re
 import shutil
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from ashep.config import ConfigErrors, check_files, load
+from ashep.core.soundness import Code
 
 FOLDER = Path(__file__).parent / "broken"
 FILES = sorted(FOLDER.glob("[0-9]*.yaml"))
@@ -34,3 +37,9 @@ def test_a_broken_policy_is_found_at_its_key_and_told(file: Path, tmp_path: Path
         assert found.story[: len(story)] == story
     with pytest.raises(ConfigErrors):
         load(tmp_path)
+
+
+def test_every_code_of_the_search_is_explained() -> None:
+    table = Path("docs/codes.md").read_text(encoding="utf-8").split("## Codes of findings about policies")[1]
+    explained = set(re.findall(r"^\| `([a-z-]+)`", table.split("\n## ")[0], flags=re.M))
+    assert explained == {*get_args(Code), "one-agent", "one-provider"}
