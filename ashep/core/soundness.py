@@ -168,9 +168,7 @@ def _dead_ends(found: _Found) -> Iterator[Defect]:
         yield found.defect("requires-unmet", first.name, ("requires",), text, (), "let another phase be the first")
     told_of: set[tuple[str, KeyPath]] = set()
     for step in found.all_steps():
-        code = {"requires": "requires-unmet", "no_edge": "dead-edge", "unknown_phase": "dead-edge"}.get(
-            step.target.code
-        )
+        code = _DEAD.get(step.target.code)
         key = key_of(found.policy, step)
         if code is None or step.target.kind != "park" or (step.source.phase, key) in told_of:
             continue
