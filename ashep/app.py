@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 import anyio
 import anyio.to_thread
 
-from ashep import connect
+from ashep import connect, written
 from ashep.adapters import control_socket
 from ashep.adapters.clock import RealClock
 from ashep.adapters.git import GitTree
 from ashep.adapters.messenger import Messenger
 from ashep.adapters.systemd import Systemd
-from ashep.config import Configuration, load
+from ashep.config import load
 from ashep.control import Control
 from ashep.core.model import Settings
 from ashep.core.telling import targets
@@ -36,6 +36,7 @@ from ashep.signs import LiveSigns
 from ashep.store.follow import Follower
 from ashep.watchdog import Watchdog
 from ashep.worker import longest_gap
+from ashep.written import Written
 
 FOLDER = ".agent-shepherd"
 
@@ -51,7 +52,8 @@ def work(project: Path, options: WorkOptions, say: Say) -> int:
 
     Raises `ConfigError`, `AlreadyRunning`, `TrackerMissing`, `JournalDamaged`, `DiskFailed`.
     """
-    configuration = load(project / FOLDER)
+    files = written.read(project / FOLDER)
+    configuration = files.configuration
     connect.check(project, configuration.settings)
     state = project / FOLDER / "state"
     gc.freeze()  # what was imported stays for ever: the collector need not walk it again and again
@@ -62,7 +64,7 @@ def work(project: Path, options: WorkOptions, say: Say) -> int:
         if journal.cut:
             say(f"the last {journal.cut} bytes of the journal were torn and are cut: nothing of them was acted on")
         try:
-            return _run(partial(_work, project, configuration, journal, lock, clock, options, say))
+            return _run(partial(_work, project, files, journal, lock, clock, options, say))
         finally:
             journal.close()
 
@@ -88,14 +90,14 @@ def _leaves(group: BaseExceptionGroup[AshepError]) -> Iterator[AshepError]:
 
 async def _work(
     project: Path,
-    configuration: Configuration,
+    files: Written,
     journal: Journal,
     lock: Lock,
     clock: RealClock,
     options: WorkOptions,
     say: Say,
 ) -> int:
-    state = project / FOLDER / "state"
+    state, configuration = project / FOLDER / "state", files.configuration
     tracker_settings = configuration.settings.tracker
     actor = tracker_settings.actor or kept_name(journal) or actor_name(state)
     redaction = secrets_of(configuration.settings, say)
@@ -115,9 +117,7 @@ async def _work(
             group.start_soon(follower.run)
             group.start_soon(stay_at_home, lock)
             pictures: list[Picture] = [lambda _, world: follower.offer(journal.position, world), narrator(say)]
-            async with daemon(
-                parts, configuration, journal, options, pictures, project / FOLDER / "prompts", say
-            ) as running:
+            async with daemon(parts, configuration, journal, options, pictures, files.templates, say) as running:
                 group.start_soon(Reload(project / FOLDER, journal, running.shepherd, say).run)
                 control = Control(running.shepherd, LiveSigns(running.shepherd, runner, clock).read)
                 group.start_soon(control_socket.serve, state, os.environ, control.answer, say)

@@ -3,6 +3,7 @@
 It folds the journal, adopts the configuration, lets the sources of facts run, and says when to stop.
 """
 
+import json
 import os
 import secrets
 import signal
@@ -11,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
+from hashlib import sha256
 
 import anyio
 from anyio import to_thread
@@ -65,6 +66,7 @@ from ashep.leases import Leases
 from ashep.monitor import Monitor
 from ashep.notifier import Notifier
 from ashep.ports import Clock, Runner, Tracker, TrackerInfo
+from ashep.prompt import Templates
 from ashep.shepherd import Picture, Shepherd
 from ashep.trees import WorkTree
 from ashep.worker import Worker
@@ -247,7 +249,7 @@ async def daemon(
     journal: Journal,
     options: WorkOptions,
     pictures: Sequence[Picture] = (),
-    prompts: Path | None = None,
+    templates: Templates | None = None,
     report: Say = lambda _: None,
 ) -> AsyncGenerator[Running]:
     """Fold the journal, adopt the configuration, and take turns for as long as the block runs."""
@@ -260,7 +262,7 @@ async def daemon(
         tree=parts.tree,
         blobs=journal.blobs,
         leases=leases,
-        prompts=prompts,
+        prompts=templates.folder if templates else None,
         notifier=parts.notifier,
     )
     shepherd = Shepherd(journal, effects, parts.clock, pictures)
@@ -270,6 +272,9 @@ async def daemon(
     auditor = Auditor(shepherd, parts.runner, parts.clock, partial(_look, worker))
     shepherd.show(auditor.note)
     first = await _first(shepherd.world, configuration, journal, options, parts.tracker.actor)
+    prompts = await adopted_templates(templates, journal)
+    if prompts.text or shepherd.world.files.prompts:
+        first.append(prompts)
     await parts.tracker.settle()  # before anything is probed: what an earlier life asked for may still land
     async with anyio.create_task_group() as beside:
         beside.start_soon(keeper.run)
@@ -307,3 +312,11 @@ async def adopted(configuration: Configuration, journal: Journal, kind: str, con
     sources = {str(key): source.text for key, source in configuration.sources.items()}
     text = await journal.blobs.keep(sources.get(name, ""))
     return Adopted(kind, journal.blobs.redact(content), text, RULES)  # pyright: ignore[reportArgumentType] - one of the three names above
+
+
+async def adopted_templates(templates: Templates | None, journal: Journal) -> Adopted:
+    """Give the fact that the user's templates came into force; `text` is empty where there are none."""
+    if templates is None or not templates.texts:
+        return Adopted("prompts", "{}", "", RULES)
+    hashes = {name: sha256(text.encode()).hexdigest() for name, text in sorted(templates.texts.items())}
+    return Adopted("prompts", json.dumps(hashes), await journal.blobs.keep(templates.as_text()), RULES)

@@ -87,7 +87,7 @@ from ashep.ports import (
     Tracker,
     Update,
 )
-from ashep.prompt import Brief, render
+from ashep.prompt import Brief, Templates, render
 from ashep.taken import came_back
 from ashep.trees import WorkTree
 
@@ -114,8 +114,9 @@ class Effects:
         prompts: Path | None = None,
         notifier: Notifier | None = None,
     ) -> None:
-        """`prompts`: the folder of the user's templates."""
+        """`prompts`: the folder of the user's templates, for messages: what is in force is known to the World."""
         self.tracker, self.runner, self.tree, self.blobs, self.prompts = tracker, runner, tree, blobs, prompts
+        self._templates: tuple[str, Templates | None] = ("", None)
         self.leases, self.notifier = leases, notifier
 
     async def carry_out(self, command: Command, world: Callable[[], World], *, probe: bool) -> list[Fact]:
@@ -302,7 +303,7 @@ class Effects:
         flow = world.flows[command.issue]
         try:
             brief = await self._brief(command, world, flow)
-            text = render(brief, self.prompts)
+            text = render(brief, self._in_force(world))
         except ConfigError as error:
             return [EffectFailed(command.issue, command.key, f"the prompt: {_short(error)}", infra=False)]
         blob = await self.blobs.keep(text)
@@ -311,6 +312,14 @@ class Effects:
         if run is not None and run.session is not None and (command.n > 1 or run.session == run.reuse):
             before = await self.runner.asked(run.session)
         return [PromptPrepared(command.issue, command.run, command.key, command.n, blob, shown, before)]
+
+    def _in_force(self, world: World) -> Templates | None:
+        """Give the user's templates as they were adopted last."""
+        blob = world.files.prompts
+        if self._templates[0] != blob:
+            known = Templates.from_text(self.prompts or Path(), self.blobs.text(blob)) if blob else None
+            self._templates = blob, known
+        return self._templates[1]
 
     async def _brief(self, command: PreparePrompt, world: World, flow: Flow) -> Brief:
         run, phase = flow.run, phase_of(world, flow)

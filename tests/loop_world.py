@@ -31,6 +31,7 @@ from ashep.core.world import World as Known
 from ashep.daemon import Parts, Running, WorkOptions, daemon
 from ashep.demo.virtual import START, VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
 from ashep.errors import NotSent, RunnerUnavailable, TrackerUnavailable
+from ashep.prompt import Templates
 from ashep.replay import replay
 
 T = TypeVar("T")
@@ -150,6 +151,7 @@ class World:
         if config:
             (folder / "config.yaml").write_text(config)
         self.configuration = load(folder)
+        self.templates: Templates | None = None
 
     # --- agents ---
 
@@ -192,7 +194,7 @@ class World:
         try:
             info = await self.tracker.check()
             async with (
-                daemon(parts, self.configuration, journal, options, [picture]) as running,
+                daemon(parts, self.configuration, journal, options, [picture], self.templates) as running,
                 anyio.create_task_group() as group,
             ):
                 if sources:

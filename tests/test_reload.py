@@ -1,16 +1,26 @@
 """The user's files are read again while the daemon runs: the last good ones stay in force."""
 
+import json
 import os
+import shutil
 import signal
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
 import anyio
 import pytest
 
-from ashep.core.events import Adopted, RunPlanned, WorkPaused
+from ashep import written
+from ashep.config import ConfigErrors
+from ashep.core.events import Adopted, EditMended, EditRefused, RunEnded, RunPlanned, WorkPaused
+from ashep.core.model import Policies
+from ashep.daemon import Running
 from ashep.demo.virtual import ImmediateJournal
+from ashep.journal.blobs import Blobs
 from ashep.reload import HEED, Reload
+from ashep.store.tables import edit_json
 from tests.loop_world import World, minutes, policy, simulate
 
 LOOK = policy({"name": "look", "capabilities": ["review"]})
@@ -73,6 +83,195 @@ def test_what_the_parts_were_made_of_counts_from_the_next_start(tmp_path: Path) 
     simulate(scenario)
 
 
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory where the machine has such a place: a batch costs milliseconds on a disk."""
+    shm = Path("/dev/shm")
+    place = Path(tempfile.mkdtemp(dir=shm)) if shm.is_dir() else tmp_path
+    yield place / ".agent-shepherd"
+    shutil.rmtree(place, ignore_errors=True)
+
+
+class Edited:
+    """A daemon whose user edits its files."""
+
+    def __init__(self, world: World, running: Running) -> None:
+        self.world, self.said = world, list[str]()
+        journal = cast("ImmediateJournal", running.shepherd._journal)  # pyright: ignore[reportPrivateUsage] - as above
+        self.reload = Reload(world.folder, journal, running.shepherd, self.said.append)
+
+    async def write(self, name: str, text: str | None) -> None:
+        """Edit a file, or delete it, and let what follows from that happen."""
+        file = self.world.folder / name
+        file.parent.mkdir(exist_ok=True)
+        if text is None:
+            file.unlink()
+        else:
+            file.write_text(text)
+        await self.reload.again()
+        await anyio.sleep(1)
+
+    def status(self) -> dict[str, Any]:
+        """What `ashep status` shows of an edit, from what is known."""
+        return json.loads(edit_json(self.world.world)) or {}
+
+    def prompts(self) -> list[str]:
+        """The texts of the prompts so far."""
+        sessions = self.world.runner.sessions.values()
+        return [one.text for session in sessions for one in session.messages if one.who == "ashep"]
+
+
+def test_a_broken_edit_is_on_record_and_shown_until_it_is_mended(folder: Path) -> None:
+    async def scenario() -> None:
+        world = World(folder, policies=LOOK)
+        async with world.living() as running:
+            edited = Edited(world, running)
+            await anyio.sleep(1)
+            await edited.write("policies.yaml", "version: 1\npolicies: {x: [nonsense]}\n")
+            assert [fact.problems for fact in world.bodies(EditRefused)] == [tuple(edited.said[:-1])]
+            assert "policies.yaml:2: policies.x[0]: no agent" in edited.status()["problems"][0]
+            await edited.reload.again()
+            await anyio.sleep(1)
+            assert len(world.bodies(EditRefused)) == 1
+            await edited.write("policies.yaml", "version: 1\npolicies: {x: [nonsens]}\n")
+            assert len(world.bodies(EditRefused)) == 2
+            assert not world.bodies(EditMended)
+            await edited.write("policies.yaml", LOOK)
+            assert len(world.bodies(EditMended)) == 1
+            assert edited.status() == {}
+            assert edited.said[-1] == "read again, and nothing is wrong any more: what is in force stays so"
+            await edited.write("policies.yaml", "version: 1\npolicies: {x: [nonsense]}\n")
+            await edited.write("policies.yaml", CHECK)
+            assert edited.status() == {}
+            assert [type(body).__name__ for body in world.bodies(object)][-2:] == ["Adopted", "EditMended"]
+
+    simulate(scenario)
+
+
+def test_policies_of_the_folder_count_at_once(folder: Path) -> None:
+    async def scenario() -> None:
+        world = World(folder, policies=LOOK)
+        async with world.living() as running:
+            edited = Edited(world, running)
+            await anyio.sleep(1)
+            await edited.write(
+                "policies/docs.yaml", "match: {types: [epic]}\nphases: [{name: doc, capabilities: [review]}]\n"
+            )
+            assert edited.said == ["read again, and in force now: policies"]
+            kept = world.bodies(Adopted)[-1]
+            assert "docs" in Policies.model_validate_json(kept.content).policies
+            assert "# --- docs.yaml ---" in Blobs(world.folder / "state" / "blobs").text(kept.text)
+            world.tracker.add("an epic", type="epic")
+            await anyio.sleep(minutes(1))
+            assert [fact.phase for fact in world.bodies(RunPlanned)] == ["doc"]
+            await edited.write("policies/docs.yaml", "phases: [doc, {}]")
+            assert "policies/docs.yaml:1: phases[1].name: this key is missing" in edited.said[1]
+
+    simulate(scenario)
+
+
+def test_templates_count_from_the_next_prompt_and_a_broken_one_keeps_the_last_good(folder: Path) -> None:
+    async def scenario() -> None:
+        world = World(folder, policies=LOOK)
+        async with world.living() as running:
+            edited = Edited(world, running)
+            await anyio.sleep(1)
+            await edited.write("prompts/look.md.j2", "First words.")
+            assert edited.said == ["read again, and in force now: prompts"]
+            world.tracker.add("one")
+            await anyio.sleep(minutes(1))
+            assert "First words." in edited.prompts()[-1]
+            await edited.write("prompts/look.md.j2", "Second {{ words")
+            assert "prompts/look.md.j2:1: " in edited.said[1]
+            assert "prompts/look.md.j2:1: " in edited.status()["problems"][0]
+            world.tracker.add("two")
+            await anyio.sleep(minutes(1))
+            assert "First words." in edited.prompts()[-1]
+            await edited.write("prompts/look.md.j2", "Third words.")
+            world.tracker.add("three")
+            await anyio.sleep(minutes(1))
+            assert "Third words." in edited.prompts()[-1]
+            await edited.write("prompts/look.md.j2", None)
+            world.tracker.add("four")
+            await anyio.sleep(minutes(1))
+            assert "words." not in edited.prompts()[-1]
+            assert len(edited.prompts()) == 4
+            kept = [fact.text for fact in world.bodies(Adopted) if fact.kind == "prompts"]
+            assert len(kept) == 3
+            assert kept[-1] == ""
+            assert "Third words." in Blobs(world.folder / "state" / "blobs").text(kept[1])
+
+    simulate(scenario)
+
+
+def test_templates_are_adopted_at_a_start_and_what_is_broken_then_does_not_start(folder: Path) -> None:
+    async def scenario() -> None:
+        world = World(folder, policies=LOOK)
+        async with world.living():
+            pass
+        assert "prompts" not in [fact.kind for fact in world.bodies(Adopted)]
+        (folder / "prompts").mkdir()
+        (folder / "prompts" / "look.md.j2").write_text("First words.")
+        world.templates = written.read(folder).templates
+        async with world.living():
+            await anyio.sleep(1)
+        assert world.bodies(Adopted)[-1].kind == "prompts"
+        (folder / "prompts" / "look.md.j2").unlink()
+        world.templates = written.read(folder).templates
+        async with world.living():
+            await anyio.sleep(1)
+            assert world.world.files.prompts == ""
+        (folder / "prompts" / "lok.md.j2").write_text("First words.")
+        with pytest.raises(ConfigErrors, match=r"lok\.md\.j2: is never used: no policy has a phase lok"):
+            written.read(folder)
+
+    simulate(scenario)
+
+
+def test_an_edit_under_runs_and_questions_loses_nothing(folder: Path) -> None:
+    """Three issues, one at work, one waiting for its turn and one asking, and a policy that renames every phase."""
+    old = policy(
+        {
+            "name": "look",
+            "capabilities": ["review"],
+            "verdicts": ["good", "bad"],
+            "next": {"good": "ask", "bad": "close"},
+        },
+        {"name": "ask", "human": {"ask": "Good?", "approved": "close", "changes_requested": "look"}},
+    )
+    new = policy({"name": "check", "capabilities": ["review"]})
+
+    async def scenario() -> None:
+        world = World(folder, policies=old, config="version: 1\nworker: {max_concurrent_runs: 1}\n")
+        world.outcomes = {"look": [{"verdict": "good"}]}
+        async with world.living() as running:
+            edited = Edited(world, running)
+            asking = world.tracker.add("asks")
+            await anyio.sleep(minutes(1))
+            assert world.stands(asking) == "person"
+            working, waiting = world.tracker.add("works"), world.tracker.add("waits")
+            await anyio.sleep(15)
+            assert [world.stands(one) for one in (working, waiting)] == ["running", "time"]
+            await edited.write("policies.yaml", new)
+            assert (world.stands(asking), world.code(asking)) == ("parked", "unknown_phase")
+            assert world.stands(working) == "running"
+            await anyio.sleep(minutes(2))
+            ended = {fact.run: fact.state for fact in world.bodies(RunEnded)}
+            assert ended == dict.fromkeys(
+                (f"{asking}/look.1.1", f"{working}/look.1.1", f"{waiting}/check.1.1"), "succeeded"
+            )
+            assert (world.stands(working), world.code(working)) == ("parked", "unknown_phase")
+            assert world.stands(waiting) == "closed"
+            for one in (asking, working):
+                assert any("has no phase" in text for text in world.comments(one))
+                world.tracker.person_sets(one, "pat", remove_labels=("ashep:parked",))
+            await anyio.sleep(minutes(2))
+            assert {world.stands(one) for one in (asking, working)} == {"closed"}
+        world.check()
+
+    simulate(scenario)
+
+
 class Counting(Reload):
     """Counts how often it would have read."""
 
@@ -83,27 +282,33 @@ class Counting(Reload):
     async def again(self) -> None:
         self.read += 1
 
+    async def reads(self, count: int) -> None:
+        """Wait until it would have read so often."""
+        with anyio.fail_after(20):
+            while self.read < count:
+                await anyio.sleep(0.05)
+
 
 @pytest.mark.slow
 async def test_a_signal_and_a_change_of_a_file_are_seen_and_others_are_not(tmp_path: Path) -> None:
-    reload = Counting(tmp_path)
-    asked = anyio.current_time()
+    reload, asked = Counting(tmp_path), 0.0
     async with anyio.create_task_group() as group:
         group.start_soon(reload.run)
-        await anyio.sleep(1)
+        await reload.reads(1)  # once the watch has begun
         os.kill(os.getpid(), signal.SIGHUP)
-        with anyio.fail_after(20):
-            while reload.read < 1:
-                await anyio.sleep(0.05)
+        await reload.reads(2)
         (tmp_path / "runs.jsonl").write_text("x")
         await anyio.sleep(2)
-        assert reload.read == 1
+        assert reload.read == 2
         fresh = tmp_path / "policies.yaml.new"
         fresh.write_text("x")
         fresh.replace(tmp_path / "policies.yaml")  # as editors write
-        with anyio.fail_after(20):
-            while reload.read < 2:
-                await anyio.sleep(0.05)
+        await reload.reads(3)
+        (tmp_path / "prompts").mkdir()
+        await reload.reads(4)
+        await reload.reads(5)  # once that is watched, too
+        (tmp_path / "prompts" / "task.md.j2").write_text("x")
+        await reload.reads(6)
         group.cancel_scope.cancel()
         asked = anyio.current_time()
     assert anyio.current_time() - asked < HEED / 1000 + 0.5, "a stop waits for the watch"

@@ -13,11 +13,11 @@ from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
 from ashep.core.account import account
-from ashep.core.events import Fact, RecycleWanted, RunnerSeen, ServerRestartPlanned
+from ashep.core.events import EditMended, EditRefused, Fact, RecycleWanted, RunnerSeen, ServerRestartPlanned
 from ashep.core.records import TYPES, Entry
 from ashep.journal.log import Journal
 from ashep.store.reader import open_read_only
-from ashep.store.tables import server_json
+from ashep.store.tables import edit_json, server_json
 from ashep.views import attempts, standing, story
 from ashep.views.names import ANOTHER, Names
 from ashep.views.times import distance, duration, local
@@ -127,7 +127,7 @@ def test_nothing_is_told_of_what_is_not_known(told: Path) -> None:
     assert story.why(None, "t-1", lambda _: None) is None
     assert standing.status(None, STOPPED) == {
         "daemon": STOPPED
-        | {"findings": 0, "pauses": [], "budgets": [], "providers": [], "notices": [], "server": None},
+        | {"findings": 0, "pauses": [], "budgets": [], "providers": [], "notices": [], "server": None, "edit": None},
         "issues": [],
     }
 
@@ -169,6 +169,26 @@ def test_status_says_what_is_wrong_with_the_agent_server() -> None:
     wanted = RecycleWanted("server-1", now, False, "it holds 5.00 GiB")
     assert said(wanted) == ["the agent server is begun anew once it is at rest: it holds 5.00 GiB"]
     assert standing.server({"daemon": {}}, now) == []
+
+
+def test_status_says_that_an_edit_is_not_in_force() -> None:
+    now = T0 + timedelta(hours=2)
+
+    def said(*facts: Fact) -> list[str]:
+        entries = [Entry(number, T0, fact) for number, fact in enumerate((*given.start(), *facts), 1)]
+        with contextlib.closing(sqlite3.connect(":memory:")) as database:
+            database.row_factory = sqlite3.Row
+            database.execute("CREATE TABLE meta (key, value)")
+            database.execute("INSERT INTO meta VALUES ('edit', ?)", [edit_json(folded(entries))])
+            return standing.edits({"daemon": {"edit": standing.edit(database)}}, now)
+
+    assert said() == []
+    refused = EditRefused(("policies.yaml:3: x: wrong", "policies.yaml:4: y: wrong"), 1)
+    begins = "an edit of 2h ago is not in force, what was before it is: policies.yaml:3: x: wrong"
+    assert said(refused) == [f"{begins} (and 2 more: `ashep policy check`)"]
+    assert said(EditRefused(refused.problems[:1])) == [begins]
+    assert said(refused, EditMended()) == []
+    assert standing.edits({"daemon": {}}, now) == []
 
 
 # --- status -------------------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ def status(project: Path | None, *, everything: bool = False, as_json: bool = Fa
     if paused := standing.paused(told, local):
         screen.say_painted((paused, "bold"))
     screen.say(standing.counts(told))
-    outages = (*standing.server(told, now()), *standing.outages(told, now()))
+    outages = (*standing.edits(told, now()), *standing.server(told, now()), *standing.outages(told, now()))
     for line in (*outages, *standing.limits(told, now()), *standing.untold(told, now())):
         screen.say(line)
     screen.table(standing.COLUMNS, standing.table(told, now(), everything=everything))

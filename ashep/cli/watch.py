@@ -132,7 +132,12 @@ def page(seen: Seen, signs: dict[str, Data], height: int) -> RenderableType:
     lines: list[RenderableType] = [_line(standing.headline(told, local), "bold")]
     if paused := standing.paused(told, local):
         lines.append(_line(paused, "bold yellow"))
-    wrong = (*standing.server(told, at), *standing.limits(told, at), *standing.untold(told, at))
+    wrong = (
+        *standing.edits(told, at),
+        *standing.server(told, at),
+        *standing.limits(told, at),
+        *standing.untold(told, at),
+    )
     lines.extend(_line(text, "yellow") for text in wrong)
     lines.append(_line(standing.counts(told)))
     left = height - len(lines) - 1

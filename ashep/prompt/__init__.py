@@ -5,7 +5,7 @@ in fences. docs/prompts.md is the user's guide.
 """
 
 from ashep.prompt.brief import Brief, Kind
-from ashep.prompt.templates import render
+from ashep.prompt.templates import Templates, render, taken
 from ashep.prompt.trials import check_overrides
 
-__all__ = ["Brief", "Kind", "check_overrides", "render"]
+__all__ = ["Brief", "Kind", "Templates", "check_overrides", "render", "taken"]

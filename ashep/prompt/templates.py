@@ -1,8 +1,10 @@
 """Templates: the user's, else the shipped ones, and what is wrong with them."""
 
+import json
 import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -24,12 +26,49 @@ FILE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}\.md\.j2")
 """The names that templates have: `_` is for parts."""
 
 
-def render(brief: Brief, overrides: Path | None = None) -> str:
+@dataclass(frozen=True, slots=True)
+class Templates:
+    """The user's templates as they were at one moment, by their names, and the folder that they were in."""
+
+    folder: Path
+    texts: Mapping[str, str]
+
+    def as_text(self) -> str:
+        """Give what `from_text` reads; the same templates give the same text."""
+        return json.dumps(dict(sorted(self.texts.items())), ensure_ascii=False) if self.texts else ""
+
+    @classmethod
+    def from_text(cls, folder: Path, text: str) -> "Templates":
+        """Give the templates of a text."""
+        return cls(folder, json.loads(text) if text else {})
+
+
+def taken(folder: Path) -> tuple[Templates, list[ConfigError]]:
+    """Read the user's templates, and say which cannot be read; files of other names are none."""
+    texts: dict[str, str] = {}
+    errors: list[ConfigError] = []
+    try:
+        names = sorted(path.name for path in folder.iterdir() if FILE.fullmatch(path.name)) if folder.is_dir() else []
+    except OSError as error:
+        return Templates(folder, {}), [ConfigError(f"cannot be read: {error.strerror}", file=folder)]
+    for name in names:
+        try:
+            texts[name] = _read(folder / name, folder)
+        except ConfigError as error:
+            errors.append(error)
+    return Templates(folder, texts), errors
+
+
+Overrides = Path | Templates | None
+"""The user's templates: those that lie in a folder now, or as they were at one moment."""
+
+
+def render(brief: Brief, overrides: Overrides = None) -> str:
     """Write the prompt; raises `ConfigError` where a template of the user cannot be used."""
     return _render(brief, overrides, _chosen(brief, overrides))
 
 
-def compiled(name: str, overrides: Path) -> None:
+def compiled(name: str, overrides: Overrides) -> None:
     """Only read a template; raises `ConfigError`."""
     try:
         Language(_Loader(overrides), Fences("", "")).get_template(name)
@@ -42,7 +81,7 @@ def compiled(name: str, overrides: Path) -> None:
 class _Loader(BaseLoader):
     """The user's file of a name, else the shipped one; `shipped/<name>` is always the shipped one."""
 
-    def __init__(self, overrides: Path | None) -> None:
+    def __init__(self, overrides: Overrides) -> None:
         self.overrides = overrides
         self.used: set[str] = set()
         """The names that were asked for."""
@@ -51,10 +90,8 @@ class _Loader(BaseLoader):
         """Find a template; names lead nowhere else."""
         name = template.removeprefix("shipped/")
         self.used.add(name)
-        if name == template and self.overrides is not None and FILE.fullmatch(name):
-            file = self.overrides / name
-            if _there(file):
-                return _read(file, self.overrides), str(file), lambda: True
+        if name == template and FILE.fullmatch(name) and (own := _own(name, self.overrides)) is not None:
+            return own, str(_folder(self.overrides) / name), lambda: True
         text = _shipped().get(name)
         if text is None:
             raise TemplateNotFound(template)
@@ -65,6 +102,24 @@ class _Loader(BaseLoader):
 def _shipped() -> dict[str, str]:
     folder = resources.files("ashep") / "prompts"
     return {file.name: file.read_text("utf-8") for file in folder.iterdir() if file.name.endswith(ENDING)}
+
+
+def _folder(overrides: Overrides) -> Path:
+    return overrides.folder if isinstance(overrides, Templates) else overrides or Path()
+
+
+def _own(name: str, overrides: Overrides) -> str | None:
+    """Give the user's template of a name."""
+    if isinstance(overrides, Templates):
+        return overrides.texts.get(name)
+    return _read(overrides / name, overrides) if _has(name, overrides) and overrides is not None else None
+
+
+def _has(name: str, overrides: Overrides) -> bool:
+    """Whether the user has written a template of a name."""
+    if isinstance(overrides, Templates):
+        return name in overrides.texts
+    return overrides is not None and _there(overrides / name)
 
 
 def _there(file: Path) -> bool:
@@ -95,15 +150,15 @@ def _read(file: Path, folder: Path) -> str:
         raise ConfigError("is not UTF-8", file=file) from error
 
 
-def _chosen(brief: Brief, overrides: Path | None) -> str:
+def _chosen(brief: Brief, overrides: Overrides) -> str:
     """Name the template: of the phase, where the user has written one, else of the kind."""
     own = brief.phase.name + ENDING
-    if brief.kind == "task" and brief.phase.name not in KINDS and overrides and _there(overrides / own):
+    if brief.kind == "task" and brief.phase.name not in KINDS and _has(own, overrides):
         return own
     return brief.kind + ENDING
 
 
-def _render(brief: Brief, overrides: Path | None, name: str) -> str:
+def _render(brief: Brief, overrides: Overrides, name: str) -> str:
     loader = _Loader(overrides)
     language = Language(loader, Fences(brief.secret, f"{brief.run}\n{brief.kind}"))
     variables = view(brief)
@@ -120,9 +175,9 @@ def _render(brief: Brief, overrides: Path | None, name: str) -> str:
     return on_lines(text).strip("\n") + "\n"
 
 
-def _told(error: Exception, name: str, overrides: Path | None) -> ConfigError:
+def _told(error: Exception, name: str, overrides: Overrides) -> ConfigError:
     """Say what a template's error is and where."""
-    file, line = str(overrides / name) if overrides else name, None
+    file, line = str(_folder(overrides) / name), None
     if isinstance(error, TemplateSyntaxError):
         file, line = error.filename or file, error.lineno
         return ConfigError(error.message or "cannot be understood", file=file, line=line)

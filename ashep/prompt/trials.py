@@ -11,14 +11,17 @@ from ashep.core.outcome import Outcome
 from ashep.errors import ConfigError
 from ashep.ports import Dependency, IssueText
 from ashep.prompt.brief import Brief, Kind
-from ashep.prompt.templates import ENDING, FILE, KINDS, compiled, render
+from ashep.prompt.templates import ENDING, FILE, KINDS, Templates, compiled, render
 from ashep.trees import Changes, Commit
 
 
-def check_overrides(folder: Path, phases: Iterable[Phase] | None = None) -> list[ConfigError]:
+def check_overrides(
+    folder: Path, phases: Iterable[Phase] | None = None, templates: Templates | None = None
+) -> list[ConfigError]:
     """Say what is wrong with the templates in the folder, by trying each on made-up runs of the phases that use it.
 
     `phases`: those of all policies; a template that belongs to none of them is an error. None: any phase may exist.
+    `templates`: the folder's, as they were taken, which are tried in their place.
     """
     try:
         names = sorted(path.name for path in folder.iterdir() if path.name.endswith(".j2")) if folder.is_dir() else []
@@ -27,7 +30,7 @@ def check_overrides(folder: Path, phases: Iterable[Phase] | None = None) -> list
     known = None if phases is None else tuple(phases)
     found: dict[str, ConfigError] = {}
     for name in names:
-        for trial in _trials(name, folder, known):
+        for trial in _trials(name, folder, known, templates or folder):
             try:
                 trial()
             except ConfigError as error:
@@ -35,7 +38,9 @@ def check_overrides(folder: Path, phases: Iterable[Phase] | None = None) -> list
     return list(found.values())
 
 
-def _trials(name: str, folder: Path, phases: tuple[Phase, ...] | None) -> list[Callable[[], object]]:
+def _trials(
+    name: str, folder: Path, phases: tuple[Phase, ...] | None, overrides: Path | Templates
+) -> list[Callable[[], object]]:
     """Every way in which a template of this name is used, each as something to try."""
 
     def misplaced(message: str) -> Callable[[], object]:
@@ -45,7 +50,7 @@ def _trials(name: str, folder: Path, phases: tuple[Phase, ...] | None) -> list[C
         return refuse
 
     def trial(brief: Brief) -> Callable[[], object]:
-        return lambda: render(brief, folder)
+        return lambda: render(brief, overrides)
 
     if not FILE.fullmatch(name):
         return [misplaced(f"is never used; a template is called <phase>{ENDING}, {', '.join(KINDS)} or _<part>")]
@@ -55,7 +60,7 @@ def _trials(name: str, folder: Path, phases: tuple[Phase, ...] | None) -> list[C
     every = list(phases or made_up)
     if stem.startswith("_"):
         used = [trial(brief) for kind in KINDS for phase in every for brief in _samples(phase, kind)]
-        return [lambda: compiled(name, folder), *used]
+        return [lambda: compiled(name, overrides), *used]
     for kind in KINDS:
         if kind == stem:
             return [trial(brief) for phase in every for brief in _samples(phase, kind)]

@@ -33,6 +33,7 @@ from ashep.store.tables import (
     META,
     RUNS,
     Row,
+    edit_json,
     entry_data,
     fact_row,
     issue_row,
@@ -186,6 +187,7 @@ class Store:
         values["pauses"] = _PAUSES.dump_json(tuple(pause for pause in world.pauses if not pause.lifted)).decode()
         values["budgets"], values["providers"] = marks_json(world), outages_json(world)
         values["notices"], values["server"] = notices_json(world), server_json(world)
+        values["edit"] = edit_json(world)
         rows = [{"key": key, "value": str(value)} for key, value in (values | {"seq": seq, "crc": crc}).items()]
         self._db.execute(delete(META))
         self._db.execute(insert(META), rows)

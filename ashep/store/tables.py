@@ -184,6 +184,14 @@ def notices_json(world: World) -> str:
     )  # fmt: skip
 
 
+def edit_json(world: World) -> str:
+    """Give the last edit of the user's files where it cannot be used, else null."""
+    refused = world.files.refused
+    if refused is None:
+        return "null"
+    return _json({"since": format_time(refused.since), "problems": refused.problems, "more": refused.more})
+
+
 def server_json(world: World) -> str:
     """Give what is known of the agent server; null before it was looked at."""
     known, runner = world.server, world.runner

@@ -49,6 +49,8 @@ def status(database: Database | None, daemon: Data) -> Data:
     untold = [route | {"error": names.hide(route["error"])} for route in notices(database)]
     checked: Data = {"findings": findings(database), "pauses": paused, "budgets": budgets(database), "notices": untold}
     checked["server"] = server_state(database) if daemon["running"] else None
+    refused = edit(database) if daemon["running"] else None
+    checked["edit"] = refused and refused | {"problems": [names.hide(one) for one in refused["problems"]]}
     checked["providers"] = [one | {"why": names.hide(one["why"])} for one in providers(database)]
     return {"daemon": daemon | ended | low | checked, "issues": issues}
 
@@ -62,6 +64,12 @@ def findings(database: Database | None) -> int:
 def server_state(database: Database | None) -> Data | None:
     """Say whether the agent server answers, and what is to become of it; None: it was not looked at yet."""
     row = database.execute("SELECT value FROM meta WHERE key = 'server'").fetchone() if database else None
+    return json.loads(row["value"]) if row else None
+
+
+def edit(database: Database | None) -> Data | None:
+    """Give the last edit of the user's files where it cannot be used: since when, and what is wrong with it."""
+    row = database.execute("SELECT value FROM meta WHERE key = 'edit'").fetchone() if database else None
     return json.loads(row["value"]) if row else None
 
 
@@ -207,6 +215,17 @@ def server(seen: Data, now: datetime) -> list[str]:
     if known["recycling"]:
         lines.append(f"the agent server is begun anew once it is at rest: {known['recycling']}")
     return lines
+
+
+def edits(seen: Data, now: datetime) -> list[str]:
+    """Say that an edit of the files is not in force, and why."""
+    known: Data | None = seen["daemon"].get("edit")
+    if known is None:
+        return []
+    more = len(known["problems"]) - 1 + known["more"]
+    several = f" (and {more} more: `ashep policy check`)" if more else ""
+    since = distance(known["since"], now)
+    return [f"an edit of {since} ago is not in force, what was before it is: {known['problems'][0]}{several}"]
 
 
 def outages(seen: Data, now: datetime) -> list[str]:
