@@ -136,6 +136,17 @@ def test_nothing_is_touched_and_a_batch_that_is_being_written_is_left_out(run: R
     assert present(tmp_path / ".agent-shepherd") == before
 
 
+def test_policies_that_ashep_would_refuse_are_compared_and_that_is_said(run: Run, tmp_path: Path) -> None:
+    endless = {"implement": {"next": {"success": "implement", "failed": "implement"}}}
+    done = run("--policy", written(tmp_path / "other.yaml", endless), "--json")
+    told = json.loads(done.stdout)
+    assert [one["code"] for one in told["findings"]]
+    assert told["totals"]["issues"] > 0
+    assert "ashep would refuse to work so: " in run("--policy", str(tmp_path / "other.yaml")).stderr
+    (tmp_path / "same.yaml").write_text(same())
+    assert json.loads(run("--policy", str(tmp_path / "same.yaml"), "--json").stdout)["findings"] == []
+
+
 @pytest.mark.parametrize("option", ["--policy", "--agents"])
 def test_a_broken_file_is_told_line_by_line(option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / ".agent-shepherd").mkdir()

@@ -176,10 +176,12 @@ class Counterfactual:
         now = started(other, other.flows[life.issue])
         life.policy = next((fact.policy for fact in now if isinstance(fact, IssueTaken)), life.policy)
         parts = parted(was, now)
+        if self.policies is not None and not was and isinstance(body, (IssueParked, PersonAsked)):
+            parts = body, None  # an edit of the recorded policies led there, or other rules than today's
         if parts is None:
             parts = self._told_otherwise(before, life, was, now)
         if parts is not None:
-            at = entry.seq if parts[0] is None or was[0] == parts[0] else _place(parts[0], rest, entry)
+            at = entry.seq if parts[0] in (None, body) or was[0] == parts[0] else _place(parts[0], rest, entry)
             life.fork = Fork(at, entry.at, *parts)
             self._go_on(life, other, now, rest, entry)
             return
@@ -249,6 +251,10 @@ class Counterfactual:
         flow = world.flows[life.issue]
         if flow.policy is not None and life.policy is not None:
             flow = replace(flow, policy=life.policy)
+        if self.policies is not None and flow.run is not None and flow.run.began is not None:
+            flow = replace(
+                flow, run=replace(flow.run, began=None)
+            )  # no edit of the recorded policies changes the other
         if life.due is not None and flow.question is not None:
             flow = replace(flow, question=_until(flow, life))
         flows = world.flows.insert(life.issue, flow)

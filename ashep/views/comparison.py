@@ -1,7 +1,7 @@
 """What another policy would have done, as people and programs read it."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from ashep.core.compared import Compared, Count, Fork, Totals, totals
 from ashep.core.events import (
@@ -61,11 +61,31 @@ def words(fact: Fact | None, fork: Fork) -> str:
             return type(fact).__name__
 
 
-def as_json(found: Sequence[Compared], *, strict: bool, covers: int) -> Data:
-    """Give all of it as plain JSON data."""
+class Finding(Protocol):
+    """What is wrong with the other policies or agents."""
+
+    @property
+    def code(self) -> str:
+        """Its stable name."""
+        ...
+
+    @property
+    def key(self) -> str | None:
+        """Where it stands."""
+        ...
+
+    @property
+    def message(self) -> str:
+        """What it is, and what to do."""
+        ...
+
+
+def as_json(found: Sequence[Compared], *, strict: bool, covers: int, refused: Sequence[Finding] = ()) -> Data:
+    """Give all of it as plain JSON data; `refused`: why no daemon would work so."""
     return {
         "strict": strict,
         "covers": covers,
+        "findings": [{"code": one.code, "key": one.key, "message": one.message} for one in refused],
         "totals": _totals(totals(found)),
         "issues": [_issue(one) for one in found],
     }
@@ -154,8 +174,8 @@ def _row(one: Compared, fork: Fork) -> list[str]:
 
 def _from_to(least: int, most: int | None) -> str:
     if least == most:
-        return str(least)
-    return f"{least} or more" if most is None else f"{least} to {most}"
+        return f"{least:,}"
+    return f"{least:,} or more" if most is None else f"{least:,} to {most:,}"
 
 
 def summary(found: Sequence[Compared], *, strict: bool) -> Iterator[str]:

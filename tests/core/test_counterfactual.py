@@ -13,7 +13,7 @@ from ashep.core import apart, compared, counterfactual, sameness
 from ashep.core import events as e
 from ashep.core.compared import Compared, Count, totals
 from ashep.core.flow import Run
-from ashep.core.model import Agents, Human, Limits, Match, Phase, Policies, Policy, Retry, RunnerChoice, Tree
+from ashep.core.model import Agents, Human, Limits, Match, Phase, Policies, Policy, Retry, RunnerChoice, Stall, Tree
 from ashep.core.world import World
 from tests.core import given
 from tests.core.mutants import Mutant, planted, private
@@ -50,6 +50,15 @@ class Scripted(Paired):
     def thinks(self) -> tuple[str, timedelta]:
         word = self.answers[0] if self.answers else "approved"
         return f"human:{word}", self.takes
+
+    def until(self, phase: str) -> None:
+        """Go on until a phase is at work, or asks."""
+        while (flow := self.world.flows.get(ISSUE)) is None or flow.phase != phase or self.jobs:
+            while self.jobs:
+                self.carry_out(self.jobs.pop(0))
+            self.look()
+            if not self.jobs and (flow is None or flow.phase != phase) and not self.watch():
+                self.passes()
 
     def turn(self, *facts: e.Fact, everything: bool = False) -> Any:
         entries = super().turn(*facts, everything=everything)
@@ -372,6 +381,53 @@ def test_an_issue_that_only_the_other_policy_claims_is_unknown_from_the_first_ru
     assert (found.recorded, found.least, found.most) == (Count(), Count(1, 0), Count(12, 1))
 
 
+# --- edits of the recorded policies ---------------------------------------------------------------------------------
+
+
+def edited(when: str, before: Policy, after: Policy, **more: Any) -> Lived:
+    """Live an issue whose policy is edited once it is in a phase."""
+    made = Scripted(**more)
+    made.begin(*given.start(one(before)))
+    made.open(ISSUE)
+    made.until(when)
+    made.turn(given.adopted(one(after)))
+    over = made.lives()
+    return Lived(made.world, made.kept, over)
+
+
+def test_an_edit_in_the_middle_of_a_run_changes_nothing_for_the_other_policy() -> None:
+    made = counterfactual.Counterfactual(World(), one(REVIEWED), None)
+    failing = WORK.model_copy(update={"stall": Stall(action="fail"), "retry": Retry(max_attempts=1)})
+    life = edited(
+        "implement", REVIEWED, Policy(phases=(failing, REVIEW, MERGE)), script={"implement": [{"result": "failed"}]}
+    )
+    assert life.stage == "parked"
+    assert said(life, one(Policy(phases=(failing, REVIEW, MERGE)))).verdict == "same"
+    found = said(life, one(REVIEWED))
+    assert (found.verdict, found.least) == ("unknown", Count(2, 0))
+    assert isinstance(found.fork and found.fork.recorded, e.IssueParked)
+    for entries in life.batches:
+        made.batch(entries)
+        flow = made.world.flows.get(ISSUE)
+        if flow is not None and flow.run is not None and flow.run.began is not None:
+            other = made._other(made.world, made.lives[ISSUE]).flows[ISSUE].run
+            assert other is not None
+            assert other.began is None
+            return
+    pytest.fail("no edit fell into the run")
+
+
+def test_a_question_whose_phase_an_edit_took_away_is_open_under_the_other_policy() -> None:
+    closes = REVIEW.model_copy(update={"next": REVIEW.next | {"approve": "close"}})
+    life = edited("merge", REVIEWED, Policy(phases=(WORK, closes)), answers=["none"])
+    assert life.stage == "parked"
+    found = said(life, one(REVIEWED))
+    assert (found.verdict, found.ends) == ("unknown", ("parked", "unknown"))
+    assert found.unknown is not None
+    assert "an answer to the question of merge" in found.unknown.needs
+    assert said(life, None, given.TEAM).verdict == "same"
+
+
 # --- created issues -----------------------------------------------------------------------------------------------
 
 
@@ -537,6 +593,14 @@ ASSUMED = [
     (
         test_changes_that_are_requested_lead_to_a_run_that_nobody_saw,
         Mutant("a run that is wanted may not come", private(apart, "_settle"), "life.counted, 1,", "life.counted, 0,"),
+    ),
+    (
+        test_a_question_whose_phase_an_edit_took_away_is_open_under_the_other_policy,
+        Mutant("edits of the record count", private(PASS, "_dispatched"), "self.policies is not None", "False"),
+    ),
+    (
+        test_an_edit_in_the_middle_of_a_run_changes_nothing_for_the_other_policy,
+        Mutant("a run keeps the recorded phase", private(PASS, "_other"), "began=None", "began=flow.run.began"),
     ),
     (
         test_a_run_of_another_issue_in_the_tree_is_other_work,
