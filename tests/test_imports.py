@@ -2,6 +2,7 @@
 
 import copy
 import json
+import random
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -371,7 +372,7 @@ def test_every_note_stands_at_the_top_of_a_file(importing: Callable[[], Imported
         ("policies:\n  a: {phases: [{name: x, require_approval: 3}]}",
          "2: policies.a.phases[0].require_approval: expected true or false, found the number 3"),
         ("policies:\n  a: {phases: [{name: x, timeout_multiplier: 0}]}",
-         "2: policies.a.phases[0].timeout_multiplier: expected a number above zero, found the number 0"),
+         "2: policies.a.phases[0].timeout_multiplier: expected a number above zero, at most 1000, found the number 0"),
         ("policies:\n  a: {phases: [{name: x, transitions: {on_success: {capability: y}}}]}",
          "2: policies.a.phases[0].transitions.on_success: a decision needs a capability and allowed_destinations"),
         ("policies:\n  a: {phases: [{name: x}]}\ndefault_policy: b",
@@ -409,6 +410,59 @@ def test_a_workflow_that_is_none_is_refused_with_its_line(text: str, said: str, 
     with pytest.raises(ConfigErrors) as caught:
         read_workflow(file, "flow")
     assert str(caught.value) == f"{file}:{said}"
+
+
+JUNK: tuple[Any, ...] = (
+    None, 0, 1, -1, 10**12, 1.5, True, "x", "", "{{ x", "a b/c", "close", "é" * 70, [], {}, [1], ["x", "x"], [None],
+    {"a": 1}, [{"name": "x"}],
+)  # fmt: skip
+
+
+def places(value: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
+    """Every place in a document, the whole of it included."""
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from places(item, (*path, key))
+
+
+def put(document: Any, path: KeyPath, value: Any) -> Any:
+    if not path:
+        return value
+    return (
+        {**document, path[0]: put(document[path[0]], path[1:], value)}
+        if isinstance(document, dict)
+        else [put(item, path[1:], value) if index == path[0] else item for index, item in enumerate(document)]
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["policies.yaml", "agents.yaml", "config.yaml", "WORKFLOW.md"])
+def test_whatever_stands_in_their_files_is_refused_or_makes_files_of_ours(name: str, tmp_path: Path) -> None:
+    """Nothing ends in a traceback, and nothing that is written is not in order."""
+    folder = decisions(tmp_path)
+    (folder / "config.yaml").write_text((SHIPPED / "config.yaml").read_text())
+    text, body = (folder / name).read_text() if name != "WORKFLOW.md" else "", ""
+    if name == "WORKFLOW.md":
+        _, text, body = (HERE / name).read_text().split("---\n", 2)
+    document = yaml.safe_load(text)
+    cases = [(path, value) for path in places(document) for value in JUNK]
+    made, refused = 0, list[str]()
+    for path, value in random.Random(0).sample(cases, 60):
+        spoilt = yaml.safe_dump(put(document, path, value), sort_keys=False)
+        (folder / name).write_text(f"---\n{spoilt}---\n{body}" if body else spoilt)
+        try:
+            done = read_workflow(folder / name, "flow") if body else read_webboty(folder)
+        except ConfigErrors as error:
+            refused.append(str(error))
+            continue
+        made += 1
+        for file, kind in (("policies.yaml", Policies), ("agents.yaml", Agents), ("config.yaml", Settings)):
+            if file in done.files:
+                read(kind, done.files[file], Path(file))
+    assert all(line.startswith(f"{folder}") for line in refused)
+    assert made > 5
+    assert refused
 
 
 def test_settings_of_an_import_are_settings() -> None:

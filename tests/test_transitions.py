@@ -8,8 +8,10 @@ from typing import Any
 
 import jsonschema
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from ashep.config import ConfigErrors, load, read, write_starter
+from ashep.config import ConfigErrors, check, load, read, write_starter
 from ashep.config.presets import PRESETS, preset
 from ashep.core import events as e
 from ashep.core.model import Agent, Agents, Phase, Policies, Policy
@@ -353,3 +355,70 @@ def test_the_schema_takes_a_state_and_refuses_others() -> None:
     for wrong in ({"state": "SLEEPING"}, {"route_to": "me"}, {"history": [step | {"to": "X"}]}, {"more": 1}):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(state | wrong, schema)
+
+
+# --- tables of all kinds ----------------------------------------------------------------------------------------------
+
+WORKING = ("ALPHA", "BETA", "GAMMA")
+GOALS = st.sampled_from([*WORKING, "WAIT_ALPHA", "WAIT_BETA", "WAIT_GAMMA", "BACK_BETA", "BOARD", "HELP", "END", "NEW"])
+ROLES = {"ALPHA": "planner", "BETA": "coder", "GAMMA": "critic"}
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> Table:
+    """Tables over three states of work, with states that wait, two that ask people, and an end."""
+    rows = [Row("NEW", "taken", draw(st.sampled_from(WORKING)), "")]
+    for state in WORKING:
+        events = draw(st.lists(st.sampled_from("uvwxy"), min_size=1, max_size=4, unique=True))
+        rows += [Row(state, f"{draw(st.sampled_from(['a.', 'b.', '']))}{event}", draw(GOALS), "") for event in events]
+    answers = draw(st.lists(st.sampled_from(["approved", "changes_requested"]), unique=True))
+    rows += [Row("HELP", answer, draw(GOALS), "") for answer in answers]
+    rows += [Row("BACK_BETA", "any", "BETA", "")]
+    at = {f"WAIT_{state}": state for state in WORKING} | {"BACK_BETA": "BETA"}
+    first = rows[0].target
+
+    def route(target: str) -> str:
+        ends = {"BOARD": "human", "HELP": "human", "END": "complete", "NEW": ROLES[first]}
+        return ends.get(target) or ROLES[at.get(target, target)]
+
+    waiting = {state: to for state, to in at.items() if state.startswith("WAIT_")}
+    return Table(tuple(row._replace(route_to=route(row.target)) for row in rows), "NEW", waiting)
+
+
+def goes(table: Table, row: Row) -> str:
+    """Where a row leads: to who works then, to who is asked, or to the end."""
+    if row.route_to in ("human", "complete"):
+        return row.target
+    at = dict(table.at_dispatch) | {one.source: one.target for one in table.rows if one.event == "any"}
+    target = next(one.target for one in table.rows if one.source == "NEW") if row.target == "NEW" else row.target
+    return at.get(target, target)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(tables())
+def test_any_table_is_refused_or_its_policy_leads_where_it_leads(tmp_path_factory: Any, table: Table) -> None:
+    file = tmp_path_factory.mktemp("table") / "t.json"
+    file.write_text(table.as_json())
+    begun = {row.source for row in table.rows} - {"NEW", "BACK_BETA"}
+    if begun - {goes(table, row) for row in table.rows}:
+        with pytest.raises(ConfigErrors, match="nobody works there"):
+            imported(read_table(file), "t")
+        return
+    policies = policies_of(imported(read_table(file), "t").files["policies.yaml"])
+    assert not [str(one) for one in check(policies, None, None) if one.severity == "error"]
+    policy = policies.policies["t"]
+    names = ROLES | {"BOARD": "board", "HELP": "help", "END": "close"}
+    assert policy.phases[0].name == names[goes(table, table.rows[0])]
+    for row in table.rows[1:]:
+        phase = policy.phase(names.get(row.source, ""))
+        if row.event == "any":
+            continue
+        assert phase is not None
+        if phase.human is not None:
+            assert getattr(phase.human, row.event) == names[goes(table, row)]
+        else:
+            short = row.event.rpartition(".")[2]
+            assert phase.next[short] == names[goes(table, row)]
+    for phase in policy.phases:
+        if phase.human is None:
+            assert len(phase.next) == sum(names.get(row.source) == phase.name for row in table.rows)

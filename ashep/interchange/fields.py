@@ -8,6 +8,7 @@ from ashep.core.model import format_duration
 from ashep.interchange.notes import Reading
 
 _LONGEST = timedelta(days=1000)
+"""No time of ours is longer."""
 
 
 class Fields:
@@ -43,7 +44,8 @@ class Fields:
             return None
         if isinstance(node.value, dict | list | bool):
             raise self.reading.refuse(node, f"expected a text, found {describe(node)}")
-        return str(self.reading.take(node))
+        text = str(self.reading.take(node))
+        return text if text.strip() else None
 
     def version(self) -> None:
         """Take the version of the form, and say so where it is another one."""
@@ -62,12 +64,12 @@ class Fields:
         return value
 
     def number(self, key: str) -> float | None:
-        """Give a number above zero."""
+        """Give a number above zero and of at most a thousand: something is multiplied by it."""
         node = self._given(key)
         if node is None:
             return None
-        if not isinstance(node.value, int | float) or isinstance(node.value, bool) or node.value <= 0:
-            raise self.reading.refuse(node, f"expected a number above zero, found {describe(node)}")
+        if not isinstance(node.value, int | float) or isinstance(node.value, bool) or not 0 < node.value <= 1000:
+            raise self.reading.refuse(node, f"expected a number above zero, at most 1000, found {describe(node)}")
         self.reading.take(node)
         return float(node.value)
 
@@ -88,8 +90,8 @@ class Fields:
             return []
         items = node.value if isinstance(node.value, list) else [node]
         for item in items:
-            if not isinstance(item.value, str | int | float) or isinstance(item.value, bool):
-                raise self.reading.refuse(item, f"expected a text, found {describe(item)}")
+            if not isinstance(item.value, str | int | float) or isinstance(item.value, bool) or item.value == "":
+                raise self.reading.refuse(item, f"expected a text that is not empty, found {describe(item)}")
         self.reading.take(node)
         return [str(item.value) for item in items]
 
@@ -126,3 +128,8 @@ class Fields:
             self.reading.take(node)
             return None
         return node
+
+
+def bounded(span: timedelta, factor: float) -> timedelta:
+    """Multiply a time, up to the longest that there is."""
+    return min(span * factor, _LONGEST)

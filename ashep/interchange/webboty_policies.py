@@ -12,7 +12,7 @@ from typing import Any
 
 from ashep.config.nodes import Node
 from ashep.core.model import CLOSE, format_duration
-from ashep.interchange.fields import Fields
+from ashep.interchange.fields import Fields, bounded
 from ashep.interchange.notes import Note, Reading
 from ashep.prompt.templates import KINDS
 
@@ -27,6 +27,7 @@ _READERS = {
 _OUTCOMES = {"on_success": "success", "on_failure": "failed", "on_partial_success": "partial"}
 _VISITS = 10
 """How often that set-up lets an issue into a phase where nothing else is said."""
+_MOST_VISITS = 1000
 
 _ORDER = "the first policy that fits is used: they stand in this order, the default one last"
 _FALLBACK = "agents are found by their capabilities alone; give the agent that is to fall in the capability, too"
@@ -121,7 +122,7 @@ class _Policy:
         title, said = self.fields.text("name"), self.fields.text("description")
         self.policy: dict[str, Any] = {"description": ": ".join(filter(None, (title if title != raw else "", said)))}
         self._unread()
-        self.base = (self.fields.span("timeout_base_ms") or _BASE) * defaults.multiplier
+        self.base = bounded(self.fields.span("timeout_base_ms") or _BASE, defaults.multiplier)
         self.stall = self.fields.span("stall_threshold_ms") or defaults.stall
         self.retry = self._retry(self.fields.of("retry"), {})
         self.phases: list[dict[str, Any]] = []
@@ -211,14 +212,16 @@ class _Policy:
         phase["access"] = "read" if capabilities and _READERS.issuperset(capabilities) else "write"
         self._agent(fields, phase)
         given = fields.span("timeout_ms")
-        phase["timeout"] = format_duration(given or self.base * (fields.number("timeout_multiplier") or 1.0))
+        phase["timeout"] = format_duration(given or bounded(self.base, fields.number("timeout_multiplier") or 1.0))
         phase["stall"] = {"after": format_duration(self.stall)}
         retry = self._retry(fields.of("retry_policy"), self.retry)
         if (iterations := fields.whole("max_iterations", least=1)) is not None:
             retry["max_attempts"] = min(iterations, 100)
         visits = fields.whole("max_visits", least=1) or self.defaults.visits or (_VISITS if self.loops else None)
         if visits is not None:
-            phase["max_visits"] = visits
+            phase["max_visits"] = min(visits, _MOST_VISITS)
+            if visits > _MOST_VISITS:
+                fields.changed("max_visits", f"{_MOST_VISITS} at most")
         self._session(fields, phase)
         self._told(fields, name)
         later = self._leads(fields, name, beyond, phase)
@@ -353,7 +356,7 @@ class _Policy:
         if wish.flag("messaging"):
             wish.lost("messaging", "every agent is shown what the runs before it reported")
         phase = {"name": name, "capabilities": [name_of(capability)], "access": "read", "verdicts": list(edges)}
-        visits = {"max_visits": self.defaults.visits or _VISITS}
+        visits = {"max_visits": min(self.defaults.visits or _VISITS, _MOST_VISITS)}
         later.append(phase | visits | {"next": edges})
         why = f"there an agent chooses the next phase; here it gives a verdict in the phase {name}, and that leads on"
         self.reading.notes.append(Note("changed", node.key, node.line, why, self.reading.name))
