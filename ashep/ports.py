@@ -1,8 +1,8 @@
 """What the shepherd asks of the world: a tracker, a runner, a clock and a work tree, each with its contract.
 
-Every adapter keeps these contracts, the memory ones included; `tests/conformance/` runs one suite a port over all of
-them. Nothing here assumes processes: an adapter may speak HTTP. Every call has a bound of its own and can be cancelled;
-a cancelled or timed-out call leaves no process behind.
+Every adapter keeps these contracts, the memory ones and those of users included; `ashep.testing` has one suite a port
+that all of them pass. Nothing here assumes processes: an adapter may speak HTTP. Every call has a bound of its own and
+can be cancelled; a cancelled or timed-out call leaves no process behind.
 """
 
 from collections.abc import AsyncIterator
@@ -330,7 +330,9 @@ class Runner(Requesting, Protocol):
         ...
 
     async def abort(self, session: str) -> None:
-        """Stop the session's turn, and return only when a read showed that it stopped. Nothing to stop is fine."""
+        """Stop the session's turn, and return only when a read showed that it stopped; its error then is
+        `MessageAbortedError: …`. Nothing to stop is fine.
+        """
         ...
 
     async def transcript(self, session: str, limit: int) -> str:

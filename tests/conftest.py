@@ -37,7 +37,7 @@ def no_blocking(request: pytest.FixtureRequest) -> Iterator[BlockBuster | None]:
     if not inspect.iscoroutinefunction(function) or request.node.get_closest_marker("may_block"):
         yield None
         return
-    with blockbuster_ctx("ashep") as guard:
+    with blockbuster_ctx("ashep", excluded_modules=["ashep.testing"]) as guard:  # those are tests, which may block
         # asyncio starts processes synchronously: looking for the program and the fork are not worth a thread
         for blocking in guard.functions.values():
             blocking.can_block_in("asyncio/base_events.py", {"subprocess_exec"})

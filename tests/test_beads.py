@@ -19,7 +19,8 @@ from ashep.adapters.beads import BeadsTracker
 from ashep.core.model import NewIssue, Stamp
 from ashep.errors import ClaimLost, TrackerMissing, TrackerUnavailable
 from ashep.ports import ClaimRequest, Creation, Update
-from tests.conformance.trackers import ACTOR, QUICK, Beads, BeadsWorld
+from ashep.testing.worlds import ACTOR
+from tests.conformance.trackers import QUICK, Beads, BeadsWorld
 
 pytestmark = pytest.mark.slow  # starts programs that lie and hang
 

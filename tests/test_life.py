@@ -11,8 +11,9 @@ import pytest
 from ashep.adapters.opencode import life
 from ashep.core.model import Life
 from ashep.demo.model import Ask, Call, Reply
-from tests.conformance.runners import RealWorld, reached, real_place, real_world
-from tests.conformance.test_runner import followed, opened, prompt
+from ashep.testing.signs import followed
+from ashep.testing.worlds import opened, prompt, reached
+from tests.conformance.runners import RealWorld, real_place, real_world
 
 __all__ = ["real_place", "real_world"]
 

@@ -21,7 +21,8 @@ from ashep.core.permissions import matches
 from ashep.demo.model import Call, Reply, verdict_asked
 from ashep.errors import ConfigError, RunnerUnauthorized, RunnerUnavailable
 from ashep.ports import Prompt, SessionRequest
-from tests.conformance.runners import Act, RealWorld, real_place, real_world, settled
+from ashep.testing.worlds import Act, settled
+from tests.conformance.runners import RealWorld, real_place, real_world
 
 __all__ = ["real_place", "real_world"]
 

@@ -10,8 +10,8 @@ from ashep.adapters.opencode.refusals import Failure, of_error, of_status
 from ashep.core.model import Refusal
 from ashep.demo.model import Reply
 from ashep.ports import Turn
+from ashep.testing.worlds import opened, prompt
 from tests.conformance.runners import RealWorld, real_place, real_world
-from tests.conformance.test_runner import opened, prompt
 from tests.test_life import scripted
 
 __all__ = ["real_place", "real_world"]

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.trackers import QUICK, Beads, BeadsWorld, MemoryWorld, World
+from ashep.testing.worlds import TrackerWorld
+from tests.conformance.trackers import QUICK, Beads, BeadsWorld, MemoryWorld
 
 
 @pytest.fixture(params=["memory", pytest.param("beads", marks=pytest.mark.real)])
@@ -13,7 +14,7 @@ def world(
     tmp_path: Path,
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
-) -> World:
+) -> TrackerWorld:
     """A database of each kind."""
     if request.param == "memory":
         return MemoryWorld()

@@ -1,17 +1,13 @@
-"""The worlds in which the port `Runner` is tried: a runner in memory, and a real OpenCode server with a scripted model.
-
-A test writes what agents shall do as *acts*, found by a word in the prompt, and each world plays them in its own way.
-"""
+"""The worlds in which the port `Runner` is tried: a runner in memory, and a real OpenCode with a scripted model."""
 
 import json
 import os
 import shutil
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any
 
 import anyio
 import httpx
@@ -23,42 +19,7 @@ from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.opencode.server import ManagedServer
 from ashep.core.model import Model, Refusal
 from ashep.demo.model import Ask, Call, ModelServer, Reply, opencode_config
-from ashep.ports import Runner, Turn
-
-
-@dataclass(frozen=True)
-class Act:
-    """What an agent does with a prompt."""
-
-    text: str = "END"
-    does: Literal["answers", "hangs", "waits", "asks", "questions", "fails", "drips", "works"] = "answers"
-    """hangs: until aborted · waits: the provider lets it wait 1 s · asks: for a permission first
-    questions: asks two of them first · fails: 401 · drips:
-    writes a word each 0.3 s for 3 s · works: uses the tool bash for 3 s, which shows nothing."""
-    delay: float = 0.0
-
-
-class World(Protocol):
-    """What a test needs beside the runner."""
-
-    acts: dict[str, Act]
-
-    @property
-    def runner(self) -> Runner:
-        """The runner that is tried."""
-        ...
-
-    def seen(self, text: str) -> int:
-        """How many turns began with a prompt that holds this text."""
-        ...
-
-    async def person_writes(self, session: str, text: str) -> str:
-        """Let a person write in a session; gives the message's id."""
-        ...
-
-    async def kill(self) -> None:
-        """End the server with SIGKILL."""
-        ...
+from ashep.testing.worlds import Act
 
 
 class SystemClock:
@@ -84,8 +45,17 @@ REFUSALS = {
 }
 
 
+EVERYTHING = frozenset(
+    {"answers", "hangs", "waits", "asks", "questions", "fails", "drips", "works", "counts", "people", "dies"}
+)
+SCRIPTED = Model("scripted", "default")
+OTHER = Model("scripted", "other")
+
+
 class MemoryWorld:
     """A runner in memory."""
+
+    can, agents, models = EVERYTHING, ("build", "plan"), (SCRIPTED, OTHER)
 
     def __init__(self) -> None:
         self.acts: dict[str, Act] = {}
@@ -122,6 +92,8 @@ echo "$(basename "$0") $@" >> "$(dirname "$0")/../ran.log"
 
 class RealWorld:
     """A managed OpenCode server and a scripted model, in folders of their own."""
+
+    can, agents, models = EVERYTHING, ("build", "plan"), (SCRIPTED, OTHER)
 
     def __init__(self, folder: Path) -> None:
         self.acts: dict[str, Act] = {}
@@ -240,23 +212,3 @@ async def real_world(real_place: RealWorld) -> AsyncIterator[RealWorld]:
         stack.push_async_callback(real_place.runner.stop_server)
         await real_place.runner.start()
         yield real_place
-
-
-async def settled(world: World, session: str, message: str, bound: float = 20.0) -> Turn:
-    """The turn once it has ended, one way or another."""
-    with anyio.fail_after(bound):
-        while (turn := await world.runner.turn(session, message)).state != "finished":
-            await anyio.sleep(0.05)
-    return turn
-
-
-async def reached(world: World, session: str, message: str, state: str, bound: float = 20.0) -> Turn:
-    """The turn once it is in a state."""
-    with anyio.fail_after(bound):
-        while (turn := await world.runner.turn(session, message)).state != state:
-            await anyio.sleep(0.05)
-    return turn
-
-
-SCRIPTED = Model("scripted", "default")
-OTHER = Model("scripted", "other")

@@ -7,69 +7,26 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Protocol
 
 from ashep.adapters import programs
 from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.ports import IssueText, Tracker
+from ashep.testing.worlds import ACTOR
 
-ACTOR = "ashep-test"
 INIT = ("init", "--prefix=t", "--quiet", "--non-interactive", "--stealth", "--skip-hooks", "--skip-agents")
 
 QUICK = {"GOGC": "off"}
 """A bd that lives for a moment need not collect its memory: a third less time on the processor."""
 
 
-class World(Protocol):
-    """A database with a tracker of ours, and people who don't ask us."""
-
-    @property
-    def tracker(self) -> Tracker:
-        """Ours."""
-        ...
-
-    def another(self, actor: str) -> Tracker:
-        """Another tracker on the same database."""
-        ...
-
-    def add(
-        self,
-        title: str,
-        *,
-        id: str | None = None,
-        type: str = "task",
-        priority: int = 2,
-        labels: tuple[str, ...] = (),
-        status: str = "open",
-        text: IssueText | None = None,
-        blocked_by: tuple[str, ...] = (),
-        parent: str | None = None,
-        actor: str = "person",
-    ) -> str:
-        """A person creates an issue."""
-        ...
-
-    def person_sets(
-        self,
-        issue: str,
-        actor: str,
-        *,
-        status: str | None = None,
-        assignee: str | None = None,
-        add_labels: tuple[str, ...] = (),
-        remove_labels: tuple[str, ...] = (),
-    ) -> None:
-        """A person changes an issue."""
-        ...
-
-    def person_comments(self, issue: str, actor: str, text: str) -> None:
-        """A person comments."""
-        ...
+EVERYTHING = frozenset({"blocks", "parents", "words", "leases", "hints"})
 
 
 class MemoryWorld:
     """A database in memory, whose clock ticks a second with every look at it."""
+
+    can, tick, settle = EVERYTHING, 0.0, 0.05
 
     def __init__(self) -> None:
         self._seconds = 0
@@ -131,7 +88,9 @@ class Beads:
 
 
 class BeadsWorld:
-    """A database of the real bd, in a folder of its own."""
+    """A database of the real bd, in a folder of its own; it counts whole seconds."""
+
+    can, tick, settle = EVERYTHING, 1.1, 1.5
 
     def __init__(self, beads: Beads, project: Path) -> None:
         self.beads, self.project = beads, beads.copy(project)

@@ -1,0 +1,17 @@
+"""The conformance suites of the ports, for a tracker or a runner of your own: `pip install ashep[testing]`.
+
+`ashep.testing.trackers` and `ashep.testing.runners` hold the tests, `ashep.testing.worlds` what they need of you. The
+tests of ashep hold its own adapters to the very same. Only this package imports pytest.
+"""
+
+try:
+    import pytest
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("ashep.testing needs pytest: install ashep[testing]", name=error.name) from error
+
+from ashep.testing.context import context
+from ashep.testing.worlds import ACTOR, Act, RunnerWorld, TrackerWorld
+
+pytest.register_assert_rewrite("ashep.testing.trackers", "ashep.testing.runners", "ashep.testing.signs")
+
+__all__ = ["ACTOR", "Act", "RunnerWorld", "TrackerWorld", "context"]

@@ -1,0 +1,277 @@
+"""What every runner keeps: each sentence of the contract in `ashep.ports.Runner` that a test can hold it to.
+
+`from ashep.testing.runners import *` in a test file, beside a fixture `world` that gives a `RunnerWorld`, holds a
+runner to it. The tests of ashep hold the one in memory and the one over the real OpenCode server to the very same.
+
+A test writes what agents shall do as *acts*, found by a word in the prompt, and each world plays them in its own way.
+"""
+
+from datetime import timedelta
+
+import anyio
+import pytest
+
+from ashep.core.model import Refusal
+from ashep.core.requests import Asked, Request, Verdict
+from ashep.errors import RunnerRefused, RunnerUnavailable
+from ashep.extending import misfits
+from ashep.ports import Runner
+from ashep.testing.signs import *  # noqa: F403 - more of its tests
+from ashep.testing.worlds import Act, RunnerWorld, name, needs, opened, prompt, reached, settled
+from ashep.testing.worlds import anyio_backend as anyio_backend
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_every_method_can_be_called_as_the_port_says(world: RunnerWorld) -> None:
+    assert list(misfits(type(world.runner), Runner)) == []
+
+
+async def test_before_the_start_nothing_answers(world: RunnerWorld) -> None:
+    await world.runner.aclose()
+    with pytest.raises(RunnerUnavailable):
+        await world.runner.busy()
+    await world.runner.start()
+    assert isinstance(await world.runner.busy(), frozenset)
+
+
+async def test_a_turn_goes_from_missing_to_finished(world: RunnerWorld) -> None:
+    session = await opened(world)
+    sent = prompt(session, "hello")
+    assert (await world.runner.turn(session, sent.message_id)).state == "missing"
+    taken_by = await world.runner.send(sent)
+    turn = await settled(world, session, sent.message_id)
+    assert (turn.text, turn.error, turn.people, turn.refused) == ("END", None, (), None)
+    assert (turn.provider, turn.model) == (world.models[0].provider, world.models[0].model)
+    if "counts" in world.can:
+        assert turn.tokens > 0
+        assert turn.cost > 0
+    assert taken_by == turn.instance == (await world.runner.catalog()).instance
+    assert session not in await world.runner.busy()
+
+
+async def test_each_turn_of_a_session_has_its_own_tokens(world: RunnerWorld) -> None:
+    needs(world, "counts")
+    session = await opened(world)
+    first, second = prompt(session, "hello"), prompt(session, "and on")
+    await world.runner.send(first)
+    alone = (await settled(world, session, first.message_id)).tokens
+    await world.runner.send(second)
+    await settled(world, session, second.message_id)
+    turns = [await world.runner.turn(session, sent.message_id, frozenset({first.message_id, second.message_id}))
+             for sent in (first, second)]  # fmt: skip
+    assert turns[0].tokens == alone
+    assert 0 < turns[1].tokens < 1.5 * alone, "the first turn's are not counted once more"
+
+
+async def test_the_prompt_names_agent_and_model(world: RunnerWorld) -> None:
+    session = await opened(world)
+    sent = prompt(session, "hello", agent=[*world.agents][-1], model=world.models[-1])
+    await world.runner.send(sent)
+    assert (await settled(world, session, sent.message_id)).model == world.models[-1].model
+
+
+async def test_a_prompt_sent_again_starts_nothing_new(world: RunnerWorld) -> None:
+    session, word = await opened(world), name()
+    world.acts[word] = Act(delay=0.5)
+    sent = prompt(session, word)
+    await world.runner.send(sent)
+    await reached(world, session, sent.message_id, "running")
+    await world.runner.send(sent)
+    await settled(world, session, sent.message_id)
+    await world.runner.send(sent)
+    await anyio.sleep(0.5)
+    turn = await settled(world, session, sent.message_id)
+    assert (world.seen(word), turn.people, turn.text) == (1, (), "END")
+
+
+async def test_the_catalog_lists_what_can_be_chosen(world: RunnerWorld) -> None:
+    await world.runner.start()
+    catalog = await world.runner.catalog()
+    assert set(world.agents) <= set(catalog.agents)
+    assert set(world.models) <= set(catalog.models)
+    assert catalog.default == world.models[0]
+    assert catalog.version
+    assert catalog.instance
+
+
+async def test_a_session_is_found_by_its_key(world: RunnerWorld) -> None:
+    key = f"instance:{name()}/implement.1.1"
+    first = await opened(world, key)
+    await opened(world, key)
+    assert await world.runner.find_session(key) == first
+    assert await world.runner.find_session(key[:-1]) is None
+    assert await world.runner.has_session(first)
+    assert not await world.runner.has_session("ses_nothing")
+    assert not await world.runner.has_session("nothing")
+
+
+async def test_a_prompt_to_no_session_is_refused(world: RunnerWorld) -> None:
+    await world.runner.start()
+    with pytest.raises(RunnerRefused):
+        await world.runner.send(prompt("ses_0000000000000000000000nope", "hello"))
+
+
+async def test_the_turn_of_a_session_that_is_gone_is_missing(world: RunnerWorld) -> None:
+    await world.runner.start()
+    assert (await world.runner.turn("ses_0000000000000000000000nope", "msg_1")).state == "missing"
+
+
+async def test_a_persons_message_ends_our_turn(world: RunnerWorld) -> None:
+    """facts/opencode.md 3."""
+    needs(world, "people")
+    session = await opened(world)
+    sent = prompt(session, "hello")
+    world.acts[sent.message_id[4:]] = Act("OURS")
+    await world.runner.send(sent)
+    await settled(world, session, sent.message_id)
+    person = await world.person_writes(session, "a person was here")
+    await anyio.sleep(1)
+    turn = await settled(world, session, sent.message_id)
+    assert (turn.text, turn.people) == ("OURS", (person,))
+
+
+async def test_what_was_asked_in_a_session_is_listed(world: RunnerWorld) -> None:
+    needs(world, "people")
+    session = await opened(world)
+    assert await world.runner.asked(session) == ()
+    sent = prompt(session, "hello")
+    await world.runner.send(sent)
+    await settled(world, session, sent.message_id)
+    person = await world.person_writes(session, "a person was here")
+    assert set(await world.runner.asked(session)) == {sent.message_id, person}
+    assert await world.runner.asked("ses_nothing") == ()
+
+
+async def test_another_prompt_of_ours_is_no_person(world: RunnerWorld) -> None:
+    session = await opened(world)
+    first, second = prompt(session, "one"), prompt(session, "two")
+    world.acts["two"] = Act("SECOND")
+    await world.runner.send(first)
+    await settled(world, session, first.message_id)
+    await world.runner.send(second)
+    assert (await settled(world, session, second.message_id)).text == "SECOND"
+    turn = await world.runner.turn(session, first.message_id, frozenset({second.message_id}))
+    assert turn.people == ()
+
+
+async def test_an_abort_is_seen_to_have_stopped_the_turn(world: RunnerWorld) -> None:
+    needs(world, "hangs")
+    session, word = await opened(world), name()
+    world.acts[word] = Act(does="hangs")
+    sent = prompt(session, word)
+    await world.runner.send(sent)
+    await reached(world, session, sent.message_id, "running")
+    assert session in await world.runner.busy()
+    await world.runner.abort(session)
+    assert session not in await world.runner.busy()
+    turn = await world.runner.turn(session, sent.message_id)
+    assert turn.state == "finished"
+    assert turn.error is not None
+    assert turn.error.startswith("MessageAbortedError")
+
+
+async def test_an_abort_right_after_the_prompt_stops_it_too(world: RunnerWorld) -> None:
+    """facts/opencode.md 26: a young turn is not busy yet."""
+    needs(world, "hangs")
+    session, word = await opened(world), name()
+    world.acts[word] = Act(does="hangs")
+    sent = prompt(session, word)
+    await world.runner.send(sent)
+    await world.runner.abort(session)
+    await anyio.sleep(1)
+    assert session not in await world.runner.busy()
+    assert (await world.runner.turn(session, sent.message_id)).state != "running"
+
+
+async def test_nothing_to_abort_is_fine(world: RunnerWorld) -> None:
+    session = await opened(world)
+    await world.runner.abort(session)
+    await world.runner.abort("ses_0000000000000000000000nope")
+
+
+async def test_a_providers_error_ends_the_turn(world: RunnerWorld) -> None:
+    needs(world, "fails")
+    session, word = await opened(world), name()
+    world.acts[word] = Act(does="fails")
+    sent = prompt(session, word)
+    await world.runner.send(sent)
+    turn = await settled(world, session, sent.message_id)
+    assert turn.error is not None
+    assert turn.error.startswith("APIError: ")
+    assert turn.refused == Refusal("unauthorized", "no")
+    assert (turn.text, world.seen(word)) == ("", 1)
+
+
+async def test_while_the_provider_lets_it_wait_the_turn_runs_and_says_why(world: RunnerWorld) -> None:
+    """facts/opencode.md 5, 20."""
+    needs(world, "waits")
+    session, word = await opened(world), name()
+    world.acts[word] = Act(does="waits")
+    sent = prompt(session, word)
+    await world.runner.send(sent)
+    with anyio.fail_after(10):
+        while not (turn := await world.runner.turn(session, sent.message_id)).refused:
+            assert turn.state != "finished"
+            await anyio.sleep(0.03)
+    assert turn.state == "running"
+    assert (turn.refused.kind, turn.refused.why, turn.refused.attempt) == ("limited", "slow down", 1)
+    assert turn.refused.again_in is not None
+    assert turn.refused.again_in <= timedelta(seconds=4)  # the server tells its time in whole seconds
+    ended = await settled(world, session, sent.message_id)
+    assert (ended.text, ended.refused) == ("END", None)
+    assert world.seen(word) == 1
+
+
+async def asked(world: RunnerWorld, session: str, other_than: str = "") -> Request:
+    """What a session asks, once it does."""
+    with anyio.fail_after(20):
+        while True:
+            found = [one for one in await world.runner.requests() if one.session == session and one.id != other_than]
+            if found:
+                return found[0]
+            await anyio.sleep(0.05)
+
+
+@pytest.mark.parametrize("verdict", ["allow", "deny"])
+async def test_a_permission_is_answered_once_and_the_turn_goes_on(world: RunnerWorld, verdict: Verdict) -> None:
+    """facts/opencode.md 6, 7: a denial with a message lets the model go on."""
+    needs(world, "asks")
+    session, word = await opened(world), name()
+    world.acts[word] = Act(does="asks")
+    sent = prompt(session, word)
+    await world.runner.send(sent)
+    request = await asked(world, session)
+    assert (request.kind, request.tool, request.session) == ("permission", "read", session)
+    assert "secret.env" in request.patterns[0]
+    assert (await world.runner.turn(session, sent.message_id)).state == "running"
+    assert await world.runner.reply(request.id, "permission", verdict, (), "go on without it")
+    assert not await world.runner.reply(request.id, "permission", verdict, (), "go on without it")
+    assert (await settled(world, session, sent.message_id)).text == "END"
+    assert request.id not in {one.id for one in await world.runner.requests()}
+
+
+async def test_a_question_is_answered_with_any_text_and_the_turn_goes_on(world: RunnerWorld) -> None:
+    needs(world, "questions")
+    session, word = await opened(world), name()
+    world.acts[word] = Act(does="questions")
+    sent = prompt(session, word)
+    await world.runner.send(sent)
+    request = await asked(world, session)
+    assert (request.kind, request.asks) == ("question", (Asked("Which one?", ("first", "second")),))
+    assert await world.runner.reply(request.id, "question", "answer", (("neither",),), "")
+    second = await asked(world, session, request.id)
+    assert await world.runner.reply(second.id, "question", "answer", (("first",),), "")
+    assert not await world.runner.reply(second.id, "question", "answer", (("first",),), "")
+    assert (await settled(world, session, sent.message_id)).text == "END"
+
+
+async def test_the_transcript_is_the_tail_of_the_text(world: RunnerWorld) -> None:
+    session = await opened(world)
+    sent = prompt(session, "hello there")
+    await world.runner.send(sent)
+    await settled(world, session, sent.message_id)
+    text = await world.runner.transcript(session, 10_000)
+    assert text.index("hello there") < text.index("END")
+    assert await world.runner.transcript(session, 4) == text[-4:]
+    assert await world.runner.transcript(session, 0) == ""

@@ -1,0 +1,138 @@
+"""What every runner keeps about signs of life, and about a server that dies: a part of `ashep.testing.runners`."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import anyio
+import pytest
+
+from ashep.errors import RunnerUnavailable
+from ashep.ports import Sign
+from ashep.testing.worlds import Act, RunnerWorld, name, needs, opened, prompt, reached, settled
+from ashep.testing.worlds import anyio_backend as anyio_backend
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_signs_tell_of_our_session_and_of_a_reconnect(world: RunnerWorld) -> None:
+    session, signs = await opened(world), list[Sign]()
+    connected, ended = anyio.Event(), anyio.Event()
+
+    async def listen() -> None:
+        async for sign in world.runner.signs():
+            signs.append(sign)
+            connected.set()
+            if sign.session == session:
+                ended.set()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(listen)
+        with anyio.fail_after(10):
+            await connected.wait()
+            assert signs[0] == Sign(None)
+            await world.runner.send(prompt(session, "hello"))
+            await ended.wait()
+        group.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def followed(world: RunnerWorld) -> AsyncGenerator[None]:
+    """While somebody follows the signs of life, and a first one was heard."""
+    heard = anyio.Event()
+
+    async def listen() -> None:
+        async for sign in world.runner.signs():
+            if sign.session is not None:
+                heard.set()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(listen)
+        await anyio.sleep(0.2)
+        other = await opened(world)
+        sent = prompt(other, "hello")
+        await world.runner.send(sent)
+        await settled(world, other, sent.message_id)
+        with anyio.fail_after(10):
+            await heard.wait()
+        yield
+        group.cancel_scope.cancel()
+
+
+async def at_work(world: RunnerWorld, act: Act) -> str:
+    """A session that has been busy with this for two seconds."""
+    session, word = await opened(world), name()
+    world.acts[word] = act
+    sent = prompt(session, word)
+    await world.runner.send(sent)
+    await reached(world, session, sent.message_id, "running")
+    with anyio.fail_after(10):
+        while not world.seen(word):
+            await anyio.sleep(0.02)
+    await anyio.sleep(2)
+    return session
+
+
+async def test_a_session_that_shows_nothing_is_quiet_for_as_long_as_it_was_watched(world: RunnerWorld) -> None:
+    needs(world, "hangs")
+    session = await at_work(world, Act(does="hangs"))
+    assert (await world.runner.life(session)).quiet == timedelta()  # nobody has watched
+    async with followed(world):
+        session = await at_work(world, Act(does="hangs"))
+        life = await world.runner.life(session)
+        assert timedelta(seconds=1) < life.quiet < timedelta(seconds=12)
+        assert (life.tool, life.retry_in) == (None, None)
+        await anyio.sleep(1)
+        assert (await world.runner.life(session)).quiet >= life.quiet + timedelta(seconds=0.9)
+    async with followed(world):
+        await anyio.sleep(0.5)
+        assert (await world.runner.life(session)).quiet < life.quiet
+    await world.runner.abort(session)
+
+
+async def test_a_text_that_drips_in_is_a_sign_of_life(world: RunnerWorld) -> None:
+    needs(world, "drips")
+    async with followed(world):
+        session = await at_work(world, Act(does="drips"))
+        assert (await world.runner.life(session)).quiet < timedelta(seconds=1)
+    await world.runner.abort(session)
+
+
+async def test_a_tool_at_work_is_told_of(world: RunnerWorld) -> None:
+    needs(world, "works")
+    async with followed(world):
+        session = await at_work(world, Act(does="works"))
+        first = await world.runner.life(session)
+        await anyio.sleep(0.5)
+        second = await world.runner.life(session)
+    assert first.tool == second.tool == "bash"
+    assert second.tool_for - first.tool_for >= timedelta(seconds=0.4)
+    await world.runner.abort(session)
+
+
+async def test_a_killed_server_leaves_a_turn_that_the_same_ids_start_once_more(world: RunnerWorld) -> None:
+    """facts/opencode.md 11."""
+    needs(world, "dies", "hangs")
+    session, word = await opened(world), name()
+    world.acts[word] = Act(does="hangs")
+    sent = prompt(session, word)
+    await world.runner.send(sent)
+    old = await reached(world, session, sent.message_id, "running")
+    with anyio.fail_after(10):
+        while not world.seen(word):
+            await anyio.sleep(0.02)
+    await world.kill()
+    with pytest.raises(RunnerUnavailable):
+        await world.runner.turn(session, sent.message_id)
+    await world.runner.start()
+    turn = await world.runner.turn(session, sent.message_id)
+    assert turn.state in {"incomplete", "stored"}
+    assert turn.instance != old.instance
+    assert await world.runner.has_session(session)
+    world.acts[word] = Act("AFTER")
+    assert await world.runner.send(sent) == turn.instance
+    turn = await settled(world, session, sent.message_id)
+    assert (turn.text, turn.people, world.seen(word)) == ("AFTER", (), 2)
+    await world.runner.send(sent)
+    await anyio.sleep(0.5)
+    assert world.seen(word) == 2
