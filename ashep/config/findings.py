@@ -1,7 +1,7 @@
 """What is wrong with the configuration, where it stands, and how it is said."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -43,7 +43,13 @@ class ConfigErrors(ConfigError):
         first, more = findings[0], len(findings) - 1
         message = f"{first.message} (and {more} more)" if more else first.message
         super().__init__(message, file=first.file, line=first.line, key=first.key)
-        self.errors: tuple[ConfigError, ...] = tuple(finding.error() for finding in findings)
+        self.errors: tuple[ConfigError, ...] = tuple(_refusal(finding) for finding in findings)
+
+
+def _refusal(finding: Finding) -> ConfigError:
+    """A mistake as it is told by who does not show the way to it."""
+    how = " (`ashep policy check` tells how)" if finding.story else ""
+    return replace(finding, message=finding.message + how).error()
 
 
 @dataclass(frozen=True, slots=True)

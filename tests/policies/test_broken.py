@@ -35,8 +35,9 @@ def test_a_broken_policy_is_found_at_its_key_and_told(file: Path, tmp_path: Path
     assert lines[found.line - 1].strip()
     if story:
         assert found.story[: len(story)] == story
-    with pytest.raises(ConfigErrors):
+    with pytest.raises(ConfigErrors) as refused:
         load(tmp_path)
+    assert any("`ashep policy check` tells how" in str(one) for one in refused.value.errors) == bool(found.story)
 
 
 def test_every_code_of_the_search_is_explained() -> None:
