@@ -41,7 +41,7 @@ def started(world: World, flow: Flow) -> list[Fact]:
     anew = replace(flow, held_by="\0")  # a hold that stands is said again
     # as if it wrote already: nobody else is in its way, nor changes in the tree that are not ashep's
     room = Room(1 << 30, None, frozenset(), frozenset({flow.issue.id}), None)
-    return weighty(rule(world, anew, room).facts)
+    return weighty(rule(world, anew, room).facts, flow.issue.id)
 
 
 def go_on(
@@ -177,7 +177,7 @@ def met(life: Life, entry: Entry, rest: Sequence[Entry]) -> None:
         life.rests_on += (life.met, entry.seq)
         flow, moved = world.flows[life.issue], replace(world, now=entry.at, seq=entry.seq)
         follow = after_answer(moved, flow, question, body.answer == "approved", body.why)
-        go_on(life, moved, [body, *weighty(follow)], rest, entry)
+        go_on(life, moved, [body, *weighty(follow, life.issue)], rest, entry)
     elif isinstance(body, (SessionTaken, *CYCLE_ENDS)):
         spoil(life, "it ended otherwise than by an answer in time")
 

@@ -220,11 +220,13 @@ def _inherit(life: Life, parent: Life, fork: Fork, seq: int, wanted: CreationWan
     now = parent.creations.get(wanted.id)
     if seq < fork.seq or (now is not None and now.parked == wanted.parked):
         return
-    why = f"its parent {wanted.issue} would have gone another way"
+    known = isinstance(parent.end, End)
+    word = "would have gone another way" if known else "may have gone another way"
+    why = f"its parent {wanted.issue} {word}"
     life.fork, life.counted = Fork(fork.seq, fork.at, wanted, now, why), Count()
     if now is not None and now.parked:
         life.end = End("parked", "depth", why)
-    elif now is None and isinstance(parent.end, End):
+    elif now is None and known:
         life.end = End("not_created", "", why)
     else:
         policy = policies.policies.get(life.policy) if policies and life.policy else None

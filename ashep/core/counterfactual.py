@@ -33,13 +33,16 @@ from ashep.core.flow import Flow, Question
 from ashep.core.model import Agents, Policies
 from ashep.core.records import Entry
 from ashep.core.routing import after_deadline
-from ashep.core.sameness import limits, parted, shown, untimely, weighty
+from ashep.core.sameness import limits, parted, said, shown, untimely, weighty
 from ashep.core.timers import split_timer
 from ashep.core.values import replace
 from ashep.core.world import World, evolve
 
 DISPATCHED = (IssueTaken, IssueAdopted, RunPlanned, IssueHeld, IssueParked, PersonAsked)
 """Decisions that `dispatch` makes; the last two the rules of one issue make, too."""
+
+OTHER_RULES = "today's rules do not lead from what was told to what is recorded, or an edit did"
+"""Decisions of an older version: they would have to be compared by its rules."""
 
 
 class Counterfactual:
@@ -65,6 +68,8 @@ class Counterfactual:
         """Who asked for which issue, and where."""
         self._asking: set[str] = set()
         """Issues whose other life waits for a question that is still to be asked in the record."""
+        self._timed: set[str] = set()
+        """Issues whose question may be open for another time under the other policy."""
         self._expected: dict[str, list[Fact]] = {}
         """Decisions of this batch that the other policy is known to make, too."""
         for issue in sorted(world.unclosed):
@@ -77,8 +82,10 @@ class Counterfactual:
     def batch(self, entries: Sequence[Entry]) -> None:
         """Go on by one batch."""
         self._expected.clear()
-        for life in self.lives.values():
-            if life.due is not None and life.fork is None and entries[0].at > life.due:
+        for life in [self.lives[issue] for issue in sorted(self._timed)]:
+            if life.due is None or life.fork is not None:
+                self._timed.discard(life.issue)
+            elif entries[0].at > life.due:
                 self._out_of_time(life, entries[0])
         for place, entry in enumerate(entries):
             before = self.world
@@ -95,6 +102,10 @@ class Counterfactual:
             if isinstance(entry.body, CreationWanted):
                 self._created[entry.body.id] = (entry.seq, entry.body)
             self._entry(before, entry, issue, entries[place + 1 :])
+        for life in [self.lives[issue] for issue, left in self._expected.items() if left and issue in self.lives]:
+            if life.fork is None:  # what both should have decided was not
+                life.fork = Fork(entries[-1].seq, entries[-1].at, None, self._expected[life.issue][0], OTHER_RULES)
+                self._go_on(life, self._other(self.world, life), [], (), entries[-1])
 
     def compared(self, last: int | None = None) -> list[Compared]:
         """Give what was found of the last issues, by their last record, in that order."""
@@ -140,7 +151,7 @@ class Counterfactual:
     def _side_by_side(self, before: World, entry: Entry, life: Life, rest: Sequence[Entry]) -> None:
         body, expected = entry.body, self._expected.setdefault(life.issue, [])
         assert not isinstance(body, Command)
-        if expected and expected[0] == body:
+        if expected and said(expected[0]) == said(body):
             expected.pop(0)
         elif isinstance(body, DISPATCHED):
             self._dispatched(before, entry, life, expected, rest)
@@ -149,8 +160,8 @@ class Counterfactual:
             return
         if isinstance(body, RunEnded) and self._untimely(life, entry, body):
             return
-        was = weighty(decide(before, self.world, body))
-        now = weighty(decide(self._other(before, life), self._other(self.world, life), body))
+        was = weighty(decide(before, self.world, body), life.issue)
+        now = weighty(decide(self._other(before, life), self._other(self.world, life), body), life.issue)
         if (parts := parted(was, now)) is not None:
             at = _place(parts[0], rest, entry)
             life.fork = Fork(at, entry.at, *parts)
@@ -162,31 +173,34 @@ class Counterfactual:
     def _dispatched(self, before: World, entry: Entry, life: Life, expected: list[Fact], rest: Sequence[Entry]) -> None:
         """Compare what starts, and does not."""
         body, flow = entry.body, before.flows[life.issue]
+        assert not isinstance(body, Command)
         if isinstance(body, IssueAdopted):
             why = "it is gone on with from another journal: what led there is not known"
             life.fork = Fork(entry.seq, entry.at, body, None, why)
             life.end = Unknown(entry.seq, "another journal", why, life.counted, 0, None)
             return
         was = started(before, flow)
-        if isinstance(body, IssueHeld) and not any(isinstance(one, IssueHeld) and one.code == body.code for one in was):
+        derived = any(said(one) == said(body) for one in was)
+        if isinstance(body, IssueHeld) and not derived:
             return  # it waits for room, which is not compared
         if queue_of(flow) == CANDIDATE:
             life.policy = None
         other = self._other(before, life)
         now = started(other, other.flows[life.issue])
         life.policy = next((fact.policy for fact in now if isinstance(fact, IssueTaken)), life.policy)
-        parts = parted(was, now)
-        if self.policies is not None and not was and isinstance(body, (IssueParked, PersonAsked)):
-            parts = body, None  # an edit of the recorded policies led there, or other rules than today's
+        parts, why = parted(was, now), ""
+        edited = isinstance(body, (IssueParked, PersonAsked))  # an edit may lead there, and the other one has none
+        if parts is None and not derived and (self.policies is not None or not edited):
+            parts, why = (body, None), OTHER_RULES
         if parts is None:
             parts = self._told_otherwise(before, life, was, now)
         if parts is not None:
             at = entry.seq if parts[0] in (None, body) or was[0] == parts[0] else _place(parts[0], rest, entry)
-            life.fork = Fork(at, entry.at, *parts)
+            life.fork = Fork(at, entry.at, *parts, why)
             self._go_on(life, other, now, rest, entry)
             return
         self._same(life, was, now)
-        expected[:0] = was[1:]
+        expected[:0] = [fact for fact in was[1:] if not isinstance(fact, RunPlanned)]  # that is compared by itself
 
     def _told_otherwise(
         self, before: World, life: Life, was: Sequence[Fact], now: Sequence[Fact]
@@ -198,7 +212,7 @@ class Counterfactual:
             flow = before.flows[life.issue]
             named = next((fact.policy for fact in was if isinstance(fact, IssueTaken)), flow.policy)
             told = _phase(before.policies, named, one.phase)
-            tells = _phase(self.policies or before.policies, life.policy, one.phase)
+            tells = _phase(self.policies or before.policies, life.policy or named, one.phase)
             if life.renamed:
                 life.because = "its prompt would name an agent of an earlier run otherwise"
             elif self.named and named != life.policy:
@@ -219,6 +233,7 @@ class Counterfactual:
                 life.renamed = life.renamed or one.agent != other.agent
             if isinstance(one, PersonAsked) and isinstance(other, PersonAsked):
                 life.due = other.due if other.due != one.due else None
+                self._timed.add(life.issue)
             if isinstance(one, (PersonAnswered, IssueParked, CycleBegan)):
                 life.due = None
 
@@ -244,7 +259,7 @@ class Counterfactual:
             life.due = None
             return
         life.fork = Fork(entry.seq, life.due, None, None, f"its question would be open until {life.due} only")
-        self._go_on(life, world, weighty(after_deadline(world, flow, flow.question)), (), entry)
+        self._go_on(life, world, weighty(after_deadline(world, flow, flow.question), life.issue), (), entry)
 
     def _other(self, world: World, life: Life) -> World:
         """The same World under the other policy."""

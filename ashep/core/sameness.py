@@ -40,9 +40,10 @@ def said(fact: Fact) -> Said:
     return (type(fact), *(getattr(fact, one.name) for one in fields(fact) if one.name not in left_out))
 
 
-def weighty(facts: Iterable[Fact]) -> list[Fact]:
-    """Leave out what leads nowhere: comments, and what people are told."""
-    return [fact for fact in facts if not isinstance(fact, (CommentWanted, *RECORDS))]
+def weighty(facts: Iterable[Fact], issue: str) -> list[Fact]:
+    """Leave out what leads nowhere, comments and what people are told, and what is about no or another issue."""
+    mine = (fact for fact in facts if getattr(fact, "issue", None) == issue)
+    return [fact for fact in mine if not isinstance(fact, (CommentWanted, *RECORDS))]
 
 
 def parted(was: Sequence[Fact], now: Sequence[Fact]) -> tuple[Fact | None, Fact | None] | None:

@@ -1,10 +1,12 @@
 """What another policy would have done: never guessed, and judged by lives that were really lived under it."""
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,10 +16,12 @@ from ashep.core import events as e
 from ashep.core.compared import Compared, Count, totals
 from ashep.core.flow import Run
 from ashep.core.model import Agents, Human, Limits, Match, Phase, Policies, Policy, Retry, RunnerChoice, Stall, Tree
-from ashep.core.world import World
+from ashep.core.world import World, evolve
+from ashep.journal.files import batches
 from tests.core import given
 from tests.core.mutants import Mutant, planted, private
 from tests.core.paired import ISSUE, Lived, Paired, judged, live, variant, wrong
+from tests.golden.make import LIFE
 from tests.test_replay import lived
 
 WORK = Phase(name="implement", next={"success": "review"}, retry=Retry(initial_delay=timedelta(seconds=10)))
@@ -381,6 +385,22 @@ def test_an_issue_that_only_the_other_policy_claims_is_unknown_from_the_first_ru
     assert (found.recorded, found.least, found.most) == (Count(), Count(1, 0), Count(12, 1))
 
 
+# --- what other rules decided -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("rules", "unknown"), [(1, 1), (2, 2), (3, 0)])
+def test_what_todays_rules_do_not_lead_to_is_compared_no_further(rules: int, unknown: int, tmp_path: Path) -> None:
+    (tmp_path / "journal").mkdir()
+    shutil.copy(LIFE.parent / f"life-rules-{rules}.jsonl", tmp_path / "journal" / "000000000001.jsonl")
+    kept = [batch.entries for batch in batches(tmp_path / "journal")]
+    world = World()
+    for entry in (entry for entries in kept for entry in entries):
+        world = evolve(world, entry)
+    found = [said for said in judged_all(kept, world.policies, world.agents) if said.verdict != "same"]
+    assert len(found) == unknown
+    assert all(said.fork and said.fork.why == counterfactual.OTHER_RULES for said in found)
+
+
 # --- edits of the recorded policies ---------------------------------------------------------------------------------
 
 
@@ -596,7 +616,7 @@ ASSUMED = [
     ),
     (
         test_a_question_whose_phase_an_edit_took_away_is_open_under_the_other_policy,
-        Mutant("edits of the record count", private(PASS, "_dispatched"), "self.policies is not None", "False"),
+        Mutant("edits of the record count", private(PASS, "_dispatched"), "self.policies is not None or", "False and"),
     ),
     (
         test_an_edit_in_the_middle_of_a_run_changes_nothing_for_the_other_policy,
@@ -608,6 +628,12 @@ ASSUMED = [
     ),
 ]
 """What no made-up life shows, as its people and agents are steady: each spoils its test."""
+
+
+def test_decisions_that_were_not_made_are_missed(tmp_path: Path) -> None:
+    mutant = Mutant("what is missing is of no account", PASS.batch, "if life.fork is None:", "if False:")
+    with planted(mutant), pytest.raises(AssertionError):
+        test_what_todays_rules_do_not_lead_to_is_compared_no_further(2, 2, tmp_path)
 
 
 @pytest.mark.parametrize(("test", "mutant"), ASSUMED, ids=lambda one: one.name if isinstance(one, Mutant) else "")
