@@ -121,12 +121,13 @@ def _of_one(world: World, flow: Flow, *, ended: bool) -> list[Fact]:
 
 def after_settings(world: World) -> list[Fact]:
     """Say which limits are passed under the settings that have come into force."""
-    facts: list[Fact] = [*passed_now(world, of_all(world), world.spending.marks), *_fuse(world)]
+    facts: list[Fact] = []
     for issue in sorted(world.live):
         flow = world.flows[issue]
         if flow.run is not None and not flow.run.ended:
             facts += _of_one(world, flow, ended=False)
-    return facts
+    # what concerns all comes last, and finds ended what a limit of its own has ended
+    return [*facts, *passed_now(world, of_all(world), world.spending.marks), *_fuse(world)]
 
 
 def after_start(world: World) -> list[Fact]:

@@ -123,6 +123,11 @@ def dues(server: Server) -> list[tuple[str, datetime]]:
     return [*found, *([(f"{RECYCLE}:", server.recycling.until)] if server.recycling is not None else [])]
 
 
+def jumped(server: Server, gap: timedelta) -> Server:
+    """The machine slept: its absence did not grow by that, for what waits for it was moved by the gap already."""
+    return replace(server, away=server.away + gap) if server.away is not None else server
+
+
 def absence(server: Server, fact: RunnerSeen, at: datetime) -> timedelta:
     """For how long nobody could reach the server that answers again."""
     return at - server.away if fact.state == "up" and server.away is not None else timedelta()

@@ -234,9 +234,10 @@ def _rested(world: World, gap: timedelta) -> World:
     return world
 
 
-def _evolve_daemon(
-    world: World, fact: JournalBegun | DaemonStarted | DaemonStopped | Adopted | TimerDue | ClockJumped
-) -> World:
+DaemonFact = JournalBegun | DaemonStarted | DaemonStopped | Adopted | TimerDue | ClockJumped
+
+
+def _evolve_daemon(world: World, fact: DaemonFact) -> World:
     match fact:
         case JournalBegun():
             return replace(world, instance=fact.instance, secret=fact.secret, name=fact.actor)
@@ -266,7 +267,8 @@ def _evolve_daemon(
                 return world
             return put(world, issue, over(flow, name, world.seq, world.now))
         case ClockJumped():
-            return _moved(world, lambda flow: shifted(flow, fact.gap))
+            moved = _moved(world, lambda flow: shifted(flow, fact.gap))
+            return replace(moved, server=server.jumped(world.server, fact.gap))
         case _:
             assert_never(fact)
 

@@ -420,6 +420,7 @@ BROKEN_PLAYBOOKS = [
     ),
     Mutant("a label that is taken off is nothing", asking.withdrawn, "not stands or", "True or"),
     Mutant("a jump of the clock is lost", timers.shifted, "run.deadline + gap", "run.deadline"),
+    Mutant("a sleep counts twice", server.jumped, "away=server.away + gap", "away=server.away"),
     Mutant("nothing is required", routing.enter, "if not by_hand and (lacking", "if False and (lacking"),
     Mutant("a person's label is not obeyed", routing.enter, "if not by_hand and", "if"),
     Mutant("any end will do", passing.unmet, "ended.get(name) not in words", "name not in ended"),

@@ -199,6 +199,14 @@ def test_a_lower_limit_counts_at_once() -> None:
     book >> adopted(config(run=Budget(tokens=400))) << like(e.BudgetReached, scope="run") << e.RunEnded << e.IssueParked
 
 
+def test_two_lower_limits_at_once_end_a_run_once() -> None:
+    book = working(day=TOKENS)
+    assert book >> book.turn("running", **used(500))
+    book >> adopted(config(day=Budget(tokens=400), issue=Budget(tokens=450)))
+    book << like(e.BudgetReached, scope="issue") << like(e.RunEnded, state="aborted") << e.IssueParked
+    assert book << e.CommentWanted << like(e.BudgetReached, scope="day") << c.StopTurn << c.WriteIssue
+
+
 def test_phases_of_a_spent_provider_go_to_another_agent() -> None:
     book = working("t-1", "t-2", providers={"other": TOKENS})
     assert (book.run("t-1").agent, book.run("t-2").agent) == ("critic", "critic")

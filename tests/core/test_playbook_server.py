@@ -64,6 +64,19 @@ def test_an_absence_is_no_time_of_the_run_and_burns_no_attempt() -> None:
     book >> book.reports() << like(e.RunEnded, state="succeeded") << e.PhaseEntered << e.RunPlanned << c.WriteIssue
 
 
+def test_a_machine_that_sleeps_while_the_server_is_away_moves_a_deadline_once() -> None:
+    book = Playbook(READ).looked()
+    assert book >> book.turn("running")
+    deadline = book.run().deadline
+    assert deadline is not None
+    book >> AWAY
+    book.made.now += timedelta(hours=11)
+    book >> e.ClockJumped(timedelta(hours=11))
+    book.made.now += timedelta(seconds=30)
+    book >> up()
+    assert book.run().deadline == deadline + timedelta(hours=11, seconds=30)
+
+
 def test_a_prompt_whose_server_went_away_is_given_its_time_again() -> None:
     book = Playbook(READ, config=given.settings(managed=False)).until("review")
     book >> AWAY
