@@ -367,8 +367,6 @@ def _evolve_issue(world: World, fact: evolve_flow.FlowFact) -> World:
             world = replace(world, taken=world.taken + 1)
             if (orphan := orphan_of(flow, world.instance)) is not None:
                 flow = replace(evolve_flow.inherited(flow), orphan=orphan)
-        case IssueReclaimed():
-            world = replace(world, ready_fresh=False, hint_seq=world.seq)
         case IssueCreated():
             world = replace(world, ready_fresh=False)
         case IssueClosed(by="shepherd"):
@@ -385,7 +383,7 @@ def _evolve_issue(world: World, fact: evolve_flow.FlowFact) -> World:
         case PromptSent() if world.outages and flow.run is not None:
             provider = provider_of(flow.run, world.runner.default if world.runner else None)
             world = replace(world, outages=providers.asked(world.outages, provider, world.now))
-        case ClaimRefused():
+        case ClaimRefused() | IssueReclaimed():
             # the view that made it look claimable is not believed again
             world = replace(world, ready_fresh=False, hint_seq=world.seq)
         case CycleBegan() | PersonAsked() | IssueParked() | IssueGivenBack() | IssueLeft() | IssueClosed() if (
