@@ -11,10 +11,9 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from ashep import effects
 from ashep.adapters.beads.tracker import BeadsTracker
 from ashep.adapters.opencode.turns import Message
-from ashep.core import asking, budgets, decide, dispatch, evolve_flow, observe, routing
+from ashep.core import asking, budgets, decide, dispatch, evolve_flow, observe, people, routing
 from ashep.core.commands import Command, IssueCommand, SendPrompt
 from ashep.core.events import Fact, IssueHeld
 from ashep.core.flow import Flow
@@ -181,7 +180,7 @@ def question_without_an_end() -> AbstractContextManager[object]:
 
 def agent_taken_for_a_person() -> AbstractContextManager[object]:
     """Who wrote an answer is not looked at."""
-    return _everywhere("AGENT_ACTORS", ("nobody-",), asking, effects)
+    return patch.object(people, "AGENT_ACTORS", ("nobody-",))
 
 
 @contextmanager
