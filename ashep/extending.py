@@ -2,7 +2,7 @@
 
 The class is named in config.yaml as `package.module:Class`. Its module is imported as for a program of the user's: what
 is installed and PYTHONPATH go first, then the project's folder. Nothing is made before every method of the port is
-there and can be called as the port says.
+there and can be called as the port says; and what comes from it then is an answer of the port, or an error of it.
 """
 
 import importlib
@@ -10,17 +10,24 @@ import inspect
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+import types
+import typing
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
+import anyio
 from pydantic import JsonValue
 
-from ashep.ports import Clock
+from ashep.errors import AshepError, RunnerError, RunnerUnavailable, TrackerError, TrackerMissing, TrackerUnavailable
+from ashep.ports import Clock, Tracker
 
-__all__ = ["Context", "NotUsable", "load", "make", "misfits"]
+__all__ = ["Context", "Guarded", "NotUsable", "load", "make", "misfits"]
+
+LONGEST_CALL = timedelta(minutes=2)
+"""No call of a class of the user's takes longer, or than four times `tracker.timeout`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +98,7 @@ def _told(error: BaseException) -> str:
     return f"{type(error).__name__}: {said[:300]}{place}"
 
 
-def make(found: Callable[[Context], Any], dotted: str, port: type, context: Context) -> Any:
+def make(found: Callable[[Context], Any], dotted: str, port: type, context: Context) -> "Guarded":
     """Make an instance; raises `NotUsable` with what its class said, or where it lacks an attribute of its port."""
     try:
         made = found(context)
@@ -100,7 +107,7 @@ def make(found: Callable[[Context], Any], dotted: str, port: type, context: Cont
     for name in _attributes(port):
         if not isinstance(value := getattr(made, name, None), str):
             raise NotUsable(f"{dotted}: its attribute `{name}` is {value!r}; expected a text (`context.{name}`)")
-    return made
+    return Guarded(made, dotted, port, max(LONGEST_CALL, 4 * context.timeout))
 
 
 # --- the port -------------------------------------------------------------------------------------------------------
@@ -167,3 +174,85 @@ def _signature(wanted: Any) -> str:
         "",
         f"`{word} {wanted.__name__}{inspect.signature(wanted)}`",
     )
+
+
+# --- what comes from it -----------------------------------------------------------------------------------------------
+
+
+class Guarded:
+    """A runner or tracker of the user's, of which a mistake looks like a server that is away: told, and tried again.
+
+    Other errors than those of the port, answers of another type, and calls that take too long become
+    `TrackerUnavailable` (of a write nobody knows whether it landed) or `RunnerUnavailable`. Where the signs or hints
+    break off, the next look tells of it.
+    """
+
+    def __init__(self, made: Any, dotted: str, port: type, bound: timedelta) -> None:
+        self._made, self._dotted, self._bound = made, dotted, bound.total_seconds()
+        self._methods = dict(_methods(port))
+        self._of_tracker = port is Tracker
+        self._owed: AshepError | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        """Give a method with the guard around it; what is none of the port's as it is."""
+        found, wanted = getattr(self._made, name), self._methods.get(name)
+        if wanted is None:
+            return found
+        guarded = self._answering(name, found, wanted)
+        if not inspect.iscoroutinefunction(wanted):
+            guarded = self._iterating(name, found)
+        self.__dict__[name] = guarded
+        return guarded
+
+    def _answering(self, name: str, method: Callable[..., Awaitable[Any]], wanted: Any) -> Callable[..., Any]:
+        expected = typing.get_type_hints(wanted)["return"]
+
+        async def call(*arguments: Any, **named: Any) -> Any:
+            if name in ("look", "catalog") and self._owed is not None:
+                owed, self._owed = self._owed, None
+                raise owed
+            try:
+                with anyio.fail_after(self._bound):
+                    answer = await method(*arguments, **named)
+            except TimeoutError as error:
+                raise self._lost(name, f"did not answer in time: it has {self._bound:g} s") from error
+            except Exception as error:
+                raise self._error(name, error) from error
+            if not _is(answer, expected):
+                raise self._lost(name, f"gave {type(answer).__name__}; expected {_signature(wanted)}")
+            return answer
+
+        return call
+
+    def _iterating(self, name: str, method: Callable[..., AsyncIterator[Any]]) -> Callable[..., Any]:
+        async def iterate() -> AsyncIterator[Any]:
+            signs: Any = method()
+            try:
+                async for sign in signs:
+                    yield sign
+            except Exception as error:  # nobody waits for an answer here: the next look at the whole tells of it
+                self._owed = self._error(name, error)
+            finally:
+                if inspect.isasyncgen(signs):
+                    await signs.aclose()
+
+        return iterate
+
+    def _error(self, name: str, error: Exception) -> AshepError:
+        known = (TrackerError, TrackerMissing) if self._of_tracker else (RunnerError,)
+        return error if isinstance(error, known) else self._lost(name, _told(error))
+
+    def _lost(self, name: str, why: str) -> AshepError:
+        said = f"{self._dotted}.{name} {why}"
+        return TrackerUnavailable(said, unknown=True) if self._of_tracker else RunnerUnavailable(said)
+
+
+def _is(answer: object, expected: Any) -> bool:
+    """Whether an answer is of a type that a port's method names; of collections each item."""
+    origin, arguments = typing.get_origin(expected), typing.get_args(expected)
+    if origin in (typing.Union, types.UnionType):
+        return any(_is(answer, one) for one in arguments)
+    if origin in (tuple, frozenset):
+        items = typing.cast("tuple[object, ...]", answer) if isinstance(answer, origin) else None
+        return items is not None and all(_is(item, arguments[0]) for item in items)
+    return isinstance(answer, expected)

@@ -6,11 +6,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.clock import ManualClock
-from ashep.adapters.memory.runner import MemoryRunner
+from ashep.adapters.memory.runner import MemoryRunner, Play
 from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.config import ConfigErrors, check_files, load
@@ -20,10 +21,17 @@ from ashep.core.model import Settings
 from ashep.core.records import Entry
 from ashep.core.step import RULES
 from ashep.core.world import World, evolve
-from ashep.errors import ConfigError
-from ashep.extending import Context, NotUsable, make, misfits
+from ashep.errors import (
+    ClaimLost,
+    ConfigError,
+    GuardTripped,
+    RunnerUnavailable,
+    TrackerMissing,
+    TrackerUnavailable,
+)
+from ashep.extending import Context, Guarded, NotUsable, make, misfits
 from ashep.extending import load as load_class
-from ashep.ports import Runner, Seen, Sign, Tracker
+from ashep.ports import Look, Runner, Seen, Sign, Tracker
 from ashep.redaction import MARK, Redaction
 from tests.core.given import T0
 from tests.test_cli import ashep
@@ -43,7 +51,7 @@ PARTS = '''\
 """A tracker and a runner that live as long as the daemon."""
 
 from ashep.adapters.memory.play import Play
-from ashep.adapters.memory.runner import MemoryRunner
+from ashep.adapters.memory.runner import MemoryRunner, Play
 from ashep.adapters.memory.tracker import MemoryTracker
 
 DONE = """```json
@@ -307,7 +315,8 @@ def test_what_a_class_is_made_with(project: Path, monkeypatch: pytest.MonkeyPatc
     assert given.secret("OWN_TOKEN") == "a-long-secret"
     assert redaction.text("it is a-long-secret") == given.redact("it is a-long-secret") == f"it is {MARK}"
     assert not given.state.exists()
-    assert isinstance(runner_of(project, settings(project), clock=clock), MemoryRunner)
+    runner: Any = runner_of(project, settings(project), clock=clock)
+    assert runner.agents == ("build", "plan")  # what is none of the port's is as it is
 
 
 def test_the_world_knows_both_and_counts_on_no_instance(project: Path) -> None:
@@ -317,6 +326,91 @@ def test_the_world_knows_both_and_counts_on_no_instance(project: Path) -> None:
     assert world.settings.runners.own["mine"].type == "own_parts:Agents"
     assert not world.managed
     assert evolve(World(), Entry(1, T0, Adopted("settings", Settings().model_dump_json(), "", RULES))).managed
+
+
+# --- what comes from them ---------------------------------------------------------------------------------------------
+
+
+class Odd(MemoryTracker):
+    """Makes every mistake."""
+
+    gives: Any = None
+    fails: Exception | None = None
+    takes = 0.0
+
+    async def look(self) -> Any:
+        await anyio.sleep(self.takes)
+        if self.fails is not None:
+            raise self.fails
+        return self.gives
+
+    async def hints(self) -> AsyncIterator[None]:
+        yield
+        raise self.fails or OSError("cut off")
+
+
+def odd(**more: Any) -> tuple[Guarded, Odd]:
+    made = Odd(ManualClock().now, "me")
+    for name, value in more.items():
+        setattr(made, name, value)
+    return Guarded(made, "own:Odd", Tracker, timedelta(seconds=0.2)), made
+
+
+@pytest.mark.parametrize(
+    ("mistake", "said"),
+    [
+        ({"fails": KeyError("x")}, r"own:Odd.look KeyError: 'x' \(.*test_extending.py:\d+\)"),
+        ({"fails": ConfigError("no", file="f")}, "own:Odd.look ConfigError: f: no"),
+        ({"takes": 60.0}, "own:Odd.look did not answer in time: it has 0.2 s"),
+        ({"gives": None}, "own:Odd.look gave NoneType; expected `async def look"),
+        ({"gives": ()}, "own:Odd.look gave tuple; expected `async def look"),
+    ],
+)
+async def test_a_mistake_of_a_class_looks_like_a_tracker_that_is_away(mistake: dict[str, Any], said: str) -> None:
+    guarded, _ = odd(**mistake)
+    with pytest.raises(TrackerUnavailable, match=said) as told:
+        await guarded.look()
+    assert told.value.unknown, "of a write nobody knows whether it landed"
+
+
+async def test_errors_and_answers_of_the_port_are_handed_on() -> None:
+    for error in (GuardTripped("x"), TrackerUnavailable("x"), TrackerMissing("x"), ClaimLost("x")):
+        guarded, _ = odd(fails=error)
+        with pytest.raises(type(error)) as told:
+            await guarded.look()
+        assert told.value is error
+    look = Look((), ())
+    guarded, _ = odd(gives=look)
+    assert await guarded.look() is look
+    assert guarded.actor == "me"
+    with pytest.raises(AttributeError):
+        _ = guarded.nothing
+
+
+async def test_hints_that_break_off_are_told_at_the_next_look_and_once() -> None:
+    guarded, _ = odd(gives=Look((), ()))
+    assert [hint async for hint in guarded.hints()] == [None]
+    with pytest.raises(TrackerUnavailable, match=r"own:Odd.hints OSError: cut off"):
+        await guarded.look()
+    assert await guarded.look() == Look((), ())
+
+
+async def test_items_of_an_answer_are_looked_at_too() -> None:
+    class Wrong(MemoryRunner):
+        async def asked(self, session: str) -> Any:
+            return ("a", 1) if session else ("a", "b")
+
+        async def find_session(self, key: str) -> Any:
+            return {"none": None, "one": "ses_1"}.get(key, 1)
+
+    runner = Guarded(Wrong(ManualClock(), lambda _: Play()), "own:Wrong", Runner, timedelta(seconds=1))
+    assert await runner.asked("") == ("a", "b")
+    assert (await runner.find_session("none"), await runner.find_session("one")) == (None, "ses_1")
+    for call in (runner.asked("x"), runner.find_session("x")):
+        with pytest.raises(RunnerUnavailable, match=r"own:Wrong.(asked gave tuple|find_session gave int); expected"):
+            await call
+    with pytest.raises(RunnerUnavailable, match="not running"):
+        await runner.busy()
 
 
 # --- a life with both -------------------------------------------------------------------------------------------------
