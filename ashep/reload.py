@@ -106,9 +106,10 @@ class Reload:
         fresh, world = files.configuration, self._shepherd.world
         settings = world.settings.model_copy(update={key: getattr(fresh.settings, key) for key in LIVE})
         facts: list[Adopted] = []
+        another = fresh.settings.runners.name != world.settings.runners.name  # its agents come with it
         for kind, name, wanted, known in (
             ("settings", "config", settings, world.settings),
-            ("agents", "agents", fresh.agents, world.agents),
+            ("agents", "agents", world.agents if another and world.agents else fresh.agents, world.agents),
             ("policies", "policies", fresh.policies, world.policies),
         ):
             if wanted != known:
@@ -123,7 +124,8 @@ class Reload:
         elif self._refused:
             self._say("read again, and nothing is wrong any more: what is in force stays so")
         self._refused = False
-        self._tell(*([f"config.yaml: {', '.join(later)} will count from the next start"] if later else []))
+        said = f"config.yaml: {', '.join(later)}{', and with them agents.yaml,' if another else ''}"
+        self._tell(*([f"{said} will count from the next start"] if later else []))
 
     def _refuse(self, problems: list[str]) -> None:
         """Keep what was good, and what is wrong with the rest, until that is mended."""

@@ -289,6 +289,27 @@ class Counting(Reload):
                 await anyio.sleep(0.05)
 
 
+def test_the_agents_of_another_runner_come_with_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path)
+        said: list[str] = []
+        async with world.living() as running:
+            journal = cast("ImmediateJournal", running.shepherd._journal)  # pyright: ignore[reportPrivateUsage] - as above
+            reload = Reload(tmp_path, journal, running.shepherd, said.append)
+            await anyio.sleep(1)
+            start = len(world.bodies(Adopted))
+            agents = tmp_path / "agents.yaml"
+            (tmp_path / "config.yaml").write_text("version: 1\nrunners: {mine: {type: 'own:Mine'}}\n")
+            agents.write_text(agents.read_text().replace("type: opencode", "type: mine"))
+            await reload.again()
+            assert said == ["config.yaml: runners, and with them agents.yaml, will count from the next start"]
+            assert len(world.bodies(Adopted)) == start
+            assert world.world.agents is not None
+            assert {agent.runner.type for agent in world.world.agents.agents} == {"opencode"}
+
+    simulate(scenario)
+
+
 @pytest.mark.slow
 async def test_a_signal_and_a_change_of_a_file_are_seen_and_others_are_not(tmp_path: Path) -> None:
     reload, asked = Counting(tmp_path), 0.0
