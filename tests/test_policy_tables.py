@@ -1,6 +1,8 @@
 """`ashep policy import`, `export` and `state`, and what `ashep init` writes beside the policies."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -144,5 +146,10 @@ def test_the_state_of_an_issue_is_printed_and_valid(ashep: Any, tmp_path: Path) 
     jsonschema.validate(state, json.loads(ashep("policy", "export", "--format", "state-schema").out))
     assert state["state"] == "HUMAN_REVIEW"
     assert state["route_to"] == "human"
+    code = "import sys; from ashep.cli import main; main(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
+    argv = [sys.executable, "-c", code, "policy", "state", "t-1"]
+    modules = subprocess.run(argv, capture_output=True, check=True, timeout=60).stderr.decode().split()
+    heavy = ("sqlmodel", "sqlalchemy", "httpx", "anyio", "yaml", "ashep.core.model", "ashep.adapters")
+    assert [name for name in heavy if name in modules] == []
     unknown = ashep("policy", "state", "t-9")
     assert (unknown.code, unknown.err) == (1, "ashep: nothing is known of an issue t-9\n")

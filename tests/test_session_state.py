@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,12 +16,13 @@ import pytest
 from ashep.cli.reading import Reading
 from ashep.config import write_starter
 from ashep.core.events import IssueSeen
+from ashep.core.model import Phase
 from ashep.interchange.coding import CODING, PRESET
 from ashep.interchange.state import OTHERS, schema_of, session_state
 from ashep.interchange.table import Table
 from ashep.interchange.transitions import table_of
 from ashep.store.database import Store
-from ashep.store.reader import open_read_only
+from ashep.store.reader import NAME, open_read_only
 from tests.core import given
 from tests.core.chances import WILD
 from tests.loop_world import World, simulate
@@ -121,6 +123,47 @@ def test_wild_lives_are_told_along_the_table_too(folder: Path, seed: int) -> Non
     table, _ = table_of("standard", given.STANDARD)
     assert told["history"]
     check(told, table)
+
+
+def test_a_phase_that_came_with_another_policy_is_told_by_that_one(folder: Path) -> None:
+    folder.mkdir()
+    made = Recorded(folder / "state")
+    made.begin()
+    made.open("t-1")
+    while made.world.flows.get("t-1") is None or made.world.flows["t-1"].phase != "implement":
+        made.tick()
+    first, *others = given.STANDARD.phases
+    longer = (first.model_copy(update={"next": {"success": "extra"}}), Phase(name="extra", capabilities=("arbitrate",)))
+    made.turn(given.adopted(given.policies(given.STANDARD.model_copy(update={"phases": (*longer, *others)}))))
+    made.live(40)
+    draw(folder / "state", made.journal)
+    made.journal.close()
+    steps = [(step["from"], step["event"], step["to"]) for step in state_of(folder / "state", "t-1")["history"]]
+    assert steps[:3] == [
+        ("IDLE", "task_received", "IMPLEMENTING"),
+        ("IMPLEMENTING", "impl_summary.done", "READY_FOR_EXTRA"),
+        ("READY_FOR_EXTRA", "dispatch", "IN_EXTRA"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "kinds", ["'Adopted'", "'Adopted', 'IssueTaken', 'CycleBegan'", "'IssueTaken', 'PhaseEntered'"]
+)
+def test_what_was_pruned_or_is_unknown_ends_nothing(folder: Path, kinds: str) -> None:
+    folder.mkdir()
+    made = Recorded(folder / "state")
+    made.begin()
+    made.open("t-1")
+    made.live(60)
+    draw(folder / "state", made.journal)
+    made.journal.close()
+    with closing(sqlite3.connect(folder / "state" / NAME)) as database:
+        database.execute(f"DELETE FROM facts WHERE type IN ({kinds})")
+        database.commit()
+    with closing(open_read_only(folder / "state")) as database:
+        told = session_state(database, "t-1")
+    assert told is not None
+    assert [step["to"] for step in told["history"][:-1]] == [step["from"] for step in told["history"][1:]]
 
 
 def test_nothing_is_told_of_what_is_not_known(folder: Path) -> None:

@@ -4,8 +4,9 @@ Told from the database's rows alone, without pydantic, as every command that onl
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ashep.interchange.naming import (
@@ -43,6 +44,8 @@ OTHERS = {
 """Events of a history that stand in no table, and what they mean."""
 
 _ANSWERS = ("approved", "changes_requested")
+_LEADING = ("IssueTaken", "IssueAdopted", "PhaseEntered", "PersonAsked")
+"""Records at which the policy that is in force by then counts."""
 _TIME = {"type": "string", "format": "date-time"}
 
 
@@ -101,12 +104,13 @@ def session_state(database: Database | None, issue: str) -> Data | None:
     stands = database.execute("SELECT title, policy FROM issues WHERE issue = ?", [issue]).fetchone()
     if stands is None:
         return None
-    policies = _policies(database)
-    told = _Telling(States([]))
+    policies, name = _policies(database), stands["policy"]
+    told = _Telling(States(_places(policies(0, name))))  # where the journal was pruned: as of later
     for row in database.execute("SELECT seq, at, type, body FROM facts WHERE issue = ? ORDER BY seq", [issue]):
         body = json.loads(row["body"])
-        if row["type"] in ("IssueTaken", "IssueAdopted"):
-            told.states = States(_places(policies(row["seq"], body["policy"])))
+        if row["type"] in _LEADING:
+            name = body.get("policy", name)
+            told.states = States(_places(policies(row["seq"], name)))
         for to, event, route, run in told.follow(row["type"], body):
             step = {"from": told.state, "event": event, "to": to, "route_to": route, "run": run}
             told.history.append({"seq": row["seq"], "at": row["at"], **step, "why": body.get("why", "")})
@@ -119,21 +123,26 @@ def session_state(database: Database | None, issue: str) -> Data | None:
     }  # fmt: skip
 
 
-class _policies:  # noqa: N801 - it is used as a function that remembers
-    """Finds a policy, as it was in force at a number of the journal."""
+def _policies(database: Database) -> Callable[[int, str | None], Data]:
+    """Give what finds a policy as it was in force at a number of the journal; one that is not known has no phases."""
+    rows = database.execute("SELECT seq, body FROM facts WHERE type = 'Adopted' ORDER BY seq DESC")
+    bodies = [(row["seq"], json.loads(row["body"])) for row in rows]
+    adopted = [(seq, body["content"]) for seq, body in bodies if body["kind"] == "policies"]
 
-    def __init__(self, database: Database) -> None:
-        rows = database.execute("SELECT seq, body FROM facts WHERE type = 'Adopted' ORDER BY seq DESC")
-        self._all = [(row["seq"], json.loads(row["body"])) for row in rows]
+    @cache
+    def named(content: str, name: str | None) -> Data:
+        unknown: Data = {"phases": []}
+        return json.loads(content)["policies"].get(name, unknown)
 
-    def __call__(self, seq: int, name: str) -> Data:
-        for at, body in self._all:
-            if at <= seq and body["kind"] == "policies":
-                return json.loads(body["content"])["policies"].get(name, {"phases": []})
-        return {"phases": []}
+    def find(seq: int, name: str | None) -> Data:
+        known = [content for at, content in adopted if at <= seq] or [content for _, content in adopted[-1:]]
+        return named(known[0] if known else '{"policies": {}}', name)
+
+    return find
 
 
 def _places(policy: Mapping[str, Any]) -> Iterator[Place]:
+    """Give the phases of a policy's normal form."""
     phases = policy["phases"]
     for phase in phases:
         name, human = phase["name"], phase.get("human")
@@ -208,19 +217,20 @@ class _Telling:
 
     def _reported(self, body: Data) -> tuple[str, str | None, str | None] | None:
         """Say which event the end of a run is."""
-        if self.phase is None or body["state"] == "aborted":
+        place = next((place for place in self.states.places if place.name == self.phase), None)
+        if place is None or body["state"] == "aborted":
             return None
         outcome: Data = body.get("outcome") or {}
-        place = next(place for place in self.states.places if place.name == self.phase)
         result = outcome.get("result", "failed")
         edge = (outcome.get("verdict") or "success") if result == "success" else result
-        return event_of(place, edge), self.phase, body["run"]
+        return event_of(place, edge), place.name, body["run"]
 
     def _caused(self, phase: str, otherwise: str) -> tuple[str, str | None, str | None]:
         """Say what a step to a phase follows from, and forget it."""
         event, source, run = self.cause or (otherwise, None, None)
         self.cause, self.phase = None, phase
-        if event == TAKEN and (self.state != IDLE or phase != self.states.places[0].name):
+        first = self.states.places[0].name if self.states.places else phase
+        if event == TAKEN and (self.state != IDLE or phase != first):
             event = "taken_again"
         return event, source, run
 
