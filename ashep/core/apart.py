@@ -7,6 +7,7 @@ from ashep.core.agents import choose
 from ashep.core.commands import Command
 from ashep.core.compared import CYCLE_ENDS, Count, End, Life, Unknown, counted
 from ashep.core.dispatch import CANDIDATE, WANTED, Room, candidate, queue_of, wanted
+from ashep.core.eligibility import policy_for
 from ashep.core.events import (
     CreationWanted,
     CycleBegan,
@@ -19,6 +20,8 @@ from ashep.core.events import (
     TreeSeen,
 )
 from ashep.core.flow import Flow
+from ashep.core.model import Policy
+from ashep.core.people import phase_labels
 from ashep.core.records import Entry
 from ashep.core.routing import after_answer
 from ashep.core.sameness import weighty
@@ -119,11 +122,20 @@ def _for_good(world: World, flow: Flow, held: IssueHeld) -> bool:
     """Whether only another policy, agent or label would end a hold."""
     if held.code in NOT_CLAIMED:
         return True
-    policy = world.policy(flow)
-    phase = policy.phase(flow.phase) if policy and flow.phase else None
-    if held.code != "no_agent" or phase is None or world.agents is None or flow.stage != "work":
+    policy = _policy(world, flow)
+    if held.code != "no_agent" or policy is None or world.agents is None:
         return False
-    return choose(world.agents, phase, None, {}).agent is None
+    names = (flow.phase,) if flow.stage == "work" else phase_labels(world, flow.issue)
+    phase = policy.phase(names[0]) if names and names[0] else policy.phases[0]
+    return phase is not None and choose(world.agents, phase, None, {}).agent is None
+
+
+def _policy(world: World, flow: Flow) -> Policy | None:
+    """The policy that an issue is under, or would be taken under."""
+    if flow.stage not in ("idle", "left"):
+        return world.policy(flow)
+    prefix = world.settings.labels.policy_prefix
+    return policy_for(world.policies, flow.issue, prefix)[2] if world.policies else None
 
 
 def _unknown(life: Life, world: World, because: str) -> None:
@@ -135,10 +147,11 @@ def _unknown(life: Life, world: World, because: str) -> None:
 def bounded(world: World, issue: str, unknown: Unknown) -> Unknown:
     """Bound what is left of the present cycle: by the policy's limit of runs, and by what it may ask."""
     flow = world.flows[issue]
-    policy = world.policy(flow)
+    policy = _policy(world, flow)
     if policy is None:
         return unknown
-    left = max(policy.limits.max_runs - flow.cycle_runs, unknown.least)
+    spent = 0 if flow.stage in ("idle", "left") else flow.cycle_runs
+    left = max(policy.limits.max_runs - spent, unknown.least)
     humans = [phase for phase in policy.phases if phase.human is not None]
     # an answer begins a cycle or closes; only a question that nobody answers can lead on, and be followed by another:
     # one behind each run, and those that lead to each other, which `max_visits` bounds

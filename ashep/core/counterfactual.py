@@ -111,6 +111,8 @@ class Counterfactual:
         """Give what was found of the last issues, by their last record, in that order."""
         self._never_taken()
         for life in self.lives.values():
+            if life.fork is None:
+                self._untimely(life, self.world.seq, None)
             conclude(life)
         return compare(self.lives, self._created, self.world, self.policies, last)
 
@@ -158,7 +160,7 @@ class Counterfactual:
         life.count(entry)
         if life.fork is not None:
             return
-        if isinstance(body, RunEnded) and self._untimely(life, entry, body):
+        if isinstance(body, RunEnded) and self._untimely(life, entry.seq, body):
             return
         was = weighty(decide(before, self.world, body), life.issue)
         now = weighty(decide(self._other(before, life), self._other(self.world, life), body), life.issue)
@@ -237,17 +239,18 @@ class Counterfactual:
             if isinstance(one, (PersonAnswered, IssueParked, CycleBegan)):
                 life.due = None
 
-    def _untimely(self, life: Life, entry: Entry, ended: RunEnded) -> bool:
-        """Whether the run might have ended otherwise under the other policy's times."""
-        run = self.world.flows[life.issue].run
-        limit = untimely(run, life.limits, entry.at, ended) if run is not None and run.id == ended.run else None
+    def _untimely(self, life: Life, seq: int, ended: RunEnded | None) -> bool:
+        """Whether the run might have gone otherwise by now under the other policy's times."""
+        run, now = self.world.flows[life.issue].run, self.world.now
+        if run is None or (run.ended if ended is None else run.id != ended.run):
+            return False
+        limit = untimely(run, life.limits, now, ended)
         if limit is None:
             return False
-        why = f"it ended ({ended.state}) after {entry.at - run.planned}" if run else ""
-        why = f"{why}, and its {limit.name} would be {limit.other} in the place of {limit.recorded}"
-        life.fork = Fork(entry.seq, entry.at, ended, None, why)
-        needs = f"how {ended.run} ends under another {limit.name}"
-        unknown = Unknown(entry.seq, needs, why, life.counted, 0, None)
+        did = f"it ended ({ended.state}) after" if ended else "it has gone on for"
+        why = f"{did} {now - run.planned}, and its {limit.name} would be {limit.other} in the place of {limit.recorded}"
+        life.fork = Fork(seq, now, ended, None, why)
+        unknown = Unknown(seq, f"how {run.id} ends under another {limit.name}", why, life.counted, 0, None)
         life.end = bounded(self._other(self.world, life), life.issue, unknown)
         return True
 

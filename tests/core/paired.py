@@ -8,7 +8,6 @@ be judged.
 import hashlib
 import json
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -183,14 +182,37 @@ def live(seed: int, policies: Policies, agents: Agents) -> Lived:
     return Lived(made.world, made.kept, over)
 
 
-def variant(seed: int) -> tuple[Case, Policies]:
-    """A policy, and another one that is much like it."""
+def variant(seed: int) -> tuple[Case, Case]:
+    """A policy and its agents, and others that are much like them."""
     chance = random.Random(f"variant {seed}")
     case = of_seed(seed) if chance.random() < 0.6 else Case(_reviewed(chance))
-    other = case.policy
+    other, team = case.policy, case.agents
     for _ in range(chance.randint(1, 3)):
         other = _changed(other, chance)
-    return case, Policies(version=1, default_policy="made", policies={"made": other})
+    if seed % 4 == 0:
+        team = _other_team(team, chance)
+        other = other if seed % 8 else case.policy
+    return case, Case(other, team)
+
+
+def _other_team(team: Agents, chance: random.Random) -> Agents:
+    some = [*team.agents]
+    place = chance.randrange(len(some))
+    agent = some[place]
+    model = {"provider": "other", "model": "small"}
+    match chance.choice(("name", "name", "priority", "model", "gone", "slow")):
+        case "name":
+            some[place] = agent.model_copy(update={"id": "zoe"})
+        case "priority":
+            some[place] = agent.model_copy(update={"priority": chance.choice((-5, 20))})
+        case "model":
+            some[place] = agent.model_copy(update={"runner": agent.runner.model_copy(update=model)})
+        case "gone":
+            del some[place]
+        case _:
+            slow = agent.performance.model_copy(update={"timeout_multiplier": 0.01})
+            some[place] = agent.model_copy(update={"performance": slow})
+    return Agents(version=1, agents=tuple(some))
 
 
 def _reviewed(chance: random.Random) -> Policy:
@@ -289,8 +311,3 @@ def _out_of_bounds(said: Compared, real: Lived) -> str:
             fits = count.runs <= said.most.runs and count.questions <= said.most.questions
             return "" if fits else f"{count} is beyond {said.most}: {said.unknown}"
     return "" if not real.over else f"never came to {behind}, but to {real.count}: {said.unknown}"
-
-
-def prefix(seed: int, count: int) -> Sequence[tuple[int, Case, Policies]]:
-    """So many pairs of policies."""
-    return [(number, *variant(number)) for number in range(seed, seed + count)]

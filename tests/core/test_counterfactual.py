@@ -22,6 +22,7 @@ from tests.core import given
 from tests.core.mutants import Mutant, planted, private
 from tests.core.paired import ISSUE, Lived, Paired, judged, live, variant, wrong
 from tests.golden.make import LIFE
+from tests.policies.generate import Case
 from tests.test_replay import lived
 
 WORK = Phase(name="implement", next={"success": "review"}, retry=Retry(initial_delay=timedelta(seconds=10)))
@@ -240,6 +241,30 @@ def test_a_run_that_took_longer_than_the_other_timeout_is_not_known_and_a_shorte
         found = said(life, one(Policy(phases=(timed, REVIEW, MERGE))))
         assert found.verdict == verdict
         assert verdict == "same" or (found.fork and found.fork.seq == seq(life, e.RunEnded))
+
+
+def test_a_run_that_goes_on_for_longer_than_the_other_timeout_is_not_known() -> None:
+    life, _ = story(one(REVIEWED))
+    cut = next(n for n, entries in enumerate(life.batches) for o in entries if isinstance(o.body, e.RunEnded))
+    half = Lived(life.world, life.batches[:cut], False)
+    began = next(o.at for entries in life.batches for o in entries if isinstance(o.body, e.RunPlanned))
+    gone = half.batches[-1][-1].at - began
+    assert gone > timedelta(0)
+    for timeout, verdict in ((gone / 2, "unknown"), (gone, "same")):
+        timed = WORK.model_copy(update={"timeout": timeout})
+        found = said(half, one(Policy(phases=(timed, REVIEW, MERGE))))
+        assert (found.verdict, found.recorded) == (verdict, Count(1, 0))
+
+
+def test_an_issue_that_no_agent_could_begin_is_not_taken() -> None:
+    life, _ = story(one(REVIEWED))
+    found = said(life, None, Agents(version=1, agents=(given.CRITIC,)))
+    assert (found.verdict, found.ends, found.least) == ("differs", ("closed", "held"), Count())
+    away = given.BUILDER.model_copy(update={"runner": RunnerChoice(agent_slug="gone")})
+    found = said(life, None, Agents(version=1, agents=(away, given.CRITIC)))
+    assert (found.verdict, found.least, found.most) == ("unknown", Count(), Count(12, 1)), (
+        "the server may list it later"
+    )
 
 
 def test_an_answer_after_the_other_deadline_came_too_late() -> None:
@@ -513,15 +538,15 @@ def test_the_last_issues_are_those_with_the_last_records() -> None:
 
 # --- judged by what really would have been ------------------------------------------------------------------------
 
-Pair = tuple[int, Lived, Policies, Lived]
-"""A seed, a life, another policy, and the life under that."""
+Pair = tuple[int, Lived, Case, Lived]
+"""A seed, a life, other rules and agents, and the life under those."""
 
 
 @pytest.fixture(scope="module")
 def pairs() -> list[Pair]:
     """Live issues under two policies each."""
     return [
-        (seed, live(seed, case.policies, case.agents), other, live(seed, other, case.agents))
+        (seed, live(seed, case.policies, case.agents), other, live(seed, other.policies, other.agents))
         for seed in range(250)
         for case, other in [variant(seed)]
     ]
@@ -530,10 +555,11 @@ def pairs() -> list[Pair]:
 def errors(pairs: list[Pair], verdicts: Counter[str]) -> Iterator[str]:
     """Say what is wrong with what is said of the first life of each pair."""
     for seed, recorded, other, real in pairs:
-        for found in judged(recorded, other):
-            verdicts[found.verdict] += 1
-            if error := wrong(found, recorded, real):
-                yield f"{seed}: {error}"
+        for strict in (False, True):
+            for found in judged(recorded, other.policies, other.agents, strict=strict):
+                verdicts[f"{found.verdict}, strictly" if strict else found.verdict] += 1
+                if error := wrong(found, recorded, real):
+                    yield f"{seed}: {error}"
 
 
 @pytest.mark.slow
@@ -543,6 +569,8 @@ def test_what_is_said_is_what_really_would_have_been(pairs: list[Pair]) -> None:
     assert verdicts["same"] >= 80
     assert verdicts["differs"] >= 20
     assert verdicts["unknown"] >= 30
+    assert verdicts["unknown, strictly"] > verdicts["unknown"]
+    assert verdicts["same, strictly"] == verdicts["same"]
 
 
 PASS = counterfactual.Counterfactual
@@ -569,6 +597,16 @@ ASSUMED = [
     (
         test_an_answer_about_other_work_is_not_known,
         Mutant("any state of the work will do", apart.met, 'body.access == "write"', "False"),
+    ),
+    (
+        test_a_run_that_goes_on_for_longer_than_the_other_timeout_is_not_known,
+        Mutant("what goes on takes no time", PASS.compared, "if life.fork is None", "if False"),
+    ),
+    (
+        test_an_issue_that_no_agent_could_begin_is_not_taken,
+        Mutant(
+            "nothing bounds what is not taken", private(apart, "_policy"), 'flow.stage not in ("idle", "left")', "True"
+        ),
     ),
     (
         test_an_answer_after_the_other_deadline_came_too_late,
@@ -608,7 +646,7 @@ ASSUMED = [
     ),
     (
         test_a_phase_that_no_agent_can_take_holds_for_good,
-        Mutant("every hold ends", private(apart, "_for_good"), "return choose(", "return False and choose("),
+        Mutant("every hold ends", private(apart, "_for_good"), "phase is not None and choose(", "False and choose("),
     ),
     (
         test_changes_that_are_requested_lead_to_a_run_that_nobody_saw,
