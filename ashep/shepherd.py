@@ -173,7 +173,7 @@ class Shepherd:
                 await self.changed()
                 continue
             async with anyio.create_task_group() as group:
-                group.start_soon(self._wake, group.cancel_scope)
+                group.start_soon(self._wake, due, group.cancel_scope)
                 await self._clock.sleep_until(due - self._ahead)
                 group.cancel_scope.cancel()
             if jumped := self._jumped():
@@ -183,8 +183,8 @@ class Shepherd:
                 self.tell(lambda world: due_timers(world, self._now()))
                 await waits()
 
-    async def _wake(self, scope: anyio.CancelScope) -> None:
-        due = next_due(self.world)
+    async def _wake(self, due: datetime, scope: anyio.CancelScope) -> None:
+        """End the sleep until `due` once that is not what is due next: also where a turn came before this began."""
         while next_due(self.world) == due:
             await self.changed()
         scope.cancel()
