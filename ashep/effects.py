@@ -113,8 +113,10 @@ class Effects:
         leases: Leases,
         prompts: Path | None = None,
         notifier: Notifier | None = None,
+        render: Callable[[Brief, Templates | None], str] = render,
     ) -> None:
-        """`prompts`: the folder of the user's templates, for messages: what is in force is known to the World."""
+        """`prompts`: the folder of templates, for messages; `render`: another writer where nobody reads the prompts."""
+        self._render = render
         self.tracker, self.runner, self.tree, self.blobs, self.prompts = tracker, runner, tree, blobs, prompts
         self._templates: tuple[str, Templates | None] = ("", None)
         self.leases, self.notifier = leases, notifier
@@ -303,7 +305,7 @@ class Effects:
         flow = world.flows[command.issue]
         try:
             brief = await self._brief(command, world, flow)
-            text = render(brief, self._in_force(world))
+            text = self._render(brief, self._in_force(world))
         except ConfigError as error:
             return [EffectFailed(command.issue, command.key, f"the prompt: {_short(error)}", infra=False)]
         blob = await self.blobs.keep(text)

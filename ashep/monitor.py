@@ -251,17 +251,12 @@ class Monitor:
             self._shepherd.tell(lambda world: requests_read(world, listed, as_of))
 
     async def _read(self, flow: Flow, run: Run, as_of: int) -> None:
-        message = message_id(self._shepherd.world, run)
-        if message is None or run.session is None:
+        seen = await read_turn(self._runner, self._blobs, self._shepherd.world, flow, as_of)
+        if seen is None:
             return
-        ours = frozenset((*flow.messages, *run.prompt.before)) - {message}
-        life = await self._runner.life(run.session) if run.doubted else None
-        turn = await self._runner.turn(run.session, message, ours)
         self._read_at[run.id] = self._clock.monotonic()
-        text = await self._blobs.keep(turn.text) if turn.state == "finished" and turn.text else None
-        seen = replace(_seen(flow.issue.id, run, message, as_of, turn, text), life=life)
         self._shepherd.tell(_compared(seen))
-        if turn.state == "finished":
+        if seen.state == "finished":
             self._read_at.pop(run.id, None)
 
     # --- people -------------------------------------------------------------------------------------------------
@@ -295,6 +290,22 @@ class Monitor:
             self._lost(RunnerSeen("unauthorized", str(error)[:300]))
         except RunnerError as error:
             self._lost(RunnerSeen("away", str(error)[:300]))
+
+
+async def read_turn(runner: Runner, blobs: Blobs, world: World, flow: Flow, as_of: int) -> TurnSeen | None:
+    """Read what became of the present prompt of a flow's run, and its signs of life where those are in doubt.
+
+    None: no prompt of it is out. Raises `RunnerError`, and what the blobs raise.
+    """
+    run = flow.run
+    message = message_id(world, run) if run is not None else None
+    if run is None or message is None or run.session is None or not run.prompt.sent or run.ended:
+        return None
+    ours = frozenset((*flow.messages, *run.prompt.before)) - {message}
+    life = await runner.life(run.session) if run.doubted else None
+    turn = await runner.turn(run.session, message, ours)
+    text = await blobs.keep(turn.text) if turn.state == "finished" and turn.text else None
+    return replace(_seen(flow.issue.id, run, message, as_of, turn, text), life=life)
 
 
 def _news(world: World, seen: RunnerSeen, known: list[Fact]) -> list[Fact]:

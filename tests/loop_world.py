@@ -29,10 +29,10 @@ from ashep.core.records import Entry
 from ashep.core.replay import Replay
 from ashep.core.world import World as Known
 from ashep.daemon import Parts, Running, WorkOptions, daemon
-from ashep.demo.virtual import START, VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
 from ashep.errors import NotSent, RunnerUnavailable, TrackerUnavailable
 from ashep.prompt import Templates
 from ashep.replay import replay
+from ashep.simulation.virtual import START, VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
 
 T = TypeVar("T")
 

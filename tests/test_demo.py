@@ -15,8 +15,8 @@ from ashep.adapters import programs
 from ashep.demo.run import demo
 from ashep.demo.stage import Stage, run_of
 from ashep.demo.story import FILES, ISSUES, part
-from ashep.demo.virtual import VIRTUAL, LoopClock, wait_for_threads
 from ashep.errors import ProgramMissing
+from ashep.simulation.virtual import VIRTUAL, LoopClock, wait_for_threads
 
 
 def test_the_simulation_closes_everything_and_proves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

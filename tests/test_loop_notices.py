@@ -152,7 +152,7 @@ def test_quiet_hours_by_the_clock(folder: Path) -> None:
 
 def world_zone() -> int:
     """Hours that the machine's time is ahead of UTC in the simulated winter."""
-    from ashep.demo.virtual import START
+    from ashep.simulation.virtual import START
 
     offset = START.astimezone().utcoffset()
     assert offset is not None

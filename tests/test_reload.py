@@ -17,9 +17,9 @@ from ashep.config import ConfigErrors
 from ashep.core.events import Adopted, EditMended, EditRefused, RunEnded, RunPlanned, WorkPaused
 from ashep.core.model import Policies
 from ashep.daemon import Running
-from ashep.demo.virtual import ImmediateJournal
 from ashep.journal.blobs import Blobs
 from ashep.reload import HEED, Reload
+from ashep.simulation.virtual import ImmediateJournal
 from ashep.store.tables import edit_json
 from tests.loop_world import World, minutes, policy, simulate
 

@@ -110,7 +110,7 @@ class Shepherd:
 
 def ticks(change: Callable[[Shepherd, list[int]], None]) -> tuple[int, int]:
     """How often a watchdog is fed in an hour, and in the one after that, in which something is wrong."""
-    from ashep.demo.virtual import VIRTUAL, LoopClock
+    from ashep.simulation.virtual import VIRTUAL, LoopClock
 
     async def main() -> tuple[int, int]:
         fed, looks, shepherd, first = list[str](), [1], Shepherd(folded([])), 0

@@ -25,14 +25,14 @@ SHOWN = 100
 class Progress:
     """Tells a person at a terminal how far a long command has got, on one line that is written over."""
 
-    def __init__(self, what: str) -> None:
-        self._what, self._due, self._told = what, _seconds() + SILENCE, False
+    def __init__(self, what: str, of: str = "records") -> None:
+        self._what, self._of, self._due, self._told = what, of, _seconds() + SILENCE, False
 
-    def __call__(self, records: int) -> None:
+    def __call__(self, count: int) -> None:
         """Say it, if there is somebody to tell and it is time."""
         if sys.stderr.isatty() and _seconds() > self._due:
             self._due, self._told = _seconds() + 0.5, True
-            sys.stderr.write(f"\rashep: {self._what} {records:,} records")
+            sys.stderr.write(f"\rashep: {self._what} {count:,} {self._of}")
             sys.stderr.flush()
 
     def end(self) -> None:

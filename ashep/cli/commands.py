@@ -2,7 +2,7 @@
 
 from ashep.cli import setting_up, working, controlling, looking, answering, checking, keeping  # isort: skip
 from ashep.cli import registry, notifying, service  # isort: skip
-from ashep.cli import policy_check, policy_graph, policy_tables  # isort: skip
+from ashep.cli import policy_check, policy_graph, policy_simulate, policy_tables  # isort: skip
 from ashep.cli.root import agents, app, notify, policies
 
 app.add_typer(policies, name="policy", short_help="Look at policies.")
@@ -11,5 +11,5 @@ app.add_typer(notify, name="notify", short_help="Tell people what is worth it.")
 
 __all__ = [
     "answering", "app", "checking", "controlling", "keeping", "looking", "notifying", "policy_check", "policy_graph",
-    "policy_tables", "registry", "service", "setting_up", "working",
+    "policy_simulate", "policy_tables", "registry", "service", "setting_up", "working",
 ]  # fmt: skip

@@ -19,10 +19,10 @@ from ashep.core.replay import Replay
 from ashep.core.world import World
 from ashep.daemon import Parts, Say, WorkOptions, daemon, narrator
 from ashep.demo.story import FILES, ISSUES, TEST_PROGRAM, part
-from ashep.demo.virtual import VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
 from ashep.errors import AshepError
 from ashep.ports import IssueText
 from ashep.replay import replay
+from ashep.simulation.virtual import VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
 
 ACTOR, PERSON = "ashep-demo", "pat"
 FOLDER = ".agent-shepherd"

@@ -29,9 +29,9 @@ from ashep.core.records import Entry
 from ashep.core.replay import Replay
 from ashep.core.world import World, evolve
 from ashep.daemon import Parts, WorkOptions, daemon
-from ashep.demo.virtual import VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
 from ashep.journal.log import Journal
 from ashep.replay import replay
+from ashep.simulation.virtual import VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
 from ashep.store.database import Store
 from tests.bench import copies
 from tests.bench.figures import Figure, short, times

@@ -19,10 +19,10 @@ from ashep.core.account import account
 from ashep.core.events import DaemonStopped
 from ashep.core.model import Refusal
 from ashep.daemon import Running
-from ashep.demo.virtual import ImmediateJournal
 from ashep.errors import RunnerUnavailable, TrackerUnavailable
 from ashep.ports import Turn
 from ashep.reload import Reload
+from ashep.simulation.virtual import ImmediateJournal
 from tests.loop_world import Crash, Points, World
 from tests.night import scene
 

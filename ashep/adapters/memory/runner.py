@@ -5,7 +5,7 @@ It keeps the contract of the port `Runner`, and can misbehave in each way that a
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Literal, TypeVar
@@ -225,7 +225,7 @@ class MemoryRunner:
             if work is not None and work.asked and not work.dead
         ]
 
-    async def signs(self) -> AsyncIterator[Sign]:
+    async def signs(self) -> AsyncGenerator[Sign]:
         """Signs of life, for ever (see the port)."""
         since, self._watched = self._clock.now(), self._clock.monotonic()
         try:

@@ -59,6 +59,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._virtual = _Selector()
         super().__init__(self._virtual)
+        self._clock_resolution = 1e-6  # the machine's is too fine for the floats of years: time would stand still
 
     def time(self) -> float:
         """Virtual seconds since the loop was made."""

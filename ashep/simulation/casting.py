@@ -1,0 +1,69 @@
+"""Which policy, agents and settings are simulated: the project's, a draft's beside the project's agents, a preset's."""
+
+from importlib import resources
+from pathlib import Path
+
+from ashep.config import ConfigErrors, read
+from ashep.config.consistency import check
+from ashep.config.explain import nearest
+from ashep.config.files import examine
+from ashep.config.presets import PRESETS, preset
+from ashep.core.model import Agents, Policies, Settings
+from ashep.errors import UsageError
+from ashep.simulation.lives import Cast
+
+
+def cast_of(folder: Path, name: str, file: Path | None) -> Cast:
+    """Find a policy by its name: in `file`, in the project's files, or, where there is no file and no such policy,
+    among the presets, whose agents are those that `ashep init` writes.
+
+    `folder` is the project's `.agent-shepherd`; where there is none, the agents are those of `ashep init`, too.
+    Raises `ConfigErrors` with all that is wrong with the files, and `UsageError` where there is no such policy.
+    """
+    if file is not None and not file.is_file():
+        raise UsageError(f"{file}: there is no such file")
+    cast = None
+    if folder.is_dir():
+        cast = _of_project(folder, name, file)
+    elif file is not None:
+        policies = read(Policies, _text(file), file)
+        cast = _checked(Cast(policies, name, starter_agents(), Settings()))
+    if cast is not None and name in cast.policies.policies:
+        return cast
+    if file is None and name in PRESETS:
+        return of_preset(name)
+    known = [*(cast.policies.policies if cast else ()), *(PRESETS if file is None else ())]
+    raise UsageError(f"there is no policy {name}{nearest(name, known)}")
+
+
+def of_preset(name: str) -> Cast:
+    """A shipped policy, with the agents that `ashep init` writes."""
+    return Cast(read(Policies, preset(name), Path(f"{name}.yaml")), name, starter_agents(), Settings())
+
+
+def starter_agents() -> Agents:
+    """The agents that `ashep init` writes."""
+    text = (resources.files("ashep.config") / "starter" / "agents.yaml").read_text(encoding="utf-8")
+    return read(Agents, text, Path("agents.yaml"))
+
+
+def _of_project(folder: Path, name: str, file: Path | None) -> Cast:
+    found = examine(folder, file)
+    errors = [finding for finding in found.findings if finding.severity == "error"]
+    if errors or found.policies is None or found.agents is None or found.settings is None:
+        raise ConfigErrors(errors)
+    return Cast(found.policies, name, found.agents, found.settings)
+
+
+def _checked(cast: Cast) -> Cast:
+    errors = [one for one in check(cast.policies, cast.agents, cast.settings) if one.severity == "error"]
+    if errors:
+        raise ConfigErrors(errors)
+    return cast
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file}: cannot be read: {error}") from error

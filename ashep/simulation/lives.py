@@ -1,0 +1,348 @@
+"""Issues that are lived through from their first look to their end, all at once and none in another's way.
+
+The shepherd, its effects and all of the core are the daemon's own. What the worker and the monitor tell the daemon is
+told here as soon as it is so, because nothing in this world happens unseen: an hour of waiting costs nothing.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Literal
+
+import anyio
+from anyio.abc import TaskGroup
+
+from ashep import __version__
+from ashep.adapters.memory.play import Play, Prompted
+from ashep.adapters.memory.runner import MemoryRunner
+from ashep.adapters.memory.tracker import MemoryTracker
+from ashep.adapters.memory.tree import MemoryTree
+from ashep.core.account import account
+from ashep.core.agents import model_of
+from ashep.core.commands import SendPrompt, StopTurn
+from ashep.core.events import (
+    Adopted,
+    DaemonStarted,
+    Fact,
+    IssueClosed,
+    IssueGivenBack,
+    IssueLeft,
+    IssueParked,
+    IssueTaken,
+    JournalBegun,
+    PersonAsked,
+    PhaseEntered,
+    PromptSent,
+    RunnerSeen,
+    RunPlanned,
+    RunWithdrawn,
+    TimerDue,
+    TrackerSeen,
+)
+from ashep.core.model import Agents, Budgets, Model, Notify, Policies, Policy, Settings
+from ashep.core.observe import issue_read, looked, turn_read
+from ashep.core.records import Entry
+from ashep.core.step import RULES
+from ashep.core.timers import split_timer
+from ashep.core.world import World
+from ashep.effects import Effects
+from ashep.leases import Leases
+from ashep.monitor import read_turn
+from ashep.shepherd import Picture, Shepherd
+from ashep.simulation.journal import MemoryJournal
+from ashep.simulation.moves import APPROVED, SILENCE, TIMED_OUT, Act, Kind, Point, Step, play
+from ashep.simulation.virtual import VIRTUAL, LoopClock
+
+ACTOR, PERSON, PREFIX = "ashep-simulation", "pat", "sim"
+
+AT_ONCE = 64
+"""Lives in one world: as many runs may be under way at once, so that none waits for another's."""
+
+RUN_TAKES, DIAGNOSIS_TAKES, PERSON_TAKES = timedelta(minutes=10), timedelta(minutes=1), timedelta(hours=1)
+"""How long things take of which nobody says how long."""
+
+LONGEST = timedelta(days=2000)
+"""Twice as long as any wait that a policy can ask for: where nothing has happened for so long, nothing will."""
+
+CIRCLE = 1000
+"""Records of an issue in one moment, from which on it counts as stuck; an agent's whole turn leaves about twenty."""
+
+End = Literal["closed", "parked", "waiting", "stuck"]
+
+
+@dataclass
+class Life:
+    """What became of an issue."""
+
+    issue: str
+    end: End | None = None
+    """waiting: for what no move gives it (an agent that does not exist, the next line of a script); stuck: nothing can
+    happen to it any more, which is a bug."""
+    code: str = ""
+    why: str = ""
+    runs: int = 0
+    visits: Counter[str] = field(default_factory=Counter[str])
+    questions: int = 0
+    moves: list[tuple[str, Step]] = field(default_factory=list[tuple[str, Step]])
+    """What was done, as a script says it: the point's name, and the move."""
+    began: datetime | None = None
+    ended: datetime | None = None
+
+    @property
+    def time(self) -> timedelta:
+        """From the taking of the issue to its end, in whole milliseconds."""
+        if self.began is None or self.ended is None:
+            return timedelta()
+        return timedelta(milliseconds=round((self.ended - self.began) / timedelta(milliseconds=1)))
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Under what issues live."""
+
+    policies: Policies
+    policy: str
+    agents: Agents
+    settings: Settings
+
+    @property
+    def rules(self) -> Policy:
+        """The policy."""
+        return self.policies.policies[self.policy]
+
+
+def live(cast: Cast, issues: Sequence[str], act: Act, watch: Picture | None = None) -> list[Life]:
+    """Live through some issues, `AT_ONCE` at most; `watch` is shown every batch of the journal."""
+    assert len(issues) <= AT_ONCE
+
+    async def run() -> list[Life]:
+        return await _Scene(cast, issues, act, watch).play()
+
+    return anyio.run(run, backend_options=dict(VIRTUAL))
+
+
+class _Scene:
+    """One world."""
+
+    def __init__(self, cast: Cast, issues: Sequence[str], act: Act, watch: Picture | None) -> None:
+        self.cast, self.act = cast, act
+        self.clock = LoopClock()
+        self.tracker = MemoryTracker(self.clock.now, ACTOR, PREFIX)
+        self.people = self.tracker.as_actor(PERSON)
+        slugs, models = _served(cast.agents)
+        self.runner = MemoryRunner(self.clock, self._perform, agents=slugs, models=models)
+        self.journal = MemoryJournal()
+        effects = Effects(
+            tracker=self.tracker,
+            runner=self.runner,
+            tree=MemoryTree(present=False),
+            blobs=self.journal.blobs,
+            leases=Leases(self.tracker, self.clock),
+            render=lambda brief, _: (
+                f"{brief.run} {brief.kind}"
+            ),  # nobody reads it, and a real one costs a third of a life
+        )
+        self.shepherd = Shepherd(self.journal, effects, self.clock, [*([watch] if watch else []), self._see])
+        self.lives = {issue: Life(issue) for issue in issues}
+        self.left = set(issues)
+        self._ends: dict[str, datetime | None] = {}
+        """When the turn of an issue's present prompt ends."""
+        self._moments: dict[str, tuple[datetime, int]] = {}
+        """How many records of an issue its last moment has brought."""
+        self._reading: set[str] = set()
+        self._group: TaskGroup
+
+    async def play(self) -> list[Life]:
+        """Live until every life is over."""
+        for issue in self.lives:
+            self.tracker.add(f"A made-up issue, {issue}", id=issue, labels=(self._policy_label(),), actor=PERSON)
+        await self.runner.start()
+        async with (
+            aclosing(self.runner.signs()) as signs,
+            self.shepherd.running(*await self._first()),
+            anyio.create_task_group() as self._group,
+        ):
+            await anext(signs)  # the silence of a turn counts from when somebody listens
+            await self._look()
+            while self.left:
+                with anyio.move_on_after(LONGEST.total_seconds()) as waited:
+                    await self.shepherd.changed()
+                if waited.cancelled_caught:
+                    self._give_up()
+            self._group.cancel_scope.cancel()
+        return [*self.lives.values()]
+
+    def _policy_label(self) -> str:
+        return self.cast.settings.labels.policy_prefix + self.cast.policy
+
+    async def _first(self) -> list[Fact]:
+        """What opens the journal: everything in it is the same in every process."""
+        first: list[Fact] = [JournalBegun("51" * 8, "51" * 16, ACTOR), DaemonStarted(1, __version__)]
+        text = await self.journal.blobs.keep("")
+        settings, agents, policies = _unhindered(self.cast.settings), self.cast.agents, self.cast.policies
+        first.append(Adopted("settings", settings.model_dump_json(), text, RULES))
+        first.append(Adopted("agents", agents.model_dump_json(), text, RULES))
+        first.append(Adopted("policies", policies.model_dump_json(), text, RULES))
+        info, catalog = await self.tracker.check(), await self.runner.catalog()
+        first.append(TrackerSeen(ACTOR, info.prefix, info.version))
+        first.append(
+            RunnerSeen("up", catalog.version, catalog.instance, catalog.agents, catalog.models, catalog.default)
+        )
+        return first
+
+    async def _look(self) -> None:
+        look, tree, as_of = await self.tracker.look(), await MemoryTree(present=False).read(), self.shepherd.world.seq
+        self.shepherd.tell(lambda world: looked(world, look.ready, [one.issue for one in look.issues], tree, as_of))
+
+    # --- what happens -----------------------------------------------------------------------------------------------
+
+    def _see(self, entries: Sequence[Entry], world: World) -> None:
+        """Take a batch in: count, and let happen what follows from it in the world outside."""
+        touched: dict[str, None] = {}
+        for entry in entries:
+            body = entry.body
+            issue = split_timer(body.key)[1] if isinstance(body, TimerDue) else getattr(body, "issue", None)
+            if isinstance(issue, str) and issue in self.left:
+                touched[issue] = None
+                self._note(self.lives[issue], entry)
+                self._moment(self.lives[issue], entry.at)
+        for issue in touched:
+            if self._read_again(world, issue):
+                self._reading.add(issue)
+                self._group.start_soon(self._read, issue)
+
+    def _note(self, life: Life, entry: Entry) -> None:
+        match entry.body:
+            case IssueTaken():
+                life.began = entry.at
+            case PhaseEntered():
+                life.visits[entry.body.phase] += 1
+            case RunPlanned():
+                life.runs += 1
+            case RunWithdrawn():
+                life.runs -= 1
+            case PromptSent():
+                self._group.start_soon(self._turn, life.issue, self._ends.get(life.issue))
+            case PersonAsked():
+                life.questions += 1
+                life.visits[entry.body.phase] += entry.body.human_phase
+                self._group.start_soon(self._answer, entry.body, entry.at)
+            case IssueClosed():
+                self._over(life, "closed", "", entry.body.why, entry.at)
+            case IssueParked():
+                self._over(life, "parked", entry.body.code, entry.body.why, entry.at)
+            case IssueLeft() | IssueGivenBack():
+                self._over(life, "stuck", entry.body.code, entry.body.why, entry.at)
+            case _:
+                pass
+
+    def _moment(self, life: Life, at: datetime) -> None:
+        """See a life that goes round in a circle in which no time passes: it would hold all others up for ever."""
+        before, entries = self._moments.get(life.issue, (at, 0))
+        self._moments[life.issue] = (at, entries + 1 if at == before else 1)
+        if entries >= CIRCLE and at == before:
+            self._over(life, "stuck", "circle", f"{CIRCLE} records in one moment", at)
+            for issue in sorted(self.left):
+                self._over(self.lives[issue], "waiting", "left_off", f"no time passes, because of {life.issue}", at)
+
+    def _over(self, life: Life, end: End, code: str, why: str, at: datetime) -> None:
+        life.end, life.code, life.why, life.ended = end, code, why, at
+        self.left.discard(life.issue)
+
+    def _give_up(self) -> None:
+        """Nothing has happened for years. What waits for an agent that there is none of may do so."""
+        for issue in sorted(self.left):
+            stands = account(self.shepherd.world, issue)
+            end: End = "waiting" if stands.code == "no_agent" else "stuck"
+            self._over(self.lives[issue], end, stands.code, stands.reason, stands.since or self.clock.now())
+
+    # --- agents -----------------------------------------------------------------------------------------------------
+
+    def _perform(self, asked: Prompted) -> Play:
+        """What an agent does that is prompted."""
+        issue = asked.key.partition(":")[2].partition("/")[0]
+        run = self.shepherd.world.flows[issue].run
+        assert run is not None, "a prompt is one of a run"
+        if run.prompt.kind in ("recover", "extract"):  # of a run that was to come to no outcome
+            done = play("no_outcome", DIAGNOSIS_TAKES.total_seconds())
+        else:
+            kind: Kind = "diagnosis" if run.prompt.kind == "diagnose" else "run"
+            phase = self.cast.rules.phase(run.phase)
+            assert phase is not None, "the policy stays as it is"
+            step = self._step(Point(issue, phase, kind, run.timeout, run.visit, run.attempt, run.agent))
+            usual = RUN_TAKES if kind == "run" else DIAGNOSIS_TAKES
+            after = usual if step is None or step.after is None else step.after
+            done = play(step.move if step else TIMED_OUT, after.total_seconds())
+        hangs = done.fate == "hangs"
+        self._ends[issue] = None if hangs else self.clock.now() + timedelta(seconds=done.delay)
+        return done
+
+    def _step(self, point: Point) -> Step | None:
+        life = self.lives[point.issue]
+        step = self.act(point) if point.issue in self.left else None
+        if step is not None:
+            life.moves.append((point.name, step))
+        elif point.issue in self.left:
+            self._over(life, "waiting", "left_off", f"nobody says what happens at {point.name}", self.clock.now())
+        return step
+
+    async def _turn(self, issue: str, ends: datetime | None) -> None:
+        """See a prompt's turn begin, and end."""
+        await self._read(issue)
+        if ends is not None:
+            while self.clock.now() < ends:  # a sleep may end a little early, in a clock of whole microseconds
+                await self.clock.sleep_until(ends + timedelta(microseconds=1))
+            await self._read(issue)
+
+    def _read_again(self, world: World, issue: str) -> bool:
+        """Whether a verdict on a turn waits for a fresh read."""
+        flow = world.flows[issue]
+        run = flow.run
+        if run is None or run.ended or not run.prompt.sent or not run.fresh_after or issue in self._reading:
+            return False
+        return not any(isinstance(command, (SendPrompt, StopTurn)) for command in flow.open)
+
+    async def _read(self, issue: str) -> None:
+        self._reading.discard(issue)
+        world = self.shepherd.world
+        seen = await read_turn(self.runner, self.journal.blobs, world, world.flows[issue], world.seq)
+        if seen is not None:
+            self.shepherd.tell(lambda world: turn_read(world, seen))
+
+    # --- people -----------------------------------------------------------------------------------------------------
+
+    async def _answer(self, asked: PersonAsked, at: datetime) -> None:
+        phase = self.cast.rules.phase(asked.phase)
+        assert phase is not None, "the policy stays as it is"
+        step = self._step(Point(asked.issue, phase, "question", asked.due - at))
+        if step is None or step.move == SILENCE:
+            return
+        await self.clock.sleep_until(at + (PERSON_TAKES if step.after is None else step.after))
+        labels = self.cast.settings.labels
+        label = labels.approved if step.move == APPROVED else labels.changes_requested
+        while self._stands(asked.issue, at) and label not in self.shepherd.world.flows[asked.issue].issue.labels:
+            self.tracker.person_sets(asked.issue, PERSON, add_labels=(label,))
+            seen, as_of = await self.tracker.issue(asked.issue), self.shepherd.world.seq
+            assert seen is not None, "nobody deletes issues here"
+            self.shepherd.tell(lambda world, view=seen.issue, as_of=as_of: issue_read(world, view, as_of))
+            await self.shepherd.changed()
+
+    def _stands(self, issue: str, asked: datetime) -> bool:
+        question = self.shepherd.world.flows[issue].question
+        return question is not None and question.asked == asked
+
+
+def _unhindered(settings: Settings) -> Settings:
+    """The settings without what lets one issue wait for another, for money, for the hour or for anybody else."""
+    free = {"max_concurrent_runs": AT_ONCE, "lock_work_tree": False, "allow_dirty": True, "quiet_hours": ()}
+    worker = settings.worker.model_copy(update=free)
+    return settings.model_copy(update={"worker": worker, "budgets": Budgets(), "notify": Notify()})
+
+
+def _served(agents: Agents) -> tuple[tuple[str, ...], tuple[Model, ...]]:
+    """The agents and models that a server has to list so that the whole registry can work."""
+    slugs = sorted({agent.runner.agent_slug for agent in agents.agents if agent.runner.agent_slug})
+    models = {model for agent in agents.agents if (model := model_of(agent, None)) is not None}
+    return tuple(slugs), (Model("simulated", "default"), *sorted(models, key=lambda one: (one.provider, one.model)))

@@ -1,0 +1,106 @@
+"""What agents and people can do at a point of a policy: the moves, by name, and what an agent says who makes one."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+
+from ashep.adapters.memory.play import Play
+from ashep.core.diagnosing import ASK_PERSON, CHANGE_AGENT, RETRY
+from ashep.core.model import Phase, format_duration
+
+SUCCESS, FAILED, PARTIAL, NEED_HUMAN = "success", "failed", "partial", "need_human"
+NO_OUTCOME, STALLED, TIMED_OUT = "no_outcome", "stalled", "timed_out"
+APPROVED, CHANGES_REQUESTED, SILENCE = "approved", "changes_requested", "silence"
+SUGGEST = "suggest:"
+"""Begins a success that suggests a phase of `allow_suggested`."""
+
+TROUBLES = (FAILED, PARTIAL, NEED_HUMAN, NO_OUTCOME, STALLED, TIMED_OUT)
+"""What can become of any run that comes to no success."""
+
+ANSWERS = (APPROVED, CHANGES_REQUESTED, SILENCE)
+"""What a person does who is asked; `silence` lasts beyond the deadline."""
+
+DIAGNOSES = (RETRY, CHANGE_AGENT, ASK_PERSON, NO_OUTCOME)
+"""What comes of looking into a stalled turn, where `stall.action` is `diagnose`."""
+
+DIAGNOSIS = "/diagnosis"
+"""Ends the name of a point at which a stalled turn of a phase is looked into; no phase is called so."""
+
+Kind = Literal["run", "diagnosis", "question"]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point of a life at which an agent or a person does something."""
+
+    issue: str
+    phase: Phase
+    kind: Kind
+    within: timedelta
+    """How long it may take: the timeout of the run, the deadline of the question."""
+    visit: int = 1
+    attempt: int = 1
+    agent: str = ""
+
+    @property
+    def name(self) -> str:
+        """How a script calls it."""
+        return self.phase.name + DIAGNOSIS if self.kind == "diagnosis" else self.phase.name
+
+    @property
+    def moves(self) -> tuple[str, ...]:
+        """What is possible here."""
+        return moves(self.phase, self.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What is done, and how long it takes; with `None` as long as such a thing takes by default."""
+
+    move: str
+    after: timedelta | None = None
+
+    def __str__(self) -> str:
+        """As a script says it."""
+        return self.move if self.after is None else f"{self.move} in {format_duration(self.after)}"
+
+
+Act = Callable[[Point], Step | None]
+"""Says what is done at a point; None ends the life there."""
+
+
+def moves(phase: Phase, kind: Kind) -> tuple[str, ...]:
+    """All that can be done at a point of this kind."""
+    if kind == "question":
+        return ANSWERS
+    if kind == "diagnosis":
+        return DIAGNOSES
+    return (*successes(phase), *TROUBLES)
+
+
+def successes(phase: Phase) -> tuple[str, ...]:
+    """The ways in which a run of a phase succeeds."""
+    if phase.verdicts:
+        return phase.verdicts
+    suggested = () if SUCCESS in phase.next else phase.allow_suggested
+    return (SUCCESS, *(SUGGEST + target for target in suggested))
+
+
+def play(move: str, seconds: float) -> Play:
+    """What the agent does who makes this move."""
+    if move in (STALLED, TIMED_OUT):
+        return Play(fate="hangs", pulse=None if move == STALLED else 1.0)
+    if move == NO_OUTCOME:
+        return Play(text="I am done.", delay=seconds, tokens=0, cost=0.0)
+    outcome: dict[str, object] = {"result": SUCCESS, "summary": "simulated"}
+    if move in (FAILED, PARTIAL):
+        outcome["result"] = move
+    elif move.startswith(SUGGEST):
+        outcome["suggested_next_phase"] = move.removeprefix(SUGGEST)
+    elif move == NEED_HUMAN:
+        outcome |= {"result": PARTIAL, "needs_human": True}
+    elif move != SUCCESS:
+        outcome["verdict"] = move
+    return Play(text=f"```json\n{json.dumps(outcome)}\n```\n", delay=seconds, tokens=0, cost=0.0)
