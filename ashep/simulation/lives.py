@@ -24,6 +24,7 @@ from ashep.core.agents import model_of
 from ashep.core.commands import SendPrompt, StopTurn
 from ashep.core.events import (
     Adopted,
+    CycleBegan,
     DaemonStarted,
     Fact,
     IssueClosed,
@@ -73,6 +74,15 @@ End = Literal["closed", "parked", "waiting", "stuck"]
 
 
 @dataclass
+class Cycle:
+    """What a cycle of an issue took: a person's answer begins another one."""
+
+    runs: int = 0
+    questions: int = 0
+    """Of human phases."""
+
+
+@dataclass
 class Life:
     """What became of an issue."""
 
@@ -82,13 +92,19 @@ class Life:
     happen to it any more, which is a bug."""
     code: str = ""
     why: str = ""
-    runs: int = 0
+    cycles: list[Cycle] = field(default_factory=list[Cycle])
     visits: Counter[str] = field(default_factory=Counter[str])
     questions: int = 0
+    """Those of agents, too."""
     moves: list[tuple[str, Step]] = field(default_factory=list[tuple[str, Step]])
     """What was done, as a script says it: the point's name, and the move."""
     began: datetime | None = None
     ended: datetime | None = None
+
+    @property
+    def runs(self) -> int:
+        """Runs of agents, in all cycles."""
+        return sum(cycle.runs for cycle in self.cycles)
 
     @property
     def time(self) -> timedelta:
@@ -219,14 +235,17 @@ class _Scene:
                 life.began = entry.at
             case PhaseEntered():
                 life.visits[entry.body.phase] += 1
+            case CycleBegan():
+                life.cycles.append(Cycle())
             case RunPlanned():
-                life.runs += 1
+                life.cycles[-1].runs += 1
             case RunWithdrawn():
-                life.runs -= 1
+                life.cycles[-1].runs -= 1
             case PromptSent():
                 self._group.start_soon(self._turn, life.issue, self._ends.get(life.issue))
             case PersonAsked():
                 life.questions += 1
+                life.cycles[-1].questions += entry.body.human_phase
                 life.visits[entry.body.phase] += entry.body.human_phase
                 self._group.start_soon(self._answer, entry.body, entry.at)
             case IssueClosed():
