@@ -26,10 +26,10 @@ from ashep.core.replay import Replay
 from ashep.core.world import World
 from ashep.errors import ConfigError, UsageError
 from ashep.simulation.casting import cast_of, starter_agents
-from ashep.simulation.chances import ANSWER, DIAGNOSED, FIRST, MOST, SHARE, TROUBLE, Chances, Dice
+from ashep.simulation.chances import ANSWER, DIAGNOSED, FIRST, MOST, TROUBLE, Chances, Dice
 from ashep.simulation.distribution import Distribution, Spread
 from ashep.simulation.lives import PERSON_TAKES, RUN_TAKES, Cast, Life, live
-from ashep.simulation.moves import Point, moves
+from ashep.simulation.moves import IN_TIME, Point, moves
 from ashep.simulation.script import read_script, written
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -116,6 +116,13 @@ def test_times_are_those_of_the_policy() -> None:
     assert stalled.time - timedelta(minutes=5 + 40 + 5 + 90) < timedelta(seconds=13), "silent for stall.after"
     silent = lived(scene, "implement: success in 1m; review: approve in 1m*; ask: silence, approved in 1m")
     assert silent.time == timedelta(minutes=1 + 1 + 120 + 1 + 1), "until the deadline"
+
+
+def test_what_takes_as_long_as_usual_is_in_time() -> None:
+    hasty = ASK.model_copy(update={"human": Human(changes_requested="implement", deadline=timedelta(minutes=30))})
+    scene = cast(WORK.model_copy(update={"timeout": timedelta(minutes=5)}), JUDGE, hasty)
+    life = lived(scene, "implement: success; review: approve; ask: approved")
+    assert (life.end, life.time) == ("closed", timedelta(minutes=4.5 + 10 + 27))
 
 
 def test_an_agent_that_does_not_exist_is_waited_for() -> None:
@@ -315,6 +322,16 @@ def test_the_projects_policy_and_a_draft_of_it(folder: Path, capsys: pytest.Capt
     assert "draft.yaml:3: policies.mine[0].next.success: this policy has no phase nowhere" in err
 
 
+def test_an_unsound_policy_can_be_tried_out_and_is_called_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    phase = "{name: review, verdicts: [approve, needs_changes], next: {approve: implement, needs_changes: implement}}"
+    (folder / "draft.yaml").write_text(f"version: 1\npolicies:\n  round:\n    phases: [implement, {phase}]\n")
+    code, out, err = told(capsys, "round", "draft.yaml", "--runs", "5")
+    assert code == 0
+    assert re.search(r"parked +max_visits +\d", out)
+    assert "closed" not in out
+    assert "ashep: unsound, so that no daemon would run it: draft.yaml:" in err
+
+
 def test_bad_usage_is_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words, said in (
         (["standard"], "nobody can be asked here; give --script FILE or --runs N"),
@@ -441,7 +458,7 @@ def test_the_page_has_examples_and_says_how_likely_what_is() -> None:
     assert "`retry` in 60 %, `change_agent` in 20 %, `ask_person` in 10 %" in page
     runs, people = (tuple(map(format_duration, takes)) for takes in (Chances().runs_take, Chances().people_take))
     assert f"takes {runs[0]} to {runs[1]}, an answer {people[0]} to {people[1]}" in page
-    assert f"within {100 * SHARE:.0f} % of the timeout" in page
+    assert f"within {100 * IN_TIME:.0f} % of the timeout" in page
     assert f"for {MOST} moves" in page
     usual = (format_duration(RUN_TAKES), format_duration(PERSON_TAKES))
     assert f"A run takes {usual[0]} and a person {usual[1]} where" in page

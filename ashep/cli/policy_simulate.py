@@ -67,6 +67,8 @@ def policy_simulate(
 
     _one_way(script, runs, chance, chances)
     cast = cast_of(project_of(context) / FOLDER, name, file)
+    for line in cast.unsound:
+        screen.note(f"unsound, so that no daemon would run it: {line}")
     if runs is not None:
         stuck = _by_chance(cast, runs, seed, _chances(chances, chance or []), as_json)
     elif script is not None:

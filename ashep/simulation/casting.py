@@ -2,15 +2,19 @@
 
 from importlib import resources
 from pathlib import Path
+from typing import get_args
 
 from ashep.config import ConfigErrors, read
-from ashep.config.consistency import check
 from ashep.config.explain import nearest
 from ashep.config.files import examine
 from ashep.config.presets import PRESETS, preset
 from ashep.core.model import Agents, Policies, Settings
+from ashep.core.soundness import Code
 from ashep.errors import UsageError
 from ashep.simulation.lives import Cast
+
+UNSOUND = get_args(Code)
+"""Codes of what the search of a policy finds: no daemon runs it, but its lives may be looked at."""
 
 
 def cast_of(folder: Path, name: str, file: Path | None) -> Cast:
@@ -18,16 +22,17 @@ def cast_of(folder: Path, name: str, file: Path | None) -> Cast:
     among the presets, whose agents are those that `ashep init` writes.
 
     `folder` is the project's `.agent-shepherd`; where there is none, the agents are those of `ashep init`, too.
-    Raises `ConfigErrors` with all that is wrong with the files, and `UsageError` where there is no such policy.
+    Raises `ConfigErrors` with all that is wrong with the files (but for what makes a policy unsound), and `UsageError`
+    where there is no such policy.
     """
     if file is not None and not file.is_file():
         raise UsageError(f"{file}: there is no such file")
     cast = None
     if folder.is_dir():
-        cast = _of_project(folder, name, file)
+        cast = _of_files(folder, name, file)
     elif file is not None:
-        policies = read(Policies, _text(file), file)
-        cast = _checked(Cast(policies, name, starter_agents(), Settings()))
+        with resources.as_file(resources.files("ashep.config") / "starter") as starter:
+            cast = _of_files(starter, name, file)
     if cast is not None and name in cast.policies.policies:
         return cast
     if file is None and name in PRESETS:
@@ -47,23 +52,10 @@ def starter_agents() -> Agents:
     return read(Agents, text, Path("agents.yaml"))
 
 
-def _of_project(folder: Path, name: str, file: Path | None) -> Cast:
+def _of_files(folder: Path, name: str, file: Path | None) -> Cast:
     found = examine(folder, file)
     errors = [finding for finding in found.findings if finding.severity == "error"]
-    if errors or found.policies is None or found.agents is None or found.settings is None:
-        raise ConfigErrors(errors)
-    return Cast(found.policies, name, found.agents, found.settings)
-
-
-def _checked(cast: Cast) -> Cast:
-    errors = [one for one in check(cast.policies, cast.agents, cast.settings) if one.severity == "error"]
-    if errors:
-        raise ConfigErrors(errors)
-    return cast
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file}: cannot be read: {error}") from error
+    broken = [finding for finding in errors if finding.code not in UNSOUND]
+    if broken or found.policies is None or found.agents is None or found.settings is None:
+        raise ConfigErrors(broken)
+    return Cast(found.policies, name, found.agents, found.settings, tuple(map(str, errors)))

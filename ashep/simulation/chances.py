@@ -55,9 +55,6 @@ EVERY = "*"
 MOST = 500
 """Moves of a life; one that is longer (through people who never have enough) is left off."""
 
-SHARE = 0.9
-"""A run that comes to an outcome takes at most so much of its timeout, an answer so much of its question's time."""
-
 Chance = Annotated[float, Field(ge=0, le=1)]
 Takes = tuple[Duration, Duration]
 
@@ -144,7 +141,7 @@ class Dice:
         said = self._said(point.phase.name, "takes")
         usual = self._chances.people_take if point.kind == "question" else self._chances.runs_take
         least, most = said[0] if said else usual
-        takes = min(least + (most - least) * share, point.within * SHARE)
+        takes = point.in_time(least + (most - least) * share)
         return timedelta(seconds=round(takes.total_seconds()))
 
     def _said(self, phase: str, key: Literal["takes"]) -> list[Takes]:

@@ -122,6 +122,8 @@ class Cast:
     policy: str
     agents: Agents
     settings: Settings
+    unsound: tuple[str, ...] = ()
+    """Why no daemon would run these policies."""
 
     @property
     def rules(self) -> Policy:
@@ -290,9 +292,9 @@ class _Scene:
             kind: Kind = "diagnosis" if run.prompt.kind == "diagnose" else "run"
             phase = self.cast.rules.phase(run.phase)
             assert phase is not None, "the policy stays as it is"
-            step = self._step(Point(issue, phase, kind, run.timeout, run.visit, run.attempt, run.agent))
-            usual = RUN_TAKES if kind == "run" else DIAGNOSIS_TAKES
-            after = usual if step is None or step.after is None else step.after
+            point = Point(issue, phase, kind, run.timeout, run.visit, run.attempt, run.agent)
+            step, usual = self._step(point), RUN_TAKES if kind == "run" else DIAGNOSIS_TAKES
+            after = point.in_time(usual) if step is None or step.after is None else step.after
             done = play(step.move if step else TIMED_OUT, after.total_seconds())
         hangs = done.fate == "hangs"
         self._ends[issue] = None if hangs else self.clock.now() + timedelta(seconds=done.delay)
@@ -335,10 +337,11 @@ class _Scene:
     async def _answer(self, asked: PersonAsked, at: datetime) -> None:
         phase = self.cast.rules.phase(asked.phase)
         assert phase is not None, "the policy stays as it is"
-        step = self._step(Point(asked.issue, phase, "question", asked.due - at))
+        point = Point(asked.issue, phase, "question", asked.due - at)
+        step = self._step(point)
         if step is None or step.move == SILENCE:
             return
-        await self.clock.sleep_until(at + (PERSON_TAKES if step.after is None else step.after))
+        await self.clock.sleep_until(at + (point.in_time(PERSON_TAKES) if step.after is None else step.after))
         labels = self.cast.settings.labels
         label = labels.approved if step.move == APPROVED else labels.changes_requested
         while self._stands(asked.issue, at) and label not in self.shepherd.world.flows[asked.issue].issue.labels:

@@ -28,6 +28,9 @@ DIAGNOSES = (RETRY, CHANGE_AGENT, ASK_PERSON, NO_OUTCOME)
 DIAGNOSIS = "/diagnosis"
 """Ends the name of a point at which a stalled turn of a phase is looked into; no phase is called so."""
 
+IN_TIME = 0.9
+"""Where nobody says how long, a run takes at most so much of its timeout, an answer so much of its question's time."""
+
 Kind = Literal["run", "diagnosis", "question"]
 
 
@@ -54,10 +57,14 @@ class Point:
         """What is possible here."""
         return moves(self.phase, self.kind)
 
+    def in_time(self, wish: timedelta) -> timedelta:
+        """As long as is wished, but not so long that time would be up."""
+        return min(wish, self.within * IN_TIME)
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What is done, and how long it takes; with `None` as long as such a thing takes by default."""
+    """What is done, and how long it takes; with `None` as long as such a thing takes by default, in time."""
 
     move: str
     after: timedelta | None = None

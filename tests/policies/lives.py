@@ -14,7 +14,7 @@ from ashep.core.soundness import Verdict, analyse
 from ashep.simulation.casting import of_preset
 from ashep.simulation.chances import Chances, Dice
 from ashep.simulation.lives import Cast, Life, live
-from ashep.simulation.moves import TROUBLES, Point, Step
+from ashep.simulation.moves import SILENCE, TROUBLES, Point, Step
 from ashep.simulation.script import written
 from tests.policies.generate import of_seed
 
@@ -92,7 +92,7 @@ def wrong(subject: Subject, life: Life) -> Iterator[str]:
     if life.end == "stuck" or (life.end == "waiting" and life.code != "left_off"):
         yield f"it has no next move: {life.end}, {life.code}, {life.why}"
     bounds = subject.verdict.bounds
-    went_well = life.end == "closed" and all(step.move not in TROUBLES for _, step in life.moves)
+    went_well = life.end == "closed" and not any(step.move in (*TROUBLES, SILENCE) for _, step in life.moves)
     if bounds is None:
         if went_well:
             yield "it closed, and the checker says that nothing good leads there"
