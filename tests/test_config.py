@@ -304,6 +304,7 @@ INCOHERENT = [
     ("session: {reuse_from: plan}", "unknown-phase", 6, "session.reuse_from"),
     ("session: {reuse_from: implement}", "reuse-itself", 6, "session.reuse_from"),
     ("retry: {initial_delay: 1h}", "retry-delays", 6, "retry.initial_delay"),
+    ("human: {changes_requested: implement, reminder: 7d}", "useless-reminder", 6, "human.reminder"),
     ("not_agents: [bilder]", "unknown-agent", 6, "not_agents[0]"),
     ("tags: [rust]", "no-agent", 5, "name"),
     ("requires: {plan: [success]}", "unknown-phase", 6, "requires.plan"),

@@ -7,12 +7,21 @@ from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
+import anyio
 import pytest
 
 from ashep.cli import look
 from ashep.cli import main as command
 from ashep.cli.reading import Reading
-from ashep.core.events import NoticeFailed, NoticeSent, NoticesGathered, NoticesGivenUp, NoticeWanted, PersonAsked
+from ashep.core.events import (
+    NoticeFailed,
+    NoticeSent,
+    NoticesGathered,
+    NoticesGivenUp,
+    NoticeWanted,
+    PersonAsked,
+    PersonReminded,
+)
 from ashep.core.telling import AWAY, FIRST_AGAIN, TRIES
 from ashep.daemon import WorkOptions
 from ashep.errors import TrackerUnavailable
@@ -45,6 +54,27 @@ def test_who_waits_is_told_once_after_the_batch(folder: Path) -> None:
         assert all("Fine?" in text for text in told(world))
         assert len(world.notifier.told) == len(sent)
         assert max(Counter(told(world)).values()) == 1
+        world.check()
+
+    simulate(scenario)
+
+
+def test_people_are_reminded_after_a_restart_too_on_the_issue_and_by_the_targets(folder: Path) -> None:
+    sign = {"name": "sign", "human": SIGN["human"] | {"reminder": "1h", "deadline": "210m"}}
+
+    async def scenario() -> None:
+        world = World(folder, policies=policy(CHECK, sign), config=NOTIFY)
+        issue = world.tracker.add("one")
+
+        def still() -> list[str]:
+            return [text for text in told(world) if "still waits for you" in text]
+
+        await world.live(lambda: len(still()) == 1)
+        await anyio.sleep(timedelta(hours=1.5).total_seconds())  # nobody runs meanwhile
+        await world.live(lambda: world.stands(issue) == "parked")
+        assert len(still()) == 3
+        comments = [text for text in world.comments(issue) if text.startswith("Still open")]
+        assert len(comments) == len(world.bodies(PersonReminded)) == 3
         world.check()
 
     simulate(scenario)

@@ -169,6 +169,9 @@ def _human(policy: Policy, index: int, path: KeyPath) -> Iterator[Problem]:
     for key in Phase.model_fields:
         if key in _NO_HUMAN_KEYS & phase.model_fields_set:
             yield "pointless-key", (*path, key), "has no effect in a phase with `human`; remove it"
+    if phase.human is not None and phase.human.reminder is not None and phase.human.reminder >= phase.human.deadline:
+        message = "not before `deadline`, so that nobody is ever reminded; lower it, or raise that one"
+        yield "useless-reminder", (*path, "human", "reminder"), message
     before = policy.phases[:index]
     changes = phase.human is not None and phase.human.changes_requested is None
     if changes and not any(other.human is None and other.writes for other in before):

@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from ashep.config.findings import KeyPath
 from ashep.config.nodes import Node, Problem, shorten
 
-_LATER = ("verify", "checks", "landing", "when_flags", "on_limit", "tool_timeout")
+_LATER = ("verify", "checks", "landing", "when_flags")
 
 NOT_YET: dict[str, tuple[str, ...]] = {
     "Settings": (
@@ -27,7 +27,7 @@ NOT_YET: dict[str, tuple[str, ...]] = {
     "WorkerSettings": ("workspace", "workspaces"),
     "Policy": ("stall", "reminder", "budgets", "notify", "quiet_hours", *_LATER),
     "Phase": ("reminder", "budgets", *_LATER),
-    "Human": ("reminder", "remind_after", "notify"),
+    "Human": ("notify",),
     "Limits": ("max_cost", "max_tokens"),
     "Agent": ("permissions", "budgets"),
 }

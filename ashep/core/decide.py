@@ -51,6 +51,7 @@ from ashep.core.evolve_flow import stale
 from ashep.core.flow import Flow
 from ashep.core.orphans import lease_expired, reclaimed
 from ashep.core.people import answered, obey, unparked
+from ashep.core.reminding import TIMER, after_reminder
 from ashep.core.routing import abort, after_deadline, after_run, park
 from ashep.core.takeover import labelled, released, session_seen
 from ashep.core.timers import flow_dues, split_timer
@@ -206,6 +207,8 @@ def _timer(before: World, world: World, fact: TimerDue) -> list[Fact]:
         return []
     if name == "question" and flow.question is not None:
         return after_deadline(world, flow, flow.question)
+    if name == TIMER and flow.question is not None:
+        return after_reminder(world, flow, flow.question)
     return asking.expired(world, flow) if name == "input" else []
 
 

@@ -670,6 +670,22 @@ class PersonAsked:
     due: datetime
     human_phase: bool
     why: str
+    remind: datetime | None = None
+    """When people are to be reminded of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PersonReminded:
+    """The question is still open, and people are reminded of it."""
+
+    issue: str
+    phase: str
+    question: str
+    due: datetime
+    """When it is given up."""
+    remind: datetime | None
+    """When they are to be reminded again, if that is before."""
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -1066,7 +1082,8 @@ Fact = (
     | DiagnosisWanted | TreeSeen | TurnSeen | SessionSeen | SessionTaken | ReleaseWanted | SessionReleased
     | LeaseLost | LeaseExpired | IssueAdopted | TakeoverWanted | OrphanStopped | IssueReclaimed
     | IssueHeld | IssueTaken | CycleBegan | PhaseEntered | RunPlanned | RunWithdrawn | OutcomeRejected | TurnDied
-    | PromptAbandoned | DeadlineReached | RunEnded | RetryScheduled | PersonAsked | PersonAnswered | AnswerRefused
+    | PromptAbandoned | DeadlineReached | RunEnded | RetryScheduled | PersonAsked | PersonReminded
+    | PersonAnswered | AnswerRefused
     | IssueParked | IssueGivenBack | IssueLeft | IssueFinished | IssueClosed | CommentWanted | CreationWanted
     | BudgetWarned | BudgetReached | WriteDelayed | ProviderRefused | ProviderRecovered
     | QuietSeen | NoticeWanted | NoticesGathered | NoticesDelayed | NoticesGivenUp | NoticeSent | NoticeFailed
@@ -1078,7 +1095,8 @@ Fact = (
 
 DECISIONS = (
     IssueHeld, IssueTaken, CycleBegan, PhaseEntered, RunPlanned, RunWithdrawn, OutcomeRejected, TurnDied,
-    PromptAbandoned, DeadlineReached, RunEnded, RetryScheduled, PersonAsked, PersonAnswered, AnswerRefused, IssueParked,
+    PromptAbandoned, DeadlineReached, RunEnded, RetryScheduled, PersonAsked, PersonReminded,
+    PersonAnswered, AnswerRefused, IssueParked,
     IssueGivenBack, IssueLeft, IssueFinished, IssueClosed, CommentWanted, CreationWanted, IssueAdopted, TakeoverWanted,
     BudgetWarned, BudgetReached, WriteDelayed, NoticeWanted, NoticesGathered, NoticesDelayed, NoticesGivenUp,
     ServerRestartPlanned, RecycleWanted, ProviderRefused, ProviderRecovered, SessionTaken, ReleaseWanted,

@@ -55,6 +55,7 @@ from ashep.core.events import (
     OutcomeRejected,
     PersonAnswered,
     PersonAsked,
+    PersonReminded,
     PhaseEntered,
     PromptAbandoned,
     PromptPrepared,
@@ -87,9 +88,9 @@ from ashep.core.passing import noted
 from ashep.core.values import replace
 
 Decision = (
-    IssueHeld | IssueTaken | CycleBegan | PhaseEntered | RetryScheduled | PersonAsked | PersonAnswered | AnswerRefused
-    | IssueParked | IssueGivenBack | IssueLeft | IssueFinished | IssueClosed | CommentWanted | CreationWanted
-    | IssueAdopted | TakeoverWanted
+    IssueHeld | IssueTaken | CycleBegan | PhaseEntered | RetryScheduled | PersonAsked | PersonReminded
+    | PersonAnswered | AnswerRefused | IssueParked | IssueGivenBack | IssueLeft | IssueFinished | IssueClosed
+    | CommentWanted | CreationWanted | IssueAdopted | TakeoverWanted
 )  # fmt: skip
 Answer = (
     EffectFailed | IssueClaimed | ClaimRefused | IssueWritten | GuardRefused | WriteRefused | CommentPosted
@@ -163,6 +164,11 @@ def _decision(flow: Flow, fact: Decision, seq: int, at: datetime) -> Flow:
             return replace(held, code=fact.code, why=fact.why, held_by="", since=at)
         case PersonAsked():
             return _asked_person(flow, fact, seq, at)
+        case PersonReminded() if flow.question is not None:
+            reminded = dataclasses.replace(flow.question, remind=fact.remind, reminded=at)
+            return replace(flow, question=reminded)
+        case PersonReminded():
+            return flow
         case PersonAnswered():
             thinking = at - flow.question.asked if flow.question else timedelta()
             asked = flow.question.phase if flow.question and flow.question.human_phase else None
@@ -267,7 +273,7 @@ def _asked_person(flow: Flow, fact: PersonAsked, seq: int, at: datetime) -> Flow
     entered = flow.stage == "work" and flow.wanted and flow.phase == fact.phase
     if fact.human_phase and not entered:  # an agent phase for which a person was chosen was entered before
         flow = _visit(flow, fact.phase, flow.times(fact.phase) + 1)
-    question = Question(fact.phase, fact.question, fact.human_phase, at, fact.due)
+    question = Question(fact.phase, fact.question, fact.human_phase, at, fact.due, fact.remind)
     posture = Posture(seq, "ask", fact.phase)
     flow = replace(flow, wanted=False, not_before=None, question=question, target=posture)
     return _stage(flow, "person", at, "", fact.why)

@@ -12,6 +12,7 @@ from ashep.core.model import Comment, Issue, Model, Phase, Tree
 from ashep.core.outcome import Outcome
 from ashep.core.passing import Passed
 from ashep.core.pauses import PAUSED
+from ashep.core.question import Question
 from ashep.core.records import Intent
 from ashep.core.requests import Pending
 from ashep.core.runs import Turns
@@ -61,17 +62,6 @@ class Posture:
     """A question that wants a person's text, not a yes or no."""
     paused: bool = False
     """A person has the session, and the label that says so is ours."""
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """An open question remembers who asked: the answer leads back there, or along a human phase's edges."""
-
-    phase: str
-    text: str
-    human_phase: bool
-    asked: datetime
-    due: datetime
 
 
 @dataclass(frozen=True)

@@ -165,6 +165,10 @@ class Human(Document):
     """Where `human:approved` leads."""
     changes_requested: Name | None = None
     """Where `human:changes_requested` leads; by default the last agent phase with write access before this one."""
+    reminder: Span | None = None
+    """How often people are reminded of the open question, by a comment on the issue and a message to the targets of
+    `notify`: each time that so much has passed since it was asked, until it is answered or its deadline has come; what
+    passed while nobody could be reminded counts once. `null`: not at all."""
     deadline: Span = timedelta(days=7)
     """How long the question may stay open."""
     on_deadline: Name = "park"

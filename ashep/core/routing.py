@@ -20,6 +20,7 @@ from ashep.core.flow import Flow, Question
 from ashep.core.model import CLOSE, Human, Phase, Policy
 from ashep.core.outcome import Outcome
 from ashep.core.passing import noted, unmet
+from ashep.core.reminding import next_reminder
 from ashep.core.world import World
 
 PHASE_QUESTION_DEADLINE = timedelta(days=7)
@@ -55,12 +56,13 @@ def ask(world: World, flow: Flow, phase: str, question: str, why: str, *, human:
     """Put a question to a person: of a human phase, or of the agent phase that asks."""
     labels, issue = world.settings.labels, flow.issue.id
     deadline = human.deadline if human else PHASE_QUESTION_DEADLINE
+    remind = next_reminder(human.reminder, world.now, world.now, world.now + deadline) if human else None
     answers = f"Answer by label: `{labels.approved}` or `{labels.changes_requested}`."
     if not human:
         answers += f" Either answer leads back into the phase {phase}, with your comments."
     text = f"**{question}**\n\n{_last_words(flow)}{answers}\n(or `ashep approve {issue}` / `ashep reject {issue} -m …`)"
     return [
-        PersonAsked(issue, phase, question, world.now + deadline, human is not None, why),
+        PersonAsked(issue, phase, question, world.now + deadline, human is not None, why, remind),
         CommentWanted(issue, f"ask.{world.seq}", text),
     ]
 

@@ -8,7 +8,16 @@ from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from ashep.core.events import CommentWanted, Fact, IssueHeld, IssueTaken, PersonAsked, RunEnded, RunPlanned
+from ashep.core.events import (
+    CommentWanted,
+    Fact,
+    IssueHeld,
+    IssueTaken,
+    PersonAsked,
+    PersonReminded,
+    RunEnded,
+    RunPlanned,
+)
 from ashep.core.flow import Run
 from ashep.core.model import Phase
 from ashep.core.notices import RECORDS
@@ -20,7 +29,7 @@ _WORDS = frozenset({"why", "text"})
 _OF_NO_ACCOUNT: dict[type, frozenset[str]] = {
     IssueTaken: _WORDS | {"policy"},  # a name; what the policy says shows in what follows
     IssueHeld: _WORDS | {"of"},
-    PersonAsked: _WORDS | {"due"},  # compared with the time of the answer
+    PersonAsked: _WORDS | {"due", "remind"},  # compared with the time of the answer
     RunPlanned: _WORDS
     | {"agent", "others", "lock", "timeout", "stall_after", "tool_timeout"},  # times: compared with the run's length
 }
@@ -43,7 +52,7 @@ def said(fact: Fact) -> Said:
 def weighty(facts: Iterable[Fact], issue: str) -> list[Fact]:
     """Leave out what leads nowhere, comments and what people are told, and what is about no or another issue."""
     mine = (fact for fact in facts if getattr(fact, "issue", None) == issue)
-    return [fact for fact in mine if not isinstance(fact, (CommentWanted, *RECORDS))]
+    return [fact for fact in mine if not isinstance(fact, (CommentWanted, PersonReminded, *RECORDS))]
 
 
 def parted(was: Sequence[Fact], now: Sequence[Fact]) -> tuple[Fact | None, Fact | None] | None:

@@ -28,6 +28,7 @@ from ashep.core.events import (
     NoticesGivenUp,
     NoticeWanted,
     PersonAsked,
+    PersonReminded,
     SessionTaken,
     TimerDue,
 )
@@ -84,6 +85,11 @@ def _asked(world: World, fact: PersonAsked | InputWanted) -> Iterator[Worth]:
     yield Worth("waiting", f"{_named(world, fact.issue)} waits for you, until {due}: {fact.question}", fact.issue)
 
 
+def _reminded(world: World, fact: PersonReminded) -> Iterator[Worth]:
+    due = f"{fact.due:%Y-%m-%d %H:%M}Z"
+    yield Worth("waiting", f"{_named(world, fact.issue)} still waits for you, until {due}: {fact.question}", fact.issue)
+
+
 def _taken(world: World, fact: SessionTaken) -> Iterator[Worth]:
     if fact.label == "ours":  # whoever set the label themselves, or is only to be quiet, need not be told
         text = (
@@ -112,6 +118,7 @@ def _found(world: World, fact: AccountAudited) -> Iterator[Worth]:
 
 WORTH: dict[type, Callable[[World, Any], Iterator[Worth]]] = {
     PersonAsked: _asked,
+    PersonReminded: _reminded,
     SessionTaken: _taken,
     InputWanted: _asked,
     IssueParked: _parked,
@@ -130,7 +137,8 @@ def _stands(world: World, notice: Notice) -> bool:
         case "waiting" if flow is not None and flow.held is not None:
             return flow.since == notice.noted
         case "waiting" | "parked":
-            if flow is None or flow.since != notice.noted:
+            reminded = flow.question.reminded if flow and flow.question else None
+            if flow is None or notice.noted not in (flow.since, reminded):
                 return False
             waits = flow.stage == "person" or flow.waits_for_input
             return waits if notice.event == "waiting" else flow.stage == "parked"

@@ -13,6 +13,8 @@ def flow_dues(flow: Flow) -> list[tuple[str, datetime]]:
         dues.append(("wait", flow.not_before))
     if flow.question is not None and flow.stage == "person":
         dues.append(("question", flow.question.due))
+        if flow.question.remind is not None:
+            dues.append(("remind", flow.question.remind))
     if flow.effect_after is not None:
         dues.append(("effect", flow.effect_after))
     if flow.write_after is not None:

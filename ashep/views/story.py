@@ -222,6 +222,7 @@ SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
     "BudgetReached": _is("the budget of this {scope} is used up"),
     "NoticeWanted": _is("people are to be told: {event}", ""),
     "WriteDelayed": lambda _, body: (f"a write to the tracker waits until {local(body['due'])}", body["why"]),
+    "PersonReminded": lambda _, body: (f"reminds people of its question: {body['question']}", body["why"]),
     "PersonAsked": lambda _, body: (f"asks a person, until {local(body['due'])}: {body['question']}", body["why"]),
     "PersonAnswered": _is("{actor} answered: {answer}"),
     "AnswerRefused": lambda _, body: (f"an answer counts for nothing: {', '.join(body['labels'])}", body["why"]),

@@ -37,6 +37,7 @@ from ashep.core import (
     permissions,
     providers,
     recycling,
+    reminding,
     routing,
     runs,
     server,
@@ -246,6 +247,20 @@ BROKEN_PLAYBOOKS = [
     Mutant("a person falls in for agents", private(choosing, "_failures"), "if agent.is_human:", "if False:"),
     Mutant("another agent of the same provider", private(choosing, "_failures"), '== "different_provider"', '== ""'),
     Mutant("failures of earlier visits count", private(choosing, "_failures"), "if r.run.startswith(here) and", "if"),
+    Mutant("a reminder at the deadline", reminding.next_reminder, "if when < due", "if True"),
+    Mutant("every reminder that was missed", reminding.next_reminder, "(now - asked) // every + 1", "1"),
+    Mutant(
+        "one reminder for ever",
+        reminding.after_reminder,
+        "question.asked, world.now, question.due",
+        "world.now, world.now, world.now",
+    ),
+    Mutant(
+        "a reminder is over before it is told", private(telling, "_stands"), "(flow.since, reminded)", "(flow.since,)"
+    ),
+    Mutant(
+        "reminded without end", private(evolve_flow, "_decision"), "remind=fact.remind", "remind=flow.question.remind"
+    ),
     Mutant("an edit changes a run under way", edits.kept, "run.ended or", "True or"),
     Mutant("a second edit changes a run under way", edits.kept, "run.began is not None", "False"),
     Mutant("a question of no phase is asked on", adopting.after_policies, 'flow.stage == "person"', "False"),

@@ -17,6 +17,7 @@ from tests.core import (
     test_playbook_people,
     test_playbook_permissions,
     test_playbook_providers,
+    test_playbook_reminding,
     test_playbook_requires,
     test_playbook_routing,
     test_playbook_server,
@@ -34,6 +35,7 @@ LIVES = 100
 """Lives until which a broken law must have shown."""
 
 MODULES = (
+    test_playbook_reminding,
     test_playbook_adopting,
     test_playbook_requires,
     test_playbook_routing,

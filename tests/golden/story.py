@@ -218,7 +218,11 @@ def people() -> list[list[Fact | Command]]:
     said = Comment("comment-2", "ann", "Please rename it.\n", T0)
     return [
         [
-            e.PersonAsked("demo-1", "merge", "Merge this?", T0 + timedelta(days=7), True, "approve leads there"),
+            e.PersonAsked(
+                "demo-1", "merge", "Merge this?", T0 + timedelta(days=7), True, "approve leads there",
+                T0 + timedelta(days=1),
+            ),
+            e.PersonReminded("demo-1", "merge", "Merge this?", T0 + timedelta(days=7), None, "nobody has answered yet"),
             c.WriteIssue(
                 "demo-1/ask/80", "demo-1", "ask", "in_progress", MINE, stamp(80), "blocked", MINE,
                 ("needs:human_approval", "phase:merge"), ("phase:review",),
