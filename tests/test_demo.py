@@ -52,6 +52,8 @@ def test_the_real_tools_do_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "prompts that the model saw: 12, for 12 runs" in text
     assert re.search(r"ok +ashep replay: \d+ decisions derived again: all as recorded", text)
     assert "ok     ashep audit: 3 issues: nothing is left over" in text
+    assert re.search(r"ok     an unsound edit of the policy was refused: \S+policies.yaml:\d+: policies.standard", text)
+    assert "ok     a sound edit came into force, while runs went on" in text
     assert not list(tmp_path.iterdir())
     assert not living_in(tmp_path), "a process was left behind"
 

@@ -25,6 +25,7 @@ from rich.text import Text
 
 from ashep.adapters import programs
 from ashep.core.text import clean
+from ashep.demo.edits import Edits, edit, in_force, restore
 from ashep.demo.kept import Kept, model, prompts, write_environment
 from ashep.demo.simulated import simulate
 from ashep.demo.stage import CALL, PERSON, Stage, ashep
@@ -100,14 +101,16 @@ async def _show(stage: Stage, say: Say) -> int:
         if kept.built:
             say(f"a demonstration was begun in {stage.folder}; it goes on")
             await stage.ashep("stop", check=False)
+            await restore(stage)
         else:
             kept = await _build(stage, kept, say)
+        edits = Edits()
         async with _working(stage) as process:
-            await _watch(stage, process, Console())
+            await _watch(stage, process, Console(), edits)
         for words in (("status", "--all"), ("why", ISSUES[0].id)):
             say(f"\n$ ashep {' '.join(words)}")
             say((await stage.ashep(*words, check=False)).rstrip())
-        return await _prove(stage, say, before=not kept.failed_before)
+        return await _prove(stage, say, edits, before=not kept.failed_before)
 
 
 async def _build(stage: Stage, kept: Kept, say: Say) -> Kept:
@@ -171,8 +174,8 @@ def _phase(issue: dict[str, Any]) -> str:
     return f"{phase} (asks {PERSON})" if asks else phase
 
 
-async def _watch(stage: Stage, process: Process, console: Console) -> None:
-    """Show what happens, and be the person, until every issue is closed."""
+async def _watch(stage: Stage, process: Process, console: Console, edits: Edits) -> None:
+    """Show what happens, and be the person, until every issue is closed; one edits the policy meanwhile."""
     picture = _Picture()
     live = Live(picture, console=console, refresh_per_second=4) if console.is_terminal else None
     async with anyio.create_task_group() as group:
@@ -184,6 +187,8 @@ async def _watch(stage: Stage, process: Process, console: Console) -> None:
                 picture.issues = await stage.issues()
                 for issue in picture.issues:
                     await _answer(stage, issue, picture, None if live else console)
+                if not edits.begun and any(issue["status"] == "closed" for issue in picture.issues):
+                    await edit(stage, edits, lambda line: _line(line, picture, None if live else console))
                 await anyio.sleep(LOOK)
                 if process.returncode is not None:
                     raise AshepError("`ashep work` has ended:\n" + "\n".join(picture.lines))
@@ -222,7 +227,7 @@ async def _said(stage: Stage, word: str) -> tuple[str, bool]:
     return f"ashep {word}: {lines[-1]}", done.returncode == 0
 
 
-async def _prove(stage: Stage, say: Say, *, before: bool) -> int:
+async def _prove(stage: Stage, say: Say, edits: Edits, *, before: bool) -> int:
     """Look at the world, and not only at what ashep says of it."""
     issues = await stage.issues()
     closed = sum(issue["status"] == "closed" for issue in issues)
@@ -235,6 +240,12 @@ async def _prove(stage: Stage, say: Say, *, before: bool) -> int:
         (f"prompts that the model saw: {sum(seen.values())}, for {len(seen)} runs", set(seen.values()) == {1}),
         (f"commits of runs: {', '.join(reversed(log))}", len(log) == 4 and set(log) <= set(seen)),
     ]
+    if edits.begun:
+        kept = await to_thread.run_sync(in_force, stage)
+        proofs += [
+            (f"an unsound edit of the policy was refused: {clean(edits.refused)}", bool(edits.refused)),
+            ("a sound edit came into force, while runs went on", edits.mended and kept),
+        ]
     proofs += [await _said(stage, "replay"), await _said(stage, "audit")]
     say("\nproof")
     for words, holds in proofs:
