@@ -13,7 +13,8 @@ import anyio
 import pytest
 
 from ashep import written
-from ashep.config import ConfigErrors
+from ashep.cli import main as command
+from ashep.config import ConfigErrors, write_starter
 from ashep.core.events import Adopted, EditMended, EditRefused, RunEnded, RunPlanned, WorkPaused
 from ashep.core.model import Policies
 from ashep.daemon import Running
@@ -226,6 +227,16 @@ def test_templates_are_adopted_at_a_start_and_what_is_broken_then_does_not_start
             written.read(folder)
 
     simulate(scenario)
+
+
+def test_policy_check_tries_the_templates_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_starter(folder)
+    (folder / "prompts").mkdir()
+    (folder / "prompts" / "review.md.j2").write_text("Good {{ words")
+    assert command(["-C", str(folder.parent), "policy", "check"]) == 1
+    assert f"{folder}/prompts/review.md.j2:1: " in capsys.readouterr().out
+    (folder / "prompts" / "review.md.j2").write_text("Good words")
+    assert command(["-C", str(folder.parent), "policy", "check"]) == 0
 
 
 def test_an_edit_under_runs_and_questions_loses_nothing(folder: Path) -> None:

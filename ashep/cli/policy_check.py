@@ -60,6 +60,10 @@ def _checked(folder: Path, file: Path | None) -> "tuple[list[Finding], dict[str,
     if seen.policies is None or seen.agents is None or seen.settings is None:
         return seen.findings, {}
     findings = seen.findings + warnings(seen.policies, seen.agents, seen.places)
+    if file is None and (folder / "prompts").is_dir():
+        from ashep.written import wrong_templates
+
+        findings += wrong_templates(folder, seen.policies)
     if any(finding.severity == "error" for finding in findings):
         return findings, {}
     analysis = analyse(seen.policies, seen.agents, seen.settings)
