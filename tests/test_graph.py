@@ -213,7 +213,7 @@ def test_what_the_check_finds_is_drawn_in_red(project: Path, capsys: pytest.Capt
     )
     (project / ".agent-shepherd" / "policies.yaml").write_text(trap)
     assert main(["policy", "check"]) == 1
-    codes = set(re.findall(r"\[([a-z-]+)\]$", capsys.readouterr().out, re.M)) - {"single-agent"}
+    codes = set(re.findall(r"^error .*\[([a-z-]+)\]$", capsys.readouterr().out, re.M))
     assert codes >= {"never-closes", "unreachable-phase"}
     assert main(["policy", "graph", "--format", "json"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -223,6 +223,16 @@ def test_what_the_check_finds_is_drawn_in_red(project: Path, capsys: pytest.Capt
     out = capsys.readouterr().out
     assert "    class plan,implement error\n" in out
     assert "    %% error unreachable-phase: implement: nothing leads to the phase implement\n" in out
+
+
+def test_a_phase_for_which_a_person_of_the_registry_is_chosen_asks(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with (project / ".agent-shepherd" / "agents.yaml").open("a") as file:
+        file.write("  - {id: alice, capabilities: [browsertest], is_human: true}\n")
+    (project / ".agent-shepherd" / "policies.yaml").write_text("version: 1\npolicies: {p: [implement, browsertest]}\n")
+    assert main(["policy", "graph"]) == 0
+    assert '    browsertest{{"browsertest<br/>asks a person"}}\n' in capsys.readouterr().out
 
 
 def test_every_edge_of_the_search_is_drawn(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -130,7 +130,8 @@ def picture(
     for edge in edges:
         arrows.setdefault((edge.source, edge.target, edge.kind), []).append(edge.move)
     found = list(findings)
-    boxes = [_box(*phase, found, issues) for phase in phases]
+    asks = {source for source, _, kind in arrows if kind == "answer"}  # a person may be an agent of the registry, too
+    boxes = [_box(name, needs, human or name in asks, found, issues) for name, needs, human in phases]
     targets = {target for _, target, _ in arrows}
     ends = [end for end in ENDS if end in targets]
     boxes += [Box(end, "end", (), None if issues is None or end == "ask" else issues.get(end, 0)) for end in ends]
