@@ -1,6 +1,7 @@
 """`ashep replay --policy`: what it prints, what it refuses, and that it touches nothing."""
 
 import json
+import pty
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from ashep.cli import main
+from ashep.cli import checking, main
 from ashep.cli.commands import app
 from ashep.errors import AshepError, UsageError
 from ashep.journal.archive import archive, prune
@@ -134,6 +135,30 @@ def test_nothing_is_touched_and_a_batch_that_is_being_written_is_left_out(run: R
     assert run("--policy", other, "--json").stdout == whole
     assert run("--policy", other).exit_code == 0
     assert present(tmp_path / ".agent-shepherd") == before
+
+
+def test_who_waits_at_a_terminal_is_told_how_far_it_has_got(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = pty.openpty()
+    with open(theirs, "w") as terminal, open(ours, "rb", buffering=0) as screen:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        for silence, said in ((60.0, b""), (-1.0, b"\rashep: compared 12,345 records\r\x1b[K")):
+            monkeypatch.setattr(checking, "SILENCE", silence)
+            progress = checking.Progress("compared")
+            progress(12_345)
+            progress(12_346)  # not at once again
+            progress.end()
+            terminal.write("|")
+            terminal.flush()
+            assert screen.read(200) == said + b"|"
+
+
+def test_there_may_be_nothing_to_compare(tmp_path: Path) -> None:
+    (tmp_path / ".agent-shepherd").mkdir()
+    command = ["-C", str(tmp_path), "replay", "--policy", written(tmp_path / "other.yaml", UNREVIEWED)]
+    done = CliRunner().invoke(app, command)
+    assert (done.exit_code, done.stdout) == (0, "no issue to compare: none was taken, nor would have been\n")
+    assert json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)["issues"] == []
+    assert [path.name for path in (tmp_path / ".agent-shepherd").iterdir()] == []
 
 
 def test_policies_that_ashep_would_refuse_are_compared_and_that_is_said(run: Run, tmp_path: Path) -> None:

@@ -182,6 +182,9 @@ def summary(found: Sequence[Compared], *, strict: bool) -> Iterator[str]:
     """Sum up in sentences."""
     told = totals(found)
     count = sum(told.verdicts.values())
+    if count == 0:
+        yield "no issue to compare: none was taken, nor would have been"
+        return
     yield (
         f"{count} issue{'' if count == 1 else 's'}: {told.verdicts['same']} the same, {told.verdicts['differs']} "
         f"otherwise, {told.verdicts['unknown']} unknown from some decision on"
