@@ -87,7 +87,7 @@ class Worker:
             tree = await self._read_tree()
         except TrackerError as error:
             self._failures += 1
-            self._shepherd.tell(_lost(str(error)))
+            await self._shepherd.take_in(_lost(str(error)))
         else:
             self._failures = 0
             found = _found(self._tracker.actor, info)

@@ -116,7 +116,12 @@ def _tries(world: World, soon: datetime) -> bool:
 
 
 def is_held_up(world: World) -> bool:
-    """Whether something could start if only agent server, tracker or provider answered, or there were room."""
+    """Whether something could start if only agent server, tracker or provider answered, or there were room.
+
+    What a tracker has to show that does not answer nobody knows.
+    """
+    if world.tracker_error:
+        return True
     away = ("runner_away", "runner_unauthorized", "tracker_away", "disk_low", *NO_PROVIDER)
     flows = (world.flows[issue] for issue in world.unclosed)
     return any(flow.code in away and flow.stage in ("idle", "left", "work") for flow in flows)

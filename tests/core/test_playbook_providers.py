@@ -11,7 +11,9 @@ from ashep.core import events as e
 from ashep.core.account import account, is_held_up, is_idle
 from ashep.core.model import Agent, Agents, Human, Phase, Refusal, RunnerChoice
 from ashep.core.observe import turn_read
-from tests.core.given import CRITIC, JUDGE, ME, adopted, policy_of, settings, up
+from ashep.core.records import Entry
+from ashep.core.world import World, evolve
+from tests.core.given import CRITIC, JUDGE, ME, T0, adopted, policy_of, settings, up
 from tests.core.playbook import Playbook, like
 
 READ = Phase(name="review", timeout=timedelta(hours=1))
@@ -256,6 +258,12 @@ def test_refused_credentials_hold_until_they_may_be_others_and_a_person_is_told_
     book.answered()
     again = [fact for fact in book.made.entries if isinstance(fact.body, e.ProviderRefused)]
     assert len(again) == 1
+
+
+def test_nobody_knows_what_a_tracker_has_to_show_that_does_not_answer() -> None:
+    world = evolve(World(), Entry(1, T0, e.TrackerSeen("me", "t", "1")))
+    assert not is_held_up(world)
+    assert is_held_up(evolve(world, Entry(2, T0, e.TrackerLost("gone"))))
 
 
 def test_other_credentials_are_tried() -> None:
