@@ -13,7 +13,7 @@ import traceback
 import types
 import typing
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
@@ -49,7 +49,7 @@ class Context:
     secret: Callable[[str], str]
     """Gives the value of an environment variable, empty where it is not set; it is never written down from then on."""
     redact: Callable[[str], str]
-    """Takes secrets out of a text: for whatever comes from outside, before it is returned or raised."""
+    """Takes secrets out of a text; answers and errors lose them by themselves."""
 
 
 class NotUsable(Exception):
@@ -107,7 +107,7 @@ def make(found: Callable[[Context], Any], dotted: str, port: type, context: Cont
     for name in _attributes(port):
         if not isinstance(value := getattr(made, name, None), str):
             raise NotUsable(f"{dotted}: its attribute `{name}` is {value!r}; expected a text (`context.{name}`)")
-    return Guarded(made, dotted, port, max(LONGEST_CALL, 4 * context.timeout))
+    return Guarded(made, dotted, port, max(LONGEST_CALL, 4 * context.timeout), context.redact)
 
 
 # --- the port -------------------------------------------------------------------------------------------------------
@@ -184,11 +184,11 @@ class Guarded:
 
     Other errors than those of the port, answers of another type, and calls that take too long become
     `TrackerUnavailable` (of a write nobody knows whether it landed) or `RunnerUnavailable`. Where the signs or hints
-    break off, the next look tells of it.
+    break off, the next look tells of it. Answers and errors lose the secrets that are known.
     """
 
-    def __init__(self, made: Any, dotted: str, port: type, bound: timedelta) -> None:
-        self._made, self._dotted, self._bound = made, dotted, bound.total_seconds()
+    def __init__(self, made: Any, dotted: str, port: type, bound: timedelta, redact: Callable[[str], str]) -> None:
+        self._made, self._dotted, self._bound, self._redact = made, dotted, bound.total_seconds(), redact
         self._methods = dict(_methods(port))
         self._of_tracker = port is Tracker
         self._owed: AshepError | None = None
@@ -220,7 +220,7 @@ class Guarded:
                 raise self._error(name, error) from error
             if not _is(answer, expected):
                 raise self._lost(name, f"gave {type(answer).__name__}; expected {_signature(wanted)}")
-            return answer
+            return _without(answer, self._redact)
 
         return call
 
@@ -240,10 +240,13 @@ class Guarded:
 
     def _error(self, name: str, error: Exception) -> AshepError:
         known = (TrackerError, TrackerMissing) if self._of_tracker else (RunnerError,)
-        return error if isinstance(error, known) else self._lost(name, _told(error))
+        if isinstance(error, known):
+            error.args = _without(error.args, self._redact)
+            return error
+        return self._lost(name, _told(error))
 
     def _lost(self, name: str, why: str) -> AshepError:
-        said = f"{self._dotted}.{name} {why}"
+        said = self._redact(f"{self._dotted}.{name} {why}")
         return TrackerUnavailable(said, unknown=True) if self._of_tracker else RunnerUnavailable(said)
 
 
@@ -256,3 +259,19 @@ def _is(answer: object, expected: Any) -> bool:
         items = typing.cast("tuple[object, ...]", answer) if isinstance(answer, origin) else None
         return items is not None and all(_is(item, arguments[0]) for item in items)
     return isinstance(answer, expected)
+
+
+def _without(answer: Any, redact: Callable[[str], str]) -> Any:
+    """Take secrets out of an answer; what holds none stays the object that it is."""
+    if isinstance(answer, str):
+        return redact(answer)
+    if isinstance(answer, tuple | frozenset):
+        items = typing.cast("tuple[object, ...]", answer)
+        clean = [_without(item, redact) for item in items]
+        same = all(new is old for new, old in zip(clean, items, strict=True))
+        return items if same else (tuple(clean) if isinstance(answer, tuple) else frozenset(clean))
+    if not is_dataclass(answer) or isinstance(answer, type):
+        return answer
+    known = {field.name: getattr(answer, field.name) for field in fields(answer)}
+    changed = {name: new for name, old in known.items() if (new := _without(old, redact)) is not old}
+    return typing.cast(object, replace(answer, **changed) if changed else answer)

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from ashep.adapters.opencode import OpencodeRunner
 from ashep.config import ConfigErrors, check_files, load
 from ashep.connect import check, runner_of, tracker_of
 from ashep.core.events import Adopted
-from ashep.core.model import Settings
+from ashep.core.model import Issue, Settings
 from ashep.core.records import Entry
 from ashep.core.step import RULES
 from ashep.core.world import World, evolve
@@ -26,16 +27,18 @@ from ashep.errors import (
     ConfigError,
     GuardTripped,
     RunnerUnavailable,
+    TrackerError,
     TrackerMissing,
     TrackerUnavailable,
 )
 from ashep.extending import Context, Guarded, NotUsable, make, misfits
 from ashep.extending import load as load_class
-from ashep.ports import Look, Runner, Seen, Sign, Tracker
+from ashep.ports import IssueText, Look, Runner, Seen, Sign, Tracker
 from ashep.redaction import MARK, Redaction
 from tests.core.given import T0
 from tests.test_cli import ashep
 
+ISSUE = Issue("t-1", "Paint it", "open", "task", 2, T0)
 POLICIES = "version: 1\npolicies: {p: [implement]}\n"
 AGENTS = "version: 1\nagents: [{id: a, capabilities: [implement], read_write: write, runner: {type: mine}}]\n"
 CONFIG = """\
@@ -353,7 +356,7 @@ def odd(**more: Any) -> tuple[Guarded, Odd]:
     made = Odd(ManualClock().now, "me")
     for name, value in more.items():
         setattr(made, name, value)
-    return Guarded(made, "own:Odd", Tracker, timedelta(seconds=0.2)), made
+    return Guarded(made, "own:Odd", Tracker, timedelta(seconds=0.2), Redaction(("a-long-secret",)).text), made
 
 
 @pytest.mark.parametrize(
@@ -403,7 +406,7 @@ async def test_items_of_an_answer_are_looked_at_too() -> None:
         async def find_session(self, key: str) -> Any:
             return {"none": None, "one": "ses_1"}.get(key, 1)
 
-    runner = Guarded(Wrong(ManualClock(), lambda _: Play()), "own:Wrong", Runner, timedelta(seconds=1))
+    runner = Guarded(Wrong(ManualClock(), lambda _: Play()), "own:Wrong", Runner, timedelta(seconds=1), str)
     assert await runner.asked("") == ("a", "b")
     assert (await runner.find_session("none"), await runner.find_session("one")) == (None, "ses_1")
     for call in (runner.asked("x"), runner.find_session("x")):
@@ -411,6 +414,22 @@ async def test_items_of_an_answer_are_looked_at_too() -> None:
             await call
     with pytest.raises(RunnerUnavailable, match="not running"):
         await runner.busy()
+
+
+async def test_what_a_class_answers_and_raises_has_lost_its_secrets() -> None:
+    seen = Seen(
+        replace(ISSUE, title="is a-long-secret", labels=("x", "a-long-secret")), IssueText("it", "a-long-secret")
+    )
+    guarded, _ = odd(gives=Look((), (seen,)))
+    (found,) = (await guarded.look()).issues
+    assert (found.issue.title, found.issue.labels) == (f"is {MARK}", ("x", MARK))
+    assert found.text == IssueText("it", MARK)
+    for error in (GuardTripped("with a-long-secret"), KeyError("a-long-secret")):
+        guarded, _ = odd(fails=error)
+        with pytest.raises(TrackerError) as told:
+            await guarded.look()
+        assert "a-long-secret" not in str(told.value)
+        assert MARK in str(told.value)
 
 
 # --- a life with both -------------------------------------------------------------------------------------------------
@@ -428,6 +447,47 @@ def test_an_issue_goes_its_way_on_a_tracker_and_a_runner_of_the_users_own(projec
     installed = ashep("install", "--json", cwd=project).json
     assert {"tracker", "runner"} <= {one["check"] for one in installed["checks"] if one["level"] == "ok"}
     assert ashep("stop", "--server", cwd=project).code == 0
+
+
+FLAKY = """
+
+class Flaky(Issues):
+    looks = 0
+
+    def __init__(self, context):
+        super().__init__(context)
+        self.token = context.secret("OWN_TOKEN")
+        self.add(f"Oil it with {self.token}")
+
+    async def look(self):
+        Flaky.looks += 1
+        if Flaky.looks in (1, 3):
+            raise KeyError(self.token)
+        return await super().look()
+
+
+class Shaky(Agents):
+    turns = 0
+
+    async def turn(self, session, message_id, ours=frozenset()):
+        Shaky.turns += 1
+        return None if Shaky.turns == 2 else await super().turn(session, message_id, ours)
+"""
+
+
+@pytest.mark.slow
+def test_a_tracker_and_a_runner_that_make_mistakes_end_nothing_and_give_nothing_away(project: Path) -> None:
+    (project / "own_parts.py").write_text(PARTS + FLAKY)
+    config = CONFIG.replace(":Issues", ":Flaky").replace(":Agents", ":Shaky")
+    (project / ".agent-shepherd" / "config.yaml").write_text(config)
+    done = ashep("work", "--until-idle", cwd=project, env={"OWN_TOKEN": "a-long-secret"})
+    assert (done.code, done.err) == (0, "")
+    assert "the tracker does not answer: own_parts:Flaky.look KeyError" in done.out
+    assert "idle: 2 closed" in done.out
+    assert f"Oil it with {MARK}" in ashep("status", "--all", cwd=project).out
+    state = project / ".agent-shepherd"
+    kept = [file for file in state.rglob("*") if file.is_file() and b"a-long-secret" in file.read_bytes()]
+    assert (kept, "a-long-secret" in done.out) == ([], False)
 
 
 @pytest.mark.slow
