@@ -118,6 +118,15 @@ def test_times_are_those_of_the_policy() -> None:
     assert silent.time == timedelta(minutes=1 + 1 + 120 + 1 + 1), "until the deadline"
 
 
+def test_silence_is_noticed_long_before_time_is_up() -> None:
+    once = Retry(max_attempts=1)
+    work = Phase(name="implement", stall=Stall(action="fail"), retry=once, next={"failed": "close"})
+    ends = {move: lived(cast(work), f"implement: {move}") for move in ("stalled", "timed_out")}
+    assert [life.time for life in ends.values()] == [timedelta(minutes=5), timedelta(minutes=30)]
+    assert "no sign of life for 5m" in ends["stalled"].why
+    assert "no outcome within 0:30:00" in ends["timed_out"].why
+
+
 def test_what_takes_as_long_as_usual_is_in_time() -> None:
     hasty = ASK.model_copy(update={"human": Human(changes_requested="implement", deadline=timedelta(minutes=30))})
     scene = cast(WORK.model_copy(update={"timeout": timedelta(minutes=5)}), JUDGE, hasty)

@@ -53,7 +53,7 @@ from ashep.leases import Leases
 from ashep.monitor import read_turn
 from ashep.shepherd import Picture, Shepherd
 from ashep.simulation.journal import MemoryJournal
-from ashep.simulation.moves import APPROVED, SILENCE, TIMED_OUT, Act, Kind, Point, Step, play
+from ashep.simulation.moves import APPROVED, NO_OUTCOME, SILENCE, TIMED_OUT, Act, Kind, Point, Step, play
 from ashep.simulation.virtual import VIRTUAL, LoopClock
 
 ACTOR, PERSON, PREFIX = "ashep-simulation", "pat", "sim"
@@ -287,7 +287,7 @@ class _Scene:
         run = self.shepherd.world.flows[issue].run
         assert run is not None, "a prompt is one of a run"
         if run.prompt.kind in ("recover", "extract"):  # of a run that was to come to no outcome
-            done = play("no_outcome", DIAGNOSIS_TAKES.total_seconds())
+            done = play(NO_OUTCOME, DIAGNOSIS_TAKES, run.timeout)
         else:
             kind: Kind = "diagnosis" if run.prompt.kind == "diagnose" else "run"
             phase = self.cast.rules.phase(run.phase)
@@ -295,7 +295,7 @@ class _Scene:
             point = Point(issue, phase, kind, run.timeout, run.visit, run.attempt, run.agent)
             step, usual = self._step(point), RUN_TAKES if kind == "run" else DIAGNOSIS_TAKES
             after = point.in_time(usual) if step is None or step.after is None else step.after
-            done = play(step.move if step else TIMED_OUT, after.total_seconds())
+            done = play(step.move if step else TIMED_OUT, after, run.timeout)
         hangs = done.fate == "hangs"
         self._ends[issue] = None if hangs else self.clock.now() + timedelta(seconds=done.delay)
         return done

@@ -95,10 +95,13 @@ def successes(phase: Phase) -> tuple[str, ...]:
     return (SUCCESS, *(SUGGEST + target for target in suggested))
 
 
-def play(move: str, seconds: float) -> Play:
-    """What the agent does who makes this move."""
-    if move in (STALLED, TIMED_OUT):
-        return Play(fate="hangs", pulse=None if move == STALLED else 1.0)
+def play(move: str, takes: timedelta, within: timedelta) -> Play:
+    """What the agent does who makes this move, and has so much time."""
+    seconds = takes.total_seconds()
+    if move == STALLED:
+        return Play(fate="hangs")
+    if move == TIMED_OUT:
+        return Play(delay=2 * within.total_seconds())  # at work all the time, so that nothing else ends it
     if move == NO_OUTCOME:
         return Play(text="I am done.", delay=seconds, tokens=0, cost=0.0)
     outcome: dict[str, object] = {"result": SUCCESS, "summary": "simulated"}
