@@ -237,6 +237,19 @@ def test_a_page_never_has_more_lines_than_the_terminal(height: int) -> None:
     assert standing.counts(seen.told).startswith("42 issues")
 
 
+def test_a_page_says_that_an_edit_is_not_in_force() -> None:
+    seen = Seen.__new__(Seen)
+    edit = {"since": "2026-01-01T22:00:00.000000Z", "problems": ["policies.yaml:3: x: wrong"], "more": 0}
+    daemon = {"running": True, "pid": 1, "since": "2026-01-01T22:00:00.000000Z", "version": "1", "behind": False}
+    daemon |= {"findings": 0, "pauses": [], "budgets": [], "notices": [], "server": None, "edit": edit}
+    seen.told, seen.runs = {"daemon": daemon, "issues": []}, {}
+    lines = Console(width=120, height=20, file=StringIO()).render_lines(page(seen, {}, 20), pad=False)
+    text = ["".join(part.text for part in line) for line in lines]
+    assert any(line.endswith("is not in force, what was before it is: policies.yaml:3: x: wrong") for line in text), (
+        text
+    )
+
+
 # --- how alive ----------------------------------------------------------------------------------------------------
 
 

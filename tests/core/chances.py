@@ -40,6 +40,8 @@ class Chances:
     """The agent server grows beyond its memory limit, or beyond twice as much. Not in every wild life."""
     limit: float = 0.0
     """A provider refuses for a while. Not in every wild life."""
+    edit: float = 0.0
+    """The policies are edited. Not in every wild life."""
 
 
 CALM = Chances()

@@ -60,6 +60,27 @@ def policy_of(*phases: Phase, **limits: Any) -> Policy:
     return Policy(phases=phases, limits=Limits(**limits))
 
 
+def _edited() -> tuple[Policies, ...]:
+    """Give policies as somebody may have made them of the standard one, the standard one among them."""
+    implement, review, arbitrate, human = STANDARD.phases
+    straight = implement.model_copy(update={"next": {"success": "close"}, "max_visits": 2})
+    other = review.model_copy(
+        update={"verdicts": ("fine", "approve"), "next": {"fine": "close", "approve": "implement"}}
+    )
+    renamed = human.model_copy(update={"name": "merge"})
+    to_merge = arbitrate.model_copy(update={"next": {"pass": "merge", "needs_work": "implement"}})
+    return (
+        policies(),
+        policies(policy_of(straight)),
+        policies(policy_of(implement, other)),
+        policies(policy_of(implement, review, to_merge, renamed)),
+        Policies(version=1, default_policy="quick", policies={"quick": QUICK}),
+    )
+
+
+EDITED = _edited()
+"""What the policies may become while issues are under way."""
+
 BUILDER = Agent(
     id="builder",
     capabilities=("implement", "code", "debug"),

