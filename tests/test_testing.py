@@ -1,6 +1,6 @@
 """The suites that ashep ships find what they are for: each mistake of an adapter fails the test that stands for it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -207,7 +207,7 @@ class Nervous(MemoryRunner):
 
 
 class Unconnected(MemoryRunner):
-    async def signs(self) -> AsyncIterator[Sign]:
+    async def signs(self) -> AsyncGenerator[Sign]:
         first = True
         async for sign in super().signs():
             if not first:
