@@ -372,7 +372,7 @@ BROKEN_PLAYBOOKS = [
     Mutant("nobody is asked", routing.after_run, 'fact.diagnosis.verdict == "ask_person"', "False"),
     Mutant("stalls are repeated for ever", routing.after_run, 'phase.stall.action == "fail"', "False"),
     Mutant("a suspend is a stall", timers.shifted, "run.stall_due + gap", "run.stall_due"),
-    Mutant("what is over is told", private(telling, "_stands"), "flow.since != notice.noted", "False"),
+    Mutant("what is over is told", private(telling, "_stands"), "notice.noted not in (flow.since, reminded)", "False"),
     Mutant("what is parked no more is told", private(telling, "_stands"), 'else flow.stage == "parked"', "else True"),
     Mutant(
         "an outage that is over is told", private(telling, "_stands"), "is not None\n        case", "!= 0\n        case"

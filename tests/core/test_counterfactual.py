@@ -578,7 +578,7 @@ PASS = counterfactual.Counterfactual
 GUESSES = [
     Mutant("what is told to agents is of no account", sameness.shown, "phase.model_dump", "False and phase.model_dump"),
     Mutant("how long runs take is of no account", sameness.untimely, "return one", "continue"),
-    Mutant("no more runs than now", apart.bounded, "policy.limits.max_runs - flow.cycle_runs", "0"),
+    Mutant("no more runs than now", apart.bounded, "policy.limits.max_runs - spent", "0"),
     Mutant("starts are not compared", private(PASS, "_dispatched"), "parted(was, now)", "None"),
     Mutant("the recorded policy decides", private(PASS, "_other"), "self.policies or ", ""),
     Mutant("the recorded deadline counts", private(PASS, "_same"), "other.due if", "None if"),
