@@ -33,7 +33,9 @@ class Edits:
 
 
 async def edit(stage: Stage, edits: Edits, line: Callable[[str], None]) -> None:
-    """Edit the policy twice, and look at what `ashep status` says of it."""
+    """Edit the policy twice, and look at what `ashep status` says of it; not before a daemon has read the files."""
+    if not (await _daemon(stage))["running"]:
+        return
     edits.begun = True
     file = stage.project / ".agent-shepherd" / "policies.yaml"
     good = preset("standard").replace(*SOUND, 1)
@@ -66,11 +68,15 @@ async def _shown(stage: Stage, ended: Callable[[dict[str, Any] | None], bool]) -
     told: dict[str, Any] | None = None
     with anyio.move_on_after(PATIENCE):
         while True:
-            told = json.loads(await stage.ashep("status", "--json"))["daemon"]["edit"]
+            told = (await _daemon(stage))["edit"]
             if ended(told):
                 break
             await anyio.sleep(0.5)
     return told
+
+
+async def _daemon(stage: Stage) -> dict[str, Any]:
+    return json.loads(await stage.ashep("status", "--json"))["daemon"]
 
 
 def in_force(stage: Stage) -> bool:

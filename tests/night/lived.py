@@ -108,7 +108,9 @@ def reported(night: Night, found: Lived) -> list[str]:
     Store.open(state, Reading(state / "journal")).close()
     rows = list(records(state / "journal"))
     found.entries = len(rows)
-    found.digest = hashlib.sha256(repr(rows).encode()).hexdigest()
+    # a refused edit names its file, and the folder has another name each time; so have the checksums then
+    told = repr([row for row in rows if row["type"] != "Commit"]).replace(str(night.world.folder), "")
+    found.digest = hashlib.sha256(told.encode()).hexdigest()
     wrong: list[str] = []
     half = EVENING + (night.world.clock.now() - EVENING) / 2
     with closing(open_read_only(state)) as database:
