@@ -1,8 +1,13 @@
 """A made-up world whose facts go into a real journal: state folders to look at."""
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from typer.testing import CliRunner
+
+from ashep.cli.commands import app
 from ashep.core.commands import Command
 from ashep.core.events import Fact
 from ashep.core.records import Entry
@@ -53,3 +58,13 @@ def life(
         draw(state, made.journal)
     made.journal.close()
     return made
+
+
+def replayed(state: Path, project: Path) -> Callable[..., Any]:
+    """Give `ashep replay` in a project that has a copy of the state folder, and none of the YAML files."""
+    shutil.copytree(state, project / ".agent-shepherd" / "state")
+
+    def command(*words: str) -> Any:
+        return CliRunner().invoke(app, ["-C", str(project), "replay", *words])
+
+    return command

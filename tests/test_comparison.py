@@ -2,7 +2,6 @@
 
 import json
 import pty
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,7 +19,7 @@ from ashep.journal.archive import archive, prune
 from ashep.journal.log import Journal, Sizes
 from tests.core import given
 from tests.core.chances import WILD
-from tests.recorded import Recorded, life
+from tests.recorded import Recorded, life, replayed
 
 Run = Callable[..., Any]
 
@@ -52,12 +51,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def run(state: Path, tmp_path: Path) -> Run:
     """Give `ashep replay` in a copy of the project, which has no YAML files."""
-    shutil.copytree(state, tmp_path / ".agent-shepherd" / "state")
-
-    def command(*words: str) -> Any:
-        return CliRunner().invoke(app, ["-C", str(tmp_path), "replay", *words])
-
-    return command
+    return replayed(state, tmp_path)
 
 
 def present(folder: Path) -> dict[str, tuple[int, bytes]]:

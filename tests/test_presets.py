@@ -1,8 +1,5 @@
 """The policies that ship: each loads, has agents for its phases, and leads an issue to its end and to a person."""
 
-import shutil
-import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,15 +45,6 @@ class Lived:
     ran: list[str]
     asked: list[str]
     parked: list[str]
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder in memory where the machine has such a place: a batch costs milliseconds on a disk."""
-    shm = Path("/dev/shm")
-    place = Path(tempfile.mkdtemp(dir=shm)) if shm.is_dir() else tmp_path
-    yield place / ".agent-shepherd"
-    shutil.rmtree(place, ignore_errors=True)
 
 
 def live(folder: Path, name: str, outcomes: Script, *, answers: str = "human:approved") -> Lived:

@@ -2,10 +2,7 @@
 
 import json
 import os
-import shutil
 import signal
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -82,15 +79,6 @@ def test_what_the_parts_were_made_of_counts_from_the_next_start(tmp_path: Path) 
             assert [fact.why for fact in world.bodies(WorkPaused)] == ["always"]
 
     simulate(scenario)
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder in memory where the machine has such a place: a batch costs milliseconds on a disk."""
-    shm = Path("/dev/shm")
-    place = Path(tempfile.mkdtemp(dir=shm)) if shm.is_dir() else tmp_path
-    yield place / ".agent-shepherd"
-    shutil.rmtree(place, ignore_errors=True)
 
 
 class Edited:

@@ -14,10 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import ashep.core
-from ashep.cli.commands import app
 from ashep.core import dispatch, people, routing
 from ashep.core import events as e
 from ashep.core.commands import Command
@@ -37,7 +35,7 @@ from tests.core.lives import live
 from tests.core.mutants import Mutant, planted, private
 from tests.core.world_of import MadeUp
 from tests.golden.make import LIFE
-from tests.recorded import Recorded, life
+from tests.recorded import Recorded, life, replayed
 
 ROOT = Path(__file__).resolve().parent.parent
 Batches = list[list[Entry]]
@@ -339,12 +337,7 @@ Run = Callable[..., Any]
 @pytest.fixture
 def run(state: Path, tmp_path: Path) -> Run:
     """Give `ashep replay` in a copy of the project, without any of its YAML files."""
-    shutil.copytree(state, tmp_path / ".agent-shepherd" / "state")
-
-    def command(*words: str) -> Any:
-        return CliRunner().invoke(app, ["-C", str(tmp_path), "replay", *words])
-
-    return command
+    return replayed(state, tmp_path)
 
 
 def rewritten(folder: Path, change: Callable[[Entry], Entry]) -> None:

@@ -1,10 +1,7 @@
 """A flow told in the words of its policy's transition table: `ashep policy state`."""
 
 import json
-import shutil
 import sqlite3
-import tempfile
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -29,15 +26,6 @@ from tests.loop_world import World, simulate
 from tests.recorded import Recorded, draw
 
 Data = dict[str, Any]
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder in memory where the machine has such a place."""
-    shm = Path("/dev/shm")
-    place = Path(tempfile.mkdtemp(dir=shm)) if shm.is_dir() else tmp_path
-    yield place / ".agent-shepherd"
-    shutil.rmtree(place, ignore_errors=True)
 
 
 def lived(folder: Path, outcomes: dict[str, list[str]], policies: str = PRESET) -> Data:

@@ -1,7 +1,6 @@
 """Policies in the forms of other set-ups: import, export, and a flow as a session state."""
 
 import json
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +10,7 @@ from ashep.cli import screen
 from ashep.cli.place import configured, picture
 from ashep.cli.policy_graph import policy_named
 from ashep.cli.root import Issue, Json, example, policies, project_of
+from ashep.core.names import is_name, name_of
 from ashep.errors import AshepError, UsageError
 
 if TYPE_CHECKING:
@@ -92,9 +92,8 @@ def _imported(file: Path, name: str | None) -> "Imported":
 def _name(given: str | None, otherwise: str) -> str:
     """Give the policy's name: what was asked for must be one, what it is made of need not."""
     if given is None:
-        word = re.sub(r"[^A-Za-z0-9_-]+", "-", otherwise).strip("-")[:64]
-        return word if word[:1].isalpha() else f"imported-{word}"[:64].rstrip("-")
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,63}", given):
+        return name_of(otherwise, "imported")
+    if not is_name(given):
         raise UsageError(f"--name {given}: expected a letter, then letters, digits, _ or - (64 at most)")
     return given
 

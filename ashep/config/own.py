@@ -1,12 +1,10 @@
 """What config.yaml must keep about a tracker and a runner of the user's own: one of each, nothing without effect."""
 
-import re
 from collections.abc import Iterator
 
 from ashep.config.findings import KeyPath
 from ashep.core.model import OPENCODE, Settings
-
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+from ashep.core.names import is_name
 
 
 def of_settings(settings: Settings) -> Iterator[tuple[str, KeyPath, str]]:
@@ -17,7 +15,7 @@ def of_settings(settings: Settings) -> Iterator[tuple[str, KeyPath, str]]:
     if not tracker.own and tracker.options:
         yield "pointless-key", ("tracker", "options"), "only a class of your own takes options; remove them"
     for place, name in enumerate(runners.own):
-        if not _NAME.fullmatch(name):
+        if not is_name(name):
             yield "bad-name", ("runners", name), "not a name: a letter, then letters, digits, _ or - (64 at most)"
         if place:
             message = f"a project has one runner, and {runners.name} is one already; remove one of them"

@@ -4,7 +4,6 @@ A file in `policies/` is like policies.yaml without `default_policy`, or is one 
 of policies.yaml come first, then file by file in the order of their names: the first whose `match` fits is used.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
@@ -12,15 +11,13 @@ from pathlib import PurePath
 from ashep.config.explain import nearest
 from ashep.config.extends import in_full
 from ashep.config.nodes import Node, Problem
+from ashep.core.names import is_name
 
 FOLDER = "policies"
 """Where the files lie that hold one policy each, or several."""
 
 ENDING = ".yaml"
 """How their names end."""
-
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
-"""As `ashep.core.model.Name` has it."""
 
 _KEYS = ("version", "policies")
 
@@ -82,7 +79,7 @@ def _single(file: Node) -> Node | Problem:
     if not isinstance(file.value, dict | list):
         message = "expected a policy, or a mapping with `policies`"
         return Problem("wrong-type", message, file.line, None, file.file)
-    if not NAME.fullmatch(PurePath(file.file).stem):
+    if not is_name(PurePath(file.file).stem):
         message = "the file's name is the policy's: a letter, then letters, digits, _ or - (64 at most); rename it"
         return Problem("bad-name", message, None, None, file.file)
     if isinstance(file.value, dict):

@@ -21,6 +21,7 @@ from ashep.config import nodes
 from ashep.config.files import read
 from ashep.config.findings import ConfigErrors
 from ashep.core.model import Agent, Agents, Model
+from ashep.core.names import name_of
 from ashep.errors import ConfigError
 
 GUESSED = "guessed from the server's agent; edit as you like"
@@ -133,8 +134,7 @@ def _guess(agent: ServerAgent) -> list[str]:
 
 
 def _free_id(name: str, taken: set[str]) -> str:
-    word = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-_")
-    word = (word if word[:1].isalpha() else f"agent-{word}".rstrip("-"))[:60]
+    word = name_of(name, "agent", 60)
     number = 1
     while (free := word if number == 1 else f"{word}-{number}") in taken:
         number += 1

@@ -270,9 +270,7 @@ class Counterfactual:
         if flow.policy is not None and life.policy is not None:
             flow = replace(flow, policy=life.policy)
         if self.policies is not None and flow.run is not None and flow.run.began is not None:
-            flow = replace(
-                flow, run=replace(flow.run, began=None)
-            )  # no edit of the recorded policies changes the other
+            flow = replace(flow, run=replace(flow.run, began=None))  # no edit of the recorded policies changes it
         if life.due is not None and flow.question is not None:
             flow = replace(flow, question=_until(flow, life))
         flows = world.flows.insert(life.issue, flow)

@@ -5,8 +5,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, JsonValue, WithJsonSchema
 
-_DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*$"
+r"""What a JSON schema can read, too: no `\w`, which means more there."""
 
 BEADS = "beads"
 """The tracker that is built in."""
@@ -14,14 +14,14 @@ BEADS = "beads"
 
 def parse_dotted(value: str) -> str:
     """Read `package.module:Class`; anything else is a ValueError that says so."""
-    if not _DOTTED.fullmatch(value):
+    if not re.fullmatch(_PATTERN, value):
         raise ValueError("expected a class as package.module:Class")
     return value
 
 
 def parse_tracker(value: str) -> str:
     """Read `beads` or `package.module:Class`; anything else is a ValueError that says so."""
-    if value != BEADS and not _DOTTED.fullmatch(value):
+    if value != BEADS and not re.fullmatch(_PATTERN, value):
         raise ValueError("expected beads, or a class as package.module:Class")
     return value
 

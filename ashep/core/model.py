@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from ashep.core.dotted import BEADS, Dotted, Options, TrackerType
+from ashep.core.names import PATTERN
 
 CLOSE = "close"
 """The target that ends a flow."""
@@ -94,7 +95,7 @@ Span = Annotated[Duration, Field(gt=timedelta(0))]
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 """A text that is not empty."""
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")]
+Name = Annotated[str, Field(pattern=f"^{PATTERN}$")]
 """A phase, policy, agent, capability, verdict or tag: a letter, then letters, digits, `_` or `-`."""
 
 Names = Annotated[tuple[Name, ...], Field(max_length=100)]
@@ -322,7 +323,7 @@ class Limits(Document):
 class Policy(Document):
     """A named workflow: data, never code."""
 
-    extends: Annotated[str, Field(pattern=r"^(preset:)?[A-Za-z][A-Za-z0-9_-]{0,63}$")] | None = None
+    extends: Annotated[str, Field(pattern=f"^(preset:)?{PATTERN}$")] | None = None
     """Another policy of these files, or `preset:<name>` for one that ships, from which this one differs only in what it
     says: each key that it gives replaces the other's whole, and so does each key of a phase of the same name. Phases of
     other names come behind. The other may extend one itself. What is read is written out: nothing else knows of it."""

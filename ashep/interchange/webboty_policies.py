@@ -5,12 +5,12 @@ the policy leads. Where it blocks an issue for an approval that nothing reads, t
 `ashep policy check` to say.
 """
 
-import re
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
 from ashep.config.nodes import Node
+from ashep.core import names
 from ashep.core.model import CLOSE, format_duration
 from ashep.interchange.fields import Fields, bounded
 from ashep.interchange.notes import Note, Reading
@@ -391,6 +391,5 @@ def _can(agent: dict[str, Any], phase: dict[str, Any]) -> bool:
 
 def name_of(text: str) -> str:
     """Make a name of ours of a word of theirs."""
-    word = re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-")[:64]
-    word = word if word[:1].isalpha() else f"x-{word}"[:64]
+    word = names.name_of(text, "x")
     return f"{word}_" if word in (CLOSE, "park", "success", "failed", "partial") else word
