@@ -1,0 +1,146 @@
+"""Moves a base branch, and the work tree in which a person has it checked out.
+
+The order, and what a SIGKILL after each step leaves:
+
+1. The refs `refs/ashep/moving/<base>/{old,new}` say what is to happen. Nothing else did yet.
+2. `index.lock` of the work tree, with a line of ours in it: from here on no other git changes its index, and so nobody
+   commits or switches there. A later life recognises the line and takes the lock over.
+3. Only now it is looked at: the base must be at `old`, and nothing there may differ from it.
+4. `git read-tree -m -u old new` on a copy of the index: it checks every file once more before it touches the first.
+   Killed here, each file that differs between the two is old, new, missing or the beginning of new.
+5. The copy becomes the index. Killed here, files and index are new, the branch is old.
+6. The branch moves, with compare-and-swap: the landing. The files come before it, because a branch that is ahead of its
+   files looks like a staged revert, which the next `git commit -a` of the person would make real.
+7. The lock and the refs of step 1 go away.
+
+A life that finds the refs of step 1 with the branch at `old` undoes steps 4 and 5 (`restoring`); with the branch
+elsewhere there is nothing to undo. Where nobody has the branch checked out, only step 6 is done.
+"""
+
+from fnmatch import fnmatchcase
+
+from ashep.adapters import processes
+from ashep.adapters.landing.checkouts import Checkout, checkouts, half_done, rebased_in
+from ashep.adapters.landing.git import SHA, Git
+from ashep.adapters.landing.indexes import Held, TreeBusy, hold
+from ashep.adapters.landing.objects import holds, tip
+from ashep.adapters.landing.obstacles import obstacle
+from ashep.adapters.landing.restoring import restore
+from ashep.errors import AshepError
+from ashep.landing import Advanced, Refused
+
+_MOVING = "refs/ashep/moving/"
+
+
+class Advance:
+    """Moves branches of one repository; `protected` are patterns of branches that only people move."""
+
+    def __init__(self, git: Git, protected: tuple[str, ...] = ()) -> None:
+        self._git, self._protected = git, protected
+
+    async def advance(self, base: str, old: str, new: str) -> Advanced | Refused:
+        """Move a branch from `old` to `new`."""
+        if not (SHA.fullmatch(old) and SHA.fullmatch(new)):
+            raise AshepError(f"{base} can only be moved between full ids of commits")
+        if busy := await self._settle(base):
+            return Refused("dirty", busy)
+        now = await tip(self._git, base)
+        if now is None:
+            return Refused("gone", f"there is no branch {base}")
+        if await holds(self._git, now, new):
+            return Advanced(now)
+        if now != old:
+            return Refused("moved", f"{base} is at {now[:12]}, not at {old[:12]} any more")
+        if any(fnmatchcase(base, pattern) for pattern in self._protected):
+            return Refused("protected", f"{base} is protected: only people move it")
+        if not await holds(self._git, new, old):
+            return Refused("moved", f"{new[:12]} does not hold {old[:12]}: {base} is never forced")
+        return await self._move(base, old, new)
+
+    async def _move(self, base: str, old: str, new: str) -> Advanced | Refused:
+        if place := await rebased_in(self._git, base):
+            return Refused("dirty", f"{base} is being rebased in {place}")
+        trees = await checkouts(self._git, base)
+        if not trees:
+            return await self._swap(base, old, new)
+        if len(trees) > 1:
+            return Refused("dirty", f"{base} is checked out in {len(trees)} work trees: {trees[0].top}, {trees[1].top}")
+        if trees[0].away:
+            return Refused("dirty", f"{base} is checked out in {trees[0].top}, which is locked and not there now")
+        return await self._move_checked_out(trees[0], base, old, new)
+
+    async def _swap(self, base: str, old: str, new: str) -> Advanced | Refused:
+        """Move the branch itself. Git compares under its own lock."""
+        moved = ("update-ref", "-m", f"ashep: landed {new[:12]}", f"refs/heads/{base}", new, old)
+        done = await self._git.bare(*moved, accepted=(0, 1, 128))
+        if done.returncode == 0:
+            return Advanced(new)
+        now = await tip(self._git, base)
+        if now != old:
+            return Refused("moved", f"{base} is at {(now or 'nothing')[:12]}, not at {old[:12]} any more")
+        return Refused("dirty", f"git does not move {base} now: {self._git.shown(done.stderr).strip()[:300]}")
+
+    async def _move_checked_out(self, tree: Checkout, base: str, old: str, new: str) -> Advanced | Refused:
+        await self._mark(base, old, new)
+        try:
+            async with hold(tree) as held:
+                result = await self._follow(tree, held, base, old, new)
+        except TreeBusy as busy:
+            result = Refused("dirty", f"{base} is checked out in {tree.top}, and {busy}")
+        await self._unmark(base)
+        return result
+
+    async def _follow(self, tree: Checkout, held: Held, base: str, old: str, new: str) -> Advanced | Refused:
+        """Move files, index and branch, in this order, under the lock of the index."""
+        why = await half_done(tree) or await obstacle(self._git, tree.top, held.copy, old, new)
+        if why:
+            return Refused("dirty", f"{base} is checked out in {tree.top}, and {why}")
+        ends = ("read-tree", "-m", "-u", old, new)
+        done = await self._git.within(tree.top, *ends, index=held.copy, accepted=(0, 1, 128))
+        if done.returncode:  # somebody was faster than our look; nothing was touched
+            said = self._git.shown(done.stderr).strip()
+            return Refused("dirty", f"{base} is checked out in {tree.top}, and git says: {said[:300]}")
+        await held.publish()
+        moved = await self._swap(base, old, new)
+        if isinstance(moved, Refused):  # moved without the index's lock, by `git update-ref` say
+            await restore(self._git, tree.top, held, old, new)
+        return moved
+
+    # --- what an earlier life left ------------------------------------------------------------------------------------
+
+    async def settle(self) -> None:
+        """Undo what earlier lives left half done, of all branches."""
+        printed = await self._git.word("for-each-ref", "--format=%(refname)", _MOVING)
+        names = {name.removeprefix(_MOVING).rpartition("/")[0] for name in printed.split("\n") if name}
+        for base in sorted(names):
+            await self._settle(base)
+
+    async def _settle(self, base: str) -> str | None:
+        """Undo what was left half done of a branch; say what keeps us from it."""
+        format = ("for-each-ref", "--format=%(refname) %(objectname)", f"{_MOVING}{base}/")
+        lines = [line.split(" ") for line in (await self._git.word(*format)).split("\n") if line]
+        marks = {name.removeprefix(f"{_MOVING}{base}/"): commit for name, commit in lines}
+        if not marks:
+            return None
+        # what we ran outlives us: it may be writing files at this moment
+        await processes.end(self._git.mark, AshepError)
+        now = await tip(self._git, base)
+        for tree in await checkouts(self._git, base):
+            if tree.away or not {"old", "new"} <= set(marks):
+                continue
+            try:
+                async with hold(tree) as held:
+                    if now == marks["old"]:
+                        await restore(self._git, tree.top, held, marks["old"], marks["new"])
+            except TreeBusy as busy:
+                return f"{base} is checked out in {tree.top}, where a landing was cut off, and {busy}"
+        await self._unmark(base)
+        return None
+
+    async def _mark(self, base: str, old: str, new: str) -> None:
+        lines = (f"update {_MOVING}{base}/{name} {commit}\n" for name, commit in (("old", old), ("new", new)))
+        await self._git.bare("update-ref", "--stdin", stdin="".join(lines).encode())
+
+    async def _unmark(self, base: str) -> None:
+        lines = (f"delete {_MOVING}{base}/{name}\n" for name in ("old", "new"))
+        await self._git.bare("update-ref", "--stdin", stdin="".join(lines).encode())

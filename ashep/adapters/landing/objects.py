@@ -1,0 +1,125 @@
+"""Reads and makes git objects: commits, branches' tips, merges of trees."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import anyio
+
+from ashep.adapters.landing.git import SHA, Git
+from ashep.core.text import clean
+from ashep.errors import AshepError
+
+IDENTITY = "Agent Shepherd <agent-shepherd@localhost>"
+"""Who commits. Not the settings of whoever runs the daemon: the same candidate must give the same commit anywhere."""
+
+_UNRELATED = b"refusing to merge unrelated histories"
+_PERSON = re.compile(r"(?P<name>[^<]*)<(?P<email>[^>]*)> (?P<at>\d+) (?P<zone>[+-]\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What a commit object says."""
+
+    id: str
+    tree: str
+    parents: tuple[str, ...]
+    author: str
+    """As git writes it: name, address, seconds and zone."""
+    at: int
+    """When it was committed, in seconds since 1970."""
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What merge-tree made."""
+
+    tree: str
+    conflicts: bytes = b""
+    """What it printed of conflicts; empty where there is none."""
+    unrelated: bool = False
+    """There is no common history; nothing was merged."""
+
+
+async def tip(git: Git, branch: str) -> str | None:
+    """Give a branch's newest commit; None where there is no such branch."""
+    done = await git.bare("show-ref", "--verify", "--hash", f"refs/heads/{branch}", accepted=(0, 1, 128))
+    found = done.stdout.decode(errors="replace").strip()
+    return found if SHA.fullmatch(found) else None
+
+
+async def existing(git: Git, branch: str) -> str:
+    """Give a branch's newest commit. Raises `AshepError` where there is no such branch."""
+    found = await tip(git, branch)
+    if found is None:
+        raise AshepError(f"there is no branch {clean(branch)}")
+    return found
+
+
+async def holds(git: Git, later: str, earlier: str) -> bool:
+    """Say whether a commit comes after another, or is it."""
+    return (await git.bare("merge-base", "--is-ancestor", earlier, later, accepted=(0, 1))).returncode == 0
+
+
+async def commits(git: Git, ids: Sequence[str]) -> list[Commit]:
+    """Read commits. Raises `AshepError` where one is missing or none."""
+    printed = (await git.bare("cat-file", "--batch", stdin="".join(f"{one}\n" for one in ids).encode())).stdout
+    found: list[Commit] = []
+    for one in ids:
+        line, _, printed = printed.partition(b"\n")
+        words = line.decode(errors="replace").split(" ")
+        if len(words) != 3 or words[1] != "commit":
+            raise AshepError(f"there is no commit {clean(one)[:80]}")
+        size = int(words[2])
+        found.append(_commit(words[0], printed[:size]))
+        printed = printed[size + 1 :]
+    return found
+
+
+def _commit(sha: str, content: bytes) -> Commit:
+    header, _, message = content.decode(errors="replace").partition("\n\n")
+    lines = [(key, value) for key, _, value in (line.partition(" ") for line in header.split("\n"))]
+    fields = dict(reversed(lines))  # the first of each counts
+    committer = _PERSON.fullmatch(fields.get("committer", ""))
+    parents = tuple(value for key, value in lines if key == "parent")
+    return Commit(
+        sha, fields["tree"], parents, fields.get("author", ""), int(committer["at"]) if committer else 0, message
+    )
+
+
+async def write_commit(git: Git, tree: str, parents: Sequence[str], message: str, *, author: str, at: int) -> str:
+    """Make a commit, the same for the same arguments; `author` is what git writes of one, or empty: ours."""
+    dated = author if _PERSON.fullmatch(author) else f"{IDENTITY} {at} +0000"
+    content = [f"tree {tree}", *(f"parent {one}" for one in parents), f"author {dated}"]
+    content += [f"committer {IDENTITY} {at} +0000", "", message.rstrip("\n") + "\n"]
+    done = await git.bare("hash-object", "-t", "commit", "-w", "--stdin", stdin="\n".join(content).encode())
+    return done.stdout.decode().strip()
+
+
+async def attributes(git: Git, base: str) -> str:
+    """Write down where git finds the base's `.gitattributes`, and give the file's path.
+
+    Attributes name the ways in which files are merged. Without a work tree git would look for none, and in one it
+    would take those of whatever is checked out there.
+    """
+    found = await git.bare("cat-file", "blob", f"{base}:.gitattributes", accepted=(0, 128))
+    if found.returncode:
+        return "/dev/null"
+    place = anyio.Path(await git.common()) / "ashep.attributes"
+    await place.write_bytes(found.stdout)
+    return str(place)
+
+
+async def merge(git: Git, ours: str, theirs: str, attributes: str) -> Merged:
+    """Merge two commits into a tree."""
+    settings = ("-c", f"core.attributesFile={attributes}")
+    done = await git.bare(
+        *settings, "merge-tree", "--write-tree", "-z", "--name-only", ours, theirs, accepted=(0, 1, 128)
+    )
+    if done.returncode == 128 and _UNRELATED in done.stderr:
+        return Merged("", unrelated=True)
+    tree = done.stdout.partition(b"\0")[0].decode(errors="replace")
+    if done.returncode == 128 or not SHA.fullmatch(tree):
+        raise AshepError(f"git merge-tree ended with exit code {done.returncode}: {git.shown(done.stderr)[:300]}")
+    return Merged(tree, done.stdout if done.returncode else b"")

@@ -1,0 +1,94 @@
+"""Places to land in: a repository of the real git, with a person's work tree, and one in memory."""
+
+import subprocess
+from pathlib import Path
+from typing import Protocol
+
+from ashep.adapters.landing import GitLanding
+from ashep.landing import Landing
+
+Files = dict[str, str]
+
+
+class LandingWorld(Protocol):
+    """A base branch `main` and branches of issues."""
+
+    @property
+    def landing(self) -> Landing: ...
+
+    def work(self, branch: str, files: dict[str, str | None], *, merge: bool = False) -> str:
+        """Commit to an issue's branch, which begins where main is; None deletes, `merge` merges main into it first."""
+        ...
+
+    def commit(self, files: dict[str, str | None]) -> str:
+        """Commit to main, as a person does."""
+        ...
+
+    def files(self, commit: str) -> Files:
+        """What a commit holds."""
+        ...
+
+
+class GitLandingWorld:
+    """A repository of the real git; main is checked out at `top`, unless it is detached."""
+
+    def __init__(self, top: Path, *, protected: tuple[str, ...] = ()) -> None:
+        self.top = top
+        self.git("init", "-q", "-b", "main", str(top), cwd=top.parent)
+        self.commit({"README": "begin\n"})
+        self.landing = GitLanding(top, timeout=60.0, protected=protected)
+
+    def git(self, *arguments: str, cwd: Path | None = None, ok: bool = True) -> str:
+        identity = ("-c", "user.name=person", "-c", "user.email=person@example.invalid", "-c", "commit.gpgsign=false")
+        argv = ["git", *identity, "-c", "core.fsync=none", *arguments]
+        done = subprocess.run(argv, cwd=cwd or self.top, check=ok, capture_output=True, text=True)
+        return done.stdout.strip("\n")
+
+    def work(self, branch: str, files: dict[str, str | None], *, merge: bool = False) -> str:
+        tree = self.top.parent / f"tree-{branch.replace('/', '-')}"
+        if not tree.exists():
+            self.git("worktree", "add", "-q", "-b", branch, str(tree), "main")
+        if merge:
+            self.git("merge", "-q", "-X", "ours", "-m", "Merge main", "main", cwd=tree)
+        return self._commit(tree, files, f"Work on {branch}")
+
+    def commit(self, files: dict[str, str | None]) -> str:
+        return self._commit(self.top, files, "A person's commit")
+
+    def _commit(self, tree: Path, files: dict[str, str | None], subject: str) -> str:
+        for path, content in files.items():
+            put(tree / path, content)
+        self.git("add", "--all", cwd=tree)
+        self.git("commit", "-q", "--allow-empty", "-m", subject, cwd=tree)
+        return self.git("rev-parse", "HEAD", cwd=tree)
+
+    def files(self, commit: str) -> Files:
+        names = self.git("ls-tree", "-r", "--name-only", "-z", commit).split("\0")
+        return {name: self.git("show", f"{commit}:{name}") + "\n" for name in names if name}
+
+    def status(self, tree: Path | None = None) -> str:
+        return self.git("status", "--porcelain", "--ignored", cwd=tree)
+
+    def state(self) -> tuple[str, str, Files]:
+        """What a person sees: main, its status, and every file of theirs."""
+        stands = {
+            str(path.relative_to(self.top)): path.read_text(errors="replace")
+            for path in sorted(self.top.rglob("*"))
+            if path.is_file() and ".git" not in path.parts
+        }
+        return self.git("rev-parse", "main"), self.status(), stands
+
+    def left_behind(self) -> list[str]:
+        """What should not be left in git's folder after a call."""
+        common = self.top / ".git"
+        refs = self.git("for-each-ref", "--format=%(refname)", "refs/ashep/moving").split()
+        return refs + sorted(path.name for path in common.glob("index?*"))
+
+
+def put(path: Path, content: str | None) -> None:
+    """Write a file, or delete it."""
+    if content is None:
+        path.unlink()
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content, newline="")
