@@ -12,12 +12,13 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
-from ashep.adapters.beads import BeadsTracker
+from ashep.adapters.beads import BeadsAnnotations, BeadsTracker
 from ashep.adapters.opencode import OpencodeRunner
+from ashep.annotations import Annotations
 from ashep.config import nodes
 from ashep.config.findings import KeyPath, Source
 from ashep.core.model import OPENCODE, Settings
-from ashep.errors import ConfigError
+from ashep.errors import ConfigError, UsageError
 from ashep.extending import Context, NotUsable, load, make
 from ashep.ports import Clock, Runner, Tracker
 from ashep.redaction import Redaction
@@ -25,6 +26,9 @@ from ashep.redaction import Redaction
 FOLDER = ".agent-shepherd"
 OWN = "own"
 """The folder in the state folder in which each class of the user's has a folder of its own."""
+
+READER = "ashep-reader"
+"""The name under which commands ask the tracker that write nothing."""
 
 
 def check(project: Path, settings: Settings) -> None:
@@ -61,6 +65,16 @@ def tracker_of(
         return BeadsTracker(project, tracker.command, actor, bound.total_seconds(), redaction)
     context = _context(project, "tracker", tracker.options, redaction, clock, actor, bound)
     return cast(Tracker, _made(project, ("tracker", "type"), tracker.type, Tracker, context))
+
+
+def annotations_of(project: Path, settings: Settings, actor: str) -> Annotations:
+    """Make what writes acceptance criteria and metadata, as `actor`. Raises `UsageError` for a tracker of the user's:
+    its port has no such thing.
+    """
+    tracker = settings.tracker
+    if tracker.own:
+        raise UsageError(f"{tracker.type} is a tracker of your own: write into its issues with its own tools")
+    return BeadsAnnotations(project, tracker.command, actor, tracker.timeout.total_seconds())
 
 
 def runner_of(

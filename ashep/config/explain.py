@@ -2,9 +2,11 @@
 
 import difflib
 import inspect
+import re
 import types
 import typing
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -12,6 +14,7 @@ from pydantic_core import ErrorDetails
 
 from ashep.config.findings import KeyPath
 from ashep.config.nodes import Node, Problem, shorten
+from ashep.core.model import format_duration
 
 _LATER = ("verify", "checks", "landing", "when_flags")
 
@@ -176,14 +179,27 @@ def _expected(details: ErrorDetails) -> str:
         return _SHORT_FORMS.get(str(context["class_name"]), "a mapping")
     bound = {"greater_than_equal": "ge", "less_than_equal": "le", "less_than": "lt", "greater_than": "gt"}.get(kind)
     if bound is not None:
-        limit = str(context[bound])
         words = {"ge": "at least", "le": "at most", "lt": "less than", "gt": "more than"}[bound]
-        return f"{words} {'zero' if 'timedelta' in limit else limit}"
+        return f"{words} {_limit(str(context[bound]))}"
+    if context.get("pattern") == "^/":
+        return "a path that begins with /"
     if kind == "too_long":
         return f"at most {context['max_length']} entries"
     if kind == "string_too_long":
         return f"at most {context['max_length']} characters"
     return _EXPECTED.get(kind) or details["msg"].removeprefix("Input should be ")
+
+
+_SPAN = re.compile(r"datetime\.timedelta\((?:days=(\d+))?(?:, )?(?:seconds=(\d+))?0?\)")
+
+
+def _limit(said: str) -> str:
+    """Give a bound as the files write it; pydantic names a duration as Python does."""
+    span = _SPAN.fullmatch(said)
+    if span is None:
+        return said
+    bound = timedelta(days=int(span[1] or 0), seconds=int(span[2] or 0))
+    return format_duration(bound) if bound else "zero"
 
 
 def model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel] | None:

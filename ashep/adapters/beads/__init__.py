@@ -1,5 +1,6 @@
 """The tracker port over the real `bd`: every call a process of its own, every answer checked."""
 
+from ashep.adapters.beads.annotations import BeadsAnnotations
 from ashep.adapters.beads.tracker import BeadsTracker
 
-__all__ = ["BeadsTracker"]
+__all__ = ["BeadsAnnotations", "BeadsTracker"]

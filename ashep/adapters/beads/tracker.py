@@ -26,7 +26,7 @@ from ashep.redaction import Redaction
 
 _OLDEST = (1, 3, 0)
 _VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 """What can be an id: no flag, no path, and nothing that bd would split."""
 
 
@@ -147,7 +147,7 @@ class BeadsTracker:
 
     async def issue(self, issue: str) -> Seen | None:
         """Show the issue, with its comments."""
-        if not _ID.fullmatch(issue):
+        if not ID.fullmatch(issue):
             return None
         rows = await self._show(issue)
         if not rows:
@@ -167,7 +167,7 @@ class BeadsTracker:
 
     async def label_events(self, issue: str) -> tuple[LabelEvent, ...]:
         """Read the issue's history; bd prints `null` for an issue that it does not know."""
-        if not _ID.fullmatch(issue):
+        if not ID.fullmatch(issue):
             return ()
         events = parse_with(wire.EVENTS, await self._bd.call("history", issue, "--events", "--json"))
         if not events:
@@ -309,7 +309,7 @@ class BeadsTracker:
     async def create(self, creation: Creation) -> None:
         """Create everything in one process and one transaction, a parked one included."""
         new, stamp = creation.new, creation.stamp
-        if not _ID.fullmatch(creation.id) or not _ID.fullmatch(creation.discovered_from):
+        if not ID.fullmatch(creation.id) or not ID.fullmatch(creation.discovered_from):
             raise TrackerRefused(f"{clean(creation.id)!r} or {clean(creation.discovered_from)!r} is no id")
         await self._known(creation.discovered_from)
         flags = [

@@ -218,6 +218,16 @@ class MemoryTracker:
         """Comment as a person does."""
         self._comment(issue, actor, text)
 
+    def person_rewrites(self, issue: str, actor: str, acceptance: str) -> None:
+        """Replace the acceptance criteria."""
+        record = self._database.record(issue)
+        record.text = replace(record.text, acceptance=acceptance)
+        self._database.note(actor)
+
+    def stored(self, issue: str) -> IssueText | None:
+        """Give the words of an issue as they were written."""
+        return self._database.records[issue].text if issue in self._database.records else None
+
     def person_deletes(self, issue: str, actor: str) -> None:
         """Delete an issue, and every edge that leads to it."""
         self._database.record(issue)

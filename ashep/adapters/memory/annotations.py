@@ -1,0 +1,45 @@
+"""Annotations in memory, of the issues of a tracker in memory."""
+
+import json
+from collections.abc import Mapping
+
+import anyio.lowlevel
+from pydantic import JsonValue
+
+from ashep.adapters.memory.tracker import MemoryTracker
+from ashep.annotations import Annotated
+from ashep.errors import TrackerRefused
+
+
+class MemoryAnnotations:
+    """Metadata is kept here; acceptance criteria are the tracker's."""
+
+    def __init__(self, tracker: MemoryTracker) -> None:
+        self._tracker = tracker
+        self._metadata: dict[str, dict[str, JsonValue]] = {}
+
+    async def read(self, issue: str) -> Annotated | None:
+        """Give a copy of what stands there."""
+        await anyio.lowlevel.checkpoint()
+        text = self._tracker.stored(issue)
+        return None if text is None else Annotated(text.acceptance, _copy(self._metadata.get(issue, {})))
+
+    async def set_acceptance(self, issue: str, text: str) -> None:
+        """Replace the text."""
+        await self._check(issue)
+        self._tracker.person_rewrites(issue, self._tracker.actor, text)
+
+    async def annotate(self, issue: str, values: Mapping[str, JsonValue]) -> None:
+        """Merge the keys."""
+        assert "ashep" not in values, "the stamp is the daemon's"
+        await self._check(issue)
+        self._metadata.setdefault(issue, {}).update(_copy(values))
+
+    async def _check(self, issue: str) -> None:
+        await anyio.lowlevel.checkpoint()
+        if self._tracker.stored(issue) is None:
+            raise TrackerRefused(f"there is no issue {issue}")
+
+
+def _copy(values: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    return json.loads(json.dumps(dict(values)))

@@ -1,0 +1,201 @@
+"""`ashep criteria`: the checks in an issue's acceptance criteria."""
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ashep.cli import screen
+from ashep.cli.place import configured
+from ashep.cli.root import Issue, Json, app, example, project_of, settings_of
+from ashep.errors import UsageError
+
+if TYPE_CHECKING:
+    from ashep.config.criteria import Reading
+    from ashep.core.criteria import Check, Criteria
+    from ashep.ports import Seen
+
+
+@app.command(
+    short_help="Show, check or set what is checked of an issue.",
+    epilog=example(
+        "ashep criteria t-1",
+        "ashep criteria t-1 --lint",
+        "ashep criteria t-1 --set checks.yaml",
+        "ashep criteria t-1 --json",
+    ),
+)
+def criteria(
+    context: typer.Context,
+    issue: Issue,
+    given: Annotated[
+        Path | None, typer.Option("--set", metavar="FILE", help="Put the checks of this file there; -: standard input.")
+    ] = None,
+    lint: Annotated[bool, typer.Option("--lint", help="Say what is wrong, and what is most likely not meant.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show the checks that a fenced block in the issue's acceptance criteria holds, and their hash.
+
+    With --set the block is put there as yourself, in the place of the one that stands there, else at the end; every
+    other word stays, and nothing is written where the file is wrong. An issue that ashep has begun keeps the checks
+    with which it began: new ones count from its next cycle.
+
+    The exit code is 1 where there are no checks, or where they are wrong, and 2 where the file of --set is.
+    """
+    if given is not None and lint:
+        raise UsageError("--set looks at its file by itself: leave out --lint")
+    project = project_of(context)
+    configured(project)
+    if given is not None:
+        _set(project, issue, given, as_json=as_json)
+        return
+    from ashep.config.criteria_lint import lint as look
+    from ashep.issue_checks import types, where
+
+    settings = settings_of(project)
+    found = _seen(project, issue)
+    reading = look(found.text.acceptance, where(issue), types(settings))
+    if not lint:
+        reading.findings = [finding for finding in reading.findings if finding.severity == "error"]
+    if as_json:
+        screen.data(_told(issue, reading))
+    else:
+        _say(issue, reading, found, lint=lint)
+    raise typer.Exit(int(reading.criteria is None))
+
+
+def _seen(project: Path, issue: str) -> "Seen":
+    import anyio
+
+    from ashep.connect import READER, tracker_of
+    from ashep.issue_checks import seen
+
+    async def read() -> "Seen":
+        tracker = tracker_of(project, settings_of(project), READER)
+        try:
+            return await seen(tracker, issue)
+        finally:
+            await tracker.aclose()
+
+    return anyio.run(read)
+
+
+def _told(issue: str, reading: "Reading") -> dict[str, Any]:
+    from ashep.core.criteria import hash_of
+
+    found = reading.criteria
+    return {
+        "issue": issue,
+        "line": reading.blocks[0].first if reading.blocks else None,
+        "hash": None if found is None else hash_of(found),
+        "checks": None if found is None else found.model_dump(mode="json")["checks"],
+        "findings": [asdict(finding) for finding in reading.findings],
+    }
+
+
+def _say(issue: str, reading: "Reading", found: "Seen", *, lint: bool) -> None:
+    from ashep.issue_checks import NoChecks, of
+
+    for finding in reading.findings:
+        colour = "red" if finding.severity == "error" else "yellow"
+        screen.say_painted((finding.severity, colour), (f"{finding} [{finding.code}]", None))
+    if reading.criteria is None:
+        if not reading.findings:
+            try:
+                of(found, ())
+            except NoChecks as error:
+                screen.note(str(error))
+        return
+    if lint:
+        if not reading.findings:
+            screen.say(f"{issue}: no mistake found")
+        return
+    screen.say(_headline(issue, reading.criteria))
+    screen.table(("CHECK", "TYPE", "WHAT", "FOR"), [_row(check) for check in reading.criteria.checks])
+
+
+def _headline(issue: str, found: "Criteria") -> str:
+    from ashep.core.criteria import hash_of
+
+    count = len(found.checks)
+    return f"{issue}: {count} check{'' if count == 1 else 's'}, hash {hash_of(found)}"
+
+
+def _row(check: "Check") -> tuple[str, ...]:
+    return check.id, check.type, what(check), check.description
+
+
+def what(check: "Check") -> str:
+    """Say in a few words what a check looks at."""
+    verify: dict[str, Any] = check.model_dump(mode="json")["verify"]
+    match check.type:
+        case "http_request":
+            return f"{verify['method']} {verify['path']} gives {verify['expect_status']}"
+        case "file_exists":
+            return verify["path"] + (f" with {len(verify['contains'])} texts" if verify["contains"] else "")
+        case "code_pattern":
+            no = "" if verify["must"] == "match" else "no "
+            return f"{no}{verify['pattern']} in {verify['glob']}"
+        case "test_pass":
+            return " ".join(verify["command"])
+        case "manual":
+            return verify["question"]
+        case _:
+            return ", ".join(f"{key}: {value}" for key, value in verify.items())
+
+
+def _set(project: Path, issue: str, file: Path, *, as_json: bool) -> None:
+    import os
+
+    import anyio
+
+    from ashep.answers import person
+    from ashep.config.criteria_put import read_given
+    from ashep.connect import annotations_of, tracker_of
+    from ashep.core.criteria import hash_of
+    from ashep.issue_checks import at_work, seen, set_checks, types
+
+    settings = settings_of(project)
+    known = types(settings)
+    given = read_given(_text(file), "standard input" if str(file) == "-" else str(file), known)
+
+    async def write() -> tuple[str, bool, "Seen"]:
+        name = await person(project, settings, os.environ)
+        annotations = annotations_of(project, settings, name)
+        tracker = tracker_of(project, settings, name)
+        try:
+            found = await seen(tracker, issue)
+            return name, await set_checks(annotations, issue, given, known), found
+        finally:
+            await tracker.aclose()
+
+    name, changed, found = anyio.run(write)
+    later = changed and at_work(found)
+    if as_json:
+        told = {"issue": issue, "changed": changed, "from_next_cycle": later, "hash": hash_of(given.criteria)}
+        screen.data(told | {"checks": given.criteria.model_dump(mode="json")["checks"]})
+        return
+    screen.say(_headline(issue, given.criteria) + ("" if changed else ". They stand there so already"))
+    if changed:
+        screen.say(f"set as {name}")
+    if later:
+        screen.note(f"{issue} has begun with the checks that it had then: these count from its next cycle")
+
+
+def _text(file: Path) -> str:
+    """Read a file of checks; UsageError where there is none, or where it is none of text."""
+    from ashep.config.nodes import MAX_BYTES, Unreadable, decode
+
+    try:
+        if str(file) == "-":
+            raw = sys.stdin.buffer.read(MAX_BYTES + 1)
+        else:
+            with file.open("rb") as stream:
+                raw = stream.read(MAX_BYTES + 1)
+        return decode(raw)
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read: {error.strerror}") from error
+    except Unreadable as error:
+        raise UsageError(f"{file}: {error}") from error

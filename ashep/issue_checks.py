@@ -1,0 +1,70 @@
+"""The checks of an issue: read from its acceptance criteria, and put there by a person.
+
+Nothing here talks to the daemon. It adopts an issue's checks by their hash when it takes the issue, so that what is put
+there later counts from the next cycle.
+"""
+
+from collections.abc import Collection
+
+from ashep.annotations import Annotations
+from ashep.config.criteria import read_criteria
+from ashep.config.criteria_put import Given, put
+from ashep.core.criteria import Criteria
+from ashep.core.model import Settings
+from ashep.errors import AshepError
+from ashep.ports import Seen, Tracker
+
+
+class NoSuchIssue(AshepError):
+    """There is no such issue."""
+
+
+class NoChecks(AshepError):
+    """An issue's acceptance criteria hold no block of checks."""
+
+
+def where(issue: str) -> str:
+    """Name an issue's acceptance criteria as errors do."""
+    return f"acceptance criteria of {issue}"
+
+
+def types(settings: Settings) -> tuple[str, ...]:
+    """Give the types of checks that the user registered."""
+    return ()
+
+
+async def seen(tracker: Tracker, issue: str) -> Seen:
+    """Read an issue; `NoSuchIssue` where there is none."""
+    found = await tracker.issue(issue)
+    if found is None:
+        raise NoSuchIssue(f"there is no issue {issue}")
+    return found
+
+
+def of(found: Seen, known: Collection[str]) -> Criteria:
+    """Read the checks of an issue. Raises `ConfigErrors` where they are wrong, `NoChecks` where there are none."""
+    issue = found.issue.id
+    criteria = read_criteria(found.text.acceptance, where(issue), known)
+    if criteria is None:
+        raise NoChecks(f"the {where(issue)} hold no block of checks (`ashep criteria {issue} --set FILE` puts one)")
+    return criteria
+
+
+async def set_checks(annotations: Annotations, issue: str, given: Given, known: Collection[str]) -> bool:
+    """Put checks into an issue's acceptance criteria, and leave every other word; False: they stand there so already.
+
+    Raises `ConfigErrors` where it is not clear what they replace, and `NoSuchIssue`.
+    """
+    found = await annotations.read(issue)
+    if found is None:
+        raise NoSuchIssue(f"there is no issue {issue}")
+    text = put(found.acceptance, given, where(issue), known)
+    if text == found.acceptance:
+        return False
+    await annotations.set_acceptance(issue, text)
+    return True
+
+
+def at_work(found: Seen) -> bool:
+    """Whether the daemon has begun the issue, and adopted its checks as they were then."""
+    return found.issue.stamp is not None and found.issue.status in ("in_progress", "blocked")

@@ -1,0 +1,67 @@
+"""What every adapter of annotations keeps, over the one in memory and the real bd."""
+
+import pytest
+
+from ashep.adapters.beads import BeadsAnnotations
+from ashep.adapters.memory.annotations import MemoryAnnotations
+from ashep.annotations import Annotations
+from ashep.errors import TrackerRefused
+from ashep.ports import ClaimRequest, IssueText
+from ashep.testing.worlds import STAMP, shown
+from tests.conformance.trackers import BeadsWorld, MemoryWorld
+
+TEXT = "  It works.\r\n\n```yaml\nchecks: []\t# é\u2028\u202e\x07\n```\n\n"
+
+
+def annotations_of(world: MemoryWorld | BeadsWorld) -> Annotations:
+    if isinstance(world, MemoryWorld):
+        return MemoryAnnotations(world.tracker)
+    return BeadsAnnotations(world.project, (str(world.beads.program),), "Ann", 60)
+
+
+async def test_texts_and_metadata_stand_beside_what_a_daemon_writes(world: MemoryWorld | BeadsWorld) -> None:
+    issue = world.add("Work", text=IssueText(acceptance=TEXT))
+    annotations = annotations_of(world)
+    seen = await annotations.read(issue)
+    assert seen is not None
+    assert (seen.acceptance, dict(seen.metadata)) == (TEXT, {}), "exactly as it was written"
+    await world.tracker.claim(ClaimRequest(issue, STAMP, add_labels=("phase:implement",)))
+    before = await shown(world.tracker, issue)
+    await annotations.annotate(issue, {"verification_status": "failing", "verification_log": [{"n": 1}]})
+    await annotations.annotate(issue, {"verification_status": "passing"})
+    await annotations.set_acceptance(issue, TEXT + "More.\n")
+    after = await shown(world.tracker, issue)
+    assert after.issue == before.issue, "status, assignee, labels and stamp are the daemon's"
+    assert after.text.acceptance.endswith("\n\nMore.\n")
+    seen = await annotations.read(issue)
+    assert seen is not None
+    assert seen.acceptance == TEXT + "More.\n"
+    assert {key: value for key, value in seen.metadata.items() if key != "ashep"} == {
+        "verification_status": "passing",
+        "verification_log": [{"n": 1}],
+    }
+
+
+async def test_what_is_no_issue_is_not_written_to(world: MemoryWorld | BeadsWorld) -> None:
+    issue = world.add("Work", id="t-abcd")
+    annotations = annotations_of(world)
+    for other in ("t-abc", "t-none", "--json"):
+        assert await annotations.read(other) is None
+        with pytest.raises(TrackerRefused):
+            await annotations.set_acceptance(other, "x")
+        with pytest.raises(TrackerRefused):
+            await annotations.annotate(other, {"key": "value"})
+    seen = await annotations.read(issue)
+    assert seen is not None
+    assert (seen.acceptance, dict(seen.metadata)) == ("", {})
+
+
+async def test_the_stamp_is_never_written(world: MemoryWorld | BeadsWorld) -> None:
+    with pytest.raises(AssertionError):
+        await annotations_of(world).annotate("t-1", {"ashep": {}})
+
+
+async def test_what_no_command_line_holds_is_refused() -> None:
+    annotations = BeadsAnnotations(None, ("bd",), "Ann", 60)  # pyright: ignore[reportArgumentType] - no call is made
+    with pytest.raises(TrackerRefused, match="at most 100,000 bytes"):
+        await annotations.set_acceptance("t-1", "é" * 60_000)
