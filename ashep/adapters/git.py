@@ -10,29 +10,25 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from ashep.adapters import programs
+from ashep.adapters.git_program import (
+    ABSENT,
+    FORMAT,
+    MOST_COMMITS,
+    MOST_DIFF,
+    MOST_STAT,
+    SHA,
+    Git,
+    capped,
+    read_commits,
+    text,
+)
 from ashep.core.model import Tree
 from ashep.core.text import clean
-from ashep.errors import AshepError
 from ashep.redaction import Redaction
 from ashep.trees import Changes, Commit
 
-TRAILER = "Ashep-Run"
-"""The trailer by which a commit names the run that made it."""
-
-_SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_ABSENT = re.compile(r"fatal: (?:not a git repository|this operation must be run in a work tree)")
-_MOST_COMMITS = 1000
-_MOST_STAT = 4000  # characters
-_MOST_DIFF = 60_000
 _FIELDS = {"1": 8, "2": 9, "u": 10}
 """How many fields stand before the path in a line of porcelain v2, by its kind."""
-_FORMAT = f"--format=%H%x1f%(trailers:key={TRAILER},valueonly,separator=%x1e)%x1f%s"
-_STEERING = re.compile(r"GIT_(?:DIR|WORK_TREE|INDEX_FILE|COMMON_DIR|OBJECT_DIRECTORY|NAMESPACE|PREFIX|EXTERNAL_DIFF)")
-"""Variables by which a hook that started us would send git to another repository."""
-_OURS = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat", "LC_ALL": "C"}
-_SETTINGS = ("core.fsmonitor=false", "color.ui=false", "log.showSignature=false", "log.mailmap=false")
-"""A repository may name programs that git then runs, or decorate what it prints."""
 
 
 class GitTree:
@@ -42,7 +38,7 @@ class GitTree:
     """
 
     def __init__(self, project: Path, timeout: float = 30.0, redaction: Redaction | None = None) -> None:
-        self._project, self._timeout, self._redaction = project, timeout, redaction or Redaction()
+        self._project, self._program = project, Git(timeout, redaction)
         self._place: tuple[str, str] | None = None
 
     async def read(self) -> Tree:
@@ -60,7 +56,7 @@ class GitTree:
         hashes = await anyio.to_thread.run_sync(lambda: [_content(Path(top, path)) for path in dirty])
         return Tree(
             present=True,
-            head=next((word for kind, word in kept if kind == "head" and _SHA.fullmatch(word)), None),
+            head=next((word for kind, word in kept if kind == "head" and SHA.fullmatch(word)), None),
             dirty=tuple((_shown(path), content) for path, content in zip(dirty, hashes, strict=True)),
             untracked=tuple(sorted(_shown(path) for kind, path in kept if kind == "untracked")),
         )
@@ -68,16 +64,16 @@ class GitTree:
     async def _find(self) -> tuple[str, str] | None:
         """Find the work tree's top and the project's place in it, once: a project's folder stays where it is."""
         if self._place is None or not await anyio.Path(self._place[0], ".git").exists():
-            found = await self._git("rev-parse", "--show-toplevel", "--show-prefix", absent=_ABSENT)
+            found = await self._git("rev-parse", "--show-toplevel", "--show-prefix", absent=ABSENT)
             top, prefix = (os.fsdecode(found).split("\n") if found else ["", ""])[:2]
             self._place = (top, prefix) if found else None
         return self._place
 
     async def _head(self) -> str | None:
         """Give HEAD alone, which costs no look at the files; None where there is none, for whatever reason."""
-        none = re.compile(rf"^$|{_ABSENT.pattern}")
+        none = re.compile(rf"^$|{ABSENT.pattern}")
         found = (await self._git("rev-parse", "--verify", "--quiet", "HEAD", absent=none) or b"").decode().strip()
-        return found if _SHA.fullmatch(found) else None
+        return found if SHA.fullmatch(found) else None
 
     async def changes(
         self, base: str | None, issue: str, commits: tuple[str, ...], left_over: tuple[str, ...]
@@ -87,28 +83,28 @@ class GitTree:
         tree = Tree(present=True, head=head) if head else await self.read()
         if not tree.present:
             return Changes()
-        moved = base is not None and tree.head is not None and base != tree.head and _SHA.fullmatch(base)
+        moved = base is not None and tree.head is not None and base != tree.head and SHA.fullmatch(base)
         after = await self._log(f"{base}..HEAD") if moved else []
         named = [commit for commit, runs in after if any(run.split("/")[0] == issue for run in runs)]
-        given = [commit for commit, _ in await self._log("--no-walk=unsorted", *filter(_SHA.fullmatch, commits))]
+        given = [commit for commit, _ in await self._log("--no-walk=unsorted", *filter(SHA.fullmatch, commits))]
         all_of_them = {commit.sha: commit for commit in [*given, *reversed(named)]}
         left = tuple(path for path, _ in tree.dirty if path in left_over)
-        stat = await self._patch(tuple(all_of_them), "--stat=100", _MOST_STAT)
-        patches = await self._patch(tuple(all_of_them), "--patch", _MOST_DIFF)
+        stat = await self._patch(tuple(all_of_them), "--stat=100", MOST_STAT)
+        patches = await self._patch(tuple(all_of_them), "--patch", MOST_DIFF)
         if left and tree.head:
             paths = [f":(top,literal){path}" for path in left]
             uncommitted = await self._git("diff", "HEAD", "--no-ext-diff", "--no-textconv", "--", *paths)
-            patches = _capped(f"{patches}\n{_text(uncommitted)}".strip("\n"), _MOST_DIFF)
+            patches = capped(f"{patches}\n{text(uncommitted)}".strip("\n"), MOST_DIFF)
         return Changes(commits=tuple(all_of_them.values()), stat=stat, left_over=left, diff=patches)
 
     async def between(self, before: str | None, after: str | None) -> tuple[str, ...]:
         """List the commits after `before` up to `after`, the newest thousand of them."""
         ends = [before or "", after or ""]
-        if before == after or not all(map(_SHA.fullmatch, ends)):
+        if before == after or not all(map(SHA.fullmatch, ends)):
             return ()
         unknown = re.compile(r"fatal: (?:bad object|Invalid revision range|not a git repository)")
         found = await self._git(
-            "rev-list", "--reverse", f"--max-count={_MOST_COMMITS}", f"{before}..{after}", "--", absent=unknown
+            "rev-list", "--reverse", f"--max-count={MOST_COMMITS}", f"{before}..{after}", "--", absent=unknown
         )
         return tuple((found or b"").decode().split())
 
@@ -117,40 +113,21 @@ class GitTree:
         if what == ("--no-walk=unsorted",):
             return []  # without a revision git would take HEAD
         unknown = re.compile(r"fatal: (?:bad object|Invalid revision range)")
-        text = await self._git(
-            "log", "-z", f"--max-count={_MOST_COMMITS}", "--ignore-missing", _FORMAT, *what, "--", absent=unknown
+        return read_commits(
+            await self._git(
+                "log", "-z", f"--max-count={MOST_COMMITS}", "--ignore-missing", FORMAT, *what, "--", absent=unknown
+            )
         )
-        lines = (text or b"").decode(errors="replace").split("\0")
-        parts = [line.split("\x1f", 2) for line in lines if line]
-        return [(Commit(sha, clean(subject)), tuple(runs.split("\x1e"))) for sha, runs, subject in parts]
 
     async def _patch(self, commits: tuple[str, ...], form: str, most: int) -> str:
         if not commits:
             return ""
         flags = ("--no-walk=unsorted", "--format=", form, "--no-ext-diff", "--no-textconv")
-        return _capped(_text(await self._git("log", *flags, *commits, "--")), most)
+        return capped(text(await self._git("log", *flags, *commits, "--")), most)
 
     async def _git(self, *arguments: str, absent: re.Pattern[str] | None = None) -> bytes | None:
         """Run git and give what it printed; None where it said what `absent` expects."""
-        git = await anyio.to_thread.run_sync(programs.find, "git")
-        settings = [part for setting in _SETTINGS for part in ("-c", setting)]
-        env = {name: value for name, value in os.environ.items() if not _STEERING.fullmatch(name)} | _OURS
-        argv = [git or "git", "--no-pager", *settings, *arguments]
-        done = await programs.run(argv, cwd=self._project, env=env, timeout=self._timeout)
-        if done.returncode == 0:
-            return self._redaction.data(done.stdout)
-        said = self._redaction.text(done.stderr.decode(errors="replace").strip())
-        if absent is not None and absent.search(said):
-            return None
-        raise AshepError(f"git {arguments[0]} ended with exit code {done.returncode}: {clean(said)[:300]}")
-
-
-def _text(printed: bytes | None) -> str:
-    return clean((printed or b"").decode(errors="replace")).strip("\n")
-
-
-def _capped(text: str, most: int) -> str:
-    return text if len(text) <= most else text[:most].rpartition("\n")[0] + "\n…"
+        return await self._program.shown(*arguments, cwd=self._project, absent=absent)
 
 
 def _entries(status: str) -> Iterator[tuple[str, str]]:

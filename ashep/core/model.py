@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -18,6 +18,7 @@ from pydantic import (
     PlainSerializer,
     PlainValidator,
     WithJsonSchema,
+    model_validator,
 )
 
 from ashep.core.dotted import BEADS, Dotted, Options, TrackerType
@@ -453,6 +454,28 @@ class QuietHours(Document):
     """How long it lasts."""
     name: Word | None = None
     """How it is called in holds and in `ashep status`; `null`: by its `at`."""
+
+
+class SetupStep(Document):
+    """A step by which a new work tree of an issue is set up: files to copy, or a command to run."""
+
+    files: Annotated[tuple[str, ...], Field(max_length=100)] = ()
+    """Patterns of files and folders in the project that git does not hold, such as `.env`: they are copied. `**` stands
+    for any number of folders."""
+    run: Annotated[tuple[Word, ...], Field(max_length=1000)] = ()
+    """A program and its arguments, run in the tree, with `ASHEP_SLOT` (a number below `max_concurrent_runs` that no
+    other run has) and `ASHEP_MAIN` (the project's own folder) in its environment. No shell reads them."""
+    timeout: Span = timedelta(minutes=10)
+    """How long the command may take."""
+
+    @model_validator(mode="after")
+    def _one_thing(self) -> Self:
+        if bool(self.files) == bool(self.run):
+            raise ValueError("either `files` or `run`")
+        for pattern in self.files:
+            if pattern.startswith("/") or ".." in pattern.split("/"):
+                raise ValueError(f"a pattern below the project's folder, not {pattern!r}")
+        return self
 
 
 class WorkerSettings(Document):

@@ -1,0 +1,222 @@
+"""Work trees of issues in memory: branches of commits with made-up ids, edited by a script."""
+
+import hashlib
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from ashep.errors import AshepError
+from ashep.trees import Changes, Commit, Prepared, Removed, Sealed, Standing
+
+Files = dict[str, str]
+"""Content by path."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    commit: Commit
+    files: Files
+    parent: str | None = None
+    other: str | None = None
+    """The second parent of a merge."""
+
+
+@dataclass(slots=True)
+class _Branch:
+    base: str
+    head: str
+    tree: Files | None = None
+    """What the tree holds; None: there is none."""
+    slots: list[int] = field(default_factory=list[int])
+
+
+class MemoryWorkspaces:
+    """Branches and their trees; `edit` plays an agent, `commit` a person on the base branch. The same for each life.
+
+    `merge` and `advance` are what landing does. Nothing is bound to a clock: `Standing.used` is always the same.
+    """
+
+    def __init__(self, files: Files | None = None, *, room: bool = True) -> None:
+        """`files`: what the base branch holds at first; `room`: whether the disk has room for another tree."""
+        self.room = room
+        self.saved: dict[str, Files | str] = {}
+        """What was saved, by ref: files, or the id of a commit."""
+        self._snapshots: dict[str, _Snapshot] = {}
+        self._branches: dict[str, _Branch] = {}
+        self.base = self._commit("Begin", files or {}, None)
+        """The commit that the base branch has now."""
+
+    # --- whoever works ---
+
+    def edit(self, branch: str, path: str, content: str | None) -> None:
+        """Write a file in a branch's tree; None deletes it."""
+        tree = self._tree(branch)
+        if content is None:
+            tree.pop(path, None)
+        else:
+            tree[path] = content
+
+    def read(self, branch: str) -> Files:
+        """Give what a branch's tree holds."""
+        return dict(self._tree(branch))
+
+    def commit(self, path: str, content: str, subject: str = "Edit") -> str:
+        """Commit a change of one file to the base branch, as a person does, and give the commit's id."""
+        self.base = self._commit(subject, self.files(self.base) | {path: content}, self.base)
+        return self.base
+
+    def files(self, commit: str) -> Files:
+        """Give what a commit holds."""
+        return dict(self._snapshots[commit].files)
+
+    def tree_of(self, commit: str) -> str:
+        """Give a commit's git tree hash."""
+        return _hash("tree", *(f"{path}\0{content}" for path, content in sorted(self._snapshots[commit].files.items())))
+
+    def merge(self, branch: str, onto: str) -> str | None:
+        """Merge a branch with a commit, without moving either, and give the merge; None: both changed a file."""
+        head = self._known(branch).head
+        common = next(commit for commit in self._line(head) if commit in self._ancestors(onto))
+        old, mine, theirs = self.files(common), self.files(head), self.files(onto)
+        merged = dict[str, str]()
+        for path in sorted({*old, *mine, *theirs}):
+            before, ours, other = old.get(path), mine.get(path), theirs.get(path)
+            if ours != before and other != before and ours != other:
+                return None
+            if (content := ours if ours != before else other) is not None:
+                merged[path] = content
+        return self._commit(f"Merge {branch}", merged, onto, head)
+
+    def advance(self, old: str, new: str) -> bool:
+        """Move the base branch from one commit to another, if it is still there."""
+        if self.base != old:
+            return False
+        self.base = new
+        return True
+
+    # --- the port ---
+
+    async def prepare(self, branch: str, base: str | None, slot: int) -> Prepared:
+        """See to it that branch and tree stand."""
+        known = self._branches.get(branch)
+        if known is None or known.tree is None:
+            if not self.room:
+                raise AshepError("no new work tree: the disk has less room than worker.disk_floor asks for")
+            begin = base or self.base
+            if begin not in self._snapshots:
+                raise AshepError(f"{begin} is no commit of this repository")
+            known = self._branches.setdefault(branch, _Branch(begin, begin))
+            known.tree = self.files(known.head)
+            known.slots.append(slot)
+        return Prepared(f"/trees/{branch}", known.base, known.head)
+
+    async def seal(self, branch: str, run: str, message: str) -> Sealed:
+        """Commit what is uncommitted."""
+        known, tree = self._known(branch), self._tree(branch)
+        if tree != self.files(known.head):
+            known.head = self._commit(message.splitlines()[0], tree, known.head, run=run)
+        return Sealed(known.head, self.tree_of(known.head), self._after(known.base, known.head))
+
+    async def changes(self, branch: str, base: str) -> Changes:
+        """Say what lies between the base and the branch."""
+        head = self._known(branch).head
+        old, new = self.files(base), self.files(head)
+        paths = [path for path in sorted({*old, *new}) if old.get(path) != new.get(path)]
+        return Changes(
+            commits=self._after(base, head),
+            stat="\n".join(f" {path} | changed" for path in paths),
+            diff="\n".join(f"+++ {path}\n-{old.get(path, '')}\n+{new.get(path, '')}" for path in paths),
+        )
+
+    async def restore(self, branch: str, head: str) -> tuple[str, ...]:
+        """Set branch and tree to a commit."""
+        known = self._known(branch)
+        if head not in self._snapshots:
+            raise AshepError(f"{head} is no commit of this repository")
+        saved = self._save(branch, known, unless=head)
+        known.head, known.tree = head, self.files(head)
+        return saved
+
+    async def remove(self, branch: str, *, forget: bool = False, drop_ignored: bool = False) -> Removed:
+        """Take the tree away, and the branch where it is to be forgotten."""
+        known = self._branches.get(branch)
+        if known is None:
+            return Removed()
+        saved = self._save(branch, known, unless=self.base if forget else known.head)
+        freed = sum(map(len, (known.tree or {}).values()))
+        known.tree = None
+        if forget:
+            del self._branches[branch]
+        return Removed(saved, freed)
+
+    async def list(self) -> tuple[Standing, ...]:
+        """Give every tree."""
+        return tuple(
+            Standing(
+                branch=name,
+                path=f"/trees/{name}",
+                base=one.base,
+                head=one.head,
+                dirty=one.tree != self.files(one.head),
+                size=sum(map(len, one.tree.values())),
+                used=datetime.fromtimestamp(0, UTC),
+                merged=one.head in self._ancestors(self.base),
+            )
+            for name, one in sorted(self._branches.items())
+            if one.tree is not None
+        )
+
+    # --- inside ---
+
+    def _known(self, branch: str) -> _Branch:
+        if branch not in self._branches:
+            raise AshepError(f"there is no branch {branch}")
+        return self._branches[branch]
+
+    def _tree(self, branch: str) -> Files:
+        tree = self._known(branch).tree
+        if tree is None:
+            raise AshepError(f"the branch {branch} has no work tree")
+        return tree
+
+    def _commit(
+        self, subject: str, files: Files, parent: str | None, other: str | None = None, *, run: str | None = None
+    ) -> str:
+        sha = _hash("commit", subject, run or "", parent or "", other or "", *map(repr, sorted(files.items())))
+        self._snapshots[sha] = _Snapshot(Commit(sha, subject), dict(files), parent, other)
+        return sha
+
+    def _save(self, branch: str, known: _Branch, unless: str) -> tuple[str, ...]:
+        """Keep what is not reachable from `unless` and the base branch."""
+        prefix = f"refs/ashep/saved/{branch}/{len(self.saved) + 1}"
+        kept = dict[str, Files | str]()
+        if known.tree is not None and known.tree != self.files(known.head):
+            kept[f"{prefix}/files"] = dict(known.tree)
+        if known.head not in self._ancestors(unless) | self._ancestors(self.base):
+            kept[f"{prefix}/head"] = known.head
+        self.saved |= kept
+        return tuple(kept)
+
+    def _ancestors(self, commit: str | None) -> set[str]:
+        found, left = set[str](), [commit]
+        while left:
+            if (one := left.pop()) is not None and one not in found:
+                found.add(one)
+                left += [self._snapshots[one].parent, self._snapshots[one].other]
+        return found
+
+    def _line(self, commit: str | None) -> tuple[str, ...]:
+        """Give a commit's ancestors, the nearest first."""
+        found, queue = dict[str, None](), [commit]
+        while queue:
+            if (one := queue.pop(0)) is not None and one not in found:
+                found[one] = None
+                queue += [self._snapshots[one].parent, self._snapshots[one].other]
+        return tuple(found)
+
+    def _after(self, base: str, head: str) -> tuple[Commit, ...]:
+        before = self._ancestors(base)
+        return tuple(self._snapshots[one].commit for one in reversed(self._line(head)) if one not in before)
+
+
+def _hash(*words: str) -> str:
+    return hashlib.sha1("\0".join(words).encode(), usedforsecurity=False).hexdigest()

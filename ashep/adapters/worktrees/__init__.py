@@ -1,0 +1,327 @@
+"""Work trees of issues, by way of git: `ashep.trees.Workspaces` over `git worktree`."""
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from ashep.adapters.git_program import FORMAT, MOST_COMMITS, MOST_DIFF, MOST_STAT, capped, read_commits, text
+from ashep.adapters.worktrees import sealing
+from ashep.adapters.worktrees.repository import LONG, Place, Repository, delete, size_of
+from ashep.adapters.worktrees.saving import save, save_commits
+from ashep.adapters.worktrees.setting_up import made_by_set_up, set_up
+from ashep.core.model import SetupStep
+from ashep.core.text import clean
+from ashep.errors import AshepError
+from ashep.redaction import Redaction
+from ashep.trees import Changes, Prepared, Removed, Sealed, Standing
+
+BASES = "refs/ashep/base/"
+"""Below it, by branch: the commit that a branch began from."""
+SEALED = "refs/ashep/sealed/"
+"""Below it, by branch: the commit that it had when it was sealed last, so that nobody can take it away."""
+TRASH = ".removing"
+"""In the place of trees: what was taken away, saved, and is not deleted yet."""
+
+_ELSEWHERE = re.compile(r"'(?P<branch>[^']+)' is already (?:checked out|used by worktree) at '(?P<path>[^']+)'")
+_AT_ONCE = 4
+
+
+class Worktrees:
+    """Trees below the folder `place`, of the repository that holds the folder `project`.
+
+    Errors: those of the port; `ProgramMissing` without git and `ProgramTimedOut` are `AshepError`s too.
+    """
+
+    def __init__(
+        self,
+        project: Path,
+        place: Path,
+        *,
+        setup: Sequence[SetupStep] = (),
+        disk_floor: int = 0,
+        base_branch: str | None = None,
+        redaction: Redaction | None = None,
+    ) -> None:
+        """`disk_floor`: bytes that must be free where a tree is made; `base_branch`: None is the checkout's HEAD."""
+        self._repository = Repository(project, redaction=redaction)
+        self._place, self._setup = place, tuple(setup)
+        self._floor, self._base_branch = disk_floor, base_branch
+
+    async def prepare(self, branch: str, base: str | None, slot: int) -> Prepared:
+        """See to it that the branch and its tree stand, and that it is set up."""
+        async with self._repository.hold(branch):
+            place = await self._standing(branch)
+            if place is None:
+                place, begun, head = await self._make(branch, base)
+            else:
+                await sealing.mend(place, sealing.Told())
+                head = await self._tip(branch)
+                begun = await self._base_of(branch, head)
+            folder = place.path / (await self._repository.folders()).prefix
+            await anyio.Path(folder).mkdir(parents=True, exist_ok=True)
+            await set_up(self._repository, place, self._setup, folder, slot)
+            await anyio.to_thread.run_sync(_use, place)
+            return Prepared(str(folder), begun, head)
+
+    async def seal(self, branch: str, run: str, message: str) -> Sealed:
+        """Commit what is uncommitted, and bring the branch to contain HEAD."""
+        async with self._repository.hold(branch):
+            place = await self._stands(branch)
+            before = (await self._repository.refs(f"{SEALED}{branch}")).get(f"{SEALED}{branch}")
+            told = await sealing.seal(self._repository, place, branch, await self._tip(branch), run, message)
+            head = await self._tip(branch)
+            if before is not None and not await self._repository.contains(head, before):
+                told.saved += await save_commits(self._repository, branch, (f"{SEALED}{branch}",))
+                told.words.append(f"{branch} had {before[:12]}, which is not on it any more; it is saved")
+            await self._repository.update_refs([f"update {SEALED}{branch} {head}"])
+            base = await self._base_of(branch, head)
+            await anyio.to_thread.run_sync(_use, place)
+            tree = await self._repository.shared("rev-parse", f"{head}^{{tree}}")
+            commits = (await self.changes(branch, base)).commits if head != base else ()
+            return Sealed(head, tree, commits, tuple(told.words), tuple(told.saved))
+
+    async def changes(self, branch: str, base: str) -> Changes:
+        """Give what lies between the base and the branch."""
+        common = (await self._repository.folders()).common
+        ref = f"refs/heads/{branch}"
+        git = self._repository.quick
+        plain = ("--no-ext-diff", "--no-textconv")
+        log = ("log", "-z", "--reverse", "--topo-order", f"--max-count={MOST_COMMITS}", FORMAT, f"{base}..{ref}", "--")
+        stat = await git.shown("diff", "--stat=100", *plain, base, ref, "--", cwd=common)
+        patch = await git.shown("diff", "--patch", *plain, base, ref, "--", cwd=common)
+        return Changes(
+            commits=tuple(commit for commit, _ in read_commits(await git.shown(*log, cwd=common))),
+            stat=capped(text(stat), MOST_STAT),
+            diff=capped(text(patch), MOST_DIFF),
+        )
+
+    async def restore(self, branch: str, head: str) -> tuple[str, ...]:
+        """Set branch and tree to a commit; everything else is saved first."""
+        repository = self._repository
+        async with repository.hold(branch):
+            place = await self._stands(branch)
+            commit = await repository.commit_of(head)
+            if commit is None:
+                raise AshepError(f"{clean(head)} is no commit of this repository")
+            told = sealing.Told()
+            await sealing.mend(place, told)
+            mine = (f"refs/heads/{branch}", f"{SEALED}{branch}")
+            saved = await save(repository, place, branch, dropped=mine, onto=("HEAD", commit))
+            state = await sealing.under_way(place)
+            if state is not None:
+                await sealing.end(repository, place, state)
+            await repository.inside(place, "symbolic-ref", "HEAD", mine[0])
+            await repository.inside(place, "reset", "--quiet", "--hard", commit)
+            await repository.inside(place, "clean", "-ffdq", "-e", ".beads", "-e", ".agent-shepherd/state")
+            await repository.update_refs([f"update {mine[1]} {commit}"])
+            return saved
+
+    async def remove(self, branch: str, *, forget: bool = False, drop_ignored: bool = False) -> Removed:
+        """Save the tree and take it away."""
+        repository = self._repository
+        async with repository.hold(branch):
+            refs = (f"refs/heads/{branch}", f"{BASES}{branch}", f"{SEALED}{branch}") if forget else ()
+            place = await self._found(branch)
+            saved, freed = (), 0
+            if place is not None:
+                known = await anyio.to_thread.run_sync(made_by_set_up, place)
+                saved = await save(repository, place, branch, dropped=refs, ignored=not drop_ignored, known=known)
+                freed = await anyio.to_thread.run_sync(size_of, place.path, place.admin)
+                await self._take_away(place)
+            elif forget:
+                saved = await save_commits(repository, branch, refs)
+            there = await repository.refs(*refs) if forget else {}
+            await repository.update_refs(f"delete {ref} {sha}" for ref, sha in there.items())
+            return Removed(saved, freed)
+
+    async def list(self) -> tuple[Standing, ...]:
+        """Give every tree, by branch."""
+        repository = self._repository
+        refs = await repository.refs("refs/heads/", BASES)
+        root = await anyio.to_thread.run_sync(self._place.resolve)
+        places = [place for place in await repository.places() if place.path.is_relative_to(root)]
+        merged = set[str]()
+        if (base := await self._base_commit(None)) is not None:
+            listed = await repository.shared("for-each-ref", "--format=%(refname)", f"--merged={base}", "refs/heads/")
+            merged = set(listed.splitlines())
+        found = list[Standing]()
+        limit = anyio.CapacityLimiter(_AT_ONCE)
+
+        async def one(place: Place) -> None:
+            async with limit:
+                branch = place.path.relative_to(root).as_posix()
+                ref = f"refs/heads/{branch}"
+                status = await repository.ask(place, "status", "--porcelain", "-z", "--untracked-files=normal")
+                size = await anyio.to_thread.run_sync(size_of, place.path, place.admin)
+                used = await anyio.to_thread.run_sync(_used, place)
+                base, head = refs.get(f"{BASES}{branch}", ""), refs.get(ref, "")
+                dirty = bool(status.returncode or status.stdout) or place.ref != ref
+                found.append(Standing(branch, str(place.path), base, head, dirty, size, used, ref in merged))
+
+        async with anyio.create_task_group() as group:
+            for place in places:
+                group.start_soon(one, place)
+        return tuple(sorted(found, key=lambda standing: standing.branch))
+
+    # --- where a tree is ---
+
+    async def _found(self, branch: str) -> Place | None:
+        """Give the tree of a branch as git knows it, whether its folder is there or not."""
+        root = await anyio.to_thread.run_sync(self._place.resolve)
+        return next((place for place in await self._repository.places() if place.path == root / branch), None)
+
+    async def _stands(self, branch: str) -> Place:
+        place = await self._found(branch)
+        if place is None or not await anyio.Path(place.path).is_dir():
+            raise AshepError(f"the branch {branch} has no work tree; it must be prepared first")
+        return place
+
+    async def _standing(self, branch: str) -> Place | None:
+        """Give the tree that stands; what is left of one that was begun, or whose folder is gone, is cleared away."""
+        place = await self._found(branch)
+        if place is None:
+            return None
+        if await anyio.to_thread.run_sync(_is_begun, place):  # git had not made it when it was killed: nobody was in it
+            await self._take_away(place)
+            return None
+        if await anyio.Path(place.path).is_dir():
+            return place
+        await save(self._repository, place, branch)  # its folder is gone; what was staged is not
+        await self._take_away(place)
+        return None
+
+    async def _take_away(self, place: Place) -> None:
+        """Take a tree away: out of sight at once, so that a kill in the midst leaves no half of it in its place."""
+
+        def move() -> None:
+            trash = self._place / TRASH
+            trash.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if os.path.lexists(place.path):
+                os.rename(place.path, Path(tempfile.mkdtemp(dir=trash)) / "tree")
+            delete(place.admin)  # as `git worktree prune` does, which would take away those of others too
+            for left in trash.iterdir():
+                delete(left)
+            with_nothing = place.path.parent
+            while with_nothing != self._place.resolve() and not any(with_nothing.iterdir()):
+                with_nothing.rmdir()
+                with_nothing = with_nothing.parent
+
+        try:
+            await anyio.to_thread.run_sync(move)
+        except OSError as error:
+            raise AshepError(f"{place.path} cannot be taken away: {error}. Everything in it is saved.") from error
+
+    # --- making ---
+
+    async def _make(self, branch: str, base: str | None) -> tuple[Place, str, str]:
+        """Make the tree, and the branch where there is none; give them with the base and the branch's commit."""
+        repository = self._repository
+        await anyio.to_thread.run_sync(self._room)
+        ref, base_ref = f"refs/heads/{branch}", f"{BASES}{branch}"
+        head = (await repository.refs(ref)).get(ref)
+        if head is None:
+            head = await self._base_commit(base)
+            if head is None:
+                raise AshepError("this repository has no commit yet: make one, for a branch must begin somewhere")
+            await repository.update_refs([f"update {base_ref} {head}"])
+            begun, words = head, ("--no-track", "-b", branch)
+        else:
+            begun, words = await self._base_of(branch, head), ()
+        path = await anyio.to_thread.run_sync(self._free, branch)
+        last = head if words else branch
+        done = await repository.quick.run(
+            "worktree", "add", "--quiet", *words, str(path), last, cwd=(await repository.folders()).top, timeout=LONG
+        )
+        if done.returncode:
+            said = repository.git.said(done)
+            if elsewhere := _ELSEWHERE.search(said):
+                raise AshepError(
+                    f"{branch} is checked out at {clean(elsewhere['path'])}; switch that to another branch, so that "
+                    "the issue can be worked on in a tree of its own"
+                )
+            raise AshepError(f"git worktree add {branch}: {clean(said)[:400]}")
+        place = await self._found(branch)
+        if place is None:
+            raise AshepError(f"git made the tree of {branch}, and does not know it")
+        return place, begun, head
+
+    def _room(self) -> None:
+        """Raise where the disk has less room than there must be."""
+        self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        free = shutil.disk_usage(self._place).free
+        if free < self._floor:
+            raise AshepError(
+                f"no new work tree: {free // 1024**2} MiB are free where {self._place} is, and worker.disk_floor asks "
+                f"for {self._floor // 1024**2} MiB; see `ashep trees` for what could go"
+            )
+
+    def _free(self, branch: str) -> Path:
+        """Give where the tree goes, which must be free."""
+        path = self._place.resolve() / branch
+        if (path.is_dir() and any(path.iterdir())) or (os.path.lexists(path) and not path.is_dir()):
+            raise AshepError(f"{path} is in the way of a new work tree, and git does not know it as one; move it away")
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return path
+
+    async def _base_commit(self, base: str | None) -> str | None:
+        """Give the commit to begin from: the given one, else the base branch's; None: there is no commit yet.
+
+        Raises `AshepError` where the given one, or the base branch, does not exist.
+        """
+        repository = self._repository
+        name = base or self._base_branch
+        if name is not None:
+            found = await repository.commit_of(name)
+            if found is None:
+                raise AshepError(f"{clean(name)} is no commit of this repository: nothing can begin there")
+            return found
+        done = await repository.git.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}", cwd=repository.project)
+        return done.stdout.decode().strip() or None
+
+    async def _tip(self, branch: str) -> str:
+        """Give the branch's commit; one that an agent deleted is made anew where it was sealed last."""
+        ref, kept = f"refs/heads/{branch}", (f"{SEALED}{branch}", f"{BASES}{branch}")
+        refs = await self._repository.refs(ref, *kept)
+        if ref not in refs:
+            last = next((refs[one] for one in kept if one in refs), None)
+            if last is None:
+                raise AshepError(f"there is no branch {branch}")
+            await self._repository.update_refs([f"create {ref} {last}"])
+            return last
+        return refs[ref]
+
+    async def _base_of(self, branch: str, head: str) -> str:
+        """Give the recorded base; of a branch that somebody else made, where it left the base branch."""
+        ref = f"{BASES}{branch}"
+        if found := (await self._repository.refs(ref)).get(ref):
+            return found
+        base = await self._base_commit(None)
+        common = await self._repository.shared("merge-base", head, base or head, absent=re.compile("^$"))
+        await self._repository.update_refs([f"update {ref} {common or head}"])
+        return common or head
+
+
+def _use(place: Place) -> None:
+    place.notes.mkdir(mode=0o700, exist_ok=True)
+    (place.notes / "used").touch()
+
+
+def _used(place: Place) -> datetime:
+    for file in (place.notes / "used", place.admin):
+        if file.exists():
+            return datetime.fromtimestamp(file.stat().st_mtime, UTC)
+    return datetime.fromtimestamp(0, UTC)
+
+
+def _is_begun(place: Place) -> bool:
+    try:
+        return (place.admin / "locked").read_text().strip() == "initializing"
+    except OSError:
+        return False

@@ -1,0 +1,226 @@
+"""Bring a branch to hold everything that was worked in its tree, whatever state an agent left it in."""
+
+import os
+from dataclasses import dataclass, field
+
+import anyio
+import anyio.to_thread
+
+from ashep.adapters.git_program import TRAILER
+from ashep.adapters.worktrees.repository import Place, Repository
+from ashep.adapters.worktrees.saving import save
+from ashep.core.text import clean
+from ashep.errors import AshepError
+
+_STATES = {
+    "rebase-merge": "rebase",
+    "rebase-apply": "rebase",
+    "MERGE_HEAD": "merge",
+    "CHERRY_PICK_HEAD": "cherry-pick",
+    "REVERT_HEAD": "revert",
+    "sequencer": "cherry-pick",
+    "BISECT_LOG": "bisect",
+}
+"""What git leaves in a tree's git folder while something is under way, and what that is."""
+_OWN = (".beads", ".agent-shepherd/state", ".agent-shepherd/runs.jsonl", ".beads.gate.lock")
+_LOCK_PATIENCE = 1.0  # seconds in which a git that lives would be done with its lock
+_SHOWN = 5
+
+
+@dataclass(slots=True)
+class Told:
+    """What was found out of order, and where it was saved."""
+
+    words: list[str] = field(default_factory=list[str])
+    saved: list[str] = field(default_factory=list[str])
+
+
+async def mend(place: Place, told: Told) -> None:
+    """See to it that git works in a tree: its `.git` names the git folder, and no lock of a dead git is left.
+
+    Raises `AshepError` where something else is in the place of `.git`.
+    """
+    link = anyio.Path(place.path, ".git")
+    wanted = f"gitdir: {place.admin}\n"
+    if await link.is_dir() or await link.is_symlink():
+        raise AshepError(f"{link} is no file any more: a repository of its own was made there. Move it away.")
+    if not await link.exists() or (await link.read_text(errors="replace")) != wanted:
+        await link.write_text(wanted)
+        told.words.append("the file .git of the tree was gone or changed; it is as it was")
+    for name in ("index.lock", "HEAD.lock"):
+        lock = anyio.Path(place.admin, name)
+        if await lock.exists():
+            before = (await lock.stat()).st_mtime_ns
+            await anyio.sleep(_LOCK_PATIENCE)
+            if await lock.exists() and (await lock.stat()).st_mtime_ns == before:
+                await lock.unlink()
+                told.words.append(f"a git that was killed had left {name}; it was taken away")
+
+
+async def seal(repository: Repository, place: Place, branch: str, tip: str, run: str, message: str) -> Told:
+    """Commit everything, and bring the branch, which has the commit `tip`, to contain HEAD, and HEAD to the branch."""
+    told = Told()
+    await mend(place, told)
+    state = await under_way(place)
+    listed = await repository.inside(place, "diff", "--name-only", "--diff-filter=U", "-z")
+    conflicts = [clean(os.fsdecode(path)) for path in listed.split(b"\0") if path]
+    ref = await _ref(repository, place)
+    strayed = ref != f"refs/heads/{branch}"
+    if state is not None or conflicts or strayed:
+        told.saved += await save(repository, place, branch, onto=("HEAD", tip), ignored=strayed)
+    if state == "rebase":
+        await end(repository, place, state)
+        await _back(repository, place, branch)
+        told.words.append(f"a rebase was under way; it is saved, and {branch} is as it was before it")
+        strayed = False
+    elif conflicts:
+        await end(repository, place, state)
+        shown = ", ".join(conflicts[:_SHOWN]) + (f" and {len(conflicts) - _SHOWN} more" if conflicts[_SHOWN:] else "")
+        told.words.append(f"a {state or 'merge'} with conflicts in {shown} was left; it is saved and ended")
+    elif state == "bisect":
+        await end(repository, place, state)
+        told.words.append("a bisect was under way; it is ended")
+    where = (ref or "no branch").removeprefix("refs/heads/")
+    head = await _head(repository, place)
+    if strayed and ref and head:  # the branch that it is on may be somebody's: nothing is committed there
+        await repository.inside(place, "update-ref", "--no-deref", "-m", "ashep: off the branch", "HEAD", head)
+    await _commit(repository, place, run, message, concluding=state if not conflicts else None, told=told)
+    if strayed:
+        await _gather(repository, place, branch, tip, run, where, told)
+    return told
+
+
+async def under_way(place: Place) -> str | None:
+    """Say what git is in the midst of in a tree: rebase, merge, cherry-pick, revert, bisect; None: of nothing."""
+
+    def found() -> str | None:
+        return next((what for name, what in _STATES.items() if (place.admin / name).exists()), None)
+
+    return await anyio.to_thread.run_sync(found)
+
+
+async def end(repository: Repository, place: Place, state: str | None) -> None:
+    """End what git is in the midst of; files that it did not touch keep their changes. All of it is saved before."""
+    if state == "rebase":
+        am = await anyio.Path(place.admin, "rebase-apply", "applying").exists()
+        await repository.ask(place, "am" if am else "rebase", "--quit")
+    elif state == "bisect":
+        await repository.ask(place, "bisect", "reset", "HEAD")
+        return
+    elif state in ("cherry-pick", "revert"):
+        await repository.ask(place, state, "--quit")
+    if (await repository.ask(place, "reset", "--quiet", "--merge")).returncode:
+        await repository.inside(place, "reset", "--quiet", "--hard")
+    if state == "merge":
+        await repository.ask(place, "merge", "--quit")
+
+
+async def _ref(repository: Repository, place: Place) -> str | None:
+    done = await repository.ask(place, "symbolic-ref", "--quiet", "HEAD")
+    return done.stdout.decode(errors="replace").strip() or None
+
+
+async def _head(repository: Repository, place: Place) -> str | None:
+    done = await repository.ask(place, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    return done.stdout.decode().strip() or None
+
+
+async def _back(repository: Repository, place: Place, branch: str) -> None:
+    """Put HEAD on the branch, and what it has into the tree. What was there is committed or saved."""
+    await repository.inside(place, "symbolic-ref", "-m", "ashep: back to the branch", "HEAD", f"refs/heads/{branch}")
+    await repository.inside(place, "reset", "--quiet", "--hard")
+
+
+# --- committing ---
+
+
+async def _commit(
+    repository: Repository, place: Place, run: str, message: str, *, concluding: str | None, told: Told
+) -> None:
+    """Commit what is uncommitted; a merge that was only to be concluded, too."""
+    await _show_hidden(repository, place)
+    prefix = (await repository.folders()).prefix
+    apart = [f"{prefix}{own}" for own in _OWN]
+    for nested in await _repositories_within(repository, place):
+        told.words.append(f"{clean(nested)} is a repository of its own; it is not committed")
+        apart.append(nested.rstrip("/"))
+    left_out = [f":(exclude,top,literal){path}" for path in apart]
+    await repository.inside(place, "add", "--all", "--", ".", *left_out)
+    same = await repository.ask(place, "diff-index", "--cached", "--quiet", "HEAD", "--")
+    merging = await anyio.Path(place.admin, "MERGE_HEAD").exists()
+    if same.returncode or merging:
+        words = clean(message).strip() or "Work of an agent"
+        trailer = f"{TRAILER}: {clean(run)}".replace("\n", " ")
+        arguments = ("commit", "--quiet", "--no-verify", "--allow-empty", "--cleanup=whitespace", "--file=-")
+        await repository.inside(
+            place, *arguments, f"--trailer={trailer}", stdin=words.encode(), env=await _identity(repository, place)
+        )
+    if concluding in ("cherry-pick", "revert"):
+        await repository.ask(place, concluding, "--quit")
+
+
+async def _show_hidden(repository: Repository, place: Place) -> None:
+    """Let git see changes of files that it was told to take for unchanged; files left out of the checkout stay so."""
+    listed = await repository.inside(place, "ls-files", "-v", "-z")
+    hidden = [line[2:] for line in listed.split(b"\0") if line and (line[:1].islower() or line[:1] == b"S")]
+    if hidden:
+        top = os.fsencode(place.path)
+        there = await anyio.to_thread.run_sync(
+            lambda: [path for path in hidden if os.path.lexists(os.path.join(top, path))]
+        )
+        listed = b"".join(path + b"\0" for path in there)
+        for flag in ("--no-assume-unchanged", "--no-skip-worktree"):
+            await repository.inside(place, "update-index", flag, "-z", "--stdin", stdin=listed)
+
+
+async def _repositories_within(repository: Repository, place: Place) -> list[str]:
+    """List folders that are repositories of their own, and no submodules: git would commit a number for them."""
+    listed = await repository.inside(place, "ls-files", "--others", "--exclude-standard", "-z")
+    return [os.fsdecode(path) for path in listed.split(b"\0") if path.endswith(b"/")]
+
+
+async def _identity(repository: Repository, place: Place) -> dict[str, str]:
+    """Give what git needs to know beside the user's own name and address: ours, where it has none."""
+    missing = dict[str, str]()
+    for role in ("AUTHOR", "COMMITTER"):
+        flag = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "user.useConfigOnly", "GIT_CONFIG_VALUE_0": "true"}
+        if (await repository.ask(place, "var", f"GIT_{role}_IDENT", env=flag)).returncode:
+            missing |= {f"GIT_{role}_NAME": "Agent Shepherd", f"GIT_{role}_EMAIL": "ashep@localhost"}
+    return missing
+
+
+# --- HEAD is elsewhere ---
+
+
+async def _gather(
+    repository: Repository, place: Place, branch: str, tip: str, run: str, where: str, told: Told
+) -> None:
+    """Bring the branch to contain HEAD, which was on `where`, and put HEAD on the branch.
+
+    Raises `AshepError` where they cannot be merged; both are saved, and the tree is as it was.
+    """
+    head = await _head(repository, place)
+    if head is None:
+        raise AshepError(f"{place.path}: HEAD is on no commit; `git checkout {branch}` there, and try again")
+    if await repository.contains(head, tip):
+        await repository.update_refs([f"update refs/heads/{branch} {head} {tip}"])
+        await repository.inside(place, "symbolic-ref", "-m", "ashep: to the branch", "HEAD", f"refs/heads/{branch}")
+        told.words.append(f"HEAD was on {clean(where)}; {branch} has its commits now")
+        return
+    await repository.inside(place, "checkout", "--quiet", "--no-overwrite-ignore", branch, "--")
+    if await repository.contains(tip, head):
+        told.words.append(f"HEAD was on {clean(where)}, behind the branch; it is on {branch} again")
+        return
+    words = f"Merge what was worked on {clean(where)}"
+    trailer = f"--trailer={TRAILER}: {clean(run)}".replace("\n", " ")
+    env = await _identity(repository, place)
+    done = await repository.ask(place, "merge", "--quiet", "--no-verify", "--no-ff", "--no-commit", head, env=env)
+    if done.returncode:
+        await end(repository, place, "merge")
+        await repository.inside(place, "checkout", "--quiet", "--detach", head, "--")
+        raise AshepError(
+            f"{place.path}: work was committed on {clean(where)} ({head[:12]}) that cannot be merged with {branch}. "
+            f"Nothing is lost: go there, `git checkout {branch}`, `git merge {head[:12]}`, solve the conflicts, commit."
+        )
+    await repository.inside(place, "commit", "--quiet", "--no-verify", "-m", words, trailer, env=env)
+    told.words.append(f"HEAD was on {clean(where)}, which had left the branch; both are merged")

@@ -1,0 +1,109 @@
+"""Set a new tree up: copy files into it that git does not hold, and run the user's commands, once."""
+
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import anyio.to_thread
+
+from ashep.adapters import programs
+from ashep.adapters.worktrees.contents import Stat, walk
+from ashep.adapters.worktrees.repository import Place, Repository
+from ashep.core.model import SetupStep
+from ashep.core.text import clean
+from ashep.errors import AshepError
+
+_MARK = "set-up"
+_LINES, _WORDS = 6, 600
+"""How much of what a failed command said is told."""
+_NOT_COPIED = (".git", ".beads", ".agent-shepherd/state")
+
+
+async def set_up(repository: Repository, place: Place, steps: Sequence[SetupStep], folder: Path, slot: int) -> None:
+    """Carry the steps out in `folder`, unless that was done; it counts as done once all have worked.
+
+    Raises `AshepError` where a step failed, with what it said last. They begin anew at the next call.
+    """
+    mark = place.notes / _MARK
+    if await anyio.Path(mark).exists():
+        return
+    for number, step in enumerate(steps, 1):
+        if step.files:
+            await _copy(repository, step.files, folder)
+        else:
+            await _run(repository, step, folder, f"step {number} of worker.setup", slot)
+    made = await _ignored(repository, place) if steps else {}
+    await anyio.to_thread.run_sync(_write, mark, made)
+
+
+def made_by_set_up(place: Place) -> dict[bytes, Stat]:
+    """Give the ignored files that the set-up left, as they were then; they can be made again."""
+    try:
+        lines = (place.notes / _MARK).read_bytes().split(b"\0")
+    except OSError:
+        return {}
+    parts = [line.split(b" ", 4) for line in lines if line]
+    return {path: Stat(int(mode), int(size), int(mtime), int(ctime)) for mode, size, mtime, ctime, path in parts}
+
+
+async def _ignored(repository: Repository, place: Place) -> dict[bytes, Stat]:
+    """List the files that git ignores now."""
+    listed = await repository.inside(place, "ls-files", "--others", "--ignored", "--exclude-standard", "-z")
+    names = {path for path in listed.split(b"\0") if path}
+    files = await anyio.to_thread.run_sync(walk, place.path)
+    return {path: about for path, about in files.items() if path in names}
+
+
+def _write(mark: Path, made: Mapping[bytes, Stat]) -> None:
+    """Write the mark, all or nothing."""
+    mark.parent.mkdir(mode=0o700, exist_ok=True)
+    draft = mark.with_suffix(".new")
+    with draft.open("wb") as file:
+        for path, about in made.items():
+            file.write(b"%d %d %d %d " % about + path + b"\0")
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(mark)
+
+
+async def _copy(repository: Repository, patterns: Iterable[str], folder: Path) -> None:
+    """Copy what the patterns find in the user's checkout and git does not hold; what is there already stays."""
+    project = repository.project
+    listed = await repository.git.raw("ls-files", "-z", cwd=project)
+    tracked = {os.fsdecode(path) for path in (listed or b"").split(b"\0")}
+
+    def copy() -> None:
+        for source in sorted({path for pattern in patterns for path in project.glob(pattern)}):
+            name = source.relative_to(project).as_posix()
+            if name not in tracked and not any(name == own or name.startswith(f"{own}/") for own in _NOT_COPIED):
+                _copy_one(source, folder / name)
+
+    try:
+        await anyio.to_thread.run_sync(copy)
+    except (OSError, shutil.Error, ValueError, NotImplementedError) as error:
+        raise AshepError(f"worker.setup: {', '.join(patterns)} cannot be copied to {folder}: {error}") from error
+
+
+def _copy_one(source: Path, target: Path) -> None:
+    if target.is_symlink() or (target.exists() and not source.is_dir()):
+        return
+    if source.is_dir() and not source.is_symlink():
+        for one in sorted(source.iterdir()):
+            _copy_one(one, target / one.name)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(source, target, follow_symlinks=False)
+
+
+async def _run(repository: Repository, step: SetupStep, folder: Path, name: str, slot: int) -> None:
+    ours = {word: value for word, value in os.environ.items() if not word.startswith("GIT_")}
+    env = ours | {"ASHEP_SLOT": str(slot), "ASHEP_MAIN": str(repository.project)}
+    limit = step.timeout.total_seconds()
+    done = await programs.run(step.run, cwd=folder, env=env, timeout=limit)
+    if done.returncode:
+        said = repository.redaction.text((done.stderr or done.stdout).decode(errors="replace")).strip()
+        last = clean("\n".join(said.splitlines()[-_LINES:]))[-_WORDS:]
+        raise AshepError(
+            f"{name}, `{clean(' '.join(step.run))}`, ended with exit code {done.returncode} in {folder}: {last}"
+        )

@@ -1,0 +1,33 @@
+"""The branch of an issue: what it is called, and whose a branch is."""
+
+from hashlib import sha256
+from urllib.parse import quote, unquote
+
+PREFIX = "ashep/"
+
+_LONGEST = 150
+"""A part of a ref is a file's name; git adds `.lock` to it, and file systems end at 255 bytes."""
+
+
+def branch_of(issue: str) -> str:
+    """Give the branch of an issue: `ashep/<issue>`, where what git refuses in a branch is `%` and two digits.
+
+    Two issues never have the same branch. A very long id is cut, and a hash of the whole stands behind an `@`.
+    """
+    word = quote(issue, safe="").replace("~", "%7E")  # git: no ~ ^ : ? * [ \, space, or control character
+    if word.startswith("."):
+        word = "%2E" + word[1:]
+    if word.endswith((".", ".lock")):
+        head, _, tail = word.rpartition(".")
+        word = f"{head}%2E{tail}"
+    word = word.replace("..", ".%2E")
+    if len(word) > _LONGEST:
+        word = f"{word[: _LONGEST - 50].rstrip('.')}@{sha256(issue.encode(errors='surrogatepass')).hexdigest()[:40]}"
+    return f"{PREFIX}{word or '%'}"
+
+
+def issue_of(branch: str) -> str | None:
+    """Give the issue that a branch is named after; None where it is none of ours, or cannot be told."""
+    word = branch.removeprefix(PREFIX)
+    issue = unquote(word, errors="replace")
+    return issue if branch_of(issue) == branch else None

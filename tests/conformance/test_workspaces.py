@@ -1,0 +1,143 @@
+"""What work trees of issues keep: the contract of `ashep.trees.Workspaces`, in memory and over the real git."""
+
+from pathlib import Path
+
+import pytest
+
+from ashep.core.branches import branch_of
+from ashep.errors import AshepError
+from tests.conformance.workspaces import GitWorkspacesWorld, MemoryWorkspacesWorld, WorkspacesWorld
+
+ONE, TWO = branch_of("t-1"), branch_of("t-2")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No settings of the person who runs the tests, and no repository above them."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+
+
+@pytest.fixture(params=["memory", "git"])
+def world(request: pytest.FixtureRequest, folder: Path) -> WorkspacesWorld:
+    """A repository of each kind, with one commit of one file."""
+    return MemoryWorkspacesWorld() if request.param == "memory" else GitWorkspacesWorld(folder.parent)
+
+
+async def test_a_tree_begins_at_the_base_and_keeps_it(world: WorkspacesWorld) -> None:
+    first = world.base()
+    one = await world.spaces.prepare(ONE, None, 0)
+    assert (one.base, one.head) == (first, first)
+    assert world.read(ONE) == {"a.txt": "a\n"}
+    second = world.person_commits("b.txt", "b\n")
+    assert await world.spaces.prepare(ONE, second, 1) == one, "a branch that exists keeps its base"
+    assert (await world.spaces.prepare(TWO, None, 1)).base == second
+    assert (await world.spaces.prepare("ashep/epic", first, 2)).base == first
+    assert world.read("ashep/epic") == {"a.txt": "a\n"}
+    with pytest.raises(AshepError, match="no commit"):
+        await world.spaces.prepare("ashep/none", "f" * 40, 0)
+
+
+async def test_what_is_uncommitted_is_sealed_once(world: WorkspacesWorld) -> None:
+    base = (await world.spaces.prepare(ONE, None, 0)).base
+    unchanged = await world.spaces.seal(ONE, "t-1/plan.1.1", "Nothing")
+    assert (unchanged.head, unchanged.commits, unchanged.told) == (base, (), ())
+    world.edit(ONE, "a.txt", "other\n")
+    world.edit(ONE, "new/b.txt", "b\n")
+    sealed = await world.spaces.seal(ONE, "t-1/implement.1.1", "Write b\n\nand a")
+    assert [commit.subject for commit in sealed.commits] == ["Write b"]
+    assert sealed.head == sealed.commits[-1].sha != base
+    assert sealed.tree != unchanged.tree
+    assert await world.spaces.seal(ONE, "t-1/implement.1.1", "Write b") == sealed
+    world.edit(ONE, "a.txt", None)
+    again = await world.spaces.seal(ONE, "t-1/implement.1.2", "Delete a")
+    assert [commit.subject for commit in again.commits] == ["Write b", "Delete a"]
+    assert (again.commits[0], again.told) == (sealed.commits[0], ())
+    assert (await world.spaces.prepare(ONE, None, 0)).head == again.head
+    world.edit(ONE, "a.txt", "other\n")
+    assert (await world.spaces.seal(ONE, "t-1/implement.1.3", "Back")).tree == sealed.tree
+
+
+async def test_changes_are_exactly_those_of_the_branch(world: WorkspacesWorld) -> None:
+    base = (await world.spaces.prepare(ONE, None, 0)).base
+    await world.spaces.prepare(TWO, None, 1)
+    assert (await world.spaces.changes(ONE, base)).commits == ()
+    world.person_commits("person.txt", "p\n")
+    world.edit(TWO, "other.txt", "o\n")
+    world.edit(ONE, "mine.txt", "m\n")
+    await world.spaces.seal(TWO, "t-2/implement.1.1", "Other")
+    first = await world.spaces.seal(ONE, "t-1/implement.1.1", "Mine")
+    world.edit(ONE, "more.txt", "m\n")
+    await world.spaces.seal(ONE, "t-1/implement.1.2", "More")
+    changes = await world.spaces.changes(ONE, base)
+    assert [commit.subject for commit in changes.commits] == ["Mine", "More"]
+    for text in (changes.stat, changes.diff):
+        assert [name in text for name in ("mine.txt", "more.txt", "other.txt", "person.txt")] == [
+            True,
+            True,
+            False,
+            False,
+        ]
+    assert [commit.subject for commit in (await world.spaces.changes(ONE, first.head)).commits] == ["More"]
+
+
+async def test_a_branch_is_set_back_and_what_it_had_is_saved(world: WorkspacesWorld) -> None:
+    base = (await world.spaces.prepare(ONE, None, 0)).base
+    world.edit(ONE, "b.txt", "b\n")
+    first = await world.spaces.seal(ONE, "t-1/implement.1.1", "First")
+    world.edit(ONE, "b.txt", "c\n")
+    second = await world.spaces.seal(ONE, "t-1/implement.1.2", "Second")
+    world.edit(ONE, "c.txt", "loose\n")
+    saved = await world.spaces.restore(ONE, first.head)
+    assert all(ref.startswith(f"refs/ashep/saved/{ONE}/") for ref in saved)
+    assert len(saved) >= 1
+    assert world.read(ONE) == {"a.txt": "a\n", "b.txt": "b\n"}
+    again = await world.spaces.seal(ONE, "t-1/implement.2.1", "Nothing")
+    assert (again.head, again.commits, again.told) == (first.head, first.commits, ())
+    assert await world.spaces.restore(ONE, first.head) == ()
+    await world.spaces.restore(ONE, base)
+    assert world.read(ONE) == {"a.txt": "a\n"}
+    with pytest.raises(AshepError, match="no commit"):
+        await world.spaces.restore(ONE, "f" * 40)
+    assert (await world.spaces.restore(ONE, second.head), world.read(ONE)["b.txt"]) == ((), "c\n")
+
+
+async def test_a_tree_is_taken_away_and_stands_again(world: WorkspacesWorld) -> None:
+    base = (await world.spaces.prepare(ONE, None, 0)).base
+    world.edit(ONE, "b.txt", "b\n")
+    sealed = await world.spaces.seal(ONE, "t-1/implement.1.1", "First")
+    world.person_commits("person.txt", "p\n")
+    (standing,) = await world.spaces.list()
+    assert (standing.branch, standing.base, standing.head) == (ONE, base, sealed.head)
+    assert (standing.dirty, standing.merged) == (False, False)
+    assert standing.size > 0
+    removed = await world.spaces.remove(ONE)
+    assert (removed.saved, removed.freed > 0) == ((), True)
+    assert await world.spaces.list() == ()
+    assert (await world.spaces.remove(ONE)).freed == 0, "it was done"
+    again = await world.spaces.prepare(ONE, None, 0)
+    assert (again.base, again.head) == (base, sealed.head), "the branch stayed"
+    assert world.read(ONE) == {"a.txt": "a\n", "b.txt": "b\n"}
+    world.edit(ONE, "c.txt", "loose\n")
+    (standing,) = await world.spaces.list()
+    assert standing.dirty
+    removed = await world.spaces.remove(ONE, forget=True)
+    assert len(removed.saved) == 2
+    assert all(ref.startswith(f"refs/ashep/saved/{ONE}/") for ref in removed.saved)
+    assert (await world.spaces.prepare(ONE, None, 0)).base == world.base(), "it was forgotten, and begins anew"
+    assert (await world.spaces.remove("ashep/unknown", forget=True)).saved == ()
+
+
+async def test_a_branch_that_the_base_holds_is_merged(world: WorkspacesWorld) -> None:
+    await world.spaces.prepare(ONE, None, 0)
+    await world.spaces.prepare(TWO, None, 0)
+    world.edit(TWO, "b.txt", "b\n")
+    await world.spaces.seal(TWO, "t-2/implement.1.1", "First")
+    assert {one.branch: one.merged for one in await world.spaces.list()} == {ONE: True, TWO: False}
+
+
+async def test_without_a_tree_nothing_can_be_sealed(world: WorkspacesWorld) -> None:
+    for call in (world.spaces.seal(ONE, "t-1/x.1.1", "No"), world.spaces.restore(ONE, world.base())):
+        with pytest.raises(AshepError):
+            await call
