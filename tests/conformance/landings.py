@@ -33,10 +33,19 @@ class GitLandingWorld:
     """A repository of the real git; main is checked out at `top`, unless it is detached."""
 
     def __init__(self, top: Path, *, protected: tuple[str, ...] = ()) -> None:
-        self.top = top
+        self._take(top, protected)
         self.git("init", "-q", "-b", "main", str(top), cwd=top.parent)
         self.commit({"README": "begin\n"})
-        self.landing = GitLanding(top, timeout=60.0, protected=protected)
+
+    def _take(self, top: Path, protected: tuple[str, ...] = ()) -> None:
+        self.top, self.landing = top, GitLanding(top, protected=protected)
+
+    @classmethod
+    def standing(cls, top: Path) -> "GitLandingWorld":
+        """A repository that stands already."""
+        world = cls.__new__(cls)
+        world._take(top)
+        return world
 
     def git(self, *arguments: str, cwd: Path | None = None, ok: bool = True) -> str:
         identity = ("-c", "user.name=person", "-c", "user.email=person@example.invalid", "-c", "commit.gpgsign=false")
