@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Annotated, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -22,6 +23,7 @@ from pydantic import (
 )
 
 from ashep.core.dotted import BEADS, Dotted, Options, TrackerType
+from ashep.core.globs import parse_glob
 from ashep.core.names import PATTERN
 
 CLOSE = "close"
@@ -662,6 +664,38 @@ class Notify(Document):
     """Times in which nobody is told: it is kept until they are over."""
     urgent: tuple[NoticeKind, ...] = ()
     """What is told in quiet hours, too."""
+
+
+GlobList = Annotated[tuple[Annotated[Word, AfterValidator(parse_glob)], ...], Field(max_length=200)]
+"""Some globs."""
+
+
+class ImpactSettings(Document):
+    """What counts as what in a change, beside what is built in (docs/guides/impact.md). A glob begins at the
+    repository's top; `*` and `?` stay within a folder, `**` goes across; capitals and small letters are the same.
+    """
+
+    agent_instructions: GlobList = ()
+    """Files that instruct agents."""
+    ci: GlobList = ()
+    """Files that judge a change: of the continuous integration, of hooks."""
+    migrations: GlobList = ()
+    """Files that change a database."""
+    dependencies: GlobList = ()
+    """Files that name foreign code."""
+    public_api: GlobList = ()
+    """Files that say what others may use."""
+    tests: GlobList = ()
+    """Tests and what they need; here capitals and small letters differ."""
+    fixtures: GlobList = ()
+    """Files in which no secrets are looked for."""
+    ignore: GlobList = ()
+    """Files that raise no flag: generated ones, say. Agent Shepherd's own rules, and what `agent_instructions` and `ci`
+    say, cannot be ignored."""
+    max_files: Annotated[int, Field(ge=1)] = 100
+    """A change of more files is large."""
+    max_lines: Annotated[int, Field(ge=1)] = 2000
+    """A change of more lines, added and removed, is large; those of lock files do not count."""
 
 
 class Settings(Document):

@@ -1,0 +1,59 @@
+"""Globs over paths of a repository: `*` and `?` within a folder, `**` across folders."""
+
+import re
+from collections.abc import Iterable
+
+
+def parse_glob(value: str) -> str:
+    """Read a glob: relative to the repository's top, with `/`, without `..`; a ValueError says what is wrong."""
+    parts = value.split("/")
+    if value.startswith(("/", "~", "!")) or "" in parts or ".." in parts or "\\" in value or "\0" in value:
+        raise ValueError(
+            "expected a glob such as src/*.sql or **/migrations/**, from the repository's top and without .."
+        )
+    return value
+
+
+class Globs:
+    """A set of globs. Unless they are `exact`, capitals and small letters are the same, as some file systems have it.
+
+    No glob makes a path slow: what a star took is never given back.
+    """
+
+    def __init__(self, globs: Iterable[str], *, exact: bool = False) -> None:
+        flags = re.DOTALL if exact else re.DOTALL | re.IGNORECASE
+        parts = [glob.rpartition("/") for glob in globs]
+        # most globs are names that may stand in any folder: for these the last name alone is looked at
+        names = [_name(name) for head, _, name in parts if head == "**" and name != "**"]
+        paths = [_path(head + slash + name) for head, slash, name in parts if head != "**" or name == "**"]
+        self._name, self._path = (re.compile("|".join(some) or r"(?!)", flags) for some in (names, paths))
+
+    def has(self, path: str) -> bool:
+        """Whether one of them fits the whole path."""
+        name = path.rpartition("/")[2]
+        return self._name.fullmatch(name) is not None or self._path.fullmatch(path) is not None
+
+
+def _path(glob: str) -> str:
+    """Between two `**` stands a sequence of names that is looked for from the left; the first place serves."""
+    first, *rest = (_names(part) for part in re.split(r"(?:^|/)(?:\*\*(?:/|$))+", glob))
+    if not rest:
+        return first
+    *middle, last = rest
+    within = "".join(f"(?>(?:[^/]+/)*?{names}/)" for names in middle)
+    return (f"{first}/" if first else "") + within + (f"(?>(?:[^/]+/)*?{last}\\Z)" if last else ".+")
+
+
+def _names(part: str) -> str:
+    return "/".join(map(_name, part.split("/")))
+
+
+def _name(glob: str) -> str:
+    """Translate a name: here, too, the first place serves for what stands between two stars."""
+    first, *rest = (
+        "".join("[^/]" if one == "?" else re.escape(one) for one in text) for text in re.split(r"\*+", glob)
+    )
+    if not rest:
+        return first
+    *middle, last = rest
+    return first + "".join(f"(?>[^/]*?{text})" for text in middle) + rf"(?>[^/]*?{last}(?=/|\Z))"
