@@ -1,13 +1,17 @@
 """Places to land in: a repository of the real git, with a person's work tree, and one in memory."""
 
 import subprocess
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from ashep.adapters.landing import GitLanding
+from ashep.adapters.memory.landing import MemoryLanding
+from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.landing import Landing
 
 Files = dict[str, str]
+T = TypeVar("T")
 
 
 class LandingWorld(Protocol):
@@ -27,6 +31,28 @@ class LandingWorld(Protocol):
     def files(self, commit: str) -> Files:
         """What a commit holds."""
         ...
+
+
+class MemoryLandingWorld:
+    """Branches in memory."""
+
+    def __init__(self) -> None:
+        self.workspaces = MemoryWorkspaces({"README": "begin\n"})
+        self.landing = MemoryLanding(self.workspaces)
+
+    def work(self, branch: str, files: dict[str, str | None], *, merge: bool = False) -> str:
+        _at_once(self.workspaces.prepare(branch, None, 1))
+        if merge:
+            self.workspaces.take_in(branch)
+        for path, content in files.items():
+            self.workspaces.edit(branch, path, content)
+        return _at_once(self.workspaces.seal(branch, "t-1/implement.1.1", f"Work on {branch}")).head
+
+    def commit(self, files: dict[str, str | None]) -> str:
+        return [self.workspaces.commit(path, content) for path, content in files.items()][-1]
+
+    def files(self, commit: str) -> Files:
+        return self.workspaces.files(commit)
 
 
 class GitLandingWorld:
@@ -92,6 +118,15 @@ class GitLandingWorld:
         common = self.top / ".git"
         refs = self.git("for-each-ref", "--format=%(refname)", "refs/ashep/moving").split()
         return refs + sorted(path.name for path in common.glob("index?*"))
+
+
+def _at_once(call: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that never waits."""
+    try:
+        call.send(None)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError("memory does not wait")
 
 
 def put(path: Path, content: str | None) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from ashep.errors import AshepError
 from ashep.landing import Advanced, AlreadyLanded, Candidate, Conflict, Integrated, Method, Refused
-from tests.conformance.landings import GitLandingWorld, LandingWorld
+from tests.conformance.landings import GitLandingWorld, LandingWorld, MemoryLandingWorld
 
 METHODS: list[Method] = ["merge", "squash", "rebase"]
 LINES = "".join(f"line {number}\n" for number in range(20))
@@ -22,11 +22,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
 
 
-@pytest.fixture(params=[pytest.param("git", marks=pytest.mark.real)])
+@pytest.fixture(params=["memory", pytest.param("git", marks=pytest.mark.real)])
 def world(request: pytest.FixtureRequest, folder: Path) -> LandingWorld:
     """A repository of each kind, with one commit on main."""
-    folder.parent.mkdir(exist_ok=True)
-    return GitLandingWorld(folder.parent / "top")
+    return MemoryLandingWorld() if request.param == "memory" else GitLandingWorld(folder.parent / "top")
 
 
 def candidate(head: str, branch: str = "ashep/t-1", **changes: Any) -> Candidate:

@@ -32,7 +32,7 @@ class _Branch:
 class MemoryWorkspaces:
     """Branches and their trees; `edit` plays an agent, `commit` a person on the base branch. The same for each life.
 
-    `merge` and `advance` are what landing does. Nothing is bound to a clock: `Standing.used` is always the same.
+    `merge` and `advance` are for `MemoryLanding`. Nothing is bound to a clock: `Standing.used` is always the same.
     """
 
     def __init__(self, files: Files | None = None, *, room: bool = True) -> None:
@@ -59,10 +59,21 @@ class MemoryWorkspaces:
         """Give what a branch's tree holds."""
         return dict(self._tree(branch))
 
-    def commit(self, path: str, content: str, subject: str = "Edit") -> str:
+    def commit(self, path: str, content: str | None, subject: str = "Edit") -> str:
         """Commit a change of one file to the base branch, as a person does, and give the commit's id."""
-        self.base = self._commit(subject, self.files(self.base) | {path: content}, self.base)
+        files = self.files(self.base) | ({} if content is None else {path: content})
+        if content is None:
+            del files[path]
+        self.base = self._commit(subject, files, self.base)
         return self.base
+
+    def take_in(self, branch: str) -> str:
+        """Merge the base branch into a branch, whose own side wins, as an agent does that resolves a conflict."""
+        known = self._known(branch)
+        _, files = self._merged(known.head, self.base)
+        known.head = self._commit("Merge the base", files, known.head, self.base)
+        known.tree = dict(files)
+        return known.head
 
     def files(self, commit: str) -> Files:
         """Give what a commit holds."""
@@ -72,19 +83,21 @@ class MemoryWorkspaces:
         """Give a commit's git tree hash."""
         return _hash("tree", *(f"{path}\0{content}" for path, content in sorted(self._snapshots[commit].files.items())))
 
-    def merge(self, branch: str, onto: str) -> str | None:
-        """Merge a branch with a commit, without moving either, and give the merge; None: both changed a file."""
-        head = self._known(branch).head
-        common = next(commit for commit in self._line(head) if commit in self._ancestors(onto))
-        old, mine, theirs = self.files(common), self.files(head), self.files(onto)
-        merged = dict[str, str]()
-        for path in sorted({*old, *mine, *theirs}):
-            before, ours, other = old.get(path), mine.get(path), theirs.get(path)
-            if ours != before and other != before and ours != other:
-                return None
-            if (content := ours if ours != before else other) is not None:
-                merged[path] = content
-        return self._commit(f"Merge {branch}", merged, onto, head)
+    def holds(self, later: str, earlier: str) -> bool:
+        """Say whether a commit comes after another, or is it. Raises `AshepError` where there is no such commit."""
+        for one in (later, earlier):
+            if one not in self._snapshots:
+                raise AshepError(f"{one} is no commit of this repository")
+        return earlier in self._ancestors(later)
+
+    def merge(self, head: str, onto: str, subject: str, *, squash: bool = False) -> str | tuple[str, ...]:
+        """Merge a commit onto another, and give the new commit, or the files that both changed; no branch moves."""
+        conflicts, files = self._merged(head, onto)
+        return conflicts or self._commit(subject, files, onto, None if squash else head)
+
+    def claimed(self, claim: str, base: str) -> bool:
+        """Say whether the subject of a commit of this history ends with `claim`."""
+        return any(self._snapshots[one].commit.subject.endswith(claim) for one in self._ancestors(base))
 
     def advance(self, old: str, new: str) -> bool:
         """Move the base branch from one commit to another, if it is still there."""
@@ -92,6 +105,19 @@ class MemoryWorkspaces:
             return False
         self.base = new
         return True
+
+    def _merged(self, head: str, onto: str) -> tuple[tuple[str, ...], Files]:
+        """Merge two commits' files, by file: those that both changed, and what comes of it where the head's win."""
+        common = next(commit for commit in self._line(head) if commit in self._ancestors(onto))
+        old, mine, theirs = self.files(common), self.files(head), self.files(onto)
+        merged, conflicts = Files(), list[str]()
+        for path in sorted({*old, *mine, *theirs}):
+            before, ours, other = old.get(path), mine.get(path), theirs.get(path)
+            if ours != before and other != before and ours != other:
+                conflicts.append(path)
+            if (content := ours if ours != before else other) is not None:
+                merged[path] = content
+        return tuple(conflicts), merged
 
     # --- the port ---
 
