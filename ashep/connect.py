@@ -1,4 +1,4 @@
-"""The tracker and the runner that config.yaml names, made: the built-in ones, or classes of the user's own.
+"""The tracker, runner and verifier that config.yaml names, made: built-in ones, or classes of the user's own.
 
 A class that cannot be used is a mistake in config.yaml: `ConfigError` with its line and key.
 """
@@ -14,18 +14,22 @@ from pydantic import JsonValue
 
 from ashep.adapters.beads import BeadsAnnotations, BeadsTracker
 from ashep.adapters.opencode import OpencodeRunner
+from ashep.adapters.verifier import Keep, LocalVerifier
 from ashep.annotations import Annotations
 from ashep.config import nodes
 from ashep.config.findings import KeyPath, Source
 from ashep.core.model import OPENCODE, Settings
 from ashep.errors import ConfigError, UsageError
-from ashep.extending import Context, NotUsable, load, make
+from ashep.extending import LONGEST_CALL, Context, NotUsable, load, make
 from ashep.ports import Clock, Runner, Tracker
 from ashep.redaction import Redaction
+from ashep.verification import CheckType
 
 FOLDER = ".agent-shepherd"
 OWN = "own"
 """The folder in the state folder in which each class of the user's has a folder of its own."""
+_LONGEST_CHECK = timedelta(days=1000)
+"""A check of the user's own type has a bound of its own, by its `timeout`."""
 
 READER = "ashep-reader"
 """The name under which commands ask the tracker that write nothing."""
@@ -44,7 +48,9 @@ def _classes(settings: Settings) -> list[tuple[KeyPath, str, type]]:
     found: list[tuple[KeyPath, str, type]] = []
     if settings.tracker.own:
         found.append((("tracker", "type"), settings.tracker.type, Tracker))
-    return found + [(("runners", name, "type"), one.type, Runner) for name, one in settings.runners.own.items()]
+    found += [(("runners", name, "type"), one.type, Runner) for name, one in settings.runners.own.items()]
+    types = settings.verification.types
+    return found + [(("verification", "types", name, "type"), one.type, CheckType) for name, one in types.items()]
 
 
 def tracker_of(
@@ -100,6 +106,29 @@ def opencode_of(project: Path, settings: Settings, *, redaction: Redaction | Non
     )
 
 
+def verifier_of(
+    project: Path,
+    settings: Settings,
+    keep: Keep,
+    *,
+    scratch: Path | None = None,
+    redaction: Redaction | None = None,
+    clock: Clock | None = None,
+) -> LocalVerifier:
+    """Make what carries checks out. Raises `ConfigError`.
+
+    `keep` makes a text durable and gives its hash (`Blobs.keep`). `scratch`: where checkouts are made and removed; by
+    default `state/checks` of the project.
+    """
+    state, types = project / FOLDER / "state", dict[str, CheckType]()
+    for name, own in settings.verification.types.items():
+        context = _context(project, name, own.options, redaction, clock, "", settings.tracker.timeout)
+        path = ("verification", "types", name, "type")
+        types[name] = cast(CheckType, _made(project, path, own.type, CheckType, context, _LONGEST_CHECK))
+    folder = scratch or state / "checks"
+    return LocalVerifier(settings.verification, folder, keep, redaction, hidden=[state], types=types)
+
+
 def _context(
     project: Path,
     name: str,
@@ -132,9 +161,11 @@ def _secret(redaction: Redaction, name: str) -> str:
     return value
 
 
-def _made(project: Path, path: KeyPath, dotted: str, port: type, context: Context) -> Any:
+def _made(
+    project: Path, path: KeyPath, dotted: str, port: type, context: Context, longest: timedelta = LONGEST_CALL
+) -> Any:
     try:
-        return make(load(dotted, port, project), dotted, port, context)
+        return make(load(dotted, port, project), dotted, port, context, longest)
     except NotUsable as error:
         raise _at(project, path, error) from error
 

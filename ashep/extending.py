@@ -1,4 +1,4 @@
-"""A runner or tracker of the user's own: a class by its dotted path, held against its port, and what it is made with.
+"""A runner, tracker or type of checks of the user's own: a class by its dotted path, held against its port.
 
 The class is named in config.yaml as `package.module:Class`. Its module is imported as for a program of the user's: what
 is installed and PYTHONPATH go first, then the project's folder. Nothing is made before every method of the port is
@@ -27,7 +27,7 @@ from ashep.ports import Clock, Tracker
 __all__ = ["Context", "Guarded", "NotUsable", "load", "make", "misfits"]
 
 LONGEST_CALL = timedelta(minutes=2)
-"""No call of a class of the user's takes longer, or than four times `tracker.timeout`."""
+"""The bound of a call of a tracker or runner of the user's, if four times `tracker.timeout` is not longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +98,13 @@ def _told(error: BaseException) -> str:
     return f"{type(error).__name__}: {said[:300]}{place}"
 
 
-def make(found: Callable[[Context], Any], dotted: str, port: type, context: Context) -> "Guarded":
-    """Make an instance; raises `NotUsable` with what its class said, or where it lacks an attribute of its port."""
+def make(
+    found: Callable[[Context], Any], dotted: str, port: type, context: Context, longest: timedelta = LONGEST_CALL
+) -> "Guarded":
+    """Make an instance, no call of which takes longer than `longest`, or than four times `tracker.timeout`.
+
+    Raises `NotUsable` with what its class said, or where it lacks an attribute of its port.
+    """
     try:
         made = found(context)
     except Exception as error:  # most likely what is wrong with its options; whatever it is, no daemon can go on
@@ -107,7 +112,7 @@ def make(found: Callable[[Context], Any], dotted: str, port: type, context: Cont
     for name in _attributes(port):
         if not isinstance(value := getattr(made, name, None), str):
             raise NotUsable(f"{dotted}: its attribute `{name}` is {value!r}; expected a text (`context.{name}`)")
-    return Guarded(made, dotted, port, max(LONGEST_CALL, 4 * context.timeout), context.redact)
+    return Guarded(made, dotted, port, max(longest, 4 * context.timeout), context.redact)
 
 
 # --- the port -------------------------------------------------------------------------------------------------------

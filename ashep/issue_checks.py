@@ -30,7 +30,7 @@ def where(issue: str) -> str:
 
 def types(settings: Settings) -> tuple[str, ...]:
     """Give the types of checks that the user registered."""
-    return ()
+    return tuple(settings.verification.types)
 
 
 async def seen(tracker: Tracker, issue: str) -> Seen:

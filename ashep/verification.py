@@ -1,11 +1,15 @@
-"""The port of the verifier: what its adapter must keep (see `ashep.ports` for the others)."""
+"""The port of the verifier, and that of a check of the user's own type (see `ashep.ports` for the others)."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
 
+from pydantic import JsonValue
+
 from ashep.core.criteria import Criteria
-from ashep.core.evidence import Verification
+from ashep.core.evidence import CheckStatus, Verification
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,4 +35,60 @@ class Verifier(Protocol):
 
     async def verify(self, request: VerifyRequest) -> Verification:
         """Carry the checks out, in order."""
+        ...
+
+
+# --- checks of the user's own -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a check found."""
+
+    status: CheckStatus
+    message: str
+    """One line: what was expected and what was found."""
+    output: str = ""
+    """What there is to read about it; it is capped and loses secrets before it is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A program that a check ran."""
+
+    code: int | None
+    """Its exit code, the number of a signal below zero; None: it was ended, or could not be started."""
+    output: str
+    """What it printed on both streams, capped and without secrets."""
+    why: str = ""
+    """Why it was ended, or could not be started; empty: it ended by itself."""
+
+
+class Ground(Protocol):
+    """What a check of the user's own stands on."""
+
+    @property
+    def tree(self) -> Path:
+        """The checkout of the candidate: a folder that is removed afterwards."""
+        ...
+
+    @property
+    def commit(self) -> str:
+        """The candidate."""
+        ...
+
+    async def run(self, argv: Sequence[str], timeout: timedelta) -> Ended:
+        """Run a program in the checkout as those of other checks: in the sandbox, within limits, with their
+        environment. Nothing that it started lives afterwards.
+        """
+        ...
+
+
+class CheckType(Protocol):
+    """A type of checks of the user's own, registered under `verification.types` (docs/extending.md)."""
+
+    async def check(self, verify: Mapping[str, JsonValue], ground: Ground) -> Found:
+        """Carry one check out. `verify`: what stands under that key in the check. An exception is the status `error`;
+        so is more time than the check's `timeout`.
+        """
         ...

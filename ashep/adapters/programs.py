@@ -30,6 +30,7 @@ _IN_CACHE = {
 _CHUNK = 64 * 1024
 _DRAIN = 5.0  # seconds for what is still in the pipes of a program that has ended
 _WATCH = 0.1  # seconds between looks whether a program with open pipes has ended
+_SOON = 0.01  # seconds between looks whether a program that was asked to end has done so
 _REAP = 10.0  # seconds for a killed process to be gone; one that hangs in the kernel must not hang us
 
 
@@ -68,10 +69,12 @@ async def run(
     env: Mapping[str, str] | None,
     timeout: float,
     stdin: bytes | None = None,
+    patience: float = 0.0,
 ) -> Finished:
     """Run a program to its end and give its exit code and output.
 
-    `env` is the whole environment (None: ours). Whatever ends the call, the program's process group is dead then.
+    `env` is the whole environment (None: ours). Whatever ends the call, the program's process group is dead then; one
+    that ends what it has started itself gets SIGTERM first, and `patience` seconds for that.
 
     Raises:
         ProgramMissing: there is no such program, or it may not be started.
@@ -88,7 +91,7 @@ async def run(
             await _converse(process, stdin, outputs)
             finished = True
     finally:
-        await _end(process)
+        await _end(process, patience)
     if not finished and limit.cancelled_caught:
         raise ProgramTimedOut(f"{name} had not ended after {timeout:g} s; it was killed with its process group")
     if max(map(len, outputs)) > OUTPUT_LIMIT:
@@ -164,8 +167,14 @@ async def _feed(process: subprocess.Process, data: bytes) -> None:
         await process.stdin.wait_closed()
 
 
-async def _end(process: subprocess.Process) -> None:
+async def _end(process: subprocess.Process, patience: float) -> None:
     """Kill what is left of the process group and reap the program, whoever is being cancelled."""
+    if patience and process.returncode is None:
+        with suppress(ProcessLookupError):
+            process.terminate()
+        with anyio.move_on_after(patience, shield=True):
+            while process.returncode is None:
+                await anyio.sleep(_SOON)
     _kill_group(process)
     with anyio.move_on_after(_REAP, shield=True):
         await process.wait()

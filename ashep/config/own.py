@@ -1,14 +1,15 @@
-"""What config.yaml must keep about a tracker and a runner of the user's own: one of each, nothing without effect."""
+"""What config.yaml must keep about classes of the user's own: one tracker, one runner, nothing without effect."""
 
 from collections.abc import Iterator
 
 from ashep.config.findings import KeyPath
+from ashep.core.criteria import KINDS
 from ashep.core.model import OPENCODE, Settings
 from ashep.core.names import is_name
 
 
 def of_settings(settings: Settings) -> Iterator[tuple[str, KeyPath, str]]:
-    """Say what is wrong with the sections `tracker` and `runners`, by the file alone: no class is imported."""
+    """Say what is wrong with `tracker`, `runners` and `verification`, by the file alone: no class is imported."""
     tracker, runners = settings.tracker, settings.runners
     if tracker.own and "command" in tracker.model_fields_set:
         yield "pointless-key", ("tracker", "command"), f"has no effect with {tracker.type}; give it in `options`"
@@ -23,3 +24,7 @@ def of_settings(settings: Settings) -> Iterator[tuple[str, KeyPath, str]]:
     if runners.own and OPENCODE in runners.model_fields_set:
         message = f"a project has one runner, and {runners.name} takes the place of opencode; remove one of them"
         yield "several-runners", ("runners", OPENCODE), message
+    for name in settings.verification.types:
+        if name in KINDS:
+            message = f"{name} is built in; give your type another name"
+            yield "taken-name", ("verification", "types", name), message

@@ -1,6 +1,6 @@
 """What checks found, and of what: evidence is bound to the hash of a git tree, so that it holds for exactly that."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 CheckStatus = Literal["passed", "failed", "skipped", "error"]
@@ -48,6 +48,13 @@ class Verification:
     results: tuple[CheckResult, ...]
     isolated: bool
     """Whether they ran in a sandbox."""
+
+
+def against(found: Verification, base: Verification) -> Verification:
+    """Flag the checks that passed on the base already: they say nothing about the work."""
+    green = {result.check_id for result in base.results if result.status == "passed"}
+    results = (replace(one, proves_nothing=one.status == "passed" and one.check_id in green) for one in found.results)
+    return replace(found, results=tuple(results))
 
 
 def status_of(results: tuple[CheckResult, ...]) -> Status:

@@ -698,6 +698,35 @@ class ImpactSettings(Document):
     """A change of more lines, added and removed, is large; those of lock files do not count."""
 
 
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,199}$")]
+"""The name of an environment variable."""
+
+
+class OwnCheckType(Document):
+    """A type of checks of your own, under the name that checks give as their `type`."""
+
+    type: Dotted
+    """Its class, as `package.module:Class` (docs/extending.md)."""
+    options: Options = {}
+    """What the class is given. They are kept in the journal: for a secret, name an environment variable."""
+
+
+class VerificationSettings(Document):
+    """How checks are carried out (docs/guides/verification.md)."""
+
+    sandbox: Literal["auto", "bwrap", "none"] = "auto"
+    """Where the programs of checks run. `bwrap`: in bubblewrap, and where that cannot be used no such check is carried
+    out. `auto`: in bubblewrap where it can be used, else without a sandbox; `ashep install` says what is not isolated.
+    `none`: without one."""
+    network: bool = False
+    """Whether the programs of checks reach the network out of the sandbox. They always have a loopback."""
+    environment: Annotated[tuple[Variable, ...], Field(max_length=100)] = ()
+    """Environment variables that the programs of checks are given as ashep has them, beside `PATH` and `LANG`. They run
+    the work of agents: name no secret here."""
+    types: Annotated[dict[Name, OwnCheckType], Field(max_length=100)] = {}
+    """Types of checks of your own."""
+
+
 class Settings(Document):
     """The file `.agent-shepherd/config.yaml`; every key is optional."""
 
@@ -723,6 +752,8 @@ class Settings(Document):
     """Who is told of what is worth a person."""
     labels: Labels = Labels()
     """The labels by which people and ashep talk to each other."""
+    verification: VerificationSettings = VerificationSettings()
+    """How checks are carried out."""
     redact: tuple[str, ...] = ()
     """Names of environment variables whose values must not be written down: what tools and agents say loses them before
     it is kept. A value has at least 8 characters. The agent server's password is always among them."""

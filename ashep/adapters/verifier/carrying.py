@@ -1,0 +1,157 @@
+"""How each type of check is carried out."""
+
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+
+from ashep.adapters.verifier.checkout import Checkout
+from ashep.adapters.verifier.finding import error, failed, passed
+from ashep.adapters.verifier.looking import code_pattern, file_exists
+from ashep.adapters.verifier.running import CHILDREN, PRINTED, PROCESSES, Ran, python, run
+from ashep.adapters.verifier.sandbox import Isolation, environment, missing
+from ashep.adapters.verifier.serving import judged, order_of
+from ashep.core.criteria import (
+    Check,
+    CodePatternCheck,
+    FileExistsCheck,
+    HttpRequest,
+    HttpRequestCheck,
+    ManualCheck,
+    OwnCheck,
+    TestPass,
+    TestPassCheck,
+)
+from ashep.core.model import format_duration
+from ashep.redaction import Redaction
+from ashep.verification import CheckType, Ended, Found
+
+_ASKING = 15.0  # seconds for what asks a service, beside the service's own bounds
+
+
+def is_look(check: Check) -> bool:
+    """Whether a check runs nothing of the candidate's."""
+    return isinstance(check, FileExistsCheck | CodePatternCheck | ManualCheck)
+
+
+async def look(check: Check, tree: Path) -> Found:
+    """Carry out a check that only looks."""
+    if isinstance(check, FileExistsCheck):
+        return await file_exists(tree, check.verify)
+    if isinstance(check, CodePatternCheck):
+        return await code_pattern(tree, check.verify)
+    return Found("skipped", "a person is asked")
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where programs of checks run, and by which settings: the `Ground` of a check of the user's own."""
+
+    checkout: Checkout
+    commit: str
+    isolation: Isolation
+    names: tuple[str, ...]
+    """Variables of ashep's environment that programs are given."""
+    environ: Mapping[str, str]
+    redaction: Redaction
+    types: Mapping[str, CheckType]
+
+    @property
+    def tree(self) -> Path:
+        """The checkout."""
+        return self.checkout.tree
+
+    async def carry_out(self, check: Check) -> Found:
+        """Carry out a check that runs programs."""
+        if self.isolation.refused:
+            return error(f"`verification.sandbox` is bwrap, and {self.isolation.unusable}")
+        if isinstance(check, TestPassCheck):
+            return await self._test_pass(check.verify)
+        if isinstance(check, HttpRequestCheck):
+            return await self._http_request(check.verify)
+        return await self._own(check) if isinstance(check, OwnCheck) else await look(check, self.tree)
+
+    async def run(self, argv: Sequence[str], timeout: timedelta) -> Ended:
+        """Run a program for a check of the user's own."""
+        ran = await self._run(argv, timeout.total_seconds())
+        return Ended(ran.code if ran.reason == "exited" else None, ran.output, _why(ran, argv[0], timeout))
+
+    async def _test_pass(self, wanted: TestPass) -> Found:
+        if without := await self._without(wanted.command[0]):
+            return without
+        ran = await self._run(wanted.command, wanted.timeout.total_seconds())
+        if why := _why(ran, wanted.command[0], wanted.timeout):
+            return failed(why, ran.output)
+        said = f"exit code {ran.code}" if ran.code is not None and ran.code >= 0 else f"ended by {_signal(ran.code)}"
+        if ran.code == wanted.expect_exit_code:
+            return passed(said, ran.output)
+        return failed(f"{said}; expected {wanted.expect_exit_code}", ran.output)
+
+    async def _http_request(self, wanted: HttpRequest) -> Found:
+        if without := await self._without(wanted.service.start[0]):
+            return without
+        bound = (wanted.service.timeout + wanted.timeout).total_seconds() + _ASKING
+        asking = [*python(), str(CHILDREN / "ask.py")]
+        return judged(wanted, await self._run(asking, bound, stdin=order_of(wanted), report=True))
+
+    async def _own(self, check: OwnCheck) -> Found:
+        known = self.types.get(check.type)
+        if known is None:
+            return error(f"no check of the type {check.type} is known: name its class in `verification.types`")
+        try:
+            with anyio.fail_after(check.timeout.total_seconds()):
+                return await known.check(check.verify, self)
+        except TimeoutError:
+            return error(f"it had not ended after {format_duration(check.timeout)}")
+
+    async def _without(self, program: str) -> Found | None:
+        path = self._env()["PATH"]
+        return (
+            error(f"there is no program {program} on PATH ({path})")
+            if await to_thread.run_sync(missing, program, path)
+            else None
+        )
+
+    def _env(self) -> dict[str, str]:
+        return environment(self.checkout.folders, self.names, self.environ, self.isolation.sandbox)
+
+    async def _run(self, argv: Sequence[str], timeout: float, *, stdin: str = "", report: bool = False) -> Ran:
+        wrapped = await to_thread.run_sync(self.isolation.sandbox.wrap, argv, self.checkout.folders)
+        return await run(
+            wrapped,
+            cwd=self.tree,
+            env=self._env(),
+            timeout=timeout,
+            redaction=self.redaction,
+            stdin=stdin,
+            report=report,
+        )
+
+
+def _why(ran: Ran, program: str, timeout: timedelta) -> str:
+    """Say why a program did not end by itself; empty: it did."""
+    match ran.reason:
+        case "exited":
+            return ""
+        case "missing":
+            return f"{program} cannot be started: {os.strerror(ran.errno)}"
+        case "timeout":
+            return f"it had not ended after {format_duration(timeout)}; it was killed"
+        case "output":
+            return f"it printed more than {PRINTED // 1024**2} MiB; it was killed"
+        case "processes":
+            return f"it had more than {PROCESSES} processes; it was killed"
+        case "ended":
+            return "it was killed with ashep"
+
+
+def _signal(code: int | None) -> str:
+    try:
+        return signal.Signals(-(code or 0)).name
+    except ValueError:
+        return f"signal {-(code or 0)}"

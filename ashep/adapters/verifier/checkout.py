@@ -1,0 +1,219 @@
+"""A clean checkout of a commit, below a scratch folder; the repository is only read, by a git folder of our own.
+
+That folder borrows the repository's objects (git's `alternates`) and reads none of its settings: no hook, filter or
+file monitor that somebody put there is run, and no index, reference or list of work trees is written. So what Git LFS
+would fetch stays a pointer, and a submodule an empty folder.
+"""
+
+import fcntl
+import os
+import re
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+from anyio import to_thread
+
+from ashep.adapters import programs
+from ashep.adapters.verifier.folders import SCRIPTS, Folders
+from ashep.core.text import clean
+from ashep.errors import AshepError
+
+_GIT = 300.0  # seconds for one call of git
+_STEERING = re.compile(r"GIT_(?!CEILING_DIRECTORIES$|EXEC_PATH$|CONFIG).*")
+"""Variables that would lead git elsewhere; settings given by variables are a person's, for their own repository."""
+_QUIET = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
+_ALONE = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ATTR_NOSYSTEM": "1"}
+_IDENTITY = "[user]\n\tname = Agent Shepherd\n\temail = ashep@localhost\n"
+_ID = re.compile(r"([0-9a-f]{40}(?:[0-9a-f]{24})?) (\w+) \d+")
+_PREFIX = "check-"
+
+
+@dataclass(frozen=True, slots=True)
+class Commits:
+    """A candidate and its base as the repository has them."""
+
+    objects: Path
+    """The folder of the repository's objects."""
+    commit: str
+    tree: str
+    scripts: str
+    """The tree of the checks' own scripts, from the base where there is one; empty: there are none."""
+    own_scripts: str
+    """What the candidate itself has in that place, be it a link; empty: nothing."""
+
+
+async def find(repository: Path, commit: str, base: str | None) -> Commits:
+    """Look commits up. Raises `AshepError` where there is no such repository or commit."""
+    where = await _git(repository, "rev-parse", "--git-path", "objects", env=_QUIET)
+    objects = await to_thread.run_sync(Path(repository, os.fsdecode(where.rstrip(b"\n"))).resolve)
+    names = [f"{commit}^{{commit}}", f"{commit}^{{tree}}", f"{commit}:{SCRIPTS}"]
+    names += [f"{base}^{{commit}}", f"{base}:{SCRIPTS}"] if base else []
+    if any(set("\n\0") & set(name) or name.startswith("-") for name in names):
+        raise AshepError(f"{clean(commit)!r} is no commit")
+    asked = "".join(f"{name}\n" for name in names).encode(errors="surrogateescape")
+    said = await _git(repository, "--no-replace-objects", "cat-file", "--batch-check", env=_QUIET, stdin=asked)
+    found = [_ID.fullmatch(line) for line in said.decode(errors="replace").splitlines()]
+    for name, one in ((commit, found[0]), *([(base, found[3])] if base else [])):
+        if one is None:
+            raise AshepError(f"{repository} has no commit {name}")
+    assert found[0] is not None and found[1] is not None
+    own = found[2][1] if found[2] is not None else ""
+    scripts = found[4] if base else found[2]
+    kept = scripts[1] if scripts is not None and scripts[2] == "tree" else ""
+    return Commits(objects, found[0][1], found[1][1], kept, own)
+
+
+class Checkout:
+    """The files of a commit in a folder of their own, with the checks' scripts of the base in their place."""
+
+    def __init__(self, place: Path, commits: Commits) -> None:
+        self._commits, self._git_folder = commits, place / "git"
+        self.folders = Folders(place, place / "tree", place / "home", place / "tmp", commits.objects)
+        self.tree = self.folders.tree
+
+    async def fill(self) -> None:
+        """Write the files. Raises `AshepError`."""
+        await to_thread.run_sync(self._prepare)
+        await self._git("read-tree", self._commits.tree)
+        if self._commits.scripts != self._commits.own_scripts:
+            if self._commits.own_scripts:
+                await self._git("rm", "-r", "-f", "-q", "--cached", "--ignore-unmatch", "--", SCRIPTS)
+            if self._commits.scripts:
+                await self._git("read-tree", f"--prefix={SCRIPTS}/", self._commits.scripts)
+        await self._git("checkout-index", "-a", "-f", "-u", "-q")
+
+    async def open_to_programs(self) -> None:
+        """Give the checkout a repository of its own, for programs that ask git, and folders that they may write to."""
+        await to_thread.run_sync(self._make_repository)
+
+    async def restore(self) -> None:
+        """Put back what a program changed in files of the commit and in the scripts; what else it made stays."""
+        await to_thread.run_sync(_remove, self.tree / SCRIPTS)
+        await self._git("checkout-index", "-a", "-f", "-u", "-q")
+
+    def _prepare(self) -> None:
+        for folder in (self.folders.tree, self.folders.home, self.folders.tmp):
+            folder.mkdir()
+        self._make_git(self._git_folder, "")
+
+    def _make_git(self, folder: Path, more: str) -> None:
+        for name in ("objects/info", "objects/pack", "refs/heads"):
+            (folder / name).mkdir(parents=True)
+        kind = "sha256" if len(self._commits.tree) == 64 else ""
+        extension = f"\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = {kind}\n" if kind else ""
+        (folder / "config").write_text(f"[core]\n\tbare = false\n{extension}{more}")
+        (folder / "HEAD").write_text(f"{self._commits.commit}\n")
+        (folder / "objects" / "info" / "alternates").write_bytes(os.fsencode(self._commits.objects) + b"\n")
+
+    def _make_repository(self) -> None:
+        self._make_git(self.tree / ".git", _IDENTITY)
+        shutil.copy2(self._git_folder / "index", self.tree / ".git" / "index")
+
+    async def _git(self, *arguments: str) -> None:
+        where = {"GIT_DIR": str(self._git_folder), "GIT_WORK_TREE": str(self.tree)}
+        await _git(self.tree, *arguments, env=_QUIET | _ALONE | where)
+
+
+async def _git(cwd: Path, *arguments: str, env: dict[str, str], stdin: bytes | None = None) -> bytes:
+    git = await to_thread.run_sync(programs.find, "git")
+    given = {name: value for name, value in os.environ.items() if not _STEERING.fullmatch(name)}
+    kept = {name: value for name, value in given.items() if not ("GIT_DIR" in env and name.startswith("GIT_CONFIG"))}
+    settings = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false", "-c", "advice.detachedHead=false")
+    argv = [git or "git", "--no-pager", *settings, *arguments]
+    done = await programs.run(argv, cwd=cwd, env=kept | env, timeout=_GIT, stdin=stdin)
+    if done.returncode:
+        said = clean(done.stderr.decode(errors="replace")).strip()
+        raise AshepError(f"git {arguments[0]} ended with exit code {done.returncode}: {said[:300]}")
+    return done.stdout
+
+
+# --- the scratch folder -----------------------------------------------------------------------------------------------
+
+
+class Place:
+    """A folder for one verification; one that an ashep which was killed left is removed when the next is made."""
+
+    def __init__(self, scratch: Path) -> None:
+        self._scratch = scratch
+        self._lock = -1
+        self.path = scratch
+
+    async def __aenter__(self) -> Path:
+        """Make it. Raises `AshepError` where the disk does not let us."""
+        with anyio.CancelScope(shield=True):
+            try:
+                await to_thread.run_sync(self._make)
+            except OSError as error:
+                raise AshepError(f"{self._scratch}: no folder can be made for a checkout: {error.strerror}") from error
+        return self.path
+
+    async def __aexit__(self, *_: object) -> None:
+        """Remove it, whoever is being cancelled."""
+        with anyio.CancelScope(shield=True):
+            await to_thread.run_sync(self._end)
+
+    def _make(self) -> None:
+        self._scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
+        own = os.open(self._scratch, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(own, fcntl.LOCK_EX)  # nobody takes a folder that is being made for one that was left
+            for left in sorted(self._scratch.glob(f"{_PREFIX}*")):
+                with suppress(OSError):
+                    _remove_left(left)
+            self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=self._scratch)).resolve()
+            self._lock = _locked(self.path)
+        finally:
+            os.close(own)
+
+    def _end(self) -> None:
+        _remove(self.path)
+        os.close(self._lock)
+
+
+def _locked(folder: Path) -> int:
+    """Hold a folder as long as this process lives; raises `BlockingIOError` where another one does."""
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(number)
+        raise
+    return number
+
+
+def _remove_left(folder: Path) -> None:
+    lock = _locked(folder)
+    try:
+        _remove(folder)
+    finally:
+        os.close(lock)
+
+
+def _remove(path: Path) -> None:
+    """Remove whatever stands there, also folders that a program has closed to us; links are not followed."""
+    try:
+        if not stat.S_ISDIR(path.lstat().st_mode):
+            path.unlink()
+            return
+    except FileNotFoundError:
+        return
+    shutil.rmtree(path, onerror=_again)
+
+
+def _again(function: Callable[..., Any], path: str, _: object) -> None:
+    """Open a folder, or that around a file, and try once more; what does not go then is left to the next time."""
+    with suppress(OSError):
+        for folder in (os.path.dirname(path), path):
+            if stat.S_ISDIR(os.lstat(folder).st_mode):
+                os.chmod(folder, 0o700)
+        if function in (os.unlink, os.rmdir):
+            function(path)
+        else:
+            shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,1 @@
+"""Programs that the verifier starts: each is run by its path, imports nothing but the standard library, and ends."""

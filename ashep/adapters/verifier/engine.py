@@ -1,0 +1,135 @@
+"""Carries lists of checks out, each tree and list once: the engine behind `ashep.verification.Verifier`."""
+
+import hashlib
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+
+from ashep.adapters.verifier.carrying import Stage, is_look, look
+from ashep.adapters.verifier.checkout import Checkout, Commits, Place, find
+from ashep.adapters.verifier.finding import error
+from ashep.adapters.verifier.sandbox import Isolation, probe, secret_places
+from ashep.core.criteria import Check, ManualCheck, hash_of
+from ashep.core.evidence import CheckResult, Verification, against
+from ashep.core.model import VerificationSettings
+from ashep.core.text import clean
+from ashep.errors import AshepError
+from ashep.redaction import Redaction
+from ashep.verification import CheckType, Found, VerifyRequest
+
+Keep = Callable[[str], Awaitable[str]]
+"""Makes a text durable and gives its hash, as `ashep.journal.blobs.Blobs.keep` does."""
+
+_LONGEST = 500  # characters of a message
+_LARGEST = 256 * 1024  # characters of what is kept of a check of the user's own
+
+
+class LocalVerifier:
+    """Carries checks out on this machine, in folders below `scratch`, which hold nothing between two calls.
+
+    `hidden`: places that a sandbox keeps from checks, beside credentials in the user's home. `types`: the user's own.
+    """
+
+    def __init__(
+        self,
+        settings: VerificationSettings,
+        scratch: Path,
+        keep: Keep,
+        redaction: Redaction | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+        hidden: Sequence[Path] = (),
+        types: Mapping[str, CheckType] | None = None,
+    ) -> None:
+        self._settings, self._scratch, self._keep = settings, scratch, keep
+        self._redaction, self._types = redaction or Redaction(), types or {}
+        self._environ = os.environ if environ is None else environ
+        self._hidden = tuple(hidden)
+        self._isolation: Isolation | None = None
+        self._probing = anyio.Lock()
+        self._known: dict[tuple[str, str], Verification] = {}
+        self._locks: dict[tuple[str, str], anyio.Lock] = {}
+
+    async def isolation(self) -> Isolation:
+        """Say what is isolated on this machine; it is tried out once."""
+        async with self._probing:
+            if self._isolation is None:
+                async with Place(self._scratch) as place:
+                    hidden = [*self._hidden, *secret_places(Path.home())]
+                    wish = self._settings.sandbox
+                    self._isolation = await probe(wish, self._settings.network, hidden, place)
+        return self._isolation
+
+    def remember(self, verifications: Iterable[Verification]) -> None:
+        """Take over what is known from before: the same tree and checks are not verified again.
+
+        What holds an error is not: what could not be carried out may go another time.
+        """
+        for one in verifications:
+            if all(result.status != "error" for result in one.results):
+                results = tuple(replace(result, proves_nothing=False) for result in one.results)
+                self._known[one.tree, one.checks] = replace(one, results=results)
+
+    async def verify(self, request: VerifyRequest) -> Verification:
+        """Carry the checks out, in order (`ashep.verification.Verifier`)."""
+        commits = await find(request.repository, request.commit, request.base)
+        key = commits.tree, hashlib.sha256(f"{hash_of(request.criteria)}\n{commits.scripts}".encode()).hexdigest()
+        async with self._locks.setdefault(key, anyio.Lock()):
+            if key not in self._known:
+                results, isolated = await self._carry_out(request.criteria.checks, commits)
+                made = Verification(commits.commit, *key, results, isolated)
+                self.remember([made])
+                return made
+            return replace(self._known[key], commit=commits.commit)
+
+    async def verify_against_base(self, request: VerifyRequest) -> Verification:
+        """Carry the checks out, and flag those that pass on the base already, which is verified once."""
+        found = await self.verify(request)
+        if request.base is None:
+            return found
+        return against(found, await self.verify(replace(request, commit=request.base)))
+
+    async def _carry_out(self, checks: tuple[Check, ...], commits: Commits) -> tuple[tuple[CheckResult, ...], bool]:
+        runs = [check for check in checks if not is_look(check)]
+        isolation = await self.isolation() if runs else None
+        async with Place(self._scratch) as place:
+            checkout = Checkout(place, commits)
+            if not all(isinstance(check, ManualCheck) for check in checks):
+                await checkout.fill()
+            looks = [check for check in checks if is_look(check)]
+            results = {check.id: await self._result(check, look(check, checkout.tree)) for check in looks}
+            if isolation is not None:
+                await checkout.open_to_programs()
+                stage = self._stage(checkout, commits, isolation)
+                for number, check in enumerate(runs):
+                    if number:
+                        await checkout.restore()
+                    results[check.id] = await self._result(check, stage.carry_out(check))
+        isolated = isolation is None or isolation.sandbox.isolated
+        return tuple(results[check.id] for check in checks), isolated
+
+    def _stage(self, checkout: Checkout, commits: Commits, isolation: Isolation) -> Stage:
+        names = self._settings.environment
+        return Stage(checkout, commits.commit, isolation, names, self._environ, self._redaction, self._types)
+
+    async def _result(self, check: Check, carrying_out: Awaitable[Found]) -> CheckResult:
+        began = anyio.current_time()
+        try:
+            found = await carrying_out
+        except (AshepError, OSError) as problem:
+            found = error(str(problem))
+        took = round((anyio.current_time() - began) * 1000)
+        message = " ".join(clean(self._redaction.text(found.message)).split())
+        text = clean(self._redaction.text(found.output))
+        output = await self._keep(_capped(text)) if text else ""
+        return CheckResult(check.id, found.status, message[:_LONGEST], took, output)
+
+
+def _capped(text: str) -> str:
+    """Keep the beginning and the end; what programs print has been capped before, with room for a few words more."""
+    if len(text) <= _LARGEST + 20_000:
+        return text
+    return f"{text[: _LARGEST // 2]}\n… the middle is left out …\n{text[-_LARGEST // 2 :]}"

@@ -1,0 +1,65 @@
+"""What a check is made of comes from the base: an agent that edits its gate changes nothing."""
+
+import os
+
+import pytest
+
+from tests.verifier.place import World
+
+GATE = ".agent-shepherd/checks/gate.sh"
+RUN = {"type": "test_pass", "verify": {"command": ["sh", GATE]}}
+SHOW = "cat .agent-shepherd/checks/* 2>&1; ls -d .agent-shepherd"
+
+
+@pytest.fixture
+def base(either: World) -> str:
+    """A base whose gate fails while there is no file `done`."""
+    return either.repository.commit({GATE: "test -f done\n", "other": "1"})
+
+
+async def test_the_gate_is_that_of_the_base(either: World, base: str) -> None:
+    either.repository.commit({GATE: "exit 0\n"})
+    assert (await either.verify(RUN, base=base)).results[0].status == "failed"
+    assert (await either.verify(RUN)).results[0].status == "passed"  # without a base there is only its own
+    either.repository.commit({"done": ""})
+    assert (await either.verify(RUN, base=base)).results[0].status == "passed"
+
+
+async def test_a_gate_that_was_deleted_replaced_or_joined_by_others_is_still_there(either: World, base: str) -> None:
+    either.repository.commit({GATE: None})
+    assert either.output(await either.sh(SHOW, base)) == "test -f done\n.agent-shepherd\n"
+    either.repository.commit({".agent-shepherd/checks/other.sh": "exit 0"})
+    assert either.output(await either.sh(SHOW, base)) == "test -f done\n.agent-shepherd\n"
+    (either.repository.folder / ".agent-shepherd/checks/other.sh").unlink()
+    for folder in (".agent-shepherd/checks", ".agent-shepherd"):
+        os.rmdir(either.repository.folder / folder)
+    (either.repository.folder / "gates").mkdir()
+    (either.repository.folder / "gates" / "gate.sh").write_text("exit 0")
+    os.symlink("gates", either.repository.folder / ".agent-shepherd")
+    either.repository.commit()
+    assert either.output(await either.sh(SHOW, base)) == "test -f done\n.agent-shepherd\n"
+
+
+async def test_a_gate_that_the_base_does_not_have_is_taken_away(world: World) -> None:
+    base = world.repository.git("rev-parse", "HEAD")
+    world.repository.commit({GATE: "exit 0\n"})
+    assert "No such file" in world.output(await world.sh(SHOW, base))
+    assert (await world.one("file_exists", base, path=GATE)).status == "failed"
+
+
+async def test_a_program_cannot_spoil_the_gate_of_the_next(either: World, base: str) -> None:
+    spoil = f"echo exit 0 >{GATE}; echo exit 0 >.agent-shepherd/checks/new; rm -rf .agent-shepherd; true"
+    found = await either.verify(
+        {"type": "test_pass", "verify": {"command": ["sh", "-c", spoil]}},
+        {"type": "test_pass", "verify": {"command": ["sh", "-c", SHOW]}},
+        RUN,
+        base=base,
+    )
+    assert either.output(found.results[1]) == "test -f done\n.agent-shepherd\n"
+    assert [one.status for one in found.results] == ["passed", "passed", "failed"]
+
+
+async def test_in_a_sandbox_a_program_cannot_spoil_its_own_gate(sandbox: World) -> None:
+    base = sandbox.repository.commit({GATE: "echo exit 0 >$0; rm -f $0; cat $0"})
+    found = (await sandbox.verify(RUN, base=base)).results[0]
+    assert sandbox.output(found).endswith("echo exit 0 >$0; rm -f $0; cat $0")
