@@ -158,7 +158,8 @@ class Worktrees:
             async with limit:
                 branch = place.path.relative_to(root).as_posix()
                 ref = f"refs/heads/{branch}"
-                status = await repository.ask(place, "status", "--porcelain", "-z", "--untracked-files=normal")
+                words = ("status", "--porcelain", "-z", "--untracked-files=normal", "--", ".")
+                status = await repository.ask(place, *words, *await sealing.not_ours(repository))
                 size = await anyio.to_thread.run_sync(size_of, place.path, place.admin)
                 used = await anyio.to_thread.run_sync(_used, place)
                 base, head = refs.get(f"{BASES}{branch}", ""), refs.get(ref, "")

@@ -3,7 +3,7 @@
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -126,23 +126,10 @@ def _entry(line: bytes) -> Entry:
 
 async def _refuse_submodules(place: Place, entries: Iterable[Entry]) -> None:
     """Raise where a submodule is filled: its commits lie in the tree's own git folder, and go with it."""
-
-    def filled() -> list[bytes]:
-        modules = [entry.path for entry in entries if entry.mode == GITLINK]
-        top = os.fsencode(place.path)
-        return [path for path in modules if any(True for _ in _scan(os.path.join(top, path)))]
-
-    if found := await anyio.to_thread.run_sync(filled):
-        names = clean(", ".join(os.fsdecode(path) for path in found[:3]))
+    links = [place.path / os.fsdecode(entry.path) / ".git" for entry in entries if entry.mode == GITLINK]
+    found = await anyio.to_thread.run_sync(lambda: [link.parent.name for link in links if link.is_file()])
+    if found:
         raise AshepError(
-            f"{place.path} has a submodule with content ({names}), whose work cannot be saved. Push what is in it, "
-            f"empty it with `git submodule deinit`, and try again."
+            f"{place.path} has a submodule with content ({clean(', '.join(found[:3]))}), whose work cannot be saved. "
+            "Push what is in it, empty it with `git submodule deinit`, and try again."
         )
-
-
-def _scan(folder: bytes) -> Iterator[os.DirEntry[bytes]]:
-    try:
-        with os.scandir(folder) as entries:
-            yield from entries
-    except (FileNotFoundError, NotADirectoryError):
-        return

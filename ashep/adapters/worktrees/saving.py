@@ -99,7 +99,7 @@ async def _spared(
     """Give the ignored files that are not saved, because they stay, or can be made again."""
     if not ignored:
         return set(content.ignored) - await _in_the_way(repository, content.ignored, onto)
-    made = {path for path in content.ignored if path in known and known[path] == content.files.get(path)}
+    made = {path for path, about in known.items() if content.files.get(path) == about}
     wanted = {path: content.files[path].size for path in content.ignored - made if path in content.files}
     if sum(wanted.values()) > MOST_IGNORED:
         raise AshepError(
@@ -143,7 +143,10 @@ async def _save_files(
     """Save the folder as it is; where it is as the index says, there is nothing to save."""
     tracked = {entry.path: entry for entry in content.entries if not entry.stage}
     fresh = [path for path in content.files if path in content.changed or (path not in tracked and path not in spared)]
-    gone = [path for path, entry in tracked.items() if path not in content.files and entry.mode != GITLINK]
+    above = {parent for path in content.files for parent in _parents(path)}
+    gone = {
+        path for path, one in tracked.items() if path not in content.files and (one.mode != GITLINK or path in above)
+    }
     if not fresh and not (gone and content.files):
         return
     hashed = await _hashed(repository, place, content, fresh)

@@ -66,7 +66,7 @@ async def seal(repository: Repository, place: Place, branch: str, tip: str, run:
     conflicts = [clean(os.fsdecode(path)) for path in listed.split(b"\0") if path]
     ref = await _ref(repository, place)
     strayed = ref != f"refs/heads/{branch}"
-    if state is not None or conflicts or strayed:
+    if state is not None or conflicts or strayed or await _staged_otherwise(repository, place):
         told.saved += await save(repository, place, branch, onto=("HEAD", tip), ignored=strayed)
     if state == "rebase":
         await end(repository, place, state)
@@ -88,6 +88,17 @@ async def seal(repository: Repository, place: Place, branch: str, tip: str, run:
     if strayed:
         await _gather(repository, place, branch, tip, run, where, told)
     return told
+
+
+async def _staged_otherwise(repository: Repository, place: Place) -> bool:
+    """Say whether something is staged that is neither what HEAD has nor what the tree has: it will be written over."""
+    staged = await repository.inside(place, "diff", "--cached", "--name-only", "--no-renames", "-z")
+    if not staged:
+        return False
+    changed = await repository.inside(place, "diff-files", "--name-only", "-z", "--ignore-submodules=all")
+    hidden = await repository.inside(place, "ls-files", "-v", "-z")
+    odd = {line[2:] for line in hidden.split(b"\0") if line[:1].islower() or line[:1] == b"S"}
+    return bool(({*staged.split(b"\0")} - {b""}) & ({*changed.split(b"\0")} | odd))
 
 
 async def under_way(place: Place) -> str | None:
@@ -139,12 +150,10 @@ async def _commit(
 ) -> None:
     """Commit what is uncommitted; a merge that was only to be concluded, too."""
     await _show_hidden(repository, place)
-    prefix = (await repository.folders()).prefix
-    apart = [f"{prefix}{own}" for own in _OWN]
+    left_out = await not_ours(repository)
     for nested in await _repositories_within(repository, place):
         told.words.append(f"{clean(nested)} is a repository of its own; it is not committed")
-        apart.append(nested.rstrip("/"))
-    left_out = [f":(exclude,top,literal){path}" for path in apart]
+        left_out.append(f":(exclude,top,literal){nested.rstrip('/')}")
     await repository.inside(place, "add", "--all", "--", ".", *left_out)
     same = await repository.ask(place, "diff-index", "--cached", "--quiet", "HEAD", "--")
     merging = await anyio.Path(place.admin, "MERGE_HEAD").exists()
@@ -157,6 +166,12 @@ async def _commit(
         )
     if concluding in ("cherry-pick", "revert"):
         await repository.ask(place, concluding, "--quit")
+
+
+async def not_ours(repository: Repository) -> list[str]:
+    """Give the pathspecs that leave out what is of bd and of ashep."""
+    prefix = (await repository.folders()).prefix
+    return [f":(exclude,top,literal){prefix}{own}" for own in _OWN]
 
 
 async def _show_hidden(repository: Repository, place: Place) -> None:

@@ -33,7 +33,8 @@ async def set_up(repository: Repository, place: Place, steps: Sequence[SetupStep
             await _copy(repository, step.files, folder)
         else:
             await _run(repository, step, folder, f"step {number} of worker.setup", slot)
-    made = await _ignored(repository, place) if steps else {}
+    link = await _lead_to_beads(repository, place, folder)
+    made = (await _made(repository, place, link)) if steps or link else {}
     await anyio.to_thread.run_sync(_write, mark, made)
 
 
@@ -47,10 +48,25 @@ def made_by_set_up(place: Place) -> dict[bytes, Stat]:
     return {path: Stat(int(mode), int(size), int(mtime), int(ctime)) for mode, size, mtime, ctime, path in parts}
 
 
-async def _ignored(repository: Repository, place: Place) -> dict[bytes, Stat]:
-    """List the files that git ignores now."""
+async def _lead_to_beads(repository: Repository, place: Place, folder: Path) -> str | None:
+    """Let bd find the project's database from the tree; give the path of what was written for that.
+
+    By itself bd looks in the folders above, and at the top of the checkout that a linked tree belongs to: so it misses
+    a project in a folder of its repository, when the tree stands elsewhere.
+    """
+    prefix, database = (await repository.folders()).prefix, repository.project / ".beads"
+    if not prefix or folder.is_relative_to(repository.project) or not await anyio.Path(database).is_dir():
+        return None
+    link = anyio.Path(folder, ".beads", "redirect")
+    await link.parent.mkdir(exist_ok=True)
+    await link.write_text(f"{database}\n")
+    return Path(link).relative_to(place.path).as_posix()
+
+
+async def _made(repository: Repository, place: Place, link: str | None) -> dict[bytes, Stat]:
+    """List the files that the set-up made: those that git ignores now, and the link to the database."""
     listed = await repository.inside(place, "ls-files", "--others", "--ignored", "--exclude-standard", "-z")
-    names = {path for path in listed.split(b"\0") if path}
+    names = {path for path in (*listed.split(b"\0"), os.fsencode(link or "")) if path}
     files = await anyio.to_thread.run_sync(walk, place.path)
     return {path: about for path, about in files.items() if path in names}
 
