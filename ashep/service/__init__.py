@@ -1,0 +1,6 @@
+"""The verifier as a service: `ashep serve`, HTTP on loopback with a token.
+
+`tickets` does what is asked, over the ports of tracker, annotations and verifier; `history` is the rule of what is kept
+on an issue; `places` says which repositories may be asked for. `models` are what goes in and out, and `openapi`
+describes just them; `operations` lists the endpoints, `http` answers requests, `serving` listens.
+"""

@@ -1,0 +1,159 @@
+"""What goes into the service and comes out of it: the OpenAPI document is made of these."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ashep.core.criteria import Criteria
+from ashep.core.evidence import CheckStatus, Status
+
+TICKET = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$"
+BRANCH = r"^[A-Za-z0-9][A-Za-z0-9._/+@%#=-]{0,199}$"
+
+LONGEST_TEXT = 60_000
+"""Characters of an issue's acceptance criteria."""
+
+TicketId = Annotated[str, Field(pattern=TICKET)]
+"""The id of an issue."""
+
+
+class _Given(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class Verify(_Given):
+    """What is to be verified."""
+
+    ticket_id: TicketId
+    """The issue whose checks are carried out."""
+    branch_name: Annotated[str, Field(pattern=BRANCH)]
+    """The branch, whose tip is the candidate."""
+    repo_url: Annotated[str, Field(min_length=1, max_length=1000)]
+    """The repository: the project's path, or one that `verification.repositories` names."""
+
+
+class Checks(_Given):
+    """A list of checks, as the block in an issue's acceptance criteria has it."""
+
+    checks: Annotated[list[dict[str, Any]], Field(max_length=100)]
+    """The checks; see docs/guides/criteria.md."""
+
+
+class Edit(_Given):
+    """New acceptance criteria."""
+
+    acceptance_criteria: Annotated[str, Field(max_length=LONGEST_TEXT)] | Checks
+    """The whole text; or a list of checks, which takes the place of the block that stands there."""
+
+
+class CheckAnswer(_Answer):
+    """What one check found."""
+
+    check_id: str
+    type: str
+    status: CheckStatus
+    message: str
+    duration_ms: int
+    output: str
+    """What it printed, capped and without secrets."""
+    proves_nothing: bool
+    """It passed before the work, too."""
+
+
+class SummaryAnswer(_Answer):
+    """Results, counted; one that could not be carried out counts as failed."""
+
+    total: int
+    passed: int
+    failed: int
+    skipped: int
+
+
+class VerificationAnswer(_Answer):
+    """What the checks of an issue found in one tree."""
+
+    ticket_id: str
+    verification_status: Status
+    checks: tuple[CheckAnswer, ...]
+    summary: SummaryAnswer
+    commit: str
+    tree: str
+    """The git tree: what was verified, whatever commit brings it."""
+    base: str | None
+    """The commit before the work; null: not known."""
+    criteria: str
+    """The hash of the checks that were carried out."""
+    isolated: bool
+    """Whether they ran in a sandbox."""
+
+
+class Entry(_Answer):
+    """A verification of an issue, as it is kept in its metadata."""
+
+    n: int
+    """Its number; those that are missing were dropped for newer ones."""
+    at: str
+    status: Status
+    branch: str
+    commit: str
+    tree: str
+    criteria: str
+    passed: int
+    failed: int
+    skipped: int
+    failures: tuple[str, ...]
+    """Checks that failed or could not be carried out, the first ten."""
+
+
+class StatusAnswer(_Answer):
+    """How an issue stands."""
+
+    ticket_id: str
+    verification_status: Status | None
+    """Of its last verification; null: there was none."""
+    current: bool | None
+    """Whether that was with the checks that stand there now."""
+    running: bool
+    """Whether it is verified right now."""
+
+
+class HistoryAnswer(StatusAnswer):
+    """How an issue stands, and how it came to that."""
+
+    verification_log: tuple[Entry, ...]
+    """Verifications, the oldest first."""
+
+
+class TicketAnswer(StatusAnswer):
+    """An issue and its checks."""
+
+    title: str
+    status: str
+    acceptance_criteria: str
+    criteria: str | None
+    """The hash of its checks; null: there are none, or they are wrong."""
+    checks: Criteria | None
+    problems: tuple[str, ...]
+    """What is wrong with them, each with its line and key."""
+
+
+class HealthAnswer(_Answer):
+    """The service answers."""
+
+    status: Literal["ok"] = "ok"
+    version: str
+
+
+class ProblemAnswer(_Answer):
+    """Why something was not done (RFC 9457)."""
+
+    type: Literal["about:blank"] = "about:blank"
+    title: str
+    status: int
+    detail: str
+    errors: tuple[str, ...] = ()
+    """Every mistake, where there are several."""

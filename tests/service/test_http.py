@@ -1,0 +1,270 @@
+"""The service over HTTP: what it answers, whom, and what becomes of what goes wrong."""
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+
+from ashep.errors import AshepError, TrackerUnavailable
+from ashep.service import history, http
+from ashep.service.history import KEPT
+from tests.service.worlds import CHECKS, TOKEN, World, git, repository
+
+NO_CHECKS = "It works."
+
+
+@pytest.fixture
+def world(folder: Path) -> World:
+    return World(repository(folder.parent / "project"))
+
+
+async def ask(world: World, method: str, path: str, body: Any = None) -> tuple[int, dict[str, Any]]:
+    async with world.client() as client:
+        answer = await client.request(method, path, json=body)
+    kind = "application/json" if answer.status_code == 200 else "application/problem+json"
+    assert answer.headers["content-type"] == kind
+    return answer.status_code, answer.json()
+
+
+async def test_an_issue_is_verified_at_the_tip_of_its_branch(world: World) -> None:
+    world.issue()
+    status, told = await ask(world, "POST", "/verify", world.request())
+    assert status == 200
+    assert {key: told[key] for key in ("ticket_id", "verification_status", "summary")} == {
+        "ticket_id": "t-1",
+        "verification_status": "passing",
+        "summary": {"total": 3, "passed": 2, "failed": 0, "skipped": 1},
+    }
+    assert [(one["check_id"], one["type"], one["status"]) for one in told["checks"]] == [
+        ("readme", "file_exists", "passed"),
+        ("tests", "test_pass", "passed"),
+        ("looks", "manual", "skipped"),
+    ]
+    (request,) = world.verifier.requests
+    assert request.repository == world.project
+    assert request.commit == told["commit"] == git(world.project, "rev-parse", "ashep/t-1")
+    assert request.base == told["base"] == git(world.project, "rev-parse", "main")
+
+
+@pytest.mark.parametrize(
+    ("finds", "status"), [({"tests": "failed"}, "failing"), ({"tests": "error"}, "blocked"), ({}, "passing")]
+)
+async def test_what_it_comes_to_is_written_down(world: World, finds: dict[str, Any], status: str) -> None:
+    world.issue()
+    assert (await ask(world, "GET", "/status/t-1"))[1] == {
+        "ticket_id": "t-1", "verification_status": None, "current": None, "running": False,
+    }  # fmt: skip
+    world.verifier.finds = finds
+    _, told = await ask(world, "POST", "/verify", world.request())
+    assert told["verification_status"] == status
+    assert told["checks"][1]["output"] == ("tests said\n" if finds.get("tests") == "failed" else "")
+    found = await world.annotations.read("t-1")
+    assert found is not None
+    assert found.metadata["verification_status"] == status
+    (entry,) = history.read(found.metadata)
+    assert (entry.n, entry.status, entry.at) == (1, status, "2026-01-01T12:01:00Z")
+    assert entry.failures == tuple(finds)
+    _, stands = await ask(world, "GET", "/status/t-1")
+    assert stands == {"ticket_id": "t-1", "verification_status": status, "current": True, "running": False}
+
+
+async def test_the_log_only_grows_at_its_end_and_is_bounded(world: World) -> None:
+    world.issue()
+    await world.annotations.annotate("t-1", {"theirs": 1, "verification_log": ["somebody's word"]})
+    logs = list[list[dict[str, Any]]]()
+    for _ in range(KEPT + 3):
+        await ask(world, "POST", "/verify", world.request())
+        logs.append((await ask(world, "GET", "/tickets/t-1/verification"))[1]["verification_log"])
+    for before, after in itertools.pairwise(logs):
+        assert after[:-1] == before[-(KEPT - 1) :], "what stood there stands there still"
+    assert [entry["n"] for entry in logs[-1]] == list(range(4, KEPT + 4)), "and numbers tell of what was dropped"
+    found = await world.annotations.read("t-1")
+    assert found is not None
+    assert found.metadata["theirs"] == 1
+    assert len(json.dumps(found.metadata["verification_log"])) < 500 * KEPT
+
+
+async def test_other_checks_make_it_out_of_date(world: World) -> None:
+    world.issue()
+    await ask(world, "POST", "/verify", world.request())
+    world.tracker.person_rewrites("t-1", "Ann", CHECKS + "And is fast.")
+    assert (await ask(world, "GET", "/status/t-1"))[1]["current"] is True
+    world.tracker.person_rewrites("t-1", "Ann", CHECKS.replace("README.md", "LICENSE"))
+    assert (await ask(world, "GET", "/status/t-1"))[1]["current"] is False
+    world.tracker.person_rewrites("t-1", "Ann", NO_CHECKS)
+    assert (await ask(world, "GET", "/tickets/t-1"))[1]["current"] is False
+
+
+async def test_an_issue_is_shown_with_its_checks_or_what_is_wrong_with_them(world: World) -> None:
+    world.issue()
+    _, told = await ask(world, "GET", "/tickets/t-1")
+    assert told["acceptance_criteria"] == CHECKS
+    assert [check["id"] for check in told["checks"]["checks"]] == ["readme", "tests", "looks"]
+    assert (told["title"], told["status"], told["problems"]) == ("Work", "open", [])
+    world.issue(CHECKS.replace("path:", "pth:"), id="t-2")
+    _, told = await ask(world, "GET", "/tickets/t-2")
+    assert (told["checks"], told["criteria"]) == (None, None)
+    assert told["problems"][0].startswith("acceptance criteria of t-2:5: checks[0].verify.pth: unknown key")
+    status, told = await ask(world, "POST", "/verify", world.request(ticket_id="t-2"))
+    assert (status, len(told["errors"])) == (422, 2)
+
+
+async def test_acceptance_criteria_are_replaced_whole_or_in_their_block(world: World) -> None:
+    world.issue()
+    check = {"id": "new", "type": "file_exists", "description": "d", "verify": {"path": "LICENSE"}}
+    _, told = await ask(world, "PUT", "/tickets/t-1", {"acceptance_criteria": {"checks": [check]}})
+    assert told["acceptance_criteria"].startswith("It works.\n\n```json\n")
+    assert [one["id"] for one in told["checks"]["checks"]] == ["new"]
+    _, told = await ask(world, "PUT", "/tickets/t-1", {"acceptance_criteria": NO_CHECKS})
+    assert (told["acceptance_criteria"], told["checks"]) == (NO_CHECKS, None)
+
+
+@pytest.mark.parametrize("given", [CHECKS + CHECKS, {"checks": [{"id": "a"}]}, "```yaml\nchecks: 3\n```", 3, None])
+async def test_wrong_checks_are_refused_and_nothing_is_written(world: World, given: Any) -> None:
+    world.issue()
+    status, told = await ask(world, "PUT", "/tickets/t-1", {"acceptance_criteria": given})
+    assert status == 422
+    assert told["detail"]
+    assert (await ask(world, "GET", "/tickets/t-1"))[1]["acceptance_criteria"] == CHECKS
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "detail"),
+    [
+        ({"ticket_id": "t-none"}, 404, "there is no issue t-none"),
+        ({"branch_name": "ashep/other"}, 404, "no branch ashep/other"),
+        ({"branch_name": "a..b"}, 404, "no name of a branch"),
+        ({"repo_url": "/etc"}, 403, "verification.repositories"),
+        ({"repo_url": "https://example.org/a.git"}, 403, "verification.repositories"),
+        ({"repo_url": "ext::sh -c touch% /tmp/x"}, 403, "verification.repositories"),
+        ({"repo_url": "../project/../../etc"}, 403, "verification.repositories"),
+        ({"branch_name": "--upload-pack=x"}, 422, "branch_name"),
+        ({"branch_name": "a b"}, 422, "branch_name"),
+        ({"more": 1}, 422, "more"),
+        ({"ticket_id": 3}, 422, "ticket_id"),
+    ],
+)
+async def test_what_cannot_be_verified_is_refused(world: World, more: dict[str, Any], status: int, detail: str) -> None:
+    world.issue()
+    found, told = await ask(world, "POST", "/verify", world.request(**more))
+    assert (found, told["status"]) == (status, status)
+    assert detail in told["detail"]
+    assert world.verifier.requests == []
+
+
+async def test_an_issue_without_checks_is_refused(world: World) -> None:
+    world.issue(NO_CHECKS)
+    status, told = await ask(world, "POST", "/verify", world.request())
+    assert status == 422
+    assert "no block of checks" in told["detail"]
+
+
+@pytest.mark.parametrize("name", [".", "file", "same"])
+async def test_the_project_has_several_names(world: World, name: str) -> None:
+    world.issue()
+    url = {".": ".", "file": world.project.as_uri(), "same": f"{world.project}/../project/"}[name]
+    assert (await ask(world, "POST", "/verify", world.request(repo_url=url)))[0] == 200
+
+
+async def test_a_repository_from_elsewhere_is_fetched_if_it_is_allowed(folder: Path) -> None:
+    elsewhere = repository(folder.parent / "elsewhere")
+    world = World(repository(folder.parent / "project"), "../elsewhere")
+    world.issue()
+    assert (await ask(world, "POST", "/verify", world.request(repo_url=str(elsewhere))))[0] == 200
+    assert (await ask(world, "POST", "/verify", world.request()))[0] == 403, "only what is named"
+
+
+async def test_one_verification_of_an_issue_at_a_time(world: World) -> None:
+    world.issue()
+    world.issue(id="t-2")
+    world.verifier.goes = anyio.Event()
+    answers = dict[str, int]()
+
+    async def verify(name: str, issue: str) -> None:
+        answers[name] = (await ask(world, "POST", "/verify", world.request(ticket_id=issue)))[0]
+
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as group:
+            group.start_soon(verify, "first", "t-1")
+            group.start_soon(verify, "other", "t-2")
+            while len(world.verifier.requests) < 2:
+                await anyio.sleep(0.01)
+            assert (await ask(world, "GET", "/status/t-1"))[1]["running"] is True
+            await verify("second", "t-1")
+            world.verifier.goes.set()
+    assert answers == {"first": 200, "other": 200, "second": 409}
+    assert (await ask(world, "POST", "/verify", world.request()))[0] == 200, "and then again"
+
+
+async def test_a_failure_ends_the_verification_and_not_the_service(world: World) -> None:
+    world.issue()
+    for error, status in (
+        (AshepError("no room"), 502),
+        (TrackerUnavailable("bd is away"), 503),
+        (RuntimeError("a mistake in /home/ann"), 500),
+    ):
+        world.verifier.raises = error
+        found, told = await ask(world, "POST", "/verify", world.request())
+        assert found == status
+        assert "Traceback" not in str(told)
+        assert "/home/ann" not in str(told)
+    assert [word for word in world.said if "/home/ann" in word], "but whoever runs the service reads it"
+    assert (await ask(world, "GET", "/status/t-1"))[1]["running"] is False
+
+
+# --- whom, and how much ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("header", [None, "Bearer ", "Bearer wrong", "Basic YTpi", TOKEN, "Bearer é"])
+async def test_without_the_token_nothing_is_told(world: World, header: str | None) -> None:
+    world.issue()
+    async with world.client(None) as client:
+        headers = {} if header is None else {"Authorization": header.encode()}
+        for method, path in (("GET", "/status/t-1"), ("PUT", "/tickets/t-1"), ("POST", "/verify"), ("GET", "/nowhere")):
+            answer = await client.request(method, path, headers=headers)  # pyright: ignore[reportArgumentType] - bytes are fine
+            assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+        assert (await client.get("/health")).json()["status"] == "ok"
+        assert (await client.get("/openapi.json")).json()["openapi"] == "3.1.0"
+
+
+async def test_bodies_are_bounded_and_json(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.issue()
+    async with world.client() as client:
+
+        async def post(content: Any, kind: str = "application/json") -> httpx.Response:
+            return await client.post("/verify", content=content, headers={"Content-Type": kind})
+
+        assert (await post(b"{}", "text/plain")).status_code == 415
+        assert (await post(b"{")).status_code == 400
+        assert (await post(b"\xff")).status_code == 400
+        assert (await post(b"[" * 100_000)).status_code == 400
+        assert (await post(b" " * (http.MAX_BODY + 1))).status_code == 413
+        monkeypatch.setattr(http, "READING", 0.05)
+
+        async def slowly() -> Any:
+            yield b"{"
+            await anyio.sleep(5)
+
+        assert (await post(slowly())).status_code == 408
+
+
+async def test_what_is_not_there_is_a_problem_too(world: World) -> None:
+    for method, path, status in (
+        ("GET", "/nowhere", 404),
+        ("GET", "/tickets/t-1/", 404),
+        ("GET", "/status/%2e%2e", 404),
+        ("GET", "/status/-x", 404),
+        ("DELETE", "/tickets/t-1", 405),
+        ("GET", "/verify", 405),
+    ):
+        assert (await ask(world, method, path))[0] == status
+
+
+async def test_each_method_of_a_path_is_named(world: World) -> None:
+    async with world.client() as client:
+        allowed = (await client.delete("/tickets/t-1")).headers["allow"]
+    assert {one.strip() for one in allowed.split(",")} == {"GET", "HEAD", "PUT"}
