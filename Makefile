@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SETUP := $(PYTHON) requirements/setup.py
 # one file stays on one worker: its tests share a server or a database
-PARALLEL := -n 2 --dist loadfile --max-worker-restart 1
+PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 4 --durations=10
 
 .DEFAULT_GOAL := help
 .PHONY: help setup venv demo test quick check format lint types contracts docs torture night month soak torture-real bench lock clean

@@ -1,16 +1,20 @@
 """What all tests share: the anyio backend, a project's folder, and a guard against calls that block the event loop."""
 
 import faulthandler
+import hashlib
 import inspect
+import os
 import shutil
 import sys
-import tempfile
+import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import settings
+
+from tests import places
 
 # A deadline in milliseconds measures the machine's load, not the code.
 settings.register_profile("ashep", deadline=None)
@@ -21,15 +25,91 @@ LONGEST_END = 180.0
 """Seconds that what a test leaves may take to end. The time limit of a test is used up once it has struck, and what
 hangs then would hang for ever: nobody would learn what failed."""
 
+LONGEST = 120.0
+"""Seconds that a test may take of which nothing else is said, on a machine three times as slow as a developer's. One
+that has to take longer says so: `@pytest.mark.lasts(seconds)`. The suite would grow unseen."""
+
+LONGEST_REAL = 300.0
+"""The same for a test with real tools. Its time limit is twice that: what hangs is found by the test's own bounds."""
+
+FIRST = ("tests/e2e/", "tests/killed/", "tests/torture/", "tests/test_demo.py", "tests/test_managed_server.py")
+"""The files that take longest come first, so that the workers end together; those that share a server stand together,
+so that it can end with the last of them."""
+
+DIED = pytest.StashKey[bool]()
+"""Whether a worker died in the midst of this test."""
+
+_told = 2
+"""Where tracebacks of a process that hangs go: its standard error, which pytest takes for itself later."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give the run a name, which its workers and what they start inherit."""
+    global _told
+    _told = os.dup(2)
+    if not hasattr(config, "workerinput"):
+        os.environ[places.RUN] = f"{os.getpid()}"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End what tests left, also those whose worker died; whoever looks at the log sees that there was something."""
+    if hasattr(config, "workerinput"):
+        faulthandler.dump_traceback_later(LONGEST_END, exit=True, file=_told)  # threads that do not end
+        return
+    factory: pytest.TempPathFactory | None = getattr(config, "_tmp_path_factory", None)
+    below = [factory.getbasetemp()] if factory is not None and factory._basetemp is not None else []
+    for pid in places.end_run(os.environ.pop(places.RUN), *below):
+        print(f"process {pid} was left by a test, and is ended", file=sys.stderr)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the long files come first."""
+
+    def rank(item: pytest.Item) -> int:
+        return next((place for place, word in enumerate(FIRST) if item.nodeid.startswith(word)), len(FIRST))
+
+    items.sort(key=rank)
+    for item in items:
+        if item.get_closest_marker("real") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(2 * LONGEST_REAL))
+
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_teardown() -> Generator[None]:
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool | None, bool | None]:
     """End the process, with every thread's traceback, where a test does not end; the other tests go on in another."""
-    faulthandler.dump_traceback_later(LONGEST_END, exit=True, file=sys.__stderr__ or sys.stderr)
+    marker = item.get_closest_marker("timeout")
+    limit = float(marker.args[0] if marker else item.config.getini("timeout") or 300)
+    runs = places.memory() / f"runs-{hashlib.sha256(item.nodeid.encode()).hexdigest()[:16]}"
+    item.stash[DIED] = runs.exists()
+    runs.parent.mkdir(exist_ok=True)
+    runs.touch()
+    faulthandler.dump_traceback_later(limit + LONGEST_END, exit=True, file=_told)
     try:
         return (yield)
     finally:
         faulthandler.cancel_dump_traceback_later()
+        runs.unlink(missing_ok=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Do not try a test again that its worker died of: the next one would, too."""
+    if item.stash[DIED]:
+        pytest.fail("the worker that ran it died", pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """Fail a test that takes longer than anybody said it would."""
+    marker = item.get_closest_marker("lasts")
+    usual = LONGEST_REAL if item.get_closest_marker("real") else LONGEST
+    bound = float(marker.args[0]) if marker else usual
+    began = time.monotonic()
+    yield
+    took = time.monotonic() - began
+    if took > bound:
+        pytest.fail(f"it took {took:.0f} s, more than {bound:.0f} s: make it shorter, or mark it with lasts(seconds)")
 
 
 class SaidAtOnce:
@@ -60,10 +140,9 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
+def folder() -> Iterator[Path]:
     """A project's folder, in memory where the machine has such a place: a batch costs milliseconds on a disk."""
-    shm = Path("/dev/shm")
-    place = Path(tempfile.mkdtemp(dir=shm)) if shm.is_dir() else tmp_path
+    place = places.made()
     yield place / ".agent-shepherd"
     shutil.rmtree(place, ignore_errors=True)
 

@@ -1,24 +1,12 @@
 """The configuration enters the journal at every start: what a decision rested on can be read there for ever."""
 
-import shutil
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from ashep.config import load
 from ashep.core.events import Adopted, DaemonStarted
 from ashep.core.model import Policies, Settings
 from ashep.journal.blobs import Blobs
 from tests.loop_world import World, simulate
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    place = Path(tempfile.mkdtemp())
-    yield place / ".agent-shepherd"
-    shutil.rmtree(place)
 
 
 def test_each_start_adopts_the_files_as_they_are_then(folder: Path) -> None:

@@ -17,6 +17,7 @@ from ashep.demo.stage import Stage, run_of
 from ashep.demo.story import FILES, ISSUES, part
 from ashep.errors import ProgramMissing
 from ashep.simulation.virtual import VIRTUAL, LoopClock, wait_for_threads
+from tests.places import living_in, sweep
 
 
 def test_the_simulation_closes_everything_and_proves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +47,11 @@ def test_it_can_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_the_real_tools_do_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     said = list[str]()
-    assert demo(say=said.append) == 0, "\n".join(said)
+    try:
+        assert demo(say=said.append) == 0, "\n".join(said)
+    except BaseException:
+        sweep(tmp_path)
+        raise
     text = "\n".join(said)
     assert "closed in bd: 3 of 3" in text
     assert "prompts that the model saw: 12, for 12 runs" in text
@@ -64,26 +69,18 @@ def test_a_demonstration_that_is_stopped_leaves_nothing(tmp_path: Path) -> None:
     argv = (sys.executable, "-m", "ashep", "demo")
     process = subprocess.Popen(argv, env=environ, stdout=subprocess.PIPE, text=True, start_new_session=True)
     assert process.stdout is not None
-    with process.stdout as lines:
-        assert any("goes to builder" in line for line in lines), "it works"
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(40) == 128 + signal.SIGTERM
+    try:
+        with process.stdout as lines:
+            assert any("goes to builder" in line for line in lines), "it works"
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(100) == 128 + signal.SIGTERM
+    except BaseException:
+        process.kill()
+        process.wait()
+        sweep(tmp_path)
+        raise
     assert not living_in(tmp_path), "a process was left behind"
     assert not list(tmp_path.iterdir())
-
-
-def living_in(folder: Path) -> list[int]:
-    """Processes whose working directory or environment is in a folder."""
-    found = list[int]()
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            inside = os.readlink(process / "cwd").startswith(str(folder))
-            inside = inside or f"HOME={folder}".encode() in (process / "environ").read_bytes()
-        except OSError:
-            continue
-        if inside:
-            found.append(int(process.name))
-    return found
 
 
 def test_without_the_tools_it_says_what_is_missing_and_what_goes_without(

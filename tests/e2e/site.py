@@ -257,17 +257,20 @@ class Working:
                 self.process.kill()
         self.process.wait()
         self._reader.join(5)
-        if self.process.stdout is not None:
+        # while it reads, closing would wait for it: as long as somebody else holds the other end
+        if self.process.stdout is not None and not self._reader.is_alive():
             self.process.stdout.close()
 
 
 def until(found: Callable[[], Any], bound: float, state: Callable[[], object] = lambda: "") -> Any:
-    """Wait until something is there."""
-    end = time.monotonic() + bound
-    while time.monotonic() < end:
+    """Wait until something is there; a look that starts programs is taken half of the time at most."""
+    end, looked = time.monotonic() + bound, False
+    while time.monotonic() < end or not looked:
+        began = time.monotonic()
         if value := found():
             return value
-        time.sleep(0.02)
+        looked = True
+        time.sleep(max(0.02, time.monotonic() - began))
     raise AssertionError(f"not seen within {bound} s\n{state()}")
 
 

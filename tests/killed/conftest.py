@@ -11,7 +11,7 @@ from tests.killed.scenario import play
 from tests.killed.sweep import Kill, boundaries_at_once
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def place() -> Iterator[Place]:
     with (
         start_blocking_portal() as portal,
@@ -21,6 +21,6 @@ def place() -> Iterator[Place]:
         yield made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def found(place: Place) -> list[Kill]:
     return boundaries_at_once(place)

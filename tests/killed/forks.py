@@ -1,8 +1,8 @@
 """Processes of ashep that begin as forks of one that has imported all of it: importing is half of a short one's time.
 
 `python -m tests.killed.forks` takes a line of JSON after the other: the module to run as a program, its words, its
-variables and the file for what it prints. It answers with two numbers, a line each: the pid at once, and in the end how
-it ended. Nothing is running in it but that one child, so that a fork is as good as a new process.
+variables and the file for what it prints. It answers with two lines, which begin with the request's number: the pid at
+once, and in the end how it ended. Nothing is running in it but that one child: a fork is as good as a new process.
 """
 
 import gc
@@ -12,7 +12,9 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from ashep import app, audit, daemon
@@ -27,52 +29,85 @@ IMPORTED = (app, audit, daemon, commands)
 class Forked:
     """One process, with what is used of `subprocess.Popen`."""
 
-    def __init__(self, forks: "Forks", pid: int) -> None:
-        self.pid, self.returncode, self._forks = pid, 0, forks
+    def __init__(self, forks: "Forks", number: int, pid: int) -> None:
+        self.pid, self.returncode, self._forks, self._number = pid, 0, forks, number
         self._ended = False
 
     def poll(self) -> int | None:
         """How it ended, if it has."""
-        if not self._ended and select.select([self._forks.answers], [], [], 0)[0]:
-            self.wait()
+        if not self._ended and (code := self._forks.told((self._number, "ended"), 0)) is not None:
+            self.returncode, self._ended = code, True
         return self.returncode if self._ended else None
 
     def kill(self) -> None:
         """Kill it."""
         if self.poll() is None:
-            os.kill(self.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
 
-    def wait(self) -> int:
-        """Wait until it has ended, and say how."""
-        if not self._ended:
-            self.returncode, self._ended = self._forks.answer(), True
+    def wait(self, bound: float = 60.0) -> int:
+        """Wait until it has ended, and say how; kill it after so many seconds."""
+        end = time.monotonic() + bound
+        while self.poll() is None:
+            if time.monotonic() > end:
+                self.kill()
+                raise AssertionError(f"process {self.pid} had not ended after {bound:.0f} s")
+            self._forks.told((self._number, "ended"), 0.5)
         return self.returncode
 
 
 class Forks:
-    """One place's source of processes; one at a time."""
+    """One place's source of processes; one at a time.
+
+    What it tells is numbered: a test that was interrupted while it waited leaves an answer which nobody asks for.
+    """
 
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
         program = (sys.executable, "-m", "tests.killed.forks")
         pipe = subprocess.PIPE
-        self._source = subprocess.Popen(program, cwd=folder, env=environ, stdin=pipe, stdout=pipe, text=True, bufsize=1)
-        assert self._source.stdout is not None
-        self.answers = self._source.stdout
+        self._source = subprocess.Popen(program, cwd=folder, env=environ, stdin=pipe, stdout=pipe, bufsize=0)
+        self._number, self._rest = 0, b""
+        self._told: dict[tuple[int, str], int] = {}
 
     def start(self, program: str, words: tuple[str, ...], environ: Mapping[str, str], output: Path) -> Forked:
-        """Start one of `PROGRAMS`, with these variables and no others."""
+        """Start one of `PROGRAMS`, with these variables and no others; the one before is ended, if it has not."""
+        before = self._told.get((self._number, "began"))
+        if before is not None and (self._number, "ended") not in self._told:
+            Forked(self, self._number, before).kill()
+        self._number += 1
         asked = {"program": program, "words": words, "environ": dict(environ), "output": str(output)}
         assert self._source.stdin is not None
-        self._source.stdin.write(json.dumps(asked) + "\n")
-        return Forked(self, self.answer())
+        self._source.stdin.write(json.dumps(asked).encode() + b"\n")
+        pid = self.told((self._number, "began"), 60)
+        assert pid is not None, "the source of processes does not answer"
+        return Forked(self, self._number, pid)
 
-    def answer(self) -> int:
-        """Wait for the next number."""
-        return int(self.answers.readline())
+    def told(self, what: tuple[int, str], bound: float) -> int | None:
+        """What was told of that, within so many seconds; None where it was not."""
+        assert self._source.stdout is not None
+        end = time.monotonic() + bound
+        while what not in self._told:
+            if not select.select([self._source.stdout], [], [], max(0.0, end - time.monotonic()))[0]:
+                return None
+            read = os.read(self._source.stdout.fileno(), 4096)
+            assert read, "the source of processes has ended"
+            *lines, self._rest = (self._rest + read).split(b"\n")
+            for line in lines:
+                number, kind, value = line.decode().split()
+                self._told[int(number), kind] = int(value)
+        return self._told[what]
 
     def close(self) -> None:
         """End the source; what it started is a session of its own."""
-        self._source.communicate()
+        assert self._source.stdin is not None
+        assert self._source.stdout is not None
+        self._source.stdin.close()
+        try:
+            self._source.wait(10)
+        except subprocess.TimeoutExpired:
+            self._source.kill()
+            self._source.wait()
+        self._source.stdout.close()
 
 
 def _child(program: str, words: list[str], environ: dict[str, str], output: str) -> int:
@@ -93,7 +128,7 @@ def _child(program: str, words: list[str], environ: dict[str, str], output: str)
 def main() -> None:
     gc.collect()
     gc.freeze()
-    for line in iter(sys.stdin.readline, ""):
+    for number, line in enumerate(iter(sys.stdin.readline, ""), 1):
         pid = os.fork()
         if pid == 0:
             code = 70
@@ -101,9 +136,9 @@ def main() -> None:
                 code = _child(**json.loads(line))
             finally:
                 os._exit(code)
-        print(pid, flush=True)
+        print(number, "began", pid, flush=True)
         _, status = os.waitpid(pid, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
+        print(number, "ended", os.waitstatus_to_exitcode(status), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """A project in which one life after the other is lived, each from the same beginning, and what must hold in the end."""
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -22,6 +21,8 @@ from ashep.demo.stage import PERSON, Stage, run_of
 from ashep.replay import replay
 from tests.killed.forks import Forked, Forks
 from tests.killed.scenario import EFFECT, PHASES, POLICIES
+from tests.places import made as new_folder
+from tests.places import sweep
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -284,14 +285,13 @@ def wait_for(found: Callable[[], Any], bound: float, what: str, every: float = 0
 @contextmanager
 def places(model: ModelServer, names: Sequence[str], **options: Any) -> Iterator[list[Place]]:
     """Make places, in memory where the machine has such a place; in the end their servers are gone."""
-    shm = Path("/dev/shm")
-    folder = Path(tempfile.mkdtemp(prefix="ashep-killed-", dir=shm if os.access(shm, os.W_OK) else None))
-    made = list[Place]()
+    folder, made = new_folder("ashep-killed"), list[Place]()
     try:
         for name in names:
             made.append(Place(folder / name, model, name, **options))
         yield made
-    finally:
         for place in made:
             place.close()
+    finally:
+        sweep(folder)  # whatever went wrong, nothing lives on
         shutil.rmtree(folder, ignore_errors=True)

@@ -80,7 +80,12 @@ class Daemons:
                 return httpx.get(f"{url}/global/health", auth=auth, timeout=1).is_success
             return False
 
-        wait_for(healthy, 60, "the agent server did not answer")
+        try:
+            wait_for(healthy, 60, "the agent server did not answer")
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
         return process, url
 
     def start(self, number: int, *words: str) -> subprocess.Popen[bytes]:
@@ -118,7 +123,8 @@ class Daemons:
                 process.send_signal(signal.SIGCONT)
                 process.kill()
             process.wait()
-        os.killpg(self._server.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.killpg(self._server.pid, signal.SIGKILL)
         self._server.wait()
 
 

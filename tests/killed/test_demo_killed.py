@@ -13,7 +13,7 @@ from ashep.demo.kept import LOG, prompts
 from ashep.demo.stage import PERSON
 from ashep.demo.story import ISSUES
 from tests.killed.place import wait_for
-from tests.test_demo import living_in
+from tests.places import living_in
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 

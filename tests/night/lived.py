@@ -4,12 +4,10 @@ import hashlib
 import random
 import secrets
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -25,6 +23,7 @@ from ashep.views.times import stamp
 from tests.loop_world import simulate
 from tests.night.night import EVENING, Night, Told
 from tests.night.recount import Recount, compare, records
+from tests.places import made as new_folder
 from tests.torture.loop import cancelled_in_order
 
 
@@ -59,8 +58,7 @@ class Lived:
 
 def lived(seed: int, issues: int) -> Lived:
     """Live a night in memory, where the machine has such a place, and look at what is left of it."""
-    shm = Path("/dev/shm")
-    place = Path(tempfile.mkdtemp(prefix="ashep-night-", dir=shm if shm.is_dir() else None))
+    place = new_folder("ashep-night")
     found = Lived(seed, Told())
     began = time.monotonic()
 

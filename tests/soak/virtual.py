@@ -9,7 +9,6 @@ import gc
 import os
 import random
 import shutil
-import tempfile
 import threading
 import tracemalloc
 from collections import Counter
@@ -23,6 +22,7 @@ import yaml
 from ashep.adapters.memory.runner import Play, Prompted
 from ashep.config import write_starter
 from tests.loop_world import Points, World, policy, said, simulate
+from tests.places import made as new_folder
 from tests.soak.figures import Bound, Flat, Sample, judge
 
 ISSUES = 24
@@ -55,8 +55,7 @@ CONFIG: dict[str, Any] = {
 
 def soak(hours: float, *, issues: int = ISSUES, every: float = 900.0) -> list[Flat]:
     """Live so many virtual hours, and judge them; `every`: virtual seconds between samples."""
-    shm = Path("/dev/shm")
-    place = Path(tempfile.mkdtemp(prefix="ashep-soak-", dir=shm if shm.is_dir() else None))
+    place = new_folder("ashep-soak")
     samples: list[Sample] = []
     tracemalloc.start()
     try:

@@ -4,7 +4,6 @@ import gc
 import json
 import secrets
 import shutil
-import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from anyio._backends._asyncio import CancelScope  # its sets are walked in the o
 from ashep import effects
 from ashep.core.records import Entry
 from ashep.prompt import Brief
+from tests.places import made as new_folder
 from tests.torture import disk
 from tests.torture.chaos import Dice, Kinds, without
 from tests.torture.loop import LIFE, StandsStill, TortureLoop, cancelled_in_order
@@ -58,8 +58,7 @@ def run(seed: int, kinds: Kinds | None = None, *, keep_journal: bool = False) ->
     """Live through one story; call it inside `simulated`."""
     dice = Dice(seed, kinds)
     story = Story(seed, dice.kinds)
-    shm = Path("/dev/shm")
-    root = Path(tempfile.mkdtemp(prefix="ashep-torture-", dir=shm if shm.is_dir() else None))
+    root = new_folder("ashep-torture")
     worlds: list[World] = []
 
     async def main() -> None:

@@ -1,0 +1,62 @@
+"""Folders of one test run, and the end of every process that was started in them, whatever became of its test."""
+
+import os
+import shutil
+import signal
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+RUN = "ASHEP_TESTS_RUN"
+"""The variable that names the run to its workers, and to most of what they start."""
+
+SHM = Path("/dev/shm")
+
+
+def memory(run: str | None = None) -> Path:
+    """Where this run's folders in memory are; on a disk where the machine has no such place."""
+    root = SHM if os.access(SHM, os.W_OK) else Path(tempfile.gettempdir())
+    run = run or os.environ.get(RUN)
+    return root / f"ashep-tests-{run}" if run else root
+
+
+def made(prefix: str = "tmp") -> Path:
+    """Make a new folder, in memory where the machine has such a place."""
+    above = memory()
+    above.mkdir(exist_ok=True)
+    return Path(tempfile.mkdtemp(prefix=f"{prefix}-", dir=above))
+
+
+def living_in(*folders: Path, run: str | None = None) -> list[int]:
+    """Processes whose working directory or environment is below one of these folders, or which belong to the run."""
+    words = [f"{folder}/".encode() for folder in folders]
+    mark = f"\0{RUN}={run}\0".encode()
+    found = list[int]()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended, or is somebody else's
+            environ = b"\0" + (process / "environ").read_bytes() + b"\0"
+            cwd = os.fsencode(os.readlink(process / "cwd")) + b"/"
+            if any(cwd.startswith(word) or word in environ for word in words) or (run and mark in environ):
+                found.append(int(process.name))
+    return found
+
+
+def sweep(*folders: Path, run: str | None = None) -> list[int]:
+    """Kill what lives there; one look more, since what is killed may just have started something. Give who it was."""
+    killed = list[int]()
+    for _ in range(3):
+        left = [pid for pid in living_in(*folders, run=run) if pid not in (os.getpid(), os.getppid(), *killed)]
+        for pid in left:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        killed += left
+        if not left:
+            break
+    return killed
+
+
+def end_run(run: str, *folders: Path) -> list[int]:
+    """End a whole run: no process of it lives, its folders in memory are gone."""
+    killed = sweep(memory(run), *folders, run=run)
+    shutil.rmtree(memory(run), ignore_errors=True)
+    return killed
