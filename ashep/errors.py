@@ -12,6 +12,7 @@
     ├── JournalDamaged              65  a bad line with a complete batch after it
     ├── DiskFailed                  74  a write or fsync failed; nothing after it may be acted on
     ├── ProgramTimedOut             1   a program was killed with its process group at its bound
+    ├── PrintedTooMuch              1   a program was killed with its process group: nobody could hold what it said
     ├── NotSent                     1   a target did not take a message to people
     ├── TrackerError                1   the tracker answered, or failed to
     │   ├── TrackerUnavailable      1   infrastructure: try again later; `unknown` says a write may have landed
@@ -94,6 +95,10 @@ class DiskFailed(AshepError):
 
 class ProgramTimedOut(AshepError):
     """A program did not end in time; its process group was killed."""
+
+
+class PrintedTooMuch(AshepError):
+    """A program printed more than can be read; its process group was killed."""
 
 
 class NotSent(AshepError):

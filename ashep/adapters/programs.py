@@ -16,7 +16,7 @@ from pathlib import Path
 
 import anyio
 
-from ashep.errors import AshepError, ProgramMissing, ProgramTimedOut
+from ashep.errors import AshepError, PrintedTooMuch, ProgramMissing, ProgramTimedOut
 
 BD_VERSION = "1.3.0"
 OPENCODE_VERSION = "1.18.33"
@@ -79,7 +79,8 @@ async def run(
     Raises:
         ProgramMissing: there is no such program, or it may not be started.
         ProgramTimedOut: it had not ended after `timeout` seconds.
-        AshepError: it printed more than OUTPUT_LIMIT bytes, or could not be started for a reason of the system's.
+        PrintedTooMuch: it printed more than OUTPUT_LIMIT bytes.
+        AshepError: it could not be started for a reason of the system's.
 
     """
     name = str(argv[0])
@@ -95,7 +96,7 @@ async def run(
     if not finished and limit.cancelled_caught:
         raise ProgramTimedOut(f"{name} had not ended after {timeout:g} s; it was killed with its process group")
     if max(map(len, outputs)) > OUTPUT_LIMIT:
-        raise AshepError(f"{name} printed more than {OUTPUT_LIMIT // 1024**2} MiB; it was killed")
+        raise PrintedTooMuch(f"{name} printed more than {OUTPUT_LIMIT // 1024**2} MiB; it was killed")
     assert process.returncode is not None  # _converse waited for it
     return Finished(process.returncode, bytes(outputs[0]), bytes(outputs[1]))
 
