@@ -5,6 +5,9 @@ from urllib.parse import quote, unquote
 
 PREFIX = "ashep/"
 
+BASES = "refs/ashep/base/"
+"""Below it, by branch: the commit that a branch began from."""
+
 _LONGEST = 150
 """A part of a ref is a file's name; git adds `.lock` to it, and file systems end at 255 bytes."""
 

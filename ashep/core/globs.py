@@ -8,9 +8,7 @@ def parse_glob(value: str) -> str:
     """Read a glob: relative to the repository's top, with `/`, without `..`; a ValueError says what is wrong."""
     parts = value.split("/")
     if value.startswith(("/", "~", "!")) or "" in parts or ".." in parts or "\\" in value or "\0" in value:
-        raise ValueError(
-            "expected a glob such as src/*.sql or **/migrations/**, from the repository's top and without .."
-        )
+        raise ValueError("expected a glob from the repository's top, such as **/migrations/**")
     return value
 
 

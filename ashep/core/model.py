@@ -750,6 +750,8 @@ class Settings(Document):
     """What becomes of questions that agents ask in the midst of a run."""
     notify: Notify = Notify()
     """Who is told of what is worth a person."""
+    impact: ImpactSettings = ImpactSettings()
+    """What counts as what in a change."""
     labels: Labels = Labels()
     """The labels by which people and ashep talk to each other."""
     verification: VerificationSettings = VerificationSettings()

@@ -16,14 +16,13 @@ from ashep.adapters.worktrees import sealing
 from ashep.adapters.worktrees.repository import LONG, Place, Repository, delete, size_of
 from ashep.adapters.worktrees.saving import save, save_commits
 from ashep.adapters.worktrees.setting_up import made_by_set_up, set_up
+from ashep.core.branches import BASES
 from ashep.core.model import SetupStep
 from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.redaction import Redaction
 from ashep.trees import Changes, Prepared, Removed, Sealed, Standing
 
-BASES = "refs/ashep/base/"
-"""Below it, by branch: the commit that a branch began from."""
 SEALED = "refs/ashep/sealed/"
 """Below it, by branch: the commit that it had when it was sealed last, so that nobody can take it away."""
 TRASH = ".removing"
