@@ -19,6 +19,10 @@
     │   ├── TrackerRefused          1   the tracker said no for good (unknown id, open blocker, cycle)
     │   ├── GuardTripped            1   a person was faster: nothing was written (bd exit 13)
     │   └── ClaimLost               1   somebody else holds the issue
+    ├── ForgeError                  1
+    │   ├── ForgeUnavailable        1   infrastructure: no answer, 5xx, a rate limit (`retry_after`); `unknown` as above
+    │   ├── ForgeUnauthorized       1   no token, or one that it does not take
+    │   └── ForgeRefused            1   the forge said no for good
     └── RunnerError                 1
         ├── RunnerUnavailable       1   infrastructure: no answer, connection refused, 5xx
         │   └── ServerNotStarted    1   the managed server ended at its start, or did not answer in time
@@ -131,6 +135,34 @@ class GuardTripped(TrackerError):
 
 class ClaimLost(TrackerError):
     """Somebody else holds the issue, or it is not claimable any more."""
+
+
+class ForgeError(AshepError):
+    """The forge, or the remote that it keeps, failed."""
+
+
+class ForgeUnavailable(ForgeError):
+    """The forge did not answer in a usable way; it is tried again later.
+
+    `retry_after` are the seconds that it wants to be left alone, 0 where it says nothing of it. `unknown` is True where
+    a write may have landed all the same: it is probed before it is repeated.
+    """
+
+    def __init__(self, message: str = "", *, retry_after: float = 0.0, unknown: bool = False) -> None:
+        super().__init__(message)
+        self.retry_after, self.unknown = retry_after, unknown
+
+
+class ForgeUnauthorized(ForgeError):
+    """The forge refuses our token, or there is none."""
+
+
+class ForgeRefused(ForgeError):
+    """The forge refused for good; `status` is its HTTP status, 0 where there was none."""
+
+    def __init__(self, message: str = "", *, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class RunnerError(AshepError):

@@ -1,0 +1,115 @@
+"""GitHub's REST interface, and those that speak it (GitHub Enterprise Server)."""
+
+from typing import Any
+from urllib.parse import quote
+
+from ashep.adapters.forges.reading import chosen, ci_of, entries, field, ordered, remark, text, whole
+from ashep.adapters.forges.transport import Api
+from ashep.core.pull_request import marker
+from ashep.errors import ForgeRefused
+from ashep.forge import Opened, PullRequest, PullState, Said
+
+HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
+
+_STATUSES = {"success": "passing", "pending": "pending", "failure": "failing", "error": "failing"}
+_GOOD = ("success", "neutral", "skipped")
+"""Conclusions of a check run that let a pull request be merged."""
+_REVIEWS = {"APPROVED": "approved", "CHANGES_REQUESTED": "changes_requested", "COMMENTED": "comment"}
+
+
+class GitHub:
+    """Pull requests of one repository, `owner/name`."""
+
+    def __init__(self, api: Api, repository: str) -> None:
+        self._api, self._owner = api, repository.partition("/")[0]
+        self._place = f"/repos/{repository}"
+
+    async def find(self, key: str, branch: str, base: str) -> Opened | None:
+        """Look for the pull request of a key or branch."""
+        head = f"{self._owner}:{branch}"
+        listed = await self._api.pages(
+            f"{self._place}/pulls", head=head, base=base, state="all", sort="created", direction="desc"
+        )
+        # a filter that the server does not know would be ignored
+        mine = [one for one in listed if text(one, "head", "ref") == branch and text(one, "base", "ref") == base]
+        pull = chosen(mine, marker(key), "body", "open")
+        return opened(pull) if pull else None
+
+    async def open(self, request: PullRequest) -> Opened:
+        """Open it, unless it stands."""
+        if stands := await self.find(request.key, request.branch, request.base):
+            return stands
+        data = {"title": request.title, "head": request.branch, "base": request.base, "body": request.body}
+        try:
+            return opened(await self._api.post(f"{self._place}/pulls", data))
+        except ForgeRefused as refused:
+            if refused.status == 422 and (stands := await self.find(request.key, request.branch, request.base)):
+                return stands
+            raise
+
+    async def state(self, number: int) -> PullState:
+        """Read what became of it."""
+        pull = await self._api.get(f"{self._place}/pulls/{number}")
+        head = text(pull, "head", "sha")
+        merged = bool(field(pull, "merged"))
+        closed = text(pull, "state") == "closed"
+        by = text(pull, "merged_by", "login")
+        if closed and not merged:
+            by = text(await self._api.get(f"{self._place}/issues/{number}"), "closed_by", "login")
+        ci, failing = ci_of(await self._checks(head))
+        return PullState(
+            state="merged" if merged else "closed" if closed else "open",
+            head=head,
+            by=by or None,
+            merged_as=text(pull, "merge_commit_sha") or None if merged else None,
+            ci=ci,
+            failing=failing,
+            said=await self._said(number),
+        )
+
+    async def _checks(self, head: str) -> list[tuple[str, str]]:
+        """Read commit statuses and check runs: both are CI to GitHub."""
+        commit = f"{self._place}/commits/{quote(head, safe='')}"
+        statuses = entries(await self._api.get(f"{commit}/status", per_page=100), "statuses")
+        runs = entries(await self._api.get(f"{commit}/check-runs", per_page=100), "check_runs")
+        found = [(text(one, "context"), _STATUSES.get(text(one, "state"), "pending")) for one in statuses]
+        return found + [(text(one, "name"), _run_state(one)) for one in runs]
+
+    async def _said(self, number: int) -> tuple[Said, ...]:
+        comments = await self._api.pages(f"{self._place}/issues/{number}/comments")
+        reviews = await self._api.pages(f"{self._place}/pulls/{number}/reviews")
+        remarks = await self._api.pages(f"{self._place}/pulls/{number}/comments")
+        said = [_remark(one, "comment", "created_at", "comment") for one in comments]
+        said += [
+            _remark(one, _REVIEWS[state], "submitted_at", "review")
+            for one in reviews
+            if (state := text(one, "state")) in _REVIEWS
+        ]
+        return ordered([*said, *(_remark(one, "comment", "created_at", "remark") for one in remarks)])
+
+    async def aclose(self) -> None:
+        """Let go of connections."""
+        await self._api.aclose()
+
+
+def _run_state(run: Any) -> str:
+    if text(run, "status") != "completed":
+        return "pending"
+    return "passing" if text(run, "conclusion") in _GOOD else "failing"
+
+
+def _remark(entry: Any, kind: Any, at: str, of: str) -> Said:
+    return Said(
+        id=f"{of}/{whole(entry, 'id')}",
+        kind=kind,
+        by=text(entry, "user", "login"),
+        at=text(entry, at),
+        text=remark(entry, "body"),
+        path=text(entry, "path") or None,
+        bot=text(entry, "user", "type") == "Bot",
+    )
+
+
+def opened(pull: Any) -> Opened:
+    """Read a pull request as GitHub and Gitea write it."""
+    return Opened(whole(pull, "number"), text(pull, "html_url"))

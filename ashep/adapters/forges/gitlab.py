@@ -1,0 +1,114 @@
+"""GitLab's REST interface: merge requests of one project."""
+
+from typing import Any
+from urllib.parse import quote
+
+from ashep.adapters.forges.reading import chosen, ci_of, entries, field, ordered, remark, text, whole
+from ashep.adapters.forges.transport import Api
+from ashep.core.pull_request import marker
+from ashep.errors import ForgeRefused
+from ashep.forge import Opened, PullRequest, PullState, Said
+
+_STATES = {"opened": "open", "locked": "open", "merged": "merged", "closed": "closed"}
+"""`locked` is one that is being merged."""
+_PASSING = ("success", "skipped")
+_FAILING = ("failed", "canceled", "canceling")
+"""Of the states of a pipeline; all others are on the way, `manual` included, which waits for a person."""
+
+
+class GitLab:
+    """Merge requests of one project, by its whole path."""
+
+    def __init__(self, api: Api, repository: str) -> None:
+        self._api = api
+        self._project = f"/projects/{quote(repository, safe='')}"
+        self._place = f"{self._project}/merge_requests"
+
+    async def find(self, key: str, branch: str, base: str) -> Opened | None:
+        """Look for the merge request of a key or branch."""
+        listed = await self._api.pages(
+            self._place, source_branch=branch, target_branch=base, state="all", order_by="created_at", sort="desc"
+        )
+        mine = [one for one in listed if (text(one, "source_branch"), text(one, "target_branch")) == (branch, base)]
+        request = chosen(mine, marker(key), "description", "opened")
+        return _opened(request) if request else None
+
+    async def open(self, request: PullRequest) -> Opened:
+        """Open it, unless it stands."""
+        if stands := await self.find(request.key, request.branch, request.base):
+            return stands
+        data = {"title": request.title, "source_branch": request.branch, "target_branch": request.base}
+        try:
+            return _opened(await self._api.post(self._place, {**data, "description": request.body}))
+        except ForgeRefused as refused:
+            if refused.status == 409 and (stands := await self.find(request.key, request.branch, request.base)):
+                return stands
+            raise
+
+    async def state(self, number: int) -> PullState:
+        """Read what became of it."""
+        place = f"{self._place}/{number}"
+        request = await self._api.get(place)
+        head, state = text(request, "sha"), _STATES.get(text(request, "state"), "open")
+        merger = text(request, "merge_user", "username") or text(request, "merged_by", "username")
+        by = merger if state == "merged" else text(request, "closed_by", "username") if state == "closed" else ""
+        merged_as = next(
+            filter(None, (text(request, name) for name in ("merge_commit_sha", "squash_commit_sha"))), head
+        )
+        ci, failing = ci_of(await self._checks(field(request, "head_pipeline"), head))
+        return PullState(
+            state=state,  # pyright: ignore[reportArgumentType] - the values of _STATES
+            head=head,
+            by=by or None,
+            merged_as=merged_as if state == "merged" else None,
+            ci=ci,
+            failing=failing,
+            said=await self._said(place),
+        )
+
+    async def _checks(self, pipeline: Any, head: str) -> list[tuple[str, str]]:
+        """Read the pipeline of the newest commit; one of an older commit says nothing of it."""
+        if not pipeline or text(pipeline, "sha") != head:
+            return []
+        status = text(pipeline, "status")
+        if status in _PASSING:
+            return [("pipeline", "passing")]
+        if status not in _FAILING:
+            return [("pipeline", "pending")]
+        jobs = f"{self._project}/pipelines/{whole(pipeline, 'id')}/jobs"
+        names = [text(one, "name") for one in await self._api.pages(jobs, **{"scope[]": "failed"})]
+        return [(name, "failing") for name in names or ["pipeline"]]
+
+    async def _said(self, place: str) -> tuple[Said, ...]:
+        notes = await self._api.pages(f"{place}/notes", sort="asc", order_by="created_at")
+        said = [_note(one) for one in notes if not field(one, "system")]
+        approvals = await self._api.get(f"{place}/approvals")
+        said += [_verdict(one, "approved", text(one, "approved_at")) for one in entries(approvals, "approved_by")]
+        reviewers = await self._api.pages(f"{place}/reviewers")
+        asked = [one for one in reviewers if text(one, "state") == "requested_changes"]
+        return ordered([*said, *(_verdict(one, "changes_requested", "") for one in asked)])
+
+    async def aclose(self) -> None:
+        """Let go of connections."""
+        await self._api.aclose()
+
+
+def _note(entry: Any) -> Said:
+    return Said(
+        id=f"note/{whole(entry, 'id')}",
+        kind="comment",
+        by=text(entry, "author", "username"),
+        at=text(entry, "created_at"),
+        text=remark(entry, "body"),
+        path=text(entry, "position", "new_path") or None,
+        bot=bool(field(entry, "author", "bot")),
+    )
+
+
+def _verdict(entry: Any, kind: Any, at: str) -> Said:
+    by = text(entry, "user", "username")
+    return Said(id=f"{kind}/{by}", kind=kind, by=by, at=at)
+
+
+def _opened(request: Any) -> Opened:
+    return Opened(whole(request, "iid"), text(request, "web_url"))

@@ -1,0 +1,64 @@
+"""Reads what forges answer: fields that may be missing or of another type, and texts of strangers."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ashep.core.text import clean
+from ashep.forge import Ci, Said
+
+MOST_TEXT = 20_000
+"""Characters that are kept of one remark."""
+MOST_NAME = 200
+OURS = "<!-- agent-shepherd:"
+"""What a text of ours holds (`ashep.core.pull_request.marker`)."""
+
+
+def field(entry: Any, *names: str) -> Any:
+    """Give a field of a field of an object; None where there is none."""
+    for name in names:
+        entry = entry.get(name) if isinstance(entry, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - JSON
+    return entry  # pyright: ignore[reportUnknownVariableType] - JSON
+
+
+def text(entry: Any, *names: str) -> str:
+    """Give a field that is a text, without what could act on a reader's screen; empty where there is none."""
+    found = field(entry, *names)
+    return clean(found) if isinstance(found, str) else ""
+
+
+def remark(entry: Any, *names: str) -> str:
+    """Give what somebody said, capped."""
+    return text(entry, *names)[:MOST_TEXT]
+
+
+def whole(entry: Any, *names: str) -> int:
+    """Give a field that is a whole number; 0 where there is none."""
+    found = field(entry, *names)
+    return found if isinstance(found, int) and not isinstance(found, bool) else 0
+
+
+def entries(found: Any, *names: str) -> list[Any]:
+    """Give a field that is a list; empty where there is none."""
+    found = field(found, *names) if names else found
+    return list(found) if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - JSON
+
+
+def ci_of(checks: Sequence[tuple[str, str]]) -> tuple[Ci, tuple[str, ...]]:
+    """Fold checks, each a name and `passing`, `pending` or `failing`: what they come to, and which failed."""
+    failing = {" ".join(name.split())[:MOST_NAME] for name, state in checks if state == "failing"}
+    states = {state for _, state in checks}
+    ci: Ci = "failing" if failing else "pending" if "pending" in states else "passing" if states else "none"
+    return ci, tuple(sorted(failing))
+
+
+def chosen(pulls: list[Any], mark: str, body: str, is_open: str) -> Any:
+    """Give the pull request whose body has the mark, whatever became of it; else one that is open; else None."""
+    ours = [one for one in pulls if mark in text(one, body)]
+    others = [one for one in pulls if text(one, "state") == is_open]
+    return next(iter([*ours, *others]), None)
+
+
+def ordered(said: Iterable[Said]) -> tuple[Said, ...]:
+    """Put remarks into their order, and leave out what is ours or says nothing."""
+    kept = {one.id: one for one in said if OURS not in one.text and (one.text.strip() or one.kind != "comment")}
+    return tuple(sorted(kept.values(), key=lambda one: (one.at, one.id)))

@@ -1,0 +1,161 @@
+"""Asks a forge over HTTP: every request bounded in time, every answer in size, and every failure told apart."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any, Protocol
+
+import anyio
+import httpx
+
+from ashep.core.text import clean
+from ashep.errors import ForgeRefused, ForgeUnauthorized, ForgeUnavailable
+from ashep.redaction import Redaction
+
+LARGEST = 16 * 1024 * 1024
+"""Bytes of the largest answer."""
+PER_PAGE = 100
+MOST_PAGES = 10
+"""Pages of one list."""
+SECONDARY = 60.0
+"""Seconds to wait where a forge refuses for its rate limit and does not say how long (GitHub asks for a minute)."""
+
+_LIMITED = re.compile(r"rate limit|abuse", re.IGNORECASE)
+_JSON = (dict, list)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a forge answered; header names in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
+class Transport(Protocol):
+    """A way to ask."""
+
+    async def ask(self, method: str, path: str, params: Mapping[str, str | int], data: Any) -> Answer:
+        """Send a request; `path` begins with a slash and is encoded already. Raises `ForgeUnavailable`."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of what is open."""
+        ...
+
+
+class Http:
+    """Asks with httpx; redirects are not followed, because a token is sent along."""
+
+    def __init__(self, address: str, headers: Mapping[str, str], timeout: float) -> None:
+        self._timeout = timeout
+        self._client = httpx.AsyncClient(
+            base_url=address,
+            headers={"User-Agent": "agent-shepherd", **headers},
+            timeout=timeout,
+            follow_redirects=False,
+        )
+
+    async def ask(self, method: str, path: str, params: Mapping[str, str | int], data: Any) -> Answer:
+        """Send a request."""
+        try:
+            with anyio.fail_after(self._timeout):
+                async with self._client.stream(method, path, params=params, json=data) as response:
+                    content = bytearray()
+                    async for chunk in response.aiter_bytes():
+                        content += chunk
+                        if len(content) > LARGEST:
+                            raise ForgeRefused(f"{path} answers with more than {LARGEST // 1024**2} MiB")
+                    return Answer(
+                        response.status_code, {k.lower(): v for k, v in response.headers.items()}, bytes(content)
+                    )
+        except (httpx.HTTPError, TimeoutError) as error:
+            never_sent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+            why = str(error) or type(error).__name__
+            unknown = method != "GET" and not never_sent
+            raise ForgeUnavailable(f"{self._client.base_url.host}: {why}", unknown=unknown) from error
+
+    async def aclose(self) -> None:
+        """Close connections."""
+        await self._client.aclose()
+
+
+class Api:
+    """Requests of JSON by a transport; what a forge says loses secrets."""
+
+    def __init__(self, transport: Transport, redaction: Redaction) -> None:
+        self._transport, self._redaction = transport, redaction
+
+    async def aclose(self) -> None:
+        """Let go of what is open."""
+        await self._transport.aclose()
+
+    async def get(self, path: str, **params: str | int) -> Any:
+        """Read. Raises the errors of `ashep.forge.Forge`."""
+        return (await self._get(path, params))[0]
+
+    async def _get(self, path: str, params: Mapping[str, str | int]) -> tuple[Any, Answer]:
+        answer = await self._transport.ask("GET", path, params, None)
+        return self._read(path, answer), answer
+
+    async def post(self, path: str, data: Mapping[str, Any]) -> Any:
+        """Write. Raises the errors of `ashep.forge.Forge`."""
+        return self._read(path, await self._transport.ask("POST", path, {}, dict(data)), written=True)
+
+    async def pages(self, path: str, size: str = "per_page", **params: str | int) -> list[Any]:
+        """Read a list, `MOST_PAGES` pages of it at most. A server may give fewer on a page than it is asked for."""
+        found: list[Any] = []
+        for page in range(1, MOST_PAGES + 1):
+            part, answer = await self._get(path, {**params, size: PER_PAGE, "page": page})
+            found += part if isinstance(part, list) else []
+            if not part or 'rel="next"' not in answer.headers.get("link", ""):
+                break
+        return found
+
+    def _read(self, path: str, answer: Answer, *, written: bool = False) -> Any:
+        said = self._said(answer)
+        if answer.status in (200, 201):
+            try:
+                found = json.loads(self._redaction.data(answer.content))
+            except ValueError as error:
+                raise ForgeUnavailable(f"{path} answers with something that is no JSON", unknown=written) from error
+            if not isinstance(found, _JSON):
+                raise ForgeUnavailable(f"{path} answers with neither an object nor a list", unknown=written)
+            return found  # pyright: ignore[reportUnknownVariableType] - JSON
+        if answer.status == 401:
+            raise ForgeUnauthorized(f"the forge does not take the token: {said}")
+        if answer.status == 429 or (answer.status == 403 and _is_limit(answer, said)):
+            raise ForgeUnavailable(f"the forge's rate limit is used up: {said}", retry_after=_wait(answer))
+        if answer.status >= 500:
+            raise ForgeUnavailable(
+                f"{path} answers {answer.status}: {said}", retry_after=_wait(answer, 0), unknown=written
+            )
+        raise ForgeRefused(f"{path} answers {answer.status}: {said}", status=answer.status)
+
+    def _said(self, answer: Answer) -> str:
+        """Give what the forge says is wrong, on one line."""
+        text = self._redaction.text(answer.content[:4000].decode(errors="replace"))
+        return " ".join(clean(text).split())[:300]
+
+
+def _is_limit(answer: Answer, said: str) -> bool:
+    spent = answer.headers.get("x-ratelimit-remaining") == "0"
+    return spent or "retry-after" in answer.headers or _LIMITED.search(said) is not None
+
+
+def _wait(answer: Answer, otherwise: float = SECONDARY) -> float:
+    """Give the seconds after which the forge wants to be asked again; its own clock says what time it is there."""
+    headers = answer.headers
+    if (after := headers.get("retry-after", "")).isdecimal():
+        return float(after)
+    reset = headers.get("x-ratelimit-reset") or headers.get("ratelimit-reset") or ""
+    if headers.get("x-ratelimit-remaining", headers.get("ratelimit-remaining")) == "0" and reset.isdecimal():
+        try:
+            now = parsedate_to_datetime(headers["date"]).timestamp()
+        except (KeyError, ValueError, TypeError):
+            return otherwise
+        return max(0.0, float(reset) - now)
+    return otherwise
