@@ -1,6 +1,7 @@
 """A real repository and a verifier for it, in a folder of a test."""
 
 import hashlib
+import json
 import os
 import subprocess
 from collections.abc import Mapping
@@ -14,6 +15,8 @@ from ashep.core.evidence import CheckResult, Verification
 from ashep.core.model import VerificationSettings
 from ashep.redaction import Redaction
 from ashep.verification import CheckType, VerifyRequest
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass
@@ -46,9 +49,11 @@ class Repository:
         return self.git("rev-parse", "HEAD")
 
     def bytes(self) -> str:
-        """A hash of every file, link and mode of the folder, `.git` included."""
+        """A hash of every file, link and mode of the folder, `.git` included, but not of ashep's state."""
         found = hashlib.sha256()
         for path in sorted(self.folder.rglob("*")):
+            if path.is_relative_to(self.folder / ".agent-shepherd" / "state"):
+                continue
             state = path.lstat()
             found.update(f"{path}\0{state.st_mode}\0{state.st_mtime_ns}\0".encode())
             if path.is_symlink():
@@ -130,4 +135,4 @@ class World:
 def criteria_of(*checks: dict[str, Any]) -> Criteria:
     """Read checks as a file has them; their ids are numbers where they have none."""
     listed = [{"id": f"c{number}"} | check for number, check in enumerate(checks)]
-    return Criteria.model_validate_json(__import__("json").dumps({"checks": listed}))
+    return Criteria.model_validate_json(json.dumps({"checks": listed}))

@@ -1,13 +1,13 @@
 """Run a program of a check: supervised, within limits, what it prints capped and without secrets."""
 
-import json
+import marshal
 import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, cast
 
 from ashep.adapters import programs
 from ashep.core.text import clean
@@ -27,6 +27,7 @@ CHILDREN = Path(__file__).parent / "children"
 _MARGIN = 4096
 """Bytes beyond what is kept: a secret that the cut goes through stands there."""
 _PATIENCE = 15.0  # seconds that the supervisor has to end everything
+_WORDS = 7  # of the supervisor's line
 _START = 30.0  # seconds for the supervisor itself, beside the program
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
@@ -71,19 +72,19 @@ async def run(
         cwd=cwd,
         env={},
         timeout=timeout + _START,
-        stdin=json.dumps(order).encode(),
+        stdin=marshal.dumps(order),
         patience=_PATIENCE,
     )
     line, _, rest = done.stdout.partition(b"\n")
-    try:
-        found: dict[str, Any] = json.loads(line)
-    except ValueError as error:
+    words = line.decode(errors="replace").split(" ")
+    if len(words) != _WORDS:
         said = clean(done.stderr.decode(errors="replace"))[-300:]
-        raise AshepError(f"the supervisor of {argv[0]} ended with exit code {done.returncode}: {said}") from error
-    head, tail = rest[: found["head"]], rest[found["head"] : found["head"] + found["tail"]]
-    output = shown(head, tail, found["total"], redaction)
-    printed = found["head"] + found["tail"]
-    return Ran(found["reason"], found["code"], found["errno"], found["seconds"], output, rest[printed:])
+        raise AshepError(f"the supervisor of {argv[0]} ended with exit code {done.returncode}: {said}")
+    reason, code, errno, seconds, *sizes = words
+    total, head, tail = map(int, sizes)
+    output = shown(rest[:head], rest[head : head + tail], total, redaction)
+    ended = None if code == "-" else int(code)
+    return Ran(cast(Reason, reason), ended, int(errno), float(seconds), output, rest[head + tail :])
 
 
 def python() -> tuple[str, ...]:

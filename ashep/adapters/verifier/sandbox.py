@@ -161,7 +161,8 @@ def environment(folders: Folders, names: Sequence[str], environ: Mapping[str, st
         "LANG": environ.get("LANG", "C.UTF-8"),
         "TERM": "dumb",
         "HOME": str(folders.home),
-        "GIT_CEILING_DIRECTORIES": str(folders.place),
+        # no folder's git looks into the one above it: the checkout may lie in the user's work tree
+        "GIT_CEILING_DIRECTORIES": os.pathsep.join(map(str, folders.tree.parents)),
     }
     return fixed | sandbox.environment(folders) | {name: environ[name] for name in names if name in environ}
 

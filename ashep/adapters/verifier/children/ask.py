@@ -12,7 +12,12 @@ import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # it takes long to import
+    from typing import Any
+
+    Order = dict[str, Any]
 
 _REPORT = 3
 _HOSTS = (("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6))
@@ -99,7 +104,7 @@ def _start(argv: list[str], port: int) -> int:
     return os.posix_spawnp(spoken[0], spoken, os.environ | {"PORT": str(port)}, setsigdef=normal)
 
 
-def _wait(order: dict[str, Any], pid: int, port: int) -> dict[str, Any] | str:
+def _wait(order: "Order", pid: int, port: int) -> "Order | str":
     """Ask until it answers; gives where it listens, or what is wrong."""
     pauses, ended, said = list(_PAUSES), False, "nothing listens on the port"
     try:
@@ -111,10 +116,12 @@ def _wait(order: dict[str, Any], pid: int, port: int) -> dict[str, Any] | str:
                 if host is not None:
                     if not _is_ours(port):
                         return {"problem": "foreign"}
+                    said = said if said.startswith("it answers") else "it does not answer"
                     status = _status(host, port, order["ready"])
                     if status is not None and status < 500:
                         return host
-                    said = "it does not answer" if status is None else f"it answers with the status {status}"
+                    if status is not None:
+                        said = f"it answers with the status {status}"
                 elif ended:
                     return {"problem": "ended"}
                 time.sleep(pauses.pop(0) if len(pauses) > 1 else pauses[0])
@@ -135,7 +142,7 @@ def _status(host: str, port: int, path: str) -> int | None:
         connection.close()
 
 
-def _ask(order: dict[str, Any], host: str, port: int) -> dict[str, Any]:
+def _ask(order: "Order", host: str, port: int) -> "Order":
     from binascii import b2a_base64
     from http.client import HTTPConnection, HTTPException
 
@@ -155,8 +162,8 @@ def _ask(order: dict[str, Any], host: str, port: int) -> dict[str, Any]:
     return {"status": answer.status, "large": len(data) > _LARGEST, "body": b2a_base64(data[:_LARGEST]).decode()}
 
 
-def _find() -> dict[str, Any]:
-    order: dict[str, Any] = json.load(sys.stdin)
+def _find() -> "Order":
+    order: Order = json.load(sys.stdin)
     port: int = order["port"] or _free_port()
     if _listens(port) is not None:
         return {"problem": "taken", "port": port}

@@ -10,7 +10,12 @@ import resource
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # it takes long to import
+    from typing import Any
+
+    Order = dict[str, Any]
 
 _MEMORY = 1024**3
 _SHOWN, _LONGEST = 20, 200
@@ -71,7 +76,7 @@ def _start(glob: str) -> str:
     return "".join(f"{name}/" for name in names)
 
 
-def search(order: dict[str, Any]) -> dict[str, Any]:
+def search(order: "Order") -> "Order":
     """Count lines, and say where the first of them are."""
     try:
         pattern = re.compile(order["pattern"])

@@ -3,19 +3,24 @@
 It adopts what a program leaves behind (Linux: a child subreaper), so that a child with a session of its own ends, too.
 It ends with everything below it on SIGTERM, and when the process that started it has died.
 
-Standard input: an order as JSON. Standard output: a line of JSON, then the bytes whose numbers that line tells.
+Standard input: an order, marshalled. Standard output: a line of words, then the bytes whose numbers that line tells.
+It starts for each program anew: modules that take long to import (json, contextlib, typing) would be half of its time.
 """
 
 import ctypes
-import json
+import marshal
 import os
 import resource
 import select
 import signal
 import sys
 import time
-from contextlib import suppress
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Order = dict[str, Any]
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _LOOK = 0.05  # seconds between looks at how many processes there are
@@ -26,6 +31,19 @@ _THREADS = 4096
 """Threads beyond those that the machine has now: a second bound where the user is not root."""
 REPORT = 3
 """The file descriptor to which a program of ours writes what it found, where the order says so."""
+
+
+class _Passing:
+    """What contextlib calls suppress: these errors mean that there is nothing to do."""
+
+    def __init__(self, *errors: type[Exception]) -> None:
+        self._errors = errors
+
+    def __enter__(self) -> None:
+        """Nothing is prepared."""
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        return kind is not None and issubclass(kind, self._errors)
 
 
 class _Ends:
@@ -51,15 +69,15 @@ class _Ends:
 
 
 def _prctl(option: int, value: int) -> None:
-    with suppress(AttributeError, OSError):  # no Linux
+    with _Passing(AttributeError, OSError):  # no Linux
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def _children(pid: int) -> list[int]:
     found: list[int] = []
-    with suppress(OSError):
+    with _Passing(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
-            with suppress(OSError), open(f"/proc/{pid}/task/{task}/children", "rb") as file:
+            with _Passing(OSError), open(f"/proc/{pid}/task/{task}/children", "rb") as file:
                 found += map(int, file.read().split())
     return found
 
@@ -75,7 +93,7 @@ def _descendants() -> list[int]:
 def _reap(main: int) -> int | None:
     """Take leave of what has ended; gives the exit status of the program itself once it is among them."""
     status = None
-    with suppress(ChildProcessError):
+    with _Passing(ChildProcessError):
         while True:
             pid, ended = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
@@ -91,7 +109,7 @@ def _kill_all(main: int) -> int | None:
     A group first, which the system kills in one go however fast it grows, then what left its group.
     """
     status, deadline = None, time.monotonic() + _END
-    with suppress(OSError):
+    with _Passing(OSError):
         os.killpg(main, signal.SIGKILL)
     while time.monotonic() < deadline:
         found = _reap(main)
@@ -100,11 +118,11 @@ def _kill_all(main: int) -> int | None:
         if not left:
             break
         for pid in left:
-            with suppress(OSError):
+            with _Passing(OSError):
                 group = os.getpgid(pid)
                 if group != os.getpgrp():
                     os.killpg(group, signal.SIGKILL)
-            with suppress(OSError):
+            with _Passing(OSError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.002)
     return status
@@ -120,14 +138,14 @@ def _limit(kind: int, value: int) -> None:
     resource.setrlimit(kind, (value, value))
 
 
-def _restrain(order: dict[str, Any]) -> None:
+def _restrain(order: "Order") -> None:
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_FSIZE, order["file_size"])
-    with suppress(OSError, ValueError, IndexError), open("/proc/loadavg", encoding="ascii") as file:
+    with _Passing(OSError, ValueError, IndexError), open("/proc/loadavg", encoding="ascii") as file:
         _limit(resource.RLIMIT_NPROC, int(file.read().split()[3].split("/")[1]) + _THREADS)
 
 
-def _start(order: dict[str, Any], out: int, report: int | None) -> tuple[int, int]:
+def _start(order: "Order", out: int, report: int | None) -> tuple[int, int]:
     """Start the program in a session of its own; gives its id and 0, or an errno where it could not be started."""
     stdin = os.memfd_create("input") if order["stdin"] else os.open(os.devnull, os.O_RDONLY)
     if order["stdin"]:
@@ -160,7 +178,7 @@ def _start(order: dict[str, Any], out: int, report: int | None) -> tuple[int, in
     return pid, int(said or b"0")
 
 
-def _watch(order: dict[str, Any], main: int, out: int, ends: _Ends, signals: int) -> tuple[str, int | None]:
+def _watch(order: "Order", main: int, out: int, ends: _Ends, signals: int) -> tuple[str, int | None]:
     """Read what the program prints until it has ended or breaks a limit; gives why, and its exit status."""
     deadline = time.monotonic() + order["timeout"]
     look, isopen = time.monotonic() + _LOOK, True
@@ -189,7 +207,7 @@ def _watch(order: dict[str, Any], main: int, out: int, ends: _Ends, signals: int
 def _drain(out: int, ends: _Ends, most: int) -> None:
     """Read what is still in the pipe of a program of which nothing lives."""
     os.set_blocking(out, False)
-    with suppress(BlockingIOError):
+    with _Passing(BlockingIOError):
         while ends.total <= most and (data := os.read(out, _CHUNK)):
             ends.add(data)
 
@@ -206,7 +224,7 @@ def _main() -> None:
         signal.signal(number, _note)
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    order: dict[str, Any] = json.load(sys.stdin)
+    order: Order = marshal.loads(sys.stdin.buffer.read())  # from the verifier, which runs in the same Python
     if os.getppid() != order["parent"]:
         return
     report = os.memfd_create("report") if order["report"] else None
@@ -217,15 +235,16 @@ def _main() -> None:
     reason, status = ("missing", None) if errno else _watch(order, main, out, ends, signals)
     took = time.monotonic() - began
     last = _kill_all(main)
+    code = last if status is None else status
     _drain(out, ends, order["output"])
     ends.close()
     found = b""
     if report is not None:
         os.lseek(report, 0, os.SEEK_SET)
         found = os.read(report, _MOST_REPORTED)
-    head = {"reason": reason, "code": last if status is None else status, "errno": errno, "seconds": took}
-    sizes = {"total": ends.total, "head": len(ends.head), "tail": len(ends.tail)}
-    sys.stdout.buffer.write(json.dumps(head | sizes).encode() + b"\n" + ends.head + ends.tail + found)
+    words = (reason, "-" if code is None else code, errno, took, ends.total, len(ends.head), len(ends.tail))
+    line = " ".join(map(str, words)).encode()
+    sys.stdout.buffer.write(line + b"\n" + ends.head + ends.tail + found)
 
 
 if __name__ == "__main__":

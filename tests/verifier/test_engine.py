@@ -1,0 +1,241 @@
+"""What is verified once, what is flagged, where programs run, and types of checks of the user's own."""
+
+import shutil
+import sys
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+
+import anyio
+import pytest
+from pydantic import JsonValue
+
+from ashep.connect import verifier_of
+from ashep.core.evidence import status_of, summary_of
+from ashep.core.model import OwnCheckType, Settings, VerificationSettings
+from ashep.errors import ConfigError
+from ashep.verification import Found, Ground, VerifyRequest
+from tests.verifier.place import World, criteria_of
+
+# --- once -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def counted(world: World) -> Path:
+    """A file to which a check that runs adds a line."""
+    return world.repository.folder.parent / "count"
+
+
+def count(path: Path) -> dict[str, object]:
+    return {"type": "test_pass", "verify": {"command": ["sh", "-c", f"echo run >>{path}"]}}
+
+
+def runs(path: Path) -> int:
+    return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+async def test_the_same_tree_and_checks_are_not_verified_twice(world: World, counted: Path) -> None:
+    first = await world.verify(count(counted))
+    world.repository.commit()  # another commit of the same tree
+    again = await world.verify(count(counted))
+    assert runs(counted) == 1
+    assert again.commit != first.commit
+    assert (again.tree, again.checks, again.results) == (first.tree, first.checks, first.results)
+    world.begin()
+    await world.verify(count(counted))
+    assert runs(counted) == 2
+    world.begin()
+    world.verifier.remember([first])
+    await world.verify(count(counted))
+    assert runs(counted) == 2
+
+
+async def test_another_tree_other_checks_and_other_scripts_are_verified(world: World, counted: Path) -> None:
+    base = world.repository.git("rev-parse", "HEAD")
+    first = await world.verify(count(counted), base=base)
+    same = await world.verify(count(counted))
+    assert (first.checks, runs(counted)) == (same.checks, 1)  # the scripts are the same: there are none
+    scripted = world.repository.commit({".agent-shepherd/checks/a": "a"})
+    assert (await world.verify(count(counted), base=scripted)).tree != first.tree
+    assert runs(counted) == 2
+    other = await world.verify(count(counted), base=base)
+    assert (other.checks, runs(counted)) == (first.checks, 3)
+    assert (await world.verify(count(counted) | {"description": "new"}, base=base)).checks != first.checks
+    assert runs(counted) == 4
+
+
+async def test_what_could_not_be_carried_out_is_tried_again(world: World, counted: Path) -> None:
+    for _ in range(2):
+        found = await world.verify(count(counted), {"type": "unknown"})
+        assert status_of(found.results) == "blocked"
+    assert runs(counted) == 2
+
+
+async def test_two_at_once_are_one(world: World, counted: Path) -> None:
+    async with anyio.create_task_group() as group:
+        for _ in range(3):
+            group.start_soon(world.verify, count(counted))
+    assert runs(counted) == 1
+
+
+async def test_a_check_that_was_green_before_any_work_is_flagged(world: World) -> None:
+    base = world.repository.git("rev-parse", "HEAD")
+    world.repository.commit({"new.txt": "new"})
+    checks = [{"type": "file_exists", "verify": {"path": path}} for path in ("README.md", "new.txt", "none")]
+    request = VerifyRequest(world.repository.folder, "HEAD", base, criteria_of(*checks))
+    found = await world.verifier.verify_against_base(request)
+    assert [(one.status, one.proves_nothing) for one in found.results] == [
+        ("passed", True),
+        ("passed", False),
+        ("failed", False),
+    ]
+    assert found == await world.verifier.verify_against_base(request)
+    world.verifier.remember([found])
+    assert not any(one.proves_nothing for one in (await world.verifier.verify(request)).results)
+    plain = await world.verifier.verify_against_base(VerifyRequest(request.repository, "HEAD", None, request.criteria))
+    assert not any(one.proves_nothing for one in plain.results)
+
+
+async def test_a_base_is_verified_once(world: World, counted: Path) -> None:
+    base = world.repository.git("rev-parse", "HEAD")
+    for number in range(3):
+        commit = world.repository.commit({"new.txt": str(number)})
+        request = VerifyRequest(world.repository.folder, commit, base, criteria_of(count(counted)))
+        await world.verifier.verify_against_base(request)
+    assert runs(counted) == 4
+
+
+async def test_results_are_counted(world: World) -> None:
+    found = await world.verify(
+        {"type": "file_exists", "verify": {"path": "README.md"}},
+        {"type": "manual", "verify": {"question": "?"}},
+        {"type": "unknown"},
+    )
+    summary = summary_of(found.results)
+    assert (summary.total, summary.passed, summary.failed, summary.skipped) == (3, 1, 1, 1)
+    assert [one.check_id for one in found.results] == ["c0", "c1", "c2"]
+
+
+# --- the sandbox ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def without_bubblewrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A PATH with git and a shell on it, and no bubblewrap."""
+    for name in ("git", "sh"):
+        (tmp_path / name).symlink_to(str(shutil.which(name)))
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+
+@pytest.mark.usefixtures("without_bubblewrap")
+async def test_where_bubblewrap_is_missing_it_is_said_or_refused(world: World) -> None:
+    world.set(sandbox="auto")
+    found = await world.verify({"type": "test_pass", "verify": {"command": ["sh", "-c", "exit 0"]}})
+    assert (found.results[0].status, found.isolated) == ("passed", False)
+    isolation = await world.verifier.isolation()
+    assert isolation.lines[0] == "checks run without a sandbox: bubblewrap (bwrap) is not installed"
+    world.set(sandbox="bwrap")
+    found = await world.verify(
+        {"type": "test_pass", "verify": {"command": ["sh", "-c", "exit 0"]}},
+        {"type": "file_exists", "verify": {"path": "README.md"}},
+    )
+    assert [one.status for one in found.results] == ["error", "passed"]
+    assert found.results[0].message == "`verification.sandbox` is bwrap, and bubblewrap (bwrap) is not installed"
+
+
+async def test_a_bubblewrap_that_may_not_isolate_is_not_used(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusing = tmp_path / "bwrap"
+    refusing.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+    refusing.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    world.set(sandbox="auto")
+    lines = (await world.verifier.isolation()).lines
+    assert lines[0].endswith("bubblewrap cannot isolate here: bwrap: No permissions to create new namespace")
+
+
+async def test_what_is_isolated_is_said(sandbox: World) -> None:
+    found = await sandbox.verify({"type": "test_pass", "verify": {"command": ["true"]}})
+    assert found.isolated
+    isolation = await sandbox.verifier.isolation()
+    assert "no network but a loopback" in isolation.lines[0]
+    sandbox.set(network=True)
+    assert "the network is open" in (await sandbox.verifier.isolation()).lines[0]
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
+    port = listener.extra(anyio.abc.SocketAttribute.local_port)
+    dialled = await sandbox.one("test_pass", command=["bash", "-c", f"exec 3<>/dev/tcp/127.0.0.1/{port}"])
+    await listener.aclose()
+    assert dialled.status == "passed"
+
+
+async def test_without_a_program_nothing_needs_a_sandbox(world: World) -> None:
+    found = await world.verify({"type": "file_exists", "verify": {"path": "README.md"}})
+    assert found.isolated
+
+
+# --- types of the user's own ------------------------------------------------------------------------------------------
+
+
+class LongLines:
+    """Looks for lines that are too long."""
+
+    async def check(self, verify: Mapping[str, JsonValue], ground: Ground) -> Found:
+        most = verify["most"]
+        assert isinstance(most, int)
+        if most == 0:
+            await anyio.sleep(60)
+        ended = await ground.run(["awk", f"length > {most}", "README.md"], timedelta(seconds=20))
+        assert (ended.code, ended.why) == (0, "")
+        assert await anyio.Path(ground.tree, "README.md").exists()
+        return Found("failed" if ended.output else "passed", f"of {ground.commit}", ended.output)
+
+
+async def test_a_type_of_ones_own(either: World) -> None:
+    either.types = {"long_lines": LongLines()}
+    either.begin()
+    head = either.repository.git("rev-parse", "HEAD")
+    found = await either.verify(
+        {"type": "long_lines", "verify": {"most": 5}},
+        {"type": "long_lines", "verify": {"most": 80}},
+        {"type": "long_lines", "verify": {"most": 0}, "timeout": "100ms"},
+    )
+    assert [(one.status, one.message) for one in found.results] == [
+        ("failed", f"of {head}"),
+        ("passed", f"of {head}"),
+        ("error", "it had not ended after 100ms"),
+    ]
+    assert either.output(found.results[0]) == "Read me.\n"
+
+
+OWN = """
+from ashep.verification import Found
+
+class Fussy:
+    def __init__(self, context):
+        self.word = context.options["word"]
+
+    async def check(self, verify, ground):
+        return Found("passed", self.word + verify["more"])
+
+class Wrong:
+    async def check(self, verify):
+        return None
+"""
+
+
+async def test_a_type_is_a_class_that_the_settings_name(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = world.repository.folder
+    monkeypatch.setattr("sys.path", [*sys.path])
+    world.repository.write({"fussy_checks.py": OWN})
+    own = {"fussy": OwnCheckType(type="fussy_checks:Fussy", options={"word": "so "})}
+    settings = Settings(verification=VerificationSettings(types=own))
+    verifier = verifier_of(project, settings, world.keep)
+    checks = criteria_of({"type": "fussy", "verify": {"more": "it is"}}, {"type": "fussy"})
+    found = await verifier.verify(VerifyRequest(project, "HEAD", None, checks))
+    assert (found.results[0].status, found.results[0].message) == ("passed", "so it is")
+    assert found.results[1].status == "error"
+    assert "fussy_checks:Fussy.check KeyError: 'more'" in found.results[1].message
+    wrong = {"wrong": OwnCheckType(type="fussy_checks:Wrong")}
+    with pytest.raises(ConfigError, match=r"verification\.types\.wrong\.type.*Wrong is no CheckType"):
+        verifier_of(project, Settings(verification=VerificationSettings(types=wrong)), world.keep)

@@ -1,0 +1,296 @@
+"""Checks that mean harm, or only go wrong: each ends, and nothing of it is left."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import anyio
+import psutil
+import pytest
+
+from ashep.adapters.verifier import running
+from ashep.core.criteria import CodePattern, FileExists, FileExistsCheck
+from ashep.verification import VerifyRequest
+from tests.verifier.place import ROOT, World, criteria_of
+
+_numbers = count(1)
+
+Cancel = Callable[[Callable[[], Coroutine[Any, Any, object]], Callable[[], bool]], Awaitable[None]]
+
+
+@pytest.fixture
+def marked() -> str:
+    """A time to sleep by which processes of this test are found."""
+    return f"7{os.getpid()}.{next(_numbers)}"
+
+
+def sleepers(marked: str) -> list[psutil.Process]:
+    found: list[psutil.Process] = []
+    for process in psutil.process_iter():
+        try:
+            if process.status() != psutil.STATUS_ZOMBIE and marked in " ".join(process.cmdline()):
+                found.append(process)
+        except psutil.NoSuchProcess:
+            continue
+    return found
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    with anyio.fail_after(30):
+        while not await anyio.to_thread.run_sync(condition):
+            await anyio.sleep(0.02)
+
+
+# --- programs -----------------------------------------------------------------------------------------------------
+
+BOMB = "b() { [ $1 -gt 0 ] && { b $(($1-1)) & b $(($1-1)) & }; sleep %s; }; b 7"
+"""It stops at 255, should nobody stop it."""
+
+
+async def test_a_fork_bomb(either: World, marked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "PROCESSES", 40)  # the message tells of the number as it is
+    found = await either.sh(BOMB % marked, timeout="60s")
+    assert (found.status, found.message) == ("failed", "it had more than 512 processes; it was killed")
+    assert sleepers(marked) == []
+    assert either.left == []
+
+
+async def test_endless_output(either: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "PRINTED", 1024 * 1024)
+    found = await either.sh("echo begun; yes")
+    assert (found.status, found.message) == ("failed", "it printed more than 64 MiB; it was killed")
+    output = either.output(found)
+    assert output.startswith("begun\ny\n")
+    assert len(output) < 300_000
+
+
+async def test_of_much_output_the_ends_are_kept_without_secrets_and_escapes(world: World) -> None:
+    secret = "s3cr3t-" + "x" * 100
+    world.redaction.add(secret)
+    # the cut goes through a secret on either side, whatever its offset
+    line = f"printf 'first \\033[31mred\\033[0m {secret}\\n'; i=0; while [ $i -lt 5000 ]; do printf '%s' {secret}; "
+    found = await world.sh(f"{line} i=$((i+1)); done; echo; printf 'bell\\007 last'; exit 4")
+    output = world.output(found)
+    assert output.startswith("first red [redacted]\n[redacted]")
+    assert output.endswith("[redacted]\nbell last")
+    assert "bytes were printed; the middle is left out" in output
+    assert "s3cr3t" not in output
+    assert "xxx" not in output
+    assert len(output) < 300_000
+
+
+async def test_a_message_loses_secrets_too(world: World) -> None:
+    world.redaction.add("s3cr3t-word")
+    assert "s3cr3t" not in (await world.one("file_exists", path="s3cr3t-word")).message
+
+
+async def test_a_hang_that_ignores_being_asked(either: World, marked: str) -> None:
+    found = await either.sh(f"trap '' TERM INT HUP; while :; do sleep {marked}; done", timeout="300ms")
+    assert (found.status, found.message) == ("failed", "it had not ended after 300ms; it was killed")
+    assert sleepers(marked) == []
+    assert either.left == []
+
+
+DAEMON = """
+import os, subprocess, sys
+for again in range(2):  # a session of its own, a parent that is gone, and nothing in its environment
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+os.execve("/bin/sleep", ["sleep", sys.argv[1]], {})
+"""
+
+
+async def test_a_daemon_that_is_left_behind(either: World, marked: str) -> None:
+    either.repository.commit({"daemon.py": DAEMON})
+    script = f"{sys.executable} -I -S daemon.py {marked}; until pgrep -f 'sleep {marked}'; do :; done"
+    found = await either.sh(script)
+    assert found.status == "passed", either.output(found)
+    assert sleepers(marked) == []
+
+
+async def test_it_ends_although_something_holds_its_output(either: World, marked: str) -> None:
+    found = await either.sh(f"sleep {marked} & echo done", timeout="60s")
+    assert (found.status, either.output(found)) == ("passed", "done\n")
+    assert sleepers(marked) == []
+
+
+async def test_a_file_without_end(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "FILE_SIZE", 1024 * 1024)
+    found = await world.sh("exec dd if=/dev/zero of=large bs=65536 count=100")
+    assert (found.status, found.message) == ("failed", "ended by SIGXFSZ; expected 0")
+
+
+# --- the repository -----------------------------------------------------------------------------------------------
+
+HARM = """
+git commit -q --allow-empty -m evil; git update-ref refs/heads/evil HEAD; git gc -q --prune=now; git stash -q
+echo evil >README.md; git reset -q --hard; git clean -q -fdx; git checkout -q -b evil2; git config user.name evil
+rm -rf .git; cd ..; git add -A; git reset -q --hard; git clean -q -fdx; true
+"""
+
+
+async def test_a_check_that_edits_the_repository_finds_another_one(either: World) -> None:
+    state = either.repository.folder / ".agent-shepherd" / "state"
+    state.mkdir(parents=True)
+    either.scratch = state / "checks"  # inside of the repository, as it is for a user
+    either.repository.commit({".gitignore": "state/\n"})
+    either.repository.write({"README.md": "not committed\n", "untracked": "mine\n"})
+    either.scratch.mkdir()
+    either.begin()
+    before = either.repository.bytes()
+    found = await either.sh(HARM)
+    assert found.status == "passed"
+    assert either.left == []
+    assert either.repository.bytes() == before
+
+
+async def test_in_a_sandbox_nothing_but_the_checkout_can_be_written(sandbox: World) -> None:
+    folder, before = sandbox.repository.folder, sandbox.repository.bytes()
+    harm = f"echo evil >>{folder}/README.md; rm -rf {folder}/.git {folder}; git -C {folder} gc; mkdir -p {folder}/evil"
+    found = await sandbox.sh(f"{harm}; echo evil >/etc/evil; rm -f {ROOT}/README.md; echo fine >made; cat made")
+    assert sandbox.output(found).endswith("fine\n")
+    assert sandbox.repository.bytes() == before
+    assert not Path("/etc/evil").exists()
+    assert (ROOT / "README.md").exists()
+
+
+async def test_in_a_sandbox_nothing_of_the_machine_is_reached(sandbox: World, tmp_path: Path, marked: str) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "journal").write_text("secret")
+    sandbox.hidden = [tmp_path / "state"]
+    sandbox.begin()
+    kept = start("sleep", marked)
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
+    try:
+        port = listener.extra(anyio.abc.SocketAttribute.local_port)
+        tries = f"cat {tmp_path}/state/journal; ls -A /run; kill {kept.pid}; pgrep -f 'sleep {marked}'"
+        found = await sandbox.sh(f"{tries}; exec 3<>/dev/tcp/127.0.0.1/{port} && echo reached")
+        dialled = await sandbox.one("test_pass", command=["bash", "-c", f"exec 3<>/dev/tcp/127.0.0.1/{port}"])
+    finally:
+        await listener.aclose()
+        assert kept.poll() is None
+        kept.kill()
+        kept.wait()
+    said = sandbox.output(found)
+    assert "secret" not in said
+    assert "No such process" in said
+    assert "Connection refused" in sandbox.output(dialled)
+
+
+# --- files, links and patterns --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def linked(world: World, tmp_path: Path) -> World:
+    """A commit with links that lead outside."""
+    (tmp_path / "secret").write_text("the secret\n")
+    for name, target in {"file": tmp_path / "secret", "folder": tmp_path, "own": "README.md"}.items():
+        os.symlink(target, world.repository.folder / name)
+    world.repository.commit()
+    return world
+
+
+async def test_links_are_not_followed(linked: World) -> None:
+    for path, link in {"file": "file", "folder/secret": "folder", "own": "own"}.items():
+        found = await linked.one("file_exists", path=path, contains=["secret"])
+        assert (found.status, found.message) == ("failed", f"{link} is a link: links are not followed")
+    for glob in ("**", "file", "folder/*", "folder/secret", "own"):
+        found = await linked.one("code_pattern", glob=glob, pattern="secret|Read")
+        assert found.message.startswith("1 line" if glob == "**" else "no lines"), found.message
+        assert "the secret" not in linked.output(found)
+
+
+@pytest.mark.parametrize("path", ["../secret", "a/../../secret", "/etc/passwd", "~/secret", "..", "a\\..\\b"])
+def test_paths_that_lead_outside_are_refused(path: str) -> None:
+    for kind, verify in (("file_exists", {"path": path}), ("code_pattern", {"glob": path, "pattern": "x"})):
+        with pytest.raises(ValueError, match="expected a path beneath the checkout"):
+            criteria_of({"type": kind, "verify": verify})
+
+
+async def test_a_path_that_nobody_refused_leads_nowhere(world: World) -> None:
+    (world.repository.folder.parent / "secret").write_text("x")
+    verify = FileExists.model_construct(path="../secret", contains=())
+    criteria = criteria_of().model_copy(
+        update={"checks": (FileExistsCheck.model_construct(id="it", type="file_exists", verify=verify),)}
+    )
+    found = await world.verifier.verify(VerifyRequest(world.repository.folder, "HEAD", None, criteria))
+    assert found.results[0].status == "error"
+
+
+async def test_a_pattern_without_end(world: World) -> None:
+    world.repository.commit({"a.txt": "a" * 50 + "b\n"})
+    found = await world.one("code_pattern", glob="*.txt", pattern="^(a+)+$", timeout="300ms")
+    assert found.status == "error"
+    assert found.message == "the search for '^(a+)+$' had not ended after 300ms"
+    assert CodePattern.model_fields["timeout"].default.total_seconds() <= 10
+    assert world.left == []
+
+
+# --- ends -----------------------------------------------------------------------------------------------------------
+
+
+def start(*argv: str | Path) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen([*argv], cwd=ROOT)
+
+
+@pytest.fixture
+def cancelled() -> Cancel:
+    """Cancel something as soon as a condition holds."""
+
+    async def cancel(something: Callable[[], Coroutine[Any, Any, object]], condition: Callable[[], bool]) -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(something)
+            await until(condition)
+            group.cancel_scope.cancel()
+
+    return cancel
+
+
+async def test_a_cancelled_verification_leaves_no_process_and_no_folder(
+    either: World,
+    marked: str,
+    cancelled: Cancel,
+) -> None:
+    script = f"trap '' TERM; setsid -f sleep {marked}; sleep {marked}"
+    await cancelled(lambda: either.sh(script), lambda: len(sleepers(marked)) >= 2)
+    assert sleepers(marked) == []
+    assert either.left == []
+
+
+ALONE = """
+import sys, anyio
+from pathlib import Path
+from tests.verifier.place import Repository, World
+from ashep.core.model import VerificationSettings
+world = World(Repository(Path(sys.argv[1])), Path(sys.argv[2]), VerificationSettings(sandbox=sys.argv[3]))
+anyio.run(world.sh, sys.argv[4])
+"""
+
+
+@pytest.mark.slow
+async def test_a_killed_ashep_leaves_no_process_and_its_folder_to_the_next(either: World, marked: str) -> None:
+    script = f"trap '' TERM; setsid -f sleep {marked}; sleep {marked}"
+    folder, scratch, kind = either.repository.folder, either.scratch, either.settings.sandbox
+    alone = start(sys.executable, "-c", ALONE, folder, scratch, kind, script)
+    try:
+        await until(lambda: len([one for one in sleepers(marked) if one.name() == "sleep"]) >= 2)
+        assert len(either.left) == 1
+        assert (await either.sh("true")).status == "passed"
+        assert len(either.left) == 1  # somebody works there
+    finally:
+        os.kill(alone.pid, signal.SIGKILL)
+        alone.wait()
+    await until(lambda: sleepers(marked) == [])
+    assert (await either.sh("echo again")).status == "passed"
+    assert either.left == []
+
+
+async def test_folders_that_a_check_has_closed_are_removed(world: World) -> None:
+    await world.sh("mkdir -p a/b $HOME/c; touch a/b/f; chmod 0 a/b $HOME/c a .")
+    assert world.left == []
