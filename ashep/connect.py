@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from ashep.adapters.beads import BeadsAnnotations, BeadsTracker
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.verifier import Keep, LocalVerifier
+from ashep.adapters.worktrees import Worktrees
 from ashep.annotations import Annotations
 from ashep.config import nodes
 from ashep.config.findings import KeyPath, Source
@@ -81,6 +82,22 @@ def annotations_of(project: Path, settings: Settings, actor: str) -> Annotations
     if tracker.own:
         raise UsageError(f"{tracker.type} is a tracker of your own: write into its issues with its own tools")
     return BeadsAnnotations(project, tracker.command, actor, tracker.timeout.total_seconds())
+
+
+def worktrees_of(
+    project: Path, settings: Settings, *, redaction: Redaction | None = None, base_branch: str | None = None
+) -> Worktrees:
+    """Make what gives issues work trees of their own. `base_branch`: None is what the user's checkout has as HEAD."""
+    worker = settings.worker
+    place = Path(worker.trees).expanduser() if worker.trees else Path(FOLDER, "state", "trees")
+    return Worktrees(
+        project,
+        project / place,
+        setup=worker.setup,
+        disk_floor=worker.disk_floor or 0,
+        base_branch=base_branch,
+        redaction=redaction,
+    )
 
 
 def runner_of(

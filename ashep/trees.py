@@ -116,7 +116,8 @@ class Workspaces(Protocol):
     Nothing is ever lost: what `seal`, `restore` and `remove` take out of a tree or off a branch is reachable from refs
     below `refs/ashep/saved/<branch>/` before anything is deleted: commits that nothing else holds, the stash entries of
     the tree, the index, conflicts, and every file, ignored ones too. Not saved are files that the set-up made, as long
-    as nothing changed them. What cannot be saved is an error, and nothing is deleted then.
+    as nothing changed them; a file that git takes for unchanged is kept as git has it, line ends and all. What cannot
+    be saved is an error, and nothing is deleted then.
 
     Errors: `AshepError` with what a person can do; nothing is half done then that another call does not complete.
     """

@@ -84,6 +84,7 @@ EVERYTHING: list[Deed] = [
 @example([("cherry-pick", "a.txt"), ("stage all", "a.txt"), ("write", "dir/b")], ["seal", "forget"])
 @example([("merge", "a.txt"), ("hide", "a.txt")], ["restore", "remove"])
 @example([("write", "a.txt"), ("delete branch", "a.txt")], ["seal", "remove"])
+@example([("write", "a.txt"), ("write", ".gitattributes")], ["seal", "remove"])
 @example([("delete folder", "dir/b"), ("write", "dir"), ("stage all", "a.txt"), ("commit", "a.txt")], ["restore"])
 def test_nothing_is_lost(deeds: list[Deed], ends: list[str]) -> None:
     assert left_out(deeds, ends) == []

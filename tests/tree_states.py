@@ -64,7 +64,11 @@ class Place:
 
     def bytes_there(self) -> dict[str, str]:
         """Every blob that is in the tree, the index, the stash, or a commit that this tree knows, by what it is of."""
-        found = {_blob(path): str(path) for path in _files(self.tree)}
+        changed = {*self.git("diff-files", "--name-only", "-z").split(b"\0")}
+        listed = [line for line in self.git("ls-files", "-v", "-z").split(b"\0") if line.startswith(b"H ")]
+        same = {os.fsdecode(line[2:]) for line in listed if line[2:] not in changed}  # up to line ends, as git has it
+        files = [path for path in _files(self.tree) if str(path.relative_to(self.tree)) not in same]
+        found = {_blob(path): str(path) for path in files}
         for line in self.git("ls-files", "--stage", "-z").split(b"\0"):
             if line and not line.startswith(b"160000") and b" e69de29" not in line:
                 found[line.split()[1].decode()] = f"index {line!r}"
@@ -79,7 +83,7 @@ class Place:
         reached = self.git("rev-list", "--objects", "--glob=refs/*", at=self.top)
         there = {line.split()[0].decode() for line in reached.splitlines()}
         if self.tree.is_dir():
-            there |= set(self.bytes_there())
+            there |= {*self.bytes_there(), *map(_blob, _files(self.tree))}
         return [of for blob, of in before.items() if blob not in there]
 
 

@@ -164,8 +164,7 @@ async def _feed(process: subprocess.Process, data: bytes) -> None:
     with suppress(BrokenPipeError, ConnectionResetError):  # it need not read what it is given
         process.stdin.write(data)
         await process.stdin.drain()
-        process.stdin.close()
-        await process.stdin.wait_closed()
+        process.stdin.close()  # asyncio's wait_closed(), when it is cancelled, fails later in the loop, where nobody is
 
 
 async def _end(process: subprocess.Process, patience: float) -> None:

@@ -35,7 +35,20 @@ def find_project(given: Path | None) -> Path:
         if not project.is_dir():
             raise UsageError(f"{given}: there is no such folder")
         return project
-    return next((folder for folder in (here, *here.parents) if (folder / FOLDER).is_dir()), here)
+    above = (here, *here.parents)
+    of_tree = next(filter(None, map(_project_of_tree, above)), None)
+    return of_tree or next((folder for folder in above if (folder / FOLDER).is_dir()), here)
+
+
+def _project_of_tree(folder: Path) -> Path | None:
+    """Give the project whose issue is worked on in a work tree; None: this is no such tree's top."""
+    with suppress(OSError, UnicodeDecodeError):
+        link = folder / ".git"
+        if link.is_file():
+            notes = Path(link.read_text().removeprefix("gitdir:").strip()) / "ashep" / "project"
+            project = Path(notes.read_text().rstrip("\n"))
+            return project if (project / FOLDER).is_dir() else None
+    return None
 
 
 def configured(project: Path) -> Path:

@@ -490,6 +490,13 @@ class WorkerSettings(Document):
     that closes, parks or waits for a person."""
     allow_dirty: bool = False
     """Start write runs although tracked files carry changes that ashep's runs did not make."""
+    trees: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
+    """The folder for the work trees of issues; a relative one counts from the project's folder, `~` is your own.
+    `null`: `.agent-shepherd/state/trees`."""
+    setup: Annotated[tuple[SetupStep, ...], Field(max_length=50)] = ()
+    """How a new work tree of an issue is set up, step by step, once for each tree."""
+    disk_floor: Size | None = Bytes(1024**3)
+    """So much must be free on the disk where a new work tree is made; `null`: nothing is asked."""
     quiet_hours: Annotated[tuple[QuietHours, ...], Field(max_length=100)] = ()
     """Times in which no run starts and no issue is taken; what runs goes on to its end. `ashep resume` ends one that
     has begun, until it begins again."""

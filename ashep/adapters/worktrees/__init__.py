@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -66,7 +66,7 @@ class Worktrees:
             folder = place.path / (await self._repository.folders()).prefix
             await anyio.Path(folder).mkdir(parents=True, exist_ok=True)
             await set_up(self._repository, place, self._setup, folder, slot)
-            await anyio.to_thread.run_sync(_use, place)
+            await anyio.to_thread.run_sync(_use, place, self._repository.project)
             return Prepared(str(folder), begun, head)
 
     async def seal(self, branch: str, run: str, message: str) -> Sealed:
@@ -122,10 +122,24 @@ class Worktrees:
             await repository.update_refs([f"update {mine[1]} {commit}"])
             return saved
 
-    async def remove(self, branch: str, *, forget: bool = False, drop_ignored: bool = False) -> Removed:
-        """Save the tree and take it away."""
+    async def knows(self, branch: str) -> bool:
+        """Say whether there is such a branch, or a tree of it."""
+        ref = f"refs/heads/{branch}"
+        return ref in await self._repository.refs(ref) or await self._found(branch) is not None
+
+    async def remove(
+        self,
+        branch: str,
+        *,
+        forget: bool = False,
+        drop_ignored: bool = False,
+        unless: Callable[[], Awaitable[None]] | None = None,
+    ) -> Removed:
+        """Save the tree and take it away. `unless`: raises where it must not be; asked while the branch is held."""
         repository = self._repository
         async with repository.hold(branch):
+            if unless is not None:
+                await unless()
             refs = (f"refs/heads/{branch}", f"{BASES}{branch}", f"{SEALED}{branch}") if forget else ()
             place = await self._found(branch)
             saved, freed = (), 0
@@ -308,9 +322,12 @@ class Worktrees:
         return common or head
 
 
-def _use(place: Place) -> None:
+def _use(place: Place, project: Path | None = None) -> None:
+    """Note that a tree is used now, and whose it is: a command that is called in it is meant for that project."""
     place.notes.mkdir(mode=0o700, exist_ok=True)
     (place.notes / "used").touch()
+    if project is not None:
+        (place.notes / "project").write_text(f"{project.resolve()}\n")
 
 
 def _used(place: Place) -> datetime:

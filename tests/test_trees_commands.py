@@ -1,0 +1,216 @@
+"""`ashep trees`: what stands, where, what it costs, and what goes."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.from_thread
+import pytest
+
+from ashep.adapters import control_socket
+from ashep.adapters.worktrees import Worktrees
+from ashep.cli import main
+from ashep.config.starter import write_starter
+from ashep.journal.lock import Lock
+from tests.conformance.workspaces import GitWorkspacesWorld
+from tests.recorded import Recorded, draw
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def world(folder: Path, monkeypatch: pytest.MonkeyPatch) -> GitWorkspacesWorld:
+    """Give a project that is set up, with a commit."""
+    monkeypatch.setenv("HOME", str(folder.parent))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    made = GitWorkspacesWorld(folder.parent / "all")
+    write_starter(made.top / ".agent-shepherd")
+    made.person_commits("c.txt", "c\n")
+    made.place = made.top / ".agent-shepherd" / "state" / "trees"
+    made.spaces = Worktrees(made.top, made.place)
+    return made
+
+
+@pytest.fixture
+def ashep(world: GitWorkspacesWorld, capsys: pytest.CaptureFixture[str]) -> Call:
+    """Run `ashep trees …` in the project; gives exit code and what was printed."""
+
+    def call(*words: str) -> tuple[int, str, str]:
+        code = main(["-C", str(world.top), "trees", *words])
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return call
+
+
+def prepare(world: GitWorkspacesWorld, *issues: str) -> None:
+    for issue in issues:
+        anyio.run(world.spaces.prepare, f"ashep/{issue}", None, 0)
+
+
+def test_without_trees_there_is_nothing_to_list(ashep: Call) -> None:
+    code, out, err = ashep()
+    assert (code, out) == (0, "")
+    assert "no work trees" in err
+    assert json.loads(ashep("list", "--json")[1]) == {"trees": [], "bytes": 0}
+
+
+def test_trees_are_listed_with_what_they_cost(world: GitWorkspacesWorld, ashep: Call) -> None:
+    prepare(world, "t-1", "t-2")
+    world.edit("ashep/t-2", "big", "x" * 3_000_000)
+    code, out, _ = ashep("list")
+    assert code == 0
+    one, two = (line.split() for line in out.splitlines()[1:3])
+    assert (one[0], one[-1], "merged" in one) == ("ashep/t-1", str(world.place / "ashep/t-1"), True)
+    assert two[0] == "ashep/t-2"
+    assert any("uncommitted" in word for word in two)
+    assert 2.8 < float(two[1]) < 3.5
+    told = json.loads(ashep("--json")[1])
+    assert [tree["issue"] for tree in told["trees"]] == ["t-1", "t-2"]
+    assert told["bytes"] == sum(tree["bytes"] for tree in told["trees"])
+
+
+def test_open_prints_a_path_and_makes_a_tree_that_was_taken_away(world: GitWorkspacesWorld, ashep: Call) -> None:
+    code, _, err = ashep("open", "t-1")
+    assert code == 1
+    assert "no branch ashep/t-1" in err
+    prepare(world, "t-1")
+    path = str(world.place / "ashep/t-1")
+    assert ashep("open", "t-1")[:2] == (0, f"{path}\n")
+    assert ashep("remove", "t-1")[0] == 0
+    assert not Path(path).exists()
+    assert ashep("open", "ashep/t-1")[:2] == (0, f"{path}\n")
+    assert Path(path, "c.txt").read_text() == "c\n"
+
+
+def test_remove_says_what_it_would_do_and_what_it_saved(world: GitWorkspacesWorld, ashep: Call) -> None:
+    prepare(world, "t-1")
+    world.edit("ashep/t-1", "new.txt", "bytes that are nowhere else\n")
+    code, out, _ = ashep("remove", "t-1", "--dry-run")
+    assert code == 0
+    assert "would be removed" in out
+    assert "refs/ashep/saved/ashep/t-1" in out
+    assert world.git("for-each-ref", "refs/ashep/saved") == ""
+    told = json.loads(ashep("remove", "t-1", "--json")[1])
+    assert told["saved"] == ["refs/ashep/saved/ashep/t-1/1/files"]
+    assert world.git("show", f"{told['saved'][0]}:new.txt") == "bytes that are nowhere else"
+    code, _, err = ashep("remove", "t-1")
+    assert code == 1
+    assert "no work tree" in err
+
+
+def test_ignored_files_beyond_the_limit_are_a_persons_decision(
+    world: GitWorkspacesWorld, ashep: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ashep.adapters.worktrees.saving.MOST_IGNORED", 1000)
+    prepare(world, "t-1")
+    world.edit("ashep/t-1", ".gitignore", "built/\n")
+    world.edit("ashep/t-1", "built/a", "x" * 2000)
+    code, _, err = ashep("remove", "t-1")
+    assert code == 1
+    assert "built" in err
+    assert "--drop-ignored" in err
+    assert world.read("ashep/t-1")["built/a"] == "x" * 2000
+    assert ashep("remove", "t-1", "--drop-ignored")[0] == 0
+
+
+@pytest.fixture
+def daemon(world: GitWorkspacesWorld) -> Iterator[list[str]]:
+    """Hold the project as a daemon does, and answer which runs are under way: those in the list."""
+    state, runs = world.top / ".agent-shepherd" / "state", list[str]()
+
+    async def answer(_: bytes) -> dict[str, Any]:
+        return {"runs": runs, "pauses": [], "paused": False}
+
+    listens = threading.Event()
+    with Lock.acquire(state, datetime.now(UTC)), anyio.from_thread.start_blocking_portal() as portal:
+        serving = portal.start_task_soon(partial(control_socket.serve, state, {}, answer, print))
+        while not (state / control_socket.LINK).is_symlink():
+            listens.wait(0.01)
+        yield runs
+        serving.cancel()
+
+
+def test_a_tree_in_which_a_run_is_under_way_stays(world: GitWorkspacesWorld, ashep: Call, daemon: list[str]) -> None:
+    prepare(world, "t-1", "t-11")
+    daemon.append("t-1/implement.1.1")
+    for words in (["remove", "t-1"], ["remove", "t-1", "--dry-run"]):
+        code, _, err = ashep(*words)
+        assert code == 1
+        assert "t-1/implement.1.1 is under way" in err
+    assert (world.place / "ashep/t-1").is_dir()
+    assert ashep("remove", "t-11")[0] == 0, "another issue's tree"
+    daemon.clear()
+    assert ashep("remove", "t-1")[0] == 0
+
+
+def closed_by_a_person(state: Path, *issues: str) -> None:
+    made = Recorded(state)
+    made.begin()
+    for issue in issues:
+        made.open(issue)
+    made.live(3)
+    for issue in issues:
+        made.change(issue, "ann", status="closed")
+    made.live(10)
+    draw(state, made.journal)
+    made.journal.close()
+
+
+@pytest.mark.slow
+def test_gc_takes_what_is_closed_and_merged(world: GitWorkspacesWorld, ashep: Call) -> None:
+    state = world.top / ".agent-shepherd" / "state"
+    closed_by_a_person(state, "t-1", "t-2")
+    prepare(world, "t-1", "t-2", "t-99")
+    told = json.loads(ashep("list", "--json")[1])
+    closed = [tree["issue"] for tree in told["trees"] if tree["state"] == "closed"]
+    assert closed == ["t-1", "t-2"]
+    world.edit("ashep/t-2", "more.txt", "not merged\n")
+    anyio.run(world.spaces.seal, "ashep/t-2", "t-2/implement.1.1", "More")
+    world.edit("ashep/t-1", "loose.txt", "not committed\n")
+    code, out, _ = ashep("gc", "--dry-run")
+    assert code == 0
+    assert "would go: ashep/t-1" in out
+    assert "kept: ashep/t-2: its branch has commits that the base branch does not hold" in out
+    assert "kept: ashep/t-99: no issue of that name is known here" in out
+    assert sorted(path.name for path in (world.place / "ashep").iterdir()) == ["t-1", "t-2", "t-99"]
+    told = json.loads(ashep("gc", "--json")[1])
+    assert [one["branch"] for one in told["removed"]] == ["ashep/t-1"]
+    assert [one["branch"] for one in told["kept"]] == ["ashep/t-2", "ashep/t-99"]
+    assert world.git("show", f"{told['removed'][0]['saved'][0]}:loose.txt") == "not committed"
+    assert "ashep/t-1" not in world.git("branch", "--format=%(refname:short)").split()
+    assert sorted(path.name for path in (world.place / "ashep").iterdir()) == ["t-2", "t-99"]
+
+
+def test_a_command_that_is_called_in_a_tree_is_meant_for_the_project(
+    world: GitWorkspacesWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prepare(world, "t-1")
+    assert (world.place / "ashep/t-1/.agent-shepherd/policies.yaml").exists(), "it looks like a project of its own"
+    for folder in (world.place / "ashep/t-1", world.place / "ashep/t-1/.agent-shepherd"):
+        monkeypatch.chdir(folder)
+        assert main(["trees", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["trees"][0]["issue"] == "t-1"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("worker: {setup: [{}]}", "either `files` or `run`"),
+        ("worker: {setup: [{files: [a], run: [b]}]}", "either `files` or `run`"),
+        ("worker: {setup: [{files: [../a]}]}", "a pattern below the project's folder"),
+        ("worker: {setup: [{files: [/etc/passwd]}]}", "a pattern below the project's folder"),
+        ("worker: {disk_floor: 7}", "a size such as"),
+    ],
+)
+def test_a_bad_setting_is_told(world: GitWorkspacesWorld, ashep: Call, line: str, said: str) -> None:
+    (world.top / ".agent-shepherd/config.yaml").write_text(f"version: 1\n{line}\n")
+    code, _, err = ashep()
+    assert code == 2
+    assert said in err
+    assert "config.yaml:2" in err
