@@ -6,6 +6,7 @@ import inspect
 import os
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -49,6 +50,9 @@ def pytest_configure(config: pytest.Config) -> None:
     _told = os.dup(2)
     if not hasattr(config, "workerinput"):
         os.environ[places.RUN] = f"{os.getpid()}"
+        # hundreds of processes of ashep begin here: half of a short one's time is compiling what it imports
+        os.environ["PYTHONDONTWRITEBYTECODE"] = ""
+        os.environ["PYTHONPYCACHEPREFIX"] = str(Path(tempfile.gettempdir()) / f"ashep-tests-pyc-{os.getuid()}")
 
 
 @pytest.hookimpl(trylast=True)

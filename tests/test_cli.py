@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -37,8 +36,6 @@ STOPPED = {
     "providers": [], "edit": None,
 }  # fmt: skip
 """What status says of a daemon that does not run and has left nothing worth a word."""
-COMPILED = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "ashep-tests-pyc")}
-"""Many commands run here: they need not all compile what they import."""
 
 
 class Done:
@@ -55,7 +52,7 @@ class Done:
 
 def ashep(*arguments: str, cwd: Path = ROOT, env: Mapping[str, str] | None = None, **more: Any) -> Done:
     """Run the program."""
-    environ = {**os.environ, **COMPILED, **(env or {})}
+    environ = {**os.environ, **(env or {})}
     return Done(subprocess.run([ASHEP, *arguments], cwd=cwd, env=environ, capture_output=True, timeout=120, **more))
 
 

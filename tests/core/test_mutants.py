@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterator
+from types import ModuleType
 
 import pytest
 
@@ -31,10 +32,11 @@ from tests.core.mutants import BROKEN_LAWS, BROKEN_PLAYBOOKS, Mutant, planted
 
 pytestmark = pytest.mark.slow  # runs the laws once for each mutant
 
-LIVES = 100
-"""Lives until which a broken law must have shown."""
+EVENTFUL = (56, 26, 33, 39, 13, 9)
+SEEDS = [*EVENTFUL, *(seed for seed in range(100) if seed not in EVENTFUL)]
+"""Lives in one of which a broken law must show; the one that showed the last is tried first."""
 
-MODULES = (
+MODULES = [
     test_playbook_reminding,
     test_playbook_adopting,
     test_playbook_requires,
@@ -53,33 +55,38 @@ MODULES = (
     test_playbook_takeover,
     test_playbook_permissions,
     test_playbook_asking,
-)
+]
+"""The module that caught a mistake is tried first at the next one: neighbours in the list are caught by the same."""
 
 
-def playbooks() -> Iterator[Callable[[], None]]:
-    for module in MODULES:
-        for name, function in vars(module).items():
-            if name.startswith("test_") and not inspect.signature(function).parameters:
-                yield function
+def playbooks(module: ModuleType) -> Iterator[Callable[[], None]]:
+    for name, function in vars(module).items():
+        if name.startswith("test_") and not inspect.signature(function).parameters:
+            yield function
 
 
 def breaks_a_law() -> bool:
-    for seed in range(LIVES):
+    for seed in tuple(SEEDS):
         try:
             made = live(seed, 150)
             made.settle(400)
             at_rest(made)
         except Exception:
+            SEEDS.remove(seed)
+            SEEDS.insert(0, seed)
             return True
     return False
 
 
 def spoils_a_playbook() -> bool:
-    for playbook in playbooks():
-        try:
-            playbook()
-        except Exception:
-            return True
+    for module in tuple(MODULES):
+        for playbook in playbooks(module):
+            try:
+                playbook()
+            except Exception:
+                MODULES.remove(module)
+                MODULES.insert(0, module)
+                return True
     return False
 
 

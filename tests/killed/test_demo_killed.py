@@ -13,7 +13,7 @@ from ashep.demo.kept import LOG, prompts
 from ashep.demo.stage import PERSON
 from ashep.demo.story import ISSUES
 from tests.killed.place import wait_for
-from tests.places import living_in
+from tests.places import living_in, sweep
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
@@ -40,15 +40,19 @@ def killed(folder: Path, requests: int) -> None:
         wait_for(
             lambda: log.exists() and log.read_text().count("\n") >= requests, 120, "the model was not asked so often"
         )
+    except BaseException:
+        sweep(folder)
+        raise
     finally:
         process.kill()
         process.wait()
     os.kill(json.loads(lock.read_text())["pid"], signal.SIGKILL)
 
 
-def test_killed_and_gone_on_with_by_hand(tmp_path: Path) -> None:
+def test_killed_and_said_again_and_gone_on_with_by_hand(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     killed(folder, 7)
+    killed(folder, 19)  # the same command went on, and was killed as well
     for _ in range(2 * len(ISSUES)):
         by_hand(folder, "ashep work --until-idle --idle-grace 20s")
         issues = json.loads(by_hand(folder, "bd list --all -n 0 --json"))
@@ -59,12 +63,6 @@ def test_killed_and_gone_on_with_by_hand(tmp_path: Path) -> None:
                 by_hand(folder, f"bd --actor={PERSON} label add {issue['id']} human:approved --json")
     seen = prompts(folder)
     assert (len(seen), set(seen.values())) == (12, {1}), seen
-    again(folder)
-
-
-def test_killed_and_said_again(tmp_path: Path) -> None:
-    folder = tmp_path / "demo"
-    killed(folder, 19)
     again(folder)
 
 

@@ -2,9 +2,9 @@
 
 from tests.torture.story import run, shrink, simulated
 
-SEEDS = 2000
-"""What the ordinary test command lives through."""
-PORTION = 100
+SEEDS = 500
+"""What the ordinary test command lives through; `make torture` goes on for as long as one likes."""
+PORTION = 50
 FILES = 2
 
 

@@ -7,12 +7,15 @@ from tests.torture.story import run, simulated
 
 SEEDS = 500
 
+KNOWN = {"a question without an end": 27, "stale read believed": 13, "effect before intent": 17}
+"""Seeds in which some were found that take long to find: they are tried first."""
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(bug: str) -> None:
     plant, kinds, laws = BUGS[bug]
-    for seed in range(SEEDS):
+    for seed in (KNOWN.get(bug, 0), *range(SEEDS)):
         with simulated(), plant():
             bad = run(seed, kinds).bad
         if any(one.startswith(laws) for one in bad):
