@@ -1,7 +1,7 @@
 """All commands, in the order in which the help lists them: importing a module adds its commands."""
 
 from ashep.cli import setting_up, working, controlling, looking, answering, checking, keeping  # isort: skip
-from ashep.cli import criteria, verifying, impact, registry, notifying, service  # isort: skip
+from ashep.cli import criteria, verifying, serving, impact, registry, notifying, service  # isort: skip
 from ashep.cli import policy_check, policy_graph, policy_simulate, policy_tables  # isort: skip
 from ashep.cli import trees  # isort: skip
 from ashep.cli.root import agents, app, notify, policies
@@ -13,6 +13,6 @@ app.add_typer(notify, name="notify", short_help="Tell people what is worth it.")
 
 __all__ = [
     "answering", "app", "checking", "controlling", "criteria", "impact", "keeping", "looking", "notifying",
-    "policy_check", "policy_graph", "policy_simulate", "policy_tables", "registry", "service", "setting_up",
-    "trees", "verifying", "working",
+    "policy_check", "policy_graph", "policy_simulate", "policy_tables", "registry", "service", "serving",
+    "setting_up", "trees", "verifying", "working",
 ]  # fmt: skip

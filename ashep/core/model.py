@@ -732,6 +732,12 @@ class VerificationSettings(Document):
     the work of agents: name no secret here."""
     types: Annotated[dict[Name, OwnCheckType], Field(max_length=100)] = {}
     """Types of checks of your own."""
+    repositories: Annotated[
+        tuple[Annotated[str, Field(min_length=1, max_length=1000)], ...], Field(max_length=100)
+    ] = ()
+    """Which repositories `ashep serve` may be asked for: paths (a relative one begins at the project's folder) and
+    addresses that git fetches from, each as a request names it. Without any, the project itself alone; with some, these
+    alone: `.` is the project. No password belongs in an address."""
 
 
 class Settings(Document):

@@ -1,0 +1,82 @@
+"""The service does what its OpenAPI document says, and only that, whatever it is sent."""
+
+import json
+import re
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from jsonschema import Draft202012Validator
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    negative_data_rejection,
+    response_schema_conformance,
+    status_code_conformance,
+    unsupported_method,
+)
+
+from ashep.service.openapi import document
+from ashep.service.operations import OPERATIONS, Operation
+from tests.service.worlds import TOKEN, World, repository
+
+
+def wrong_data_is_refused(
+    context: schemathesis.CheckContext, answer: schemathesis.Response, case: schemathesis.Case
+) -> bool | None:
+    """The library does not count 413 among refusals."""
+    return None if answer.status_code == 413 else negative_data_rejection(context, answer, case)
+
+
+KEPT = [
+    not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance,
+    wrong_data_is_refused, unsupported_method,
+]  # fmt: skip
+"""Not `positive_data_acceptance`: which branch there is, and what is a good check, no schema says. Whom the service
+answers is tried in test_http.py.
+"""
+
+SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)
+"""What a busy machine, and data that is wrong on purpose, do to the making of examples."""
+
+
+@pytest.fixture(scope="module")
+def described(tmp_path_factory: pytest.TempPathFactory) -> schemathesis.BaseSchema:
+    world = World(repository(tmp_path_factory.mktemp("service") / "project"))
+    world.issue()
+    return schemathesis.openapi.from_asgi("/openapi.json", world.app)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", schemathesis.GenerationMode)
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.name)
+def test_whatever_is_sent_is_answered_as_described(
+    described: schemathesis.BaseSchema, operation: Operation, mode: schemathesis.GenerationMode
+) -> None:
+    place = described[operation.path][operation.method]
+    if mode is schemathesis.GenerationMode.NEGATIVE and operation.body is None:
+        return  # a path without a body takes any text, and what is no issue is not found
+
+    @settings(max_examples=15, derandomize=True, deadline=None, database=None, suppress_health_check=SLOW)
+    @given(place.as_strategy(generation_mode=mode))
+    def holds(case: schemathesis.Case) -> None:
+        case.call_and_validate(headers={"Authorization": f"Bearer {TOKEN}"}, checks=KEPT)
+
+    holds()
+
+
+def test_the_document_is_made_of_the_endpoints() -> None:
+    described = document()
+    assert {(path, method.upper()) for path, one in described["paths"].items() for method in one} == {
+        ("/verify", "POST"),
+        ("/status/{ticket_id}", "GET"),
+        ("/health", "GET"),
+        ("/tickets/{id}", "GET"),
+        ("/tickets/{id}", "PUT"),
+        ("/tickets/{id}/verification", "GET"),
+    }
+    assert len({one.name for one in OPERATIONS}) == len(OPERATIONS)
+    for name in re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(described)):
+        assert name in described["components"]["schemas"]
+    for one in described["components"]["schemas"].values():
+        Draft202012Validator.check_schema(one)
