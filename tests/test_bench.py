@@ -13,7 +13,7 @@ from ashep.journal.log import Journal
 from ashep.store.database import Store
 from ashep.store.reader import open_read_only
 from tests.bench import __main__ as bench
-from tests.bench import commands, copies, history, scale
+from tests.bench import commands, copies, history, landing, scale
 from tests.bench.figures import Figure, markdown, short, table, times
 from tests.bench.issues import Side, figures_of, plan_of
 from tests.bench.place import THREE, Calls, Project, Tools
@@ -198,3 +198,11 @@ def test_a_private_home_holds_nothing_of_the_users(tmp_path: Path, monkeypatch: 
     assert not {"BEADS_ACTOR", "XDG_CONFIG_HOME"} & env.keys()
     assert env["PATH"] == os.environ["PATH"]
     assert "three" in THREE
+
+
+@pytest.mark.slow
+@pytest.mark.real
+def test_landing_is_measured_against_git_merge() -> None:
+    (figure,) = landing.measure(issues=2, pairs=1)
+    assert figure.value > 0
+    assert "against" in figure.note

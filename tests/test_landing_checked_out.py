@@ -289,7 +289,7 @@ def cut_off(world: GitLandingWorld, made: Integrated, *, index: str, states: Map
 
 
 TOUCHED = ["edited", "deleted", "added/deep/file", "odd \u00e4\nname"]
-MIXES = [dict(zip(TOUCHED, states, strict=True)) for states in list(itertools.product(STATES, repeat=4))[::23]]
+MIXES = [dict(zip(TOUCHED, states, strict=True)) for states in list(itertools.product(STATES, repeat=4))[::43]]
 
 
 @pytest.mark.parametrize("index", ["old", "new"])

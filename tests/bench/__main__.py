@@ -6,11 +6,11 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.bench import commands, idle, issues, labels, policies, scale, suite, verifier
+from tests.bench import commands, idle, issues, labels, landing, policies, scale, suite, verifier
 from tests.bench.figures import Figure, markdown, table
 from tests.bench.place import say, tools
 
-NAMES = ("commands", "policies", "scale", "issues", "idle", "labels", "verifier", "suite")
+NAMES = ("commands", "policies", "scale", "issues", "idle", "labels", "landing", "verifier", "suite")
 
 
 def benchmarks(options: argparse.Namespace) -> dict[str, Callable[[], list[Figure]]]:
@@ -36,6 +36,7 @@ def benchmarks(options: argparse.Namespace) -> dict[str, Callable[[], list[Figur
         "issues": with_issues,
         "idle": with_idle,
         "labels": with_labels,
+        "landing": lambda: landing.measure(issues=4 if quick else 20, pairs=2 if quick else 5),
         "verifier": lambda: verifier.measure(rounds=3 if quick else 15),
         "suite": suite.measure,
     }

@@ -42,12 +42,13 @@ class Advance:
         """Move a branch from `old` to `new`."""
         if not (SHA.fullmatch(old) and SHA.fullmatch(new)):
             raise AshepError(f"{base} can only be moved between full ids of commits")
-        if busy := await self._settle(base):
+        marks = await self._refs(f"refs/heads/{base}", f"{_MOVING}{base}/")
+        now = marks.pop(f"refs/heads/{base}", None)
+        if marks and (busy := await self._settle(base)):
             return Refused("dirty", busy)
-        now = await tip(self._git, base)
         if now is None:
             return Refused("gone", f"there is no branch {base}")
-        if await holds(self._git, now, new):
+        if now == new or (now != old and await holds(self._git, now, new)):
             return Advanced(now)
         if now != old:
             return Refused("moved", f"{base} is at {now[:12]}, not at {old[:12]} any more")
@@ -87,7 +88,7 @@ class Advance:
                 result = await self._follow(tree, held, base, old, new)
         except TreeBusy as busy:
             result = Refused("dirty", f"{base} is checked out in {tree.top}, and {busy}")
-        await self._unmark(base)
+        await self._unmark(base)  # after the lock is gone: who finds no refs looks for no lock
         return result
 
     async def _follow(self, tree: Checkout, held: Held, base: str, old: str, new: str) -> Advanced | Refused:
@@ -110,18 +111,14 @@ class Advance:
 
     async def settle(self) -> None:
         """Undo what earlier lives left half done, of all branches."""
-        printed = await self._git.word("for-each-ref", "--format=%(refname)", _MOVING)
-        names = {name.removeprefix(_MOVING).rpartition("/")[0] for name in printed.split("\n") if name}
-        for base in sorted(names):
+        names = await self._refs(_MOVING)
+        for base in sorted({name.removeprefix(_MOVING).rpartition("/")[0] for name in names}):
             await self._settle(base)
 
     async def _settle(self, base: str) -> str | None:
         """Undo what was left half done of a branch; say what keeps us from it."""
-        format = ("for-each-ref", "--format=%(refname) %(objectname)", f"{_MOVING}{base}/")
-        lines = [line.split(" ") for line in (await self._git.word(*format)).split("\n") if line]
-        marks = {name.removeprefix(f"{_MOVING}{base}/"): commit for name, commit in lines}
-        if not marks:
-            return None
+        place = f"{_MOVING}{base}/"
+        marks = {name.removeprefix(place): commit for name, commit in (await self._refs(place)).items()}
         # what we ran outlives us: it may be writing files at this moment
         await processes.end(self._git.mark, AshepError)
         now = await tip(self._git, base)
@@ -144,3 +141,9 @@ class Advance:
     async def _unmark(self, base: str) -> None:
         lines = (f"delete {_MOVING}{base}/{name}\n" for name in ("old", "new"))
         await self._git.bare("update-ref", "--stdin", stdin="".join(lines).encode())
+
+    async def _refs(self, *places: str) -> dict[str, str]:
+        """Give the commits of refs, by their names."""
+        printed = await self._git.word("for-each-ref", "--format=%(refname) %(objectname)", *places)
+        lines = (line.rpartition(" ") for line in printed.split("\n") if line)
+        return {name: commit for name, _, commit in lines}

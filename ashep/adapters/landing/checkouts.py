@@ -40,10 +40,8 @@ async def checkouts(git: Git, branch: str) -> list[Checkout]:
         if words.get("branch") != f"refs/heads/{branch}" or "bare" in words:
             continue
         top = Path(words["worktree"])
-        there = await anyio.Path(top, ".git").exists()
-        if there:
-            asked = await git.within(top, "rev-parse", "--path-format=absolute", "--git-dir")
-            found.append(Checkout(top, Path(asked.stdout.decode(errors="surrogateescape").rstrip("\n"))))
+        if (folder := await anyio.to_thread.run_sync(_folder, top)) is not None:
+            found.append(Checkout(top, folder))
         elif "locked" in words:
             found.append(Checkout(top, common, away=True))
     return found
@@ -64,6 +62,17 @@ async def rebased_in(git: Git, branch: str) -> str | None:
         return None
 
     return await anyio.to_thread.run_sync(look)
+
+
+def _folder(top: Path) -> Path | None:
+    """Find git's own folder of a work tree; None where the tree is not there."""
+    place = top / ".git"
+    try:
+        if place.is_dir():
+            return place
+        return (top / place.read_text().removeprefix("gitdir:").strip()).resolve()
+    except (OSError, UnicodeDecodeError):
+        return None
 
 
 def _folders(place: Path) -> Iterator[Path]:

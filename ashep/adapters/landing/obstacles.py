@@ -46,7 +46,7 @@ def _side(mode: bytes, name: bytes) -> tuple[bytes, bytes] | None:
 
 
 async def obstacle(git: Git, top: Path, index: Path, old: str, new: str) -> str | None:
-    """Say what keeps the work tree from going from `old` to `new`, as the end of a sentence; None: nothing does.
+    """Say what keeps the work tree, whose HEAD is `old`, from `new`, as the end of a sentence; None: nothing does.
 
     All that differs from `old` does, staged or not, but for files of bd and of ashep itself, which change all the
     time, unless they are to change. Files that git does not know, ignored ones too, are in the way where a new one
@@ -54,10 +54,9 @@ async def obstacle(git: Git, top: Path, index: Path, old: str, new: str) -> str 
     """
     touched = await changes(git, old, new)
     paths = {change.path for change in touched}
-    await git.within(top, "update-index", "-q", "--refresh", index=index, accepted=(0, 1))
-    staged = await _names(git, top, index, "diff-index", "--cached", "--name-only", "-z", "--no-renames", old)
-    edited = await _names(git, top, index, "diff-files", "--name-only", "-z", "--ignore-submodules=all")
-    if dirty := sorted(path for path in {*staged, *edited} if path in paths or not _is_own(path)):
+    look = ("status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=all", "--no-renames")
+    differ = {entry[3:] for entry in await _names(git, top, index, *look)}
+    if dirty := sorted(path for path in differ if path in paths or not _is_own(path)):
         return f"there are uncommitted changes: {_named(git, dirty)}"
     added = [change.path for change in touched if change.old is None]
     known = {change.path for change in touched if change.old is not None}
