@@ -163,7 +163,7 @@ async def test_a_server_without_a_recorded_pid_is_found(world: RealWorld) -> Non
     other = start_elsewhere(world, "die")
     await anyio.to_thread.run_sync(ended, other, False)
     assert world.record["pid"] is None
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         while not (before := servers(world)):
             await anyio.sleep(0.05)
     address = await world.server.reach()
@@ -191,7 +191,7 @@ async def test_a_dead_servers_tools_are_ended_too(world: RealWorld) -> None:
     tool = sleeper(**{TOKEN: token})
     os.kill(world.record["pid"], signal.SIGKILL)
     second = await world.server.reach()
-    assert await anyio.to_thread.run_sync(tool.wait, 5) == -signal.SIGTERM
+    assert await anyio.to_thread.run_sync(tool.wait, 30) == -signal.SIGTERM
     assert second.instance != first.instance
 
 
@@ -229,7 +229,7 @@ async def test_a_server_that_ends_at_once_says_why(world: RealWorld) -> None:
     began = time.monotonic()
     with pytest.raises(RunnerUnavailable, match="the reason is this"):
         await server.reach()
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30, "one that lives and does not answer is waited for 40 s"
     assert not (server.folder / "server.json").exists()
 
 

@@ -182,7 +182,11 @@ def name() -> str:
     return f"{_RUN}x{next(_number):04d}x"
 
 
-async def settled(world: RunnerWorld, session: str, message: str, bound: float = 20.0) -> Turn:
+BOUND = 60.0
+"""Seconds for what takes one or two: a machine may be slow, and a server just have begun."""
+
+
+async def settled(world: RunnerWorld, session: str, message: str, bound: float = BOUND) -> Turn:
     """The turn once it has ended, one way or another."""
     with anyio.fail_after(bound):
         while (turn := await world.runner.turn(session, message)).state != "finished":
@@ -190,7 +194,7 @@ async def settled(world: RunnerWorld, session: str, message: str, bound: float =
     return turn
 
 
-async def reached(world: RunnerWorld, session: str, message: str, state: str, bound: float = 20.0) -> Turn:
+async def reached(world: RunnerWorld, session: str, message: str, state: str, bound: float = BOUND) -> Turn:
     """The turn once it is in a state."""
     with anyio.fail_after(bound):
         while (turn := await world.runner.turn(session, message)).state != state:

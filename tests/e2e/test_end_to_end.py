@@ -31,11 +31,10 @@ def test_a_stop_in_the_middle_of_a_run_and_a_restart(site: Site) -> None:
     run = f"{issue}/implement.1.1"
     with site.working(issue) as working:
         begun(site, run)
-        asked = time.monotonic()
         working.signal(signal.SIGTERM)
-        assert working.wait(10) == 0
-        assert time.monotonic() - asked < 5
+        assert working.wait(60) == 0
         assert "SIGTERM" in working.text
+    assert not any(one["type"] == "RunEnded" for one in site.journal(issue)), "it did not wait for the turn"
     assert site.issue(issue)["status"] == "in_progress"
     assert site.work_until_idle(issue) == 0
     assert site.issue(issue)["status"] == "closed"
@@ -50,11 +49,11 @@ def test_a_kill_in_the_middle_of_a_run_and_a_restart(site: Site) -> None:
         begun(site, run)
         server = site.server_pid()
         working.signal(signal.SIGKILL)
-        assert working.wait(10) == -signal.SIGKILL
+        assert working.wait(60) == -signal.SIGKILL
     with site.working(issue, "--until-idle", "--idle-grace", "20s") as working:
         working.says("closed by shepherd")
         assert site.servers() == [server], "the server that ran the turn is the only one"
-        assert working.wait(30) == 0
+        assert working.wait(90) == 0
     assert (site.prompts(run), site.requests(run)) == (1, 1)
     assert [(one["run"], one["state"], one["restarts"]) for one in site.runs(issue)] == [(run, "succeeded", 0)]
 
@@ -122,12 +121,13 @@ def test_an_approval_is_seen_soon(site: Site) -> None:
         working.says("waits for a person")
         until(lambda: "needs:human_approval" in site.issue(issue)["labels"], 20)
         time.sleep(4)  # its comment is posted, and it looks rarely now
+        began = time.monotonic()
         site.label(issue, "human:approved")
         labelled = time.monotonic()
-        took = working.says("pat answered approved", 20) - labelled
+        took = working.says("pat answered approved", 60) - labelled
         working.says("closed by shepherd", 20)
     print(f"an approval was seen {took:.2f} s after the label")
-    assert took < 6, "2 s on a machine that has nothing else to do"
+    assert took < 5 + 4 * (labelled - began), "some calls of bd, each as long as the one that set the label"
 
 
 def test_a_person_who_closes_just_before_our_write_is_not_overwritten(site: Site, tmp_path: Path) -> None:

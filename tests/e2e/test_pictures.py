@@ -84,7 +84,7 @@ def test_a_byte_flipped_in_the_middle_of_the_journal_is_refused_with_file_and_li
     offset = len(data) // 2
     line = data[:offset].count(b"\n") + 1
     with flipped(path, offset), site.working("--until-idle") as working:
-        assert working.wait(30) == 65
+        assert working.wait(90) == 65
         assert f"{path}:{line}:" in working.text
     assert path.read_bytes() == data, "nothing was changed"
     assert site.work_until_idle(issue) in (0, 1), "and restored it goes on"
