@@ -13,7 +13,7 @@ from ashep.journal.log import Journal
 from ashep.store.database import Store
 from ashep.store.reader import open_read_only
 from tests.bench import __main__ as bench
-from tests.bench import commands, copies, history, landing, scale
+from tests.bench import commands, copies, history, landing, scale, trees
 from tests.bench.figures import Figure, markdown, short, table, times
 from tests.bench.issues import Side, figures_of, plan_of
 from tests.bench.place import THREE, Calls, Project, Tools
@@ -206,3 +206,10 @@ def test_landing_is_measured_against_git_merge() -> None:
     (figure,) = landing.measure(issues=2, pairs=1)
     assert figure.value > 0
     assert "against" in figure.note
+
+
+@pytest.mark.slow
+def test_trees_are_made_and_taken_away_at_a_tiny_size() -> None:
+    figures = trees.measure(files=20, pairs=2, trees=2)
+    assert [figure.unit for figure in figures] == ["x", "s", "s"]
+    assert all(figure.value > 0 for figure in figures)

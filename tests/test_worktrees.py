@@ -258,6 +258,19 @@ async def test_a_branch_that_a_person_looks_at_is_told(world: GitWorkspacesWorld
     await world.spaces.prepare(ONE, None, 0)
 
 
+async def test_a_branch_that_is_checked_out_elsewhere_is_not_forgotten(world: GitWorkspacesWorld) -> None:
+    await world.spaces.prepare(ONE, None, 0)
+    await world.spaces.remove(ONE)
+    world.git("checkout", "-q", ONE)
+    with pytest.raises(AshepError, match=r"checked out at .*top"):
+        await world.spaces.remove(ONE, forget=True)
+    world.git("checkout", "-q", "main")
+    world.git("worktree", "add", "-q", str(world.place / "mine"), ONE)
+    with pytest.raises(AshepError, match=r"checked out at .*mine"):
+        await world.spaces.remove(ONE, forget=True)
+    assert world.git("rev-parse", ONE) == world.base()
+
+
 async def test_what_is_in_the_way_stays(world: GitWorkspacesWorld) -> None:
     (world.place / ONE).mkdir(parents=True)
     (world.place / ONE / "file").write_text("somebody's")
@@ -362,6 +375,13 @@ async def test_a_tree_is_set_up_once(world: GitWorkspacesWorld) -> None:
     assert ".ignored-count" not in world.git("ls-tree", "-r", "--name-only", ref).split()
 
 
+async def test_what_git_does_not_ignore_is_not_copied(world: GitWorkspacesWorld) -> None:
+    (world.top / "notes.txt").write_text("a person's\n")
+    with pytest.raises(AshepError, match=r"git does not ignore notes.txt .*put it into .gitignore"):
+        await again(world, setup=(step(files=("*.txt",)),)).prepare(ONE, None, 0)
+    assert "notes.txt" not in world.read(ONE)
+
+
 async def test_a_set_up_that_failed_is_told_and_begun_anew(world: GitWorkspacesWorld) -> None:
     failing = step(run=("sh", "-c", "echo first; echo 'no such package' >&2; exit 3"))
     with pytest.raises(AshepError, match=r"step 2 of worker.setup.*exit code 3.*no such package"):
@@ -412,7 +432,7 @@ async def test_two_lives_that_prepare_at_once_make_one_tree(world: GitWorkspaces
 async def test_whoever_waits_too_long_for_a_branch_is_told(
     world: GitWorkspacesWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ashep.adapters.worktrees.repository._PATIENCE", 0.1)
+    monkeypatch.setattr(world.spaces, "_patience", 0.1)
     async with Repository(world.top).hold(ONE):
         with pytest.raises(AshepError, match="another ashep is busy"):
             await world.spaces.prepare(ONE, None, 0)

@@ -462,8 +462,8 @@ class SetupStep(Document):
     """A step by which a new work tree of an issue is set up: files to copy, or a command to run."""
 
     files: Annotated[tuple[str, ...], Field(max_length=100)] = ()
-    """Patterns of files and folders in the project that git does not hold, such as `.env`: they are copied. `**` stands
-    for any number of folders."""
+    """Patterns of files and folders in the project that git ignores, such as `.env`: they are copied. `**` stands for
+    any number of folders."""
     run: Annotated[tuple[Word, ...], Field(max_length=1000)] = ()
     """A program and its arguments, run in the tree, with `ASHEP_SLOT` (a number below `max_concurrent_runs` that no
     other run has) and `ASHEP_MAIN` (the project's own folder) in its environment. No shell reads them."""

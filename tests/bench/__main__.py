@@ -6,11 +6,11 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.bench import commands, idle, issues, labels, landing, policies, scale, suite, verifier
+from tests.bench import commands, idle, issues, labels, landing, policies, scale, suite, trees, verifier
 from tests.bench.figures import Figure, markdown, table
 from tests.bench.place import say, tools
 
-NAMES = ("commands", "policies", "scale", "issues", "idle", "labels", "landing", "verifier", "suite")
+NAMES = ("commands", "policies", "scale", "issues", "idle", "labels", "landing", "verifier", "trees", "suite")
 
 
 def benchmarks(options: argparse.Namespace) -> dict[str, Callable[[], list[Figure]]]:
@@ -38,6 +38,7 @@ def benchmarks(options: argparse.Namespace) -> dict[str, Callable[[], list[Figur
         "labels": with_labels,
         "landing": lambda: landing.measure(issues=4 if quick else 20, pairs=2 if quick else 5),
         "verifier": lambda: verifier.measure(rounds=3 if quick else 15),
+        "trees": lambda: trees.measure(files=2000, pairs=5 if quick else 15, trees=20 if quick else 200),
         "suite": suite.measure,
     }
 

@@ -89,6 +89,9 @@ async def test_a_branch_is_set_back_and_what_it_had_is_saved(world: WorkspacesWo
     world.edit(ONE, "b.txt", "c\n")
     second = await world.spaces.seal(ONE, "t-1/implement.1.2", "Second")
     world.edit(ONE, "c.txt", "loose\n")
+    world.edit(ONE, "c.txt", None)
+    assert await world.spaces.restore(ONE, second.head) == (), "nothing is taken away"
+    world.edit(ONE, "c.txt", "loose\n")
     saved = await world.spaces.restore(ONE, first.head)
     assert all(ref.startswith(f"refs/ashep/saved/{ONE}/") for ref in saved)
     assert len(saved) >= 1

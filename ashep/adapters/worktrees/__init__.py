@@ -3,9 +3,10 @@
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 
 import anyio
@@ -13,7 +14,7 @@ import anyio.to_thread
 
 from ashep.adapters.git_program import FORMAT, MOST_COMMITS, MOST_DIFF, MOST_STAT, capped, read_commits, text
 from ashep.adapters.worktrees import sealing
-from ashep.adapters.worktrees.repository import LONG, Place, Repository, delete, size_of
+from ashep.adapters.worktrees.repository import LONG, PATIENCE, Place, Repository, delete, size_of
 from ashep.adapters.worktrees.saving import save, save_commits
 from ashep.adapters.worktrees.setting_up import made_by_set_up, set_up
 from ashep.core.branches import BASES
@@ -30,6 +31,7 @@ TRASH = ".removing"
 
 _ELSEWHERE = re.compile(r"'(?P<branch>[^']+)' is already (?:checked out|used by worktree) at '(?P<path>[^']+)'")
 _AT_ONCE = 4
+_numbers = count()
 
 
 class Worktrees:
@@ -52,10 +54,11 @@ class Worktrees:
         self._repository = Repository(project, redaction=redaction)
         self._place, self._setup = place, tuple(setup)
         self._floor, self._base_branch = disk_floor, base_branch
+        self._patience = PATIENCE + sum(step.timeout.total_seconds() for step in self._setup)
 
     async def prepare(self, branch: str, base: str | None, slot: int) -> Prepared:
         """See to it that the branch and its tree stand, and that it is set up."""
-        async with self._repository.hold(branch):
+        async with self._repository.hold(branch, self._patience):
             place = await self._standing(branch)
             if place is None:
                 place, begun, head = await self._make(branch, base)
@@ -71,7 +74,7 @@ class Worktrees:
 
     async def seal(self, branch: str, run: str, message: str) -> Sealed:
         """Commit what is uncommitted, and bring the branch to contain HEAD."""
-        async with self._repository.hold(branch):
+        async with self._repository.hold(branch, self._patience):
             place = await self._stands(branch)
             before = (await self._repository.refs(f"{SEALED}{branch}")).get(f"{SEALED}{branch}")
             told = await sealing.seal(self._repository, place, branch, await self._tip(branch), run, message)
@@ -104,7 +107,7 @@ class Worktrees:
     async def restore(self, branch: str, head: str) -> tuple[str, ...]:
         """Set branch and tree to a commit; everything else is saved first."""
         repository = self._repository
-        async with repository.hold(branch):
+        async with repository.hold(branch, self._patience):
             place = await self._stands(branch)
             commit = await repository.commit_of(head)
             if commit is None:
@@ -112,7 +115,7 @@ class Worktrees:
             told = sealing.Told()
             await sealing.mend(place, told)
             mine = (f"refs/heads/{branch}", f"{SEALED}{branch}")
-            saved = await save(repository, place, branch, dropped=mine, onto=("HEAD", commit))
+            saved = await save(repository, place, branch, dropped=mine, reached=(commit,), onto=("HEAD", commit))
             state = await sealing.under_way(place)
             if state is not None:
                 await sealing.end(repository, place, state)
@@ -137,11 +140,13 @@ class Worktrees:
     ) -> Removed:
         """Save the tree and take it away. `unless`: raises where it must not be; asked while the branch is held."""
         repository = self._repository
-        async with repository.hold(branch):
+        async with repository.hold(branch, self._patience):
             if unless is not None:
                 await unless()
             refs = (f"refs/heads/{branch}", f"{BASES}{branch}", f"{SEALED}{branch}") if forget else ()
             place = await self._found(branch)
+            if forget:
+                await self._refuse_elsewhere(branch, place)
             saved, freed = (), 0
             if place is not None:
                 known = await anyio.to_thread.run_sync(made_by_set_up, place)
@@ -169,6 +174,8 @@ class Worktrees:
 
         async def one(place: Place) -> None:
             async with limit:
+                if not await anyio.Path(place.admin).is_dir():
+                    return  # somebody took it away meanwhile
                 branch = place.path.relative_to(root).as_posix()
                 ref = f"refs/heads/{branch}"
                 words = ("status", "--porcelain", "-z", "--untracked-files=normal", "--", ".")
@@ -190,6 +197,17 @@ class Worktrees:
         """Give the tree of a branch as git knows it, whether its folder is there or not."""
         root = await anyio.to_thread.run_sync(self._place.resolve)
         return next((place for place in await self._repository.places() if place.path == root / branch), None)
+
+    async def _refuse_elsewhere(self, branch: str, own: Place | None) -> None:
+        """Raise where the branch is checked out in another work tree: without it that would be on no commit."""
+        ref = f"refs/heads/{branch}"
+        others = [place for place in await self._repository.places() if own is None or place.admin != own.admin]
+        where = next((place.path for place in others if place.ref == ref), None)
+        folders = await self._repository.folders()
+        if where is None and await self._repository.main_ref() == ref:
+            where = folders.common.parent
+        if where is not None:
+            raise AshepError(f"{branch} is checked out at {where}; switch that to another branch first")
 
     async def _stands(self, branch: str) -> Place:
         place = await self._found(branch)
@@ -213,19 +231,17 @@ class Worktrees:
 
     async def _take_away(self, place: Place) -> None:
         """Take a tree away: out of sight at once, so that a kill in the midst leaves no half of it in its place."""
+        trash, common = self._place / TRASH, (await self._repository.folders()).common
 
         def move() -> None:
-            trash = self._place / TRASH
-            trash.mkdir(mode=0o700, parents=True, exist_ok=True)
             if os.path.lexists(place.path):
-                os.rename(place.path, Path(tempfile.mkdtemp(dir=trash)) / "tree")
-            delete(place.admin)  # as `git worktree prune` does, which would take away those of others too
-            for left in trash.iterdir():
-                delete(left)
-            with_nothing = place.path.parent
-            while with_nothing != self._place.resolve() and not any(with_nothing.iterdir()):
-                with_nothing.rmdir()
-                with_nothing = with_nothing.parent
+                _discard(place.path, trash)
+            _discard(place.admin, common / "ashep" / "removing")  # `git worktree prune` takes those of others too
+            empty = place.path.parent
+            with suppress(OSError):
+                while empty != self._place.resolve():
+                    empty.rmdir()
+                    empty = empty.parent
 
         try:
             await anyio.to_thread.run_sync(move)
@@ -320,6 +336,17 @@ class Worktrees:
         common = await self._repository.shared("merge-base", head, base or head, absent=re.compile("^$"))
         await self._repository.update_refs([f"update {ref} {common or head}"])
         return common or head
+
+
+def _discard(folder: Path, trash: Path) -> None:
+    """Move a folder out of sight, and delete it with what a call that was killed left there."""
+    trash.mkdir(mode=0o700, parents=True, exist_ok=True)
+    target = trash / f"{os.getpid()}-{next(_numbers)}"
+    while os.path.lexists(target):  # left by another process of that number
+        target = trash / f"{os.getpid()}-{next(_numbers)}"
+    os.rename(folder, target)
+    for left in trash.iterdir():
+        delete(left)
 
 
 def _use(place: Place, project: Path | None = None) -> None:

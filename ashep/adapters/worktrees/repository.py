@@ -26,6 +26,9 @@ from ashep.redaction import Redaction
 LONG = 900.0
 """Seconds for a call of git that writes a whole tree, or reads one."""
 
+PATIENCE = 60.0
+"""Seconds to wait for another call on the same branch."""
+
 _SETTINGS = (
     "core.hooksPath=/dev/null",
     "commit.gpgSign=false",
@@ -48,7 +51,6 @@ _SETTINGS = (
 )
 _LASTING = "core.fsync=all"
 """What is saved must be there after a power cut too: the tree is deleted next."""
-_PATIENCE = 60.0  # seconds to wait for another call on the same branch
 _WAIT = 0.05
 
 
@@ -158,6 +160,12 @@ class Repository:
             raise AshepError(f"git merge-base: {self.git.said(done)[:300]}")
         return done.returncode == 0
 
+    async def main_ref(self) -> str | None:
+        """Give the branch that the main work tree is on, as a full ref."""
+        head = (await self.folders()).common / "HEAD"
+        text = (await anyio.Path(head).read_text()).strip()
+        return text.removeprefix("ref: ") if text.startswith("ref: ") else None
+
     async def update_refs(self, lines: Iterable[str]) -> None:
         """Change refs, all or none: lines of `git update-ref --stdin`."""
         if words := "".join(f"{line}\n" for line in lines):
@@ -169,15 +177,15 @@ class Repository:
         return await anyio.to_thread.run_sync(lambda: list(_places(common)))
 
     @asynccontextmanager
-    async def hold(self, branch: str) -> AsyncGenerator[None]:
+    async def hold(self, branch: str, patience: float = PATIENCE) -> AsyncGenerator[None]:
         """Hold a branch: nobody else, in no process, calls anything for it meanwhile.
 
-        Raises `AshepError` after a minute of waiting.
+        Raises `AshepError` after `patience` seconds of waiting.
         """
         file = await anyio.to_thread.run_sync(_lock_file, (await self.folders()).common, branch)
         try:
             held = _locked(file)
-            with anyio.move_on_after(_PATIENCE):
+            with anyio.move_on_after(patience):
                 while not held:
                     await anyio.sleep(_WAIT)
                     held = _locked(file)

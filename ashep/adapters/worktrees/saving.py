@@ -59,15 +59,16 @@ async def save(
     branch: str,
     *,
     dropped: Collection[str] = (),
+    reached: Collection[str] = (),
     onto: Collection[str] = (),
     ignored: bool = False,
     known: Mapping[bytes, Stat] | None = None,
 ) -> tuple[str, ...]:
     """Save a tree and give the refs; none where everything is reachable already.
 
-    `dropped`: refs that are about to be moved or deleted, so that they keep nothing. `onto`: commits that are about to
-    be checked out: ignored files in their way are saved. `ignored`: all ignored files are, except those that are as
-    `known` says: the set-up made them.
+    `dropped`: refs that are about to be moved or deleted, so that they keep nothing; `reached`: commits that the branch
+    will have then. `onto`: commits that are about to be checked out: ignored files in their way are saved. `ignored`:
+    all ignored files are, except those that are as `known` says: the set-up made them.
 
     Raises `AshepError` where something cannot be read, is too much, or changes all the time. Nothing is to be deleted
     then.
@@ -79,7 +80,7 @@ async def save(
         kept = _Kept()
         await _save_index(repository, place, content, kept)
         await _save_files(repository, place, content, spared, kept)
-        await _save_commits(repository, place, branch, dropped, kept)
+        await _save_commits(repository, place, branch, dropped, kept, reached)
         same = before == await anyio.to_thread.run_sync(git_files, place)
         if same and content.files == await anyio.to_thread.run_sync(walk, place.path):
             return await _name(repository, branch, kept)
@@ -254,7 +255,12 @@ async def _commit(repository: Repository, place: Place, tree: str, parent: str |
 
 
 async def _save_commits(
-    repository: Repository, place: Place, branch: str, dropped: Collection[str], kept: _Kept
+    repository: Repository,
+    place: Place,
+    branch: str,
+    dropped: Collection[str],
+    kept: _Kept,
+    reached: Collection[str] = (),
 ) -> None:
     """Find every commit that the tree's git folder, the branch's past, and the stash name and no other ref reaches."""
     common = (await repository.folders()).common
@@ -270,7 +276,7 @@ async def _save_commits(
     if not commits:
         return
     kept_by = [f"--exclude={ref}" for ref in (*dropped, "refs/stash")]
-    words = ("rev-list", "--parents", "--stdin", "--not", *kept_by, "--glob=refs/*")
+    words = ("rev-list", "--parents", "--stdin", "--not", *reached, *kept_by, "--glob=refs/*")
     lost = await repository.shared(*words, stdin="".join(f"{sha}\n" for sha in commits).encode())
     rows = [line.split() for line in lost.splitlines()]
     inner = {parent for row in rows for parent in row[1:]}

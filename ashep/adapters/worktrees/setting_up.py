@@ -1,8 +1,9 @@
 """Set a new tree up: copy files into it that git does not hold, and run the user's commands, once."""
 
 import os
+import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import anyio.to_thread
@@ -30,7 +31,7 @@ async def set_up(repository: Repository, place: Place, steps: Sequence[SetupStep
         return
     for number, step in enumerate(steps, 1):
         if step.files:
-            await _copy(repository, step.files, folder)
+            await _copy(repository, place, step.files, folder)
         else:
             await _run(repository, step, folder, f"step {number} of worker.setup", slot)
     link = await _lead_to_beads(repository, place, folder)
@@ -83,33 +84,63 @@ def _write(mark: Path, made: Mapping[bytes, Stat]) -> None:
     draft.replace(mark)
 
 
-async def _copy(repository: Repository, patterns: Iterable[str], folder: Path) -> None:
-    """Copy what the patterns find in the user's checkout and git does not hold; what is there already stays."""
+async def _copy(repository: Repository, place: Place, patterns: Iterable[str], folder: Path) -> None:
+    """Copy what the patterns find in the user's checkout and git does not hold; what is there already stays.
+
+    Raises `AshepError` where git would not ignore it in the tree: it would be committed with what an agent did.
+    """
     project = repository.project
     listed = await repository.git.raw("ls-files", "-z", cwd=project)
     tracked = {os.fsdecode(path) for path in (listed or b"").split(b"\0")}
 
-    def copy() -> None:
-        for source in sorted({path for pattern in patterns for path in project.glob(pattern)}):
-            name = source.relative_to(project).as_posix()
-            if name not in tracked and not any(name == own or name.startswith(f"{own}/") for own in _NOT_COPIED):
-                _copy_one(source, folder / name)
+    def found() -> list[str]:
+        sources = {path for pattern in patterns for path in project.glob(pattern)}
+        names = {path.relative_to(project).as_posix() for source in sources for path in _files(source)}
+        return sorted(
+            name
+            for name in names - tracked
+            if not any(name == own or name.startswith(f"{own}/") for own in _NOT_COPIED)
+        )
+
+    def copy(names: Iterable[str]) -> None:
+        for name in names:
+            target = folder / name
+            if not os.path.lexists(target):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(project / name, target, follow_symlinks=False)
 
     try:
-        await anyio.to_thread.run_sync(copy)
+        names = await anyio.to_thread.run_sync(found)
+        await _refuse_unignored(repository, place, folder, names)
+        await anyio.to_thread.run_sync(copy, names)
     except (OSError, shutil.Error, ValueError, NotImplementedError) as error:
         raise AshepError(f"worker.setup: {', '.join(patterns)} cannot be copied to {folder}: {error}") from error
 
 
-def _copy_one(source: Path, target: Path) -> None:
-    if target.is_symlink() or (target.exists() and not source.is_dir()):
+async def _refuse_unignored(repository: Repository, place: Place, folder: Path, names: Sequence[str]) -> None:
+    if not names:
         return
-    if source.is_dir() and not source.is_symlink():
-        for one in sorted(source.iterdir()):
-            _copy_one(one, target / one.name)
+    prefix = folder.relative_to(place.path).as_posix()
+    asked = {os.fsencode(name if prefix == "." else f"{prefix}/{name}") for name in names}
+    none = re.compile("^$")  # it ends with 1 where it ignores nothing
+    stdin = b"".join(path + b"\0" for path in asked)
+    ignored = await repository.inside(place, "check-ignore", "-z", "--stdin", stdin=stdin, absent=none)
+    if left := sorted(asked - {*ignored.split(b"\0")}):
+        raise AshepError(
+            f"worker.setup: git does not ignore {clean(os.fsdecode(left[0]))} in {place.path}, so that it would be "
+            "committed with the work of an agent; put it into .gitignore"
+        )
+
+
+def _files(source: Path) -> Iterator[Path]:
+    """Give the files of a folder, and the links, which are not followed; or the file itself."""
+    if source.is_symlink() or not source.is_dir():
+        yield source
         return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(source, target, follow_symlinks=False)
+    for path, folders, names in os.walk(source):
+        folders[:] = [name for name in folders if name != ".git"]
+        links = [name for name in folders if os.path.islink(os.path.join(path, name))]
+        yield from (Path(path, name) for name in [*names, *links])
 
 
 async def _run(repository: Repository, step: SetupStep, folder: Path, name: str, slot: int) -> None:
