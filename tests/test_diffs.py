@@ -158,6 +158,7 @@ async def test_submodules(repository: Repository, tmp_path: Path) -> None:
     other.commit()
     repository.git("-C", "lib", "pull", "-q")
     repository.git("config", "diff.ignoreSubmodules", "all")
+    repository.git("config", "-f", ".gitmodules", "submodule.lib.ignore", "all")
     repository.git("add", "-f", "lib")
     repository.git("-c", "diff.ignoreSubmodules=none", "commit", "-q", "-m", "x")
     assert await repository.read(base) == (ChangedFile("lib", "modified", unread="submodule"),)

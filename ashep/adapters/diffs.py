@@ -30,7 +30,7 @@ MOST_TOTAL = 16 * 1024**2
 _HEAD = 400  # bytes that a patch begins with, about
 _MOST_PATHS = 512 * 1024  # bytes of paths on a command line, below what every system takes
 _RENAMES = "-l1000"  # so many files on either side are compared for renames; beyond, only equal ones are found
-_SETTINGS = ("diff.orderFile=/dev/null", "diff.renames=true")
+_SETTINGS = ("diff.orderFile=/dev/null",)
 _ENV = {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}
 _HUNK = re.compile(rb"@@ -(?P<old>\d+)(?:,\d+)? \+(?P<new>\d+)(?:,\d+)? @@")
 _SUBMODULE = "160000"
@@ -88,8 +88,11 @@ class GitDiffs:
     async def _diff(
         self, base: str, head: str, form: Sequence[str] = (), paths: Sequence[str] = ()
     ) -> tuple[bytes, bytes]:
-        """Give the list of what differs, and the patches if `form` asks for them."""
-        how = ("-r", "--raw", "-z", "-M", _RENAMES, "--no-abbrev", "--ignore-submodules=none", "--no-relative")
+        """Give the list of what differs, and the patches if `form` asks for them.
+
+        `diff-tree` is plumbing: it reads none of the settings by which people have diffs their way.
+        """
+        how = ("-r", "--raw", "-z", "-M", _RENAMES, "--no-abbrev", "--ignore-submodules=none")
         argv = ("diff-tree", *how, *form, base, head, "--", *paths)
         raw, _, patches = (await self._git.raw(*argv, cwd=self._project, env=_ENV) or b"").partition(b"\0\0")
         return raw, patches
@@ -113,17 +116,9 @@ class GitDiffs:
             return {}
         named = [path for entry in entries if entry.paths[-1] in chosen for path in entry.paths]
         paths = [] if len(chosen) == len(entries) else [f":(top,literal){os.fsdecode(path)}" for path in named]
-        form = (
-            "--patch",
-            "-U0",
-            "--inter-hunk-context=0",
-            "--text",
-            "--no-ext-diff",
-            "--no-textconv",
-            "--submodule=short",
-        )
+        form = ("--patch", "-U0", "--text", "--no-ext-diff", "--no-textconv")
         try:
-            raw, patches = await self._diff(base, head, (*form, "--no-color"), paths)
+            raw, patches = await self._diff(base, head, form, paths)
         except PrintedTooMuch:  # a patch can be many times as long as what it changes
             return {}
         return await anyio.to_thread.run_sync(_read, _entries(raw), self._redaction.data(patches), chosen)

@@ -28,6 +28,7 @@ from ashep.core.globs import Globs, parse_glob
         ("a**b", ["ab", "axb"], ["a/b"]),
         ("a.b", ["a.b"], ["axb"]),
         ("**/a/b/**/c", ["a/b/c", "a/a/b/x/c"], ["a/x/b/c"]),
+        ("**/a/**/b/**", ["a/b/a/x", "a/b/b/a"], ["a/b", "b/a/x"]),
         ("a/**/b*c", ["a/bc", "a/b/bc"], ["a/b/c"]),
         ("*", ["a\nb"], ["a/b"]),
     ],

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from ashep.core.impact import (
     ALWAYS_ASK,
     FLAGS,
+    LONGEST_PATH,
     MOST_EVIDENCE,
     MOST_PATHS,
     ChangedFile,
@@ -73,7 +74,8 @@ def test_an_impact_is_small_whatever_the_diff() -> None:
     found = impact_of(diff(*files))
     assert set(found.raised) == {"dependencies", "secrets", "deleted_tests", "size"}
     assert [flag.more for flag in found.flags if flag.name == "secrets"] == [200 - MOST_EVIDENCE]
-    assert len(TypeAdapter(Impact).dump_json(found)) < 200_000
+    assert {len(path) for path in (*found.files.created, *found.files.deleted)} == {LONGEST_PATH}
+    assert len(TypeAdapter(Impact).dump_json(found)) < 100_000
 
 
 def test_an_impact_comes_back_from_json() -> None:
