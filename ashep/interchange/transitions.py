@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ashep.core.model import CLOSE, Human, Phase, Policies, Policy, format_duration
+from ashep.core.names import is_name
 from ashep.core.routing import following, writer_before
 from ashep.interchange.naming import (
     ANY,
@@ -44,7 +45,6 @@ _ROLES = {
 
 _WRITERS = ("implement", "test", "debug", "doc")
 _RESULTS = ("failed", "partial")
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _STEM = 4
 """Letters that READY_FOR_REVIEW and REVIEWING have in common, at least."""
 
@@ -217,7 +217,7 @@ def _roles(reader: _Reader) -> None:
             raise reader.document.reading.refuse(placed.node, f"no row leads to {state}; nobody works there")
     shared = list(reader.role_at.values())
     for state, role in reader.role_at.items():
-        own = shared.count(role) == 1 and role != HUMAN and _NAME.fullmatch(role)
+        own = shared.count(role) == 1 and role != HUMAN and is_name(role)
         name = role if own else _word(state)
         if name in (*reader.phase_at.values(), CLOSE, *_RESULTS, "success", "park"):
             message = f"the phase of {state} cannot be called {name}; rename the state, or whom it routes to"
