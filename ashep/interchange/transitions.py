@@ -113,7 +113,7 @@ def _unsaid(policy: Policy) -> list[str]:
     agents = [phase for phase in policy.phases if phase.human is None]
     said += [f"{phase.name}: at most {phase.max_visits} visits, then it is parked" for phase in agents]
     said += [
-        f"{phase.name}: attempts that fail are repeated {phase.retry.max_attempts} times at most, then it is parked"
+        f"{phase.name}: at most {phase.retry.max_attempts} attempts of a visit, then it is parked"
         for phase in agents
         if "failed" not in phase.next
     ]
