@@ -76,20 +76,20 @@ def _tag(tag: str, line: int, tell: Tell) -> str:
     if word in ("else", "endif"):
         return f"{{% {word} %}}"
     if word in ("if", "elsif"):
-        known = _TRUTHS.get(rest.strip())
-        if known is None:
-            tell(
-                "lost", f"{{% {tag} %}}", line, "this cannot be asked here; what follows it, up to its end, is left out"
-            )
+        known = _asked(rest, tag, line, tell)
         return f"{{% {'if' if word == 'if' else 'elif'} {known or 'false'} %}}"
-    if word in ("unless", "endunless"):
-        if word == "endunless":
-            return "{% endif %}"
-        known = _TRUTHS.get(rest.strip())
-        if known is None:
-            tell(
-                "lost", f"{{% {tag} %}}", line, "this cannot be asked here; what follows it, up to its end, is left out"
-            )
+    if word == "unless":
+        known = _asked(rest, tag, line, tell)
         return f"{{% if {f'not ({known})' if known else 'false'} %}}"
+    if word == "endunless":
+        return "{% endif %}"
     tell("lost", f"{{% {tag} %}}", line, "the tag is left out, and what it is about stands there once")
     return ""
+
+
+def _asked(condition: str, tag: str, line: int, tell: Tell) -> str | None:
+    """Give a condition in our language; None: there is none, which is told."""
+    known = _TRUTHS.get(condition.strip())
+    if known is None:
+        tell("lost", f"{{% {tag} %}}", line, "this cannot be asked here; what follows it, up to its end, is left out")
+    return known
