@@ -138,15 +138,11 @@ class Dice:
     def _takes(self, point: Point, share: float) -> timedelta | None:
         if point.kind == "diagnosis":
             return None
-        said = self._said(point.phase.name, "takes")
         usual = self._chances.people_take if point.kind == "question" else self._chances.runs_take
-        least, most = said[0] if said else usual
+        said = (self._chances.phases.get(name, PhaseChances()).takes for name in (point.phase.name, EVERY))
+        least, most = next((takes for takes in said if takes is not None), usual)
         takes = point.in_time(least + (most - least) * share)
         return timedelta(seconds=round(takes.total_seconds()))
-
-    def _said(self, phase: str, key: Literal["takes"]) -> list[Takes]:
-        found = (self._chances.phases.get(name) for name in (phase, EVERY))
-        return [takes for one in found if one is not None and (takes := getattr(one, key)) is not None]
 
     def _weigh(self, name: str, kind: Kind, known: tuple[str, ...], good: tuple[str, ...]) -> tuple[float, ...]:
         """The chances of the moves, added up one after the other, as `random.choices` wants them."""
