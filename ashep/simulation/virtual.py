@@ -47,7 +47,8 @@ class _Selector(selectors.DefaultSelector):  # pyright: ignore[reportUntypedBase
         if timeout is None or any(limiter.borrowed_tokens for limiter in self.limiters):
             ready = super().select(THREAD)
             if not ready:
-                raise RuntimeError("virtual time stands still: nothing is ready and no timer is set")
+                reason = "nothing is ready and no timer is set" if timeout is None else "a worker thread does not end"
+                raise RuntimeError(f"virtual time stands still: {reason}")
             return ready
         self.now += max(timeout, 0.0)
         return ready
