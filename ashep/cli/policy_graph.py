@@ -93,7 +93,7 @@ def _configuration(folder: Path) -> "tuple[Policies, Agents, Settings]":
 
 
 def policy_named(known: "Policies", name: str | None) -> "tuple[str, Policy]":
-    """Find a policy by its name; by default that which most issues have."""
+    """Find a policy by its name; by default `default_policy`, else the first."""
     name = name or known.default_policy or next(iter(known.policies))
     if name not in known.policies:
         raise UsageError(f"there is no policy {name}; there are {', '.join(known.policies)}")

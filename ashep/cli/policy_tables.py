@@ -110,7 +110,7 @@ def _name(given: str | None, otherwise: str) -> str:
 def policy_export(
     context: typer.Context,
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="The policy; by default `default_policy`, else the only one.")
+        str | None, typer.Argument(metavar="NAME", help="The policy; by default `default_policy`, else the first.")
     ] = None,
     form: Annotated[
         str, typer.Option("--format", metavar="FORM", help="transitions, or state-schema (of `ashep policy state`).")
