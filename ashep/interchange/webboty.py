@@ -8,7 +8,7 @@ from ashep.core.model import format_duration
 from ashep.interchange.fields import Fields
 from ashep.interchange.notes import Imported, Note, Reading, read_yaml, refused
 from ashep.interchange.prompts import prompt_files
-from ashep.interchange.webboty_policies import Defaults, Made, name_of, policies_of
+from ashep.interchange.webboty_policies import ASSISTANT, FALLBACK, Defaults, Made, name_of, policies_of
 from ashep.interchange.writing import as_yaml
 
 FILES = ("policies.yaml", "agents.yaml", "config.yaml")
@@ -16,12 +16,12 @@ _SPEEDS = {"fast": "fast", "balanced": "normal", "thorough": "slow", "slow": "sl
 
 _ELSEWHERE = {
     "ui": "there is no web page yet: `ashep status --watch`",
-    "fallback": "agents are found by their capabilities alone; give the agent that is to fall in the capability, too",
+    "fallback": FALLBACK,
     "workflow": "an issue whose `policy:` label names no policy is held, and `ashep status` says so",
     "hitl": "whoever needs a person says why in words of their own",
     "cleanup": "nothing is deleted by itself; `ashep journal prune` does",
     "retention": "nothing is deleted by itself; `ashep journal prune` does",
-    "worker_assistant": "what an agent means is asked of it again here, and then of one that can `extract`",
+    "worker_assistant": ASSISTANT,
     "session_continuation": "OpenCode compacts a session that grows too long",
 }
 _LOOPS = "every phase has `max_visits`, every cycle `limits`; what goes beyond is parked for a person"

@@ -30,7 +30,10 @@ _VISITS = 10
 _MOST_VISITS = 1000
 
 _ORDER = "the first policy that fits is used: they stand in this order, the default one last"
-_FALLBACK = "agents are found by their capabilities alone; give the agent that is to fall in the capability, too"
+FALLBACK = "agents are found by their capabilities alone; give the agent that is to fall in the capability, too"
+"""What is said of another agent that falls in."""
+ASSISTANT = "what an agent means is asked of it again here, and then of one that can `extract`"
+"""What is said of an agent that reads what others mean."""
 
 
 @dataclass(slots=True)
@@ -151,9 +154,9 @@ class _Policy:
         if fields.flag("require_hitl"):
             fields.lost("require_hitl", "a person is asked where a phase with `human` says so; add one")
         for key in ("fallback_agent", "fallback_mappings"):
-            fields.lost(key, _FALLBACK)
+            fields.lost(key, FALLBACK)
         if fields.flag("fallback_enabled"):
-            fields.lost("fallback_enabled", _FALLBACK)
+            fields.lost("fallback_enabled", FALLBACK)
 
     def _retry(self, given: Fields, before: dict[str, Any]) -> dict[str, Any]:
         found: dict[str, Any] = dict(before)
@@ -279,12 +282,10 @@ class _Policy:
             fields.lost("description", "a phase of this name has no prompt of its own here; rename it")
         elif text:
             self.made.prompts.setdefault(name, []).append((self.name, text))
-        fields.lost(
-            "worker_assistant", "what an agent means is asked of it again here, and then of one that can `extract`"
-        )
+        fields.lost("worker_assistant", ASSISTANT)
         for key in ("fallback_agent", "fallback_enabled"):
             if key == "fallback_agent" or fields.flag(key):
-                fields.lost(key, _FALLBACK)
+                fields.lost(key, FALLBACK)
 
     # --- what leads where -----------------------------------------------------------------------------------------
 
