@@ -158,9 +158,8 @@ class _Scene:
             tree=MemoryTree(present=False),
             blobs=self.journal.blobs,
             leases=Leases(self.tracker, self.clock),
-            render=lambda brief, _: (
-                f"{brief.run} {brief.kind}"
-            ),  # nobody reads it, and a real one costs a third of a life
+            # nobody reads a prompt here, and a real one costs a third of a life
+            render=lambda brief, _: f"{brief.run} {brief.kind}",
         )
         self.shepherd = Shepherd(self.journal, effects, self.clock, [*([watch] if watch else []), self._see])
         self.lives = {issue: Life(issue) for issue in issues}

@@ -197,7 +197,7 @@ def summary(found: Sequence[Compared], *, strict: bool) -> Iterator[str]:
         if told.ends[0][state] or told.ends[1][state]
     )
     if told.verdicts["unknown"]:
-        yield ("where it is unknown, both are counted to the end of that cycle; what a person's answer begins is not")
+        yield "where it is unknown, both are counted to the end of that cycle; what a person's answer begins is not"
     if told.unbounded:
         yield f"{told.unbounded} of the unknown have no bounds, and are not counted"
     if told.assumed and not strict:
