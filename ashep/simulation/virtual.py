@@ -44,10 +44,11 @@ class _Selector(selectors.DefaultSelector):  # pyright: ignore[reportUntypedBase
         ready = super().select(0)
         if ready or timeout == 0:
             return ready
-        if timeout is None or any(limiter.borrowed_tokens for limiter in self.limiters):
+        in_threads = any(limiter.borrowed_tokens for limiter in self.limiters)
+        if timeout is None or in_threads:
             ready = super().select(THREAD)
             if not ready:
-                reason = "nothing is ready and no timer is set" if timeout is None else "a worker thread does not end"
+                reason = "a worker thread does not end" if in_threads else "nothing is ready and no timer is set"
                 raise RuntimeError(f"virtual time stands still: {reason}")
             return ready
         self.now += max(timeout, 0.0)
