@@ -99,8 +99,7 @@ def _say(issue: str, reading: "Reading", found: "Seen", *, lint: bool) -> None:
     from ashep.issue_checks import NoChecks, of
 
     for finding in reading.findings:
-        colour = "red" if finding.severity == "error" else "yellow"
-        screen.say_painted((finding.severity, colour), (f"{finding} [{finding.code}]", None))
+        screen.say_finding(finding.severity, f"{finding} [{finding.code}]")
     if reading.criteria is None:
         if not reading.findings:
             try:

@@ -72,8 +72,7 @@ def _checked(folder: Path, file: Path | None) -> "tuple[list[Finding], dict[str,
 
 def _say(file: Path, findings: "list[Finding]", bounds: "dict[str, Bounds | None]") -> None:
     for finding in findings:
-        colour = "red" if finding.severity == "error" else "yellow"
-        screen.say_painted((finding.severity, colour), (f"{finding} [{finding.code}]", None))
+        screen.say_finding(finding.severity, f"{finding} [{finding.code}]")
         for step in finding.story:
             screen.say(f"    {step}")
     for name, one in bounds.items():

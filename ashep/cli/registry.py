@@ -212,7 +212,7 @@ def check(context: typer.Context, as_json: Json = False) -> None:
         screen.data({"ok": not failed, "findings": [asdict(finding) for finding in findings]})
     else:
         for finding in findings:
-            screen.say_painted((finding.severity, None), (str(finding), None))
+            screen.say_finding(finding.severity, str(finding))
         if not findings:
             screen.say(f"{folder / 'agents.yaml'}: no mistake found")
     raise typer.Exit(int(failed))

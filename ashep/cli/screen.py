@@ -60,6 +60,11 @@ def say_painted(*parts: tuple[str, str | None]) -> None:
     sys.stdout.write(" ".join(paint(text, style) if style else clean(text) for text, style in parts) + "\n")
 
 
+def say_finding(severity: str, text: str) -> None:
+    """Print a line about something that was found, its severity in its colour."""
+    say_painted((severity, {"error": "red", "warning": "yellow"}.get(severity)), (text, None))
+
+
 def data(value: Any) -> None:
     """Print JSON: laid out for eyes on a terminal, else on one line, which is many times faster."""
     sys.stdout.write(clean(json.dumps(value, indent=2 if _terminal() else None, ensure_ascii=False)) + "\n")
