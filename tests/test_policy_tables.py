@@ -80,7 +80,13 @@ def test_a_table_is_imported_into_a_folder_that_loads(ashep: Any, tmp_path: Path
     assert printed.out == (tmp_path / "draft" / "policies.yaml").read_text().replace("My-table", "coding")
     told = json.loads(ashep("policy", "import", "My table!.json", "--json").out)
     assert told["files"] == {"policies.yaml": (tmp_path / "draft" / "policies.yaml").read_text()}
-    assert [note["key"] for note in told["notes"]] == ["BLOCKED"]
+    assert [(note["key"], note["file"]) for note in told["notes"]] == [("BLOCKED", None)]
+
+
+def test_notes_about_several_files_say_which_one_they_mean(ashep: Any) -> None:
+    told = json.loads(ashep("policy", "import", str(IMPORTS / "webboty"), "--json").out)
+    assert {note["file"] for note in told["notes"]} == {"policies.yaml", "agents.yaml", "config.yaml"}
+    assert {*told["notes"][0]} == {"kind", "key", "line", "why", "file"}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Policies in the forms of other set-ups: import, export, and a flow as a session state."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -51,7 +52,7 @@ def policy_import(
 
     made = _imported(file, name)
     if as_json:
-        notes = [{"kind": one.kind, "key": one.key, "line": one.line, "why": one.why} for one in made.notes]
+        notes = [asdict(one) | {"file": one.file or None} for one in made.notes]
         screen.data({"files": made.files, "notes": notes})
     elif output is None:
         for index, (place, text) in enumerate(made.files.items()):
