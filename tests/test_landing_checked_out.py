@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+import anyio
 import pytest
 
 from ashep.adapters.landing.indexes import LINE
@@ -348,6 +349,42 @@ async def test_a_lock_of_another_git_is_never_taken_away(world: GitLandingWorld)
     assert (world.top / "edited").read_text() == WORK["edited"]
     (world.top / ".git/index.lock").unlink()
     assert await world.landing.advance("main", made.base, made.commit) == Advanced(made.commit)
+
+
+def smudged(world: GitLandingWorld, command: str) -> None:
+    """Let git run a program for the file `edited` whenever it writes it."""
+    world.commit({".gitattributes": "edited filter=slow\n"})
+    world.git("config", "filter.slow.smudge", command)
+
+
+async def test_a_git_that_dies_half_way_is_undone_at_once(world: GitLandingWorld) -> None:
+    flag = world.top.parent / "flag"
+    smudged(world, f"if [ -e {flag} ]; then cat; else touch {flag}; kill -9 $PPID; fi")
+    flag.touch()
+    made = await ready(world)
+    flag.unlink()
+    before = world.state()
+    with pytest.raises(AshepError, match="read-tree"):
+        await world.landing.advance("main", made.base, made.commit)
+    assert world.state() == before
+    assert await world.landing.advance("main", made.base, made.commit) == Advanced(made.commit)
+    assert world.state() == (made.commit, "", world.files(made.commit))
+    assert world.left_behind() == []
+
+
+async def test_a_stop_in_order_lets_a_move_end(world: GitLandingWorld) -> None:
+    flag = world.top.parent / "flag"
+    smudged(world, f"touch {flag}; sleep 0.1; cat")
+    made = await ready(world)
+    flag.unlink()
+    async with anyio.create_task_group() as group:
+        group.start_soon(world.landing.advance, "main", made.base, made.commit)
+        with anyio.fail_after(30):
+            while not flag.exists():
+                await anyio.sleep(0.01)
+        group.cancel_scope.cancel()
+    assert world.state() == (made.commit, "", world.files(made.commit))
+    assert world.left_behind() == []
 
 
 async def test_ids_must_be_whole(world: GitLandingWorld) -> None:

@@ -19,6 +19,8 @@ elsewhere there is nothing to undo. Where nobody has the branch checked out, onl
 
 from fnmatch import fnmatchcase
 
+import anyio
+
 from ashep.adapters import processes
 from ashep.adapters.landing.checkouts import Checkout, checkouts, half_done, rebased_in
 from ashep.adapters.landing.git import SHA, Git
@@ -68,7 +70,11 @@ class Advance:
             return Refused("dirty", f"{base} is checked out in {len(trees)} work trees: {trees[0].top}, {trees[1].top}")
         if trees[0].away:
             return Refused("dirty", f"{base} is checked out in {trees[0].top}, which is locked and not there now")
-        return await self._move_checked_out(trees[0], base, old, new)
+        result = None
+        with anyio.CancelScope(shield=True):  # a stop in order must not leave a person's tree half moved
+            result = await self._move_checked_out(trees[0], base, old, new)
+        assert result is not None  # the shield lets nothing but errors through
+        return result
 
     async def _swap(self, base: str, old: str, new: str) -> Advanced | Refused:
         """Move the branch itself. Git compares under its own lock."""
@@ -97,7 +103,11 @@ class Advance:
         if why:
             return Refused("dirty", f"{base} is checked out in {tree.top}, and {why}")
         ends = ("read-tree", "-m", "-u", old, new)
-        done = await self._git.within(tree.top, *ends, index=held.copy, accepted=(0, 1, 128))
+        try:
+            done = await self._git.within(tree.top, *ends, index=held.copy, accepted=(0, 1, 128))
+        except AshepError:  # it was killed, or took too long
+            await restore(self._git, tree.top, held, old, new)
+            raise
         if done.returncode:  # somebody was faster than our look; nothing was touched
             said = self._git.shown(done.stderr).strip()
             return Refused("dirty", f"{base} is checked out in {tree.top}, and git says: {said[:300]}")

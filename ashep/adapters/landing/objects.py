@@ -115,8 +115,10 @@ async def merge(git: Git, ours: str, theirs: str, attributes: str) -> Merged:
     """Merge two commits into a tree."""
     settings = ("-c", f"core.attributesFile={attributes}")
     done = await git.bare(
-        *settings, "merge-tree", "--write-tree", "-z", "--name-only", ours, theirs, accepted=(0, 1, 128)
+        *settings, "merge-tree", "--write-tree", "-z", "--name-only", ours, theirs, accepted=(0, 1, 128, 129)
     )
+    if done.returncode == 129:
+        raise AshepError("git is too old to land with: it must be 2.38 or later")
     if done.returncode == 128 and _UNRELATED in done.stderr:
         return Merged("", unrelated=True)
     tree = done.stdout.partition(b"\0")[0].decode(errors="replace")
