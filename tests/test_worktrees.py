@@ -238,7 +238,10 @@ async def test_git_is_never_sent_to_the_users_checkout(world: GitWorkspacesWorld
 @pytest.mark.slow
 async def test_a_lock_that_a_killed_git_left_is_taken_away(world: GitWorkspacesWorld) -> None:
     await world.spaces.prepare(ONE, None, 0)
-    (world.top / ".git/worktrees/t-1/index.lock").touch()
+    lock = world.top / ".git/worktrees/t-1/index.lock"
+    lock.touch()
+    await world.spaces.prepare(ONE, None, 0)
+    assert lock.exists(), "somebody may work there now"
     world.edit(ONE, "b.txt", "b\n")
     sealed = await world.spaces.seal(ONE, RUN, "Work")
     assert "index.lock" in sealed.told[0]

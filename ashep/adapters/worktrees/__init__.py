@@ -114,6 +114,7 @@ class Worktrees:
                 raise AshepError(f"{clean(head)} is no commit of this repository")
             told = sealing.Told()
             await sealing.mend(place, told)
+            await sealing.unlock(place, told)
             mine = (f"refs/heads/{branch}", f"{SEALED}{branch}")
             saved = await save(repository, place, branch, dropped=mine, reached=(commit,), onto=("HEAD", commit))
             state = await sealing.under_way(place)

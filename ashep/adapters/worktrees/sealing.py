@@ -36,7 +36,7 @@ class Told:
 
 
 async def mend(place: Place, told: Told) -> None:
-    """See to it that git works in a tree: its `.git` names the git folder, and no lock of a dead git is left.
+    """See to it that the `.git` of a tree names its git folder: else git finds the user's checkout, which is above.
 
     Raises `AshepError` where something else is in the place of `.git`.
     """
@@ -47,6 +47,10 @@ async def mend(place: Place, told: Told) -> None:
     if not await link.exists() or (await link.read_text(errors="replace")) != wanted:
         await link.write_text(wanted)
         told.words.append("the file .git of the tree was gone or changed; it is as it was")
+
+
+async def unlock(place: Place, told: Told) -> None:
+    """Take away the locks of a git that was killed. Nobody may work in the tree: a git that lives looks the same."""
     for name in ("index.lock", "HEAD.lock"):
         lock = anyio.Path(place.admin, name)
         if await lock.exists():
@@ -61,6 +65,7 @@ async def seal(repository: Repository, place: Place, branch: str, tip: str, run:
     """Commit everything, and bring the branch, which has the commit `tip`, to contain HEAD, and HEAD to the branch."""
     told = Told()
     await mend(place, told)
+    await unlock(place, told)
     state = await under_way(place)
     listed = await repository.inside(place, "diff", "--name-only", "--diff-filter=U", "-z")
     conflicts = [clean(os.fsdecode(path)) for path in listed.split(b"\0") if path]
