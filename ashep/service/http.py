@@ -23,7 +23,7 @@ from ashep.service.models import TICKET, ProblemAnswer
 from ashep.service.openapi import PROBLEM, document
 from ashep.service.operations import OPERATIONS, Operation
 from ashep.service.places import NoBranch, NotAllowed
-from ashep.service.tickets import Busy, Tickets
+from ashep.service.tickets import Busy, Ending, Tickets
 
 MAX_BODY = 256 * 1024
 """Bytes of a request's body."""
@@ -43,6 +43,7 @@ _STATUSES: tuple[tuple[type[AshepError], int], ...] = (
     (NoChecks, 422),
     (NotAllowed, 403),
     (Busy, 409),
+    (Ending, 503),
     (ConfigErrors, 422),
     (TrackerMissing, 503),
     (TrackerError, 503),

@@ -163,7 +163,7 @@ async def _serve(
     shown = f"[{host}]" if ":" in host else host
     try:
         async with anyio.create_task_group() as group:
-            group.start_soon(_until_told, server)
+            group.start_soon(_until_told, server, tickets)
             say(f"listening on http://{shown}:{port}; the token is in {place}")
             await server.serve([listener])
             group.cancel_scope.cancel()
@@ -173,7 +173,8 @@ async def _serve(
             await tracker.aclose()
 
 
-async def _until_told(server: uvicorn.Server) -> None:
+async def _until_told(server: uvicorn.Server, tickets: Tickets) -> None:
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async for _ in signals:
+            tickets.end()
             server.should_exit = True

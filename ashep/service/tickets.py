@@ -45,6 +45,10 @@ class Busy(AshepError):
     """The issue is being verified already."""
 
 
+class Ending(AshepError):
+    """The service ends."""
+
+
 @dataclass
 class Tickets:
     """The issues of a project, for the service."""
@@ -59,21 +63,32 @@ class Tickets:
     """Types of checks that the user registered."""
     _running: set[str] = field(default_factory=set[str])
     _turns: anyio.CapacityLimiter | None = None
+    _scopes: set[anyio.CancelScope] = field(default_factory=set[anyio.CancelScope])
+    _ending: bool = False
+
+    def end(self) -> None:
+        """Give up what is being verified, and begin nothing more: whoever asked is told so (`Ending`)."""
+        self._ending = True
+        for scope in self._scopes:
+            scope.cancel()
 
     async def verify(self, issue: str, branch: str, repository: str) -> VerificationAnswer:
         """Carry the checks of an issue out on the tip of a branch, and write down what came of it.
 
-        Raises `Busy`, `NoSuchIssue`, `NoChecks`, `ConfigErrors`, and what `Places.candidate` and the tracker do.
+        Raises `Busy`, `Ending`, `NoSuchIssue`, `NoChecks`, `ConfigErrors`, and what `Places.candidate` and the tracker
+        do.
         """
         with self._alone(issue):
             found = await seen(self.tracker, issue)
             criteria = await to_thread.run_sync(of, found, self.types)
             candidate = await self.places.candidate(repository, branch)
             self._turns = self._turns or anyio.CapacityLimiter(AT_ONCE)
-            async with self._turns:
-                verified = await verify(self.verifier, issue, criteria, candidate)
-            await self._write_down(verified)
-            return self._told(verified)
+            with self._until_the_end():
+                async with self._turns:
+                    verified = await verify(self.verifier, issue, criteria, candidate)
+                await self._write_down(verified)
+                return self._told(verified)
+        raise Ending(f"the service ends: {issue} was not verified")
 
     @contextmanager
     def _alone(self, issue: str) -> Generator[None]:
@@ -84,6 +99,17 @@ class Tickets:
             yield
         finally:
             self._running.discard(issue)
+
+    @contextmanager
+    def _until_the_end(self) -> Generator[None]:
+        with anyio.CancelScope() as scope:
+            self._scopes.add(scope)
+            if self._ending:
+                scope.cancel()
+            try:
+                yield
+            finally:
+                self._scopes.discard(scope)
 
     async def _write_down(self, verified: Verified) -> None:
         """Add it to the issue's log; what was read a moment ago is what it is added to."""

@@ -200,6 +200,27 @@ async def test_one_verification_of_an_issue_at_a_time(world: World) -> None:
     assert (await ask(world, "POST", "/verify", world.request()))[0] == 200, "and then again"
 
 
+async def test_an_end_of_the_service_is_told_to_who_waits(world: World) -> None:
+    world.issue()
+    world.verifier.goes = anyio.Event()
+    answers = list[tuple[int, dict[str, Any]]]()
+
+    async def verify() -> None:
+        answers.append(await ask(world, "POST", "/verify", world.request()))
+
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as group:
+            group.start_soon(verify)
+            while not world.verifier.requests:
+                await anyio.sleep(0.01)
+            world.tickets.end()
+        await verify()
+    assert [(status, told["detail"]) for status, told in answers] == [
+        (503, "the service ends: t-1 was not verified")
+    ] * 2
+    assert (await ask(world, "GET", "/status/t-1"))[1]["verification_status"] is None
+
+
 async def test_a_failure_ends_the_verification_and_not_the_service(world: World) -> None:
     world.issue()
     for error, status in (
