@@ -35,7 +35,7 @@ async def offer(project: Path, state: Path, settings: Settings) -> Offer:
         name = settings.runners.name
         raise UsageError(f"only OpenCode is asked, and the runner of this project is {name}: write agents.yaml by hand")
     runner = opencode_of(project, settings)
-    as_found = server.url is not None or await to_thread.run_sync(_runs, state)
+    as_found = server.url is not None or await to_thread.run_sync(runs, state)
     try:
         with anyio.fail_after(_BOUND):
             await runner.start()
@@ -52,7 +52,7 @@ async def offer(project: Path, state: Path, settings: Settings) -> Offer:
     return Offer(agents, catalog.models, catalog.default)
 
 
-def _runs(state: Path) -> bool:
+def runs(state: Path) -> bool:
     """Say whether the managed server lives."""
     try:
         record = Record.model_validate_json((folder_of(state, os.environ) / "server.json").read_bytes())

@@ -14,6 +14,7 @@ from ashep.errors import UsageError
 
 if TYPE_CHECKING:
     from ashep.config.criteria import Reading
+    from ashep.config.criteria_put import Given
     from ashep.core.criteria import Check, Criteria
     from ashep.ports import Seen
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         "ashep criteria t-1",
         "ashep criteria t-1 --lint",
         "ashep criteria t-1 --set checks.yaml",
+        "ashep criteria t-1 --suggest",
         "ashep criteria t-1 --json",
     ),
 )
@@ -34,6 +36,8 @@ def criteria(
         Path | None, typer.Option("--set", metavar="FILE", help="Put the checks of this file there; -: standard input.")
     ] = None,
     lint: Annotated[bool, typer.Option("--lint", help="Say what is wrong, and what is most likely not meant.")] = False,
+    suggest: Annotated[bool, typer.Option("--suggest", help="Let an agent propose checks, and confirm them.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --suggest: put them there without asking.")] = False,
     as_json: Json = False,
 ) -> None:
     """Show the checks that a fenced block in the issue's acceptance criteria holds, and their hash.
@@ -42,14 +46,22 @@ def criteria(
     other word stays, and nothing is written where the file is wrong. An issue that ashep has begun keeps the checks
     with which it began: new ones count from its next cycle.
 
+    With --suggest an agent of the project's server reads the issue and the code, and proposes checks; they are shown
+    with what is doubtful about them, and put there once you have said yes, or with --yes.
+
     The exit code is 1 where there are no checks, or where they are wrong, and 2 where the file of --set is.
     """
-    if given is not None and lint:
-        raise UsageError("--set looks at its file by itself: leave out --lint")
+    if (given is not None) + lint + suggest > 1:
+        raise UsageError("--set, --lint and --suggest do not go together")
+    if yes and not suggest:
+        raise UsageError("--yes goes with --suggest")
     project = project_of(context)
     configured(project)
     if given is not None:
         _set(project, issue, given, as_json=as_json)
+        return
+    if suggest:
+        _suggest(project, issue, yes=yes, as_json=as_json)
         return
     from ashep.config.criteria_lint import lint as look
     from ashep.issue_checks import types, where
@@ -146,19 +158,39 @@ def what(check: "Check") -> str:
 
 
 def _set(project: Path, issue: str, file: Path, *, as_json: bool) -> None:
+    from ashep.config.criteria_put import read_given
+    from ashep.issue_checks import types
+
+    name = "standard input" if str(file) == "-" else str(file)
+    _put(project, issue, read_given(_text(file), name, types(settings_of(project))), as_json=as_json)
+
+
+def _suggest(project: Path, issue: str, *, yes: bool, as_json: bool) -> None:
+    from ashep.cli.suggesting import confirmed, proposed, refuse_agents
+    from ashep.issue_checks import types
+
+    refuse_agents()
+    settings = settings_of(project)
+    found = proposed(project, settings, _seen(project, issue), types(settings))
+    if as_json and not yes:
+        told = {"issue": issue, "proposed_by": found.by, "language": found.given.language, "text": found.given.text}
+        screen.data(told | {"findings": [asdict(finding) for finding in found.reading.findings]})
+    elif (as_json and yes) or confirmed(found, yes=yes):
+        _put(project, issue, found.given, as_json=as_json)
+
+
+def _put(project: Path, issue: str, given: "Given", *, as_json: bool) -> None:
     import os
 
     import anyio
 
     from ashep.answers import person
-    from ashep.config.criteria_put import read_given
     from ashep.connect import annotations_of, tracker_of
     from ashep.core.criteria import hash_of
     from ashep.issue_checks import at_work, seen, set_checks, types
 
     settings = settings_of(project)
     known = types(settings)
-    given = read_given(_text(file), "standard input" if str(file) == "-" else str(file), known)
 
     async def write() -> tuple[str, bool, "Seen"]:
         name = await person(project, settings, os.environ)

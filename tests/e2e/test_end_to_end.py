@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -167,3 +168,24 @@ def test_created_issues_stand_in_bd_before_the_transition(site: Site) -> None:
     assert [(one["id"], one["dependency_type"]) for one in found["dependencies"]] == [(issue, "discovered-from")]
     assert found["status"] == "blocked", "deeper than the policy allows"
     assert "ashep:parked" in found["labels"]
+
+
+PROPOSED = """I looked.
+
+```yaml
+checks:
+- {id: readme, type: file_exists, description: d, verify: {path: README.md}}
+```
+"""
+
+
+def test_checks_are_proposed_shown_and_written(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    issue = site.add("suggest something")
+    monkeypatch.setitem(BEHAVES, "", lambda _: Reply(PROPOSED))
+    servers = site.servers()
+    said = site.run(sys.executable, "-m", "ashep", "criteria", issue, "--suggest", "--yes")
+    assert said.startswith("```yaml\nchecks:\n- {id: readme")
+    assert f"{issue}: 1 check, hash " in said
+    assert site.issue(issue)["acceptance_criteria"] == PROPOSED.removeprefix("I looked.\n\n")
+    assert site.servers() == servers, "a server that runs goes on, one that was started for this is ended"
+    site.bd("close", issue)
