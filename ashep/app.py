@@ -106,7 +106,8 @@ async def _work(
     tracker = connect.tracker_of(project, settings, actor, redaction=redaction, clock=clock)
     runner = connect.runner_of(project, settings, redaction=redaction, clock=clock)
     notifier = Messenger(project, redaction=redaction)
-    parts = Parts(tracker, runner, GitTree(project, redaction=redaction), clock, notifier)
+    tree, trees = GitTree(project, redaction=redaction), partial(connect.worktrees_of, project, redaction=redaction)
+    parts = Parts(tracker, runner, tree, clock, notifier, trees)
     systemd = Systemd.of(os.environ)
     follower, code = Follower(state, journal, say), 0
     try:

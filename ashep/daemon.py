@@ -8,7 +8,7 @@ import os
 import secrets
 import signal
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -50,14 +50,17 @@ from ashep.core.events import (
     SessionReleased,
     SessionTaken,
     TrackerLost,
+    TreeSeen,
     WorkPaused,
     WorkResumed,
 )
+from ashep.core.model import Settings
 from ashep.core.records import Entry
 from ashep.core.step import RULES
 from ashep.core.text import clean
 from ashep.core.world import World
 from ashep.effects import Effects
+from ashep.errors import AshepError
 from ashep.heartbeat import Heartbeat
 from ashep.hours import Hours, quiet_read, told_quietly
 from ashep.journal.keeper import Keeper
@@ -68,7 +71,8 @@ from ashep.notifier import Notifier
 from ashep.ports import Clock, Runner, Tracker, TrackerInfo
 from ashep.prompt import Templates
 from ashep.shepherd import Picture, Shepherd
-from ashep.trees import WorkTree
+from ashep.tree_effects import TreeEffects
+from ashep.trees import Workspaces, WorkTree
 from ashep.worker import Worker
 
 
@@ -92,6 +96,8 @@ class Parts:
     clock: Clock
     notifier: Notifier | None = None
     """None: nobody can be told anything."""
+    workspaces: Callable[[Settings], Workspaces] | None = None
+    """What makes work trees of issues' own, as the settings in force say. None: nothing does."""
 
 
 Say = Callable[[str], None]
@@ -259,7 +265,7 @@ async def daemon(
     effects = Effects(
         tracker=parts.tracker,
         runner=parts.runner,
-        tree=parts.tree,
+        trees=TreeEffects(parts.tree, parts.workspaces),
         blobs=journal.blobs,
         leases=leases,
         prompts=templates.folder if templates else None,
@@ -271,7 +277,7 @@ async def daemon(
     monitor = Monitor(shepherd, parts.runner, journal.blobs, parts.clock, configuration.settings)
     auditor = Auditor(shepherd, parts.runner, parts.clock, partial(_look, worker))
     shepherd.show(auditor.note)
-    first = await _first(shepherd.world, configuration, journal, options, parts.tracker.actor)
+    first = await _first(shepherd.world, configuration, journal, options, parts)
     prompts = await adopted_templates(templates, journal)
     if prompts.text or shepherd.world.files.prompts:
         first.append(prompts)
@@ -293,17 +299,20 @@ async def _look(worker: Worker, at_once: bool) -> Looked:
 
 
 async def _first(
-    world: World, configuration: Configuration, journal: Journal, options: WorkOptions, actor: str
+    world: World, configuration: Configuration, journal: Journal, options: WorkOptions, parts: Parts
 ) -> list[Fact]:
     first: list[Fact] = []
     if not world.instance:
-        first.append(JournalBegun(secrets.token_hex(8), secrets.token_hex(16), actor))
-    first.append(DaemonStarted(os.getpid(), __version__, options.issues, options.max_issues))
+        first.append(JournalBegun(secrets.token_hex(8), secrets.token_hex(16), parts.tracker.actor))
+    trees = parts.workspaces is not None
+    first.append(DaemonStarted(os.getpid(), __version__, options.issues, options.max_issues, trees=trees))
     first += [
         await adopted(configuration, journal, "settings", configuration.settings.model_dump_json(), "config"),
         await adopted(configuration, journal, "agents", configuration.agents.model_dump_json(), "agents"),
         await adopted(configuration, journal, "policies", configuration.policies.model_dump_json(), "policies"),
     ]
+    with suppress(AshepError):  # the look that comes next says what is wrong with it
+        first.append(TreeSeen(await parts.tree.read()))
     return first
 
 

@@ -20,10 +20,12 @@ from ashep.core.commands import (
     OpenSession,
     PostComment,
     PreparePrompt,
+    PrepareTree,
     ReadAnswer,
     ReadIssue,
     ReadTree,
     ReclaimIssue,
+    SealTree,
     SendNotice,
     SendPrompt,
     StopOrphan,
@@ -51,11 +53,10 @@ from ashep.core.events import (
     RunnerSeen,
     SessionOpened,
     TrackerLost,
-    TreeSeen,
     WriteRefused,
 )
 from ashep.core.flow import Flow
-from ashep.core.model import Comment, Stamp
+from ashep.core.model import Comment, Settings, Stamp
 from ashep.core.orphans import LEASE_GRACE
 from ashep.core.people import is_person
 from ashep.core.text import clean
@@ -89,7 +90,7 @@ from ashep.ports import (
 )
 from ashep.prompt import Brief, Templates, render
 from ashep.taken import came_back
-from ashep.trees import WorkTree
+from ashep.tree_effects import TreeEffects
 
 TRANSCRIPT = 20_000
 """Characters of a transcript that an extraction is shown."""
@@ -108,7 +109,7 @@ class Effects:
         *,
         tracker: Tracker,
         runner: Runner,
-        tree: WorkTree,
+        trees: TreeEffects,
         blobs: Blobs,
         leases: Leases,
         prompts: Path | None = None,
@@ -117,7 +118,7 @@ class Effects:
     ) -> None:
         """`prompts`: the folder of templates, for messages; `render`: another writer where nobody reads the prompts."""
         self._render = render
-        self.tracker, self.runner, self.tree, self.blobs, self.prompts = tracker, runner, tree, blobs, prompts
+        self.tracker, self.runner, self.trees, self.blobs, self.prompts = tracker, runner, trees, blobs, prompts
         self._templates: tuple[str, Templates | None] = ("", None)
         self.leases, self.notifier = leases, notifier
 
@@ -152,7 +153,7 @@ class Effects:
         except (DiskFailed, JournalDamaged):
             raise
         except AshepError as error:
-            if not isinstance(command, (ReadTree, PreparePrompt)):
+            if not isinstance(command, (ReadTree, PrepareTree, SealTree, PreparePrompt)):
                 raise
             return [EffectFailed(issue, key, _short(error), infra=True)]  # git failed, no agent
 
@@ -172,8 +173,8 @@ class Effects:
                 return self._read_issue(command, world().seq)
             case ReadAnswer():
                 return self._read_answer(command, world().instance)
-            case ReadTree():
-                return self._read_tree(command)
+            case ReadTree() | PrepareTree() | SealTree():
+                return self.trees.carry_out(command, world().settings)
             case OpenSession():
                 return self._open_session(command, probe)
             case PreparePrompt():
@@ -185,7 +186,7 @@ class Effects:
             case StopTurn():
                 return session_effects.stop(self.runner, command)
             case StopOrphan():
-                return session_effects.stop_orphan(self.runner, command)
+                return self._stop_orphan(command, world().settings)
             case ReclaimIssue():
                 return self._reclaim(command)
 
@@ -267,13 +268,6 @@ class Effects:
     def _peoples(self, comments: tuple[Comment, ...]) -> tuple[Comment, ...]:
         return tuple(one for one in comments if is_person(one.author, self.tracker.actor))
 
-    # --- the work tree ----------------------------------------------------------------------------------------------
-
-    async def _read_tree(self, command: ReadTree) -> list[Fact]:
-        tree = await self.tree.read()
-        commits = () if command.moment == "before" else await self.tree.between(command.since, tree.head)
-        return [TreeSeen(tree, command.moment, command.issue, command.run, commits)]
-
     # --- sessions ---------------------------------------------------------------------------------------------------
 
     async def _open_session(self, command: OpenSession, probe: bool) -> list[Fact]:
@@ -284,10 +278,14 @@ class Effects:
             await self.runner.start()
             return await self._session(command, probe=True)
 
+    async def _stop_orphan(self, command: StopOrphan, settings: Settings) -> list[Fact]:
+        place = await self.trees.place(command.branch, settings)
+        return await session_effects.stop_orphan(self.runner, command, place)
+
     async def _session(self, command: OpenSession, probe: bool) -> list[Fact]:
         if command.reuse is not None and await self.runner.has_session(command.reuse):
             return [SessionOpened(command.issue, command.run, command.key, command.reuse, reused=True)]
-        session = await self.runner.find_session(command.session_key) if probe else None
+        session = await self.runner.find_session(command.session_key, command.directory) if probe else None
         if session is None:
             session = await self.runner.open_session(
                 SessionRequest(
@@ -297,6 +295,7 @@ class Effects:
                     agent=command.slug,
                     model=command.model,
                     permissions=command.permissions,
+                    directory=command.directory,
                 )
             )
         return [SessionOpened(command.issue, command.run, command.key, session)]
@@ -329,8 +328,7 @@ class Effects:
             message = f"the policy {flow.policy} has no phase {flow.phase} any more"
             raise ConfigError(message, file="policies.yaml", key="phases")
         text = await self._text(flow) if command.kind in ("task", "resume") else IssueText(title=flow.issue.title)
-        left_over = sorted(path for path, (_, issue) in world.left_over.items() if issue == command.issue)
-        changes = await self.tree.changes(flow.base, command.issue, flow.commits, tuple(left_over))
+        changes = await self.trees.changes(world, flow)
         source = dict(flow.sessions).get(run.phase)
         transcript = None
         if command.kind in ("extract", "diagnose") and source is not None:

@@ -4,7 +4,7 @@ Events wake it; only a read is believed (facts/opencode.md 4, 10). While no run 
 and then, the server's catalogue.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -224,7 +224,7 @@ class Monitor:
                 return  # a sign tells of its own session only
             self._due = now + self._every
             unsigned = [(flow, run) for flow, run in live if run.session not in signed]
-            busy = await self._runner.busy() if unsigned else frozenset[str]()
+            busy = await self._runner.busy(_sessions(unsigned)) if unsigned else frozenset[str]()
             for flow, run in unsigned:
                 if self._to_be_read(run, busy):
                     await self._read(flow, run, as_of)
@@ -246,7 +246,7 @@ class Monitor:
 
     async def _read_requests(self, as_of: int) -> None:
         self._asked_at = self._clock.monotonic()
-        listed = await self._runner.requests()
+        listed = await self._runner.requests(_sessions(self._live()))
         if any(requests_read(self._shepherd.world, listed, as_of)):
             self._shepherd.tell(lambda world: requests_read(world, listed, as_of))
 
@@ -290,6 +290,10 @@ class Monitor:
             self._lost(RunnerSeen("unauthorized", str(error)[:300]))
         except RunnerError as error:
             self._lost(RunnerSeen("away", str(error)[:300]))
+
+
+def _sessions(live: Iterable[tuple[Flow, Run]]) -> frozenset[str]:
+    return frozenset(run.session for _, run in live if run.session is not None)
 
 
 async def read_turn(runner: Runner, blobs: Blobs, world: World, flow: Flow, as_of: int) -> TurnSeen | None:

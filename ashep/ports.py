@@ -5,7 +5,7 @@ that all of them pass. Nothing here assumes processes: an adapter may speak HTTP
 can be cancelled; a cancelled or timed-out call leaves no process behind.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, Protocol
@@ -229,6 +229,8 @@ class SessionRequest:
     model: Model | None = None
     permissions: tuple[PermissionRule, ...] = ()
     """The user's rules: the first that fits decides. None of them widens the access."""
+    directory: str | None = None
+    """The folder in which it works; None: the project's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,8 +303,8 @@ class Runner(Requesting, Protocol):
         """Open a session with a ruleset of its access and give its id. Not idempotent: probe with `find_session`."""
         ...
 
-    async def find_session(self, key: str) -> str | None:
-        """The session that carries this key, if one does (the oldest where there are several)."""
+    async def find_session(self, key: str, directory: str | None = None) -> str | None:
+        """The oldest session in this folder (None: the project's) that carries this key, if one does."""
         ...
 
     async def has_session(self, session: str) -> bool:
@@ -325,8 +327,8 @@ class Runner(Requesting, Protocol):
         """What signs of life a busy session shows, its subagents' included. Only what was watched counts as quiet."""
         ...
 
-    async def busy(self) -> frozenset[str]:
-        """Sessions that run a turn now, in one call. Absence proves nothing while a turn is young (fact 26)."""
+    async def busy(self, sessions: Collection[str]) -> frozenset[str]:
+        """Those of these sessions that run a turn now. Absence proves nothing while a turn is young (fact 26)."""
         ...
 
     async def abort(self, session: str) -> None:

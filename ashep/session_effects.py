@@ -17,11 +17,15 @@ async def stop(runner: Runner, command: StopTurn) -> list[Fact]:
     return [TurnStopped(command.issue, command.run, command.key)]
 
 
-async def stop_orphan(runner: Runner, command: StopOrphan) -> list[Fact]:
-    """Stop what another journal's run may have left at work on our server, in whichever of its sessions."""
+async def stop_orphan(runner: Runner, command: StopOrphan, directory: str | None) -> list[Fact]:
+    """Stop what another journal's run may have left at work on our server, in whichever of its sessions.
+
+    `directory`: the issue's own work tree, where it has one; the run may have been in the shared one all the same.
+    """
     found = False
-    for key in (f"{command.orphan}{suffix}" for suffix in ("", EXTRACTION, DIAGNOSED)):
-        session = await runner.find_session(key)
+    keys = [f"{command.orphan}{suffix}" for suffix in ("", EXTRACTION, DIAGNOSED)]
+    for key, place in [(key, place) for place in dict.fromkeys((None, directory)) for key in keys]:
+        session = await runner.find_session(key, place)
         if session is not None:
             await runner.abort(session)
             found = True
@@ -31,8 +35,9 @@ async def stop_orphan(runner: Runner, command: StopOrphan) -> list[Fact]:
 async def deliver(runner: Runner, command: AnswerRequest, *, probe: bool) -> list[Fact]:
     """Deliver an answer; one that may have been delivered before only where the request is still listed."""
     taken = True
-    if not probe or any(one.id == command.request for one in await runner.requests()):
-        taken = await runner.reply(command.request, command.kind, command.verdict, command.answers, command.message)
+    asking, request = command.session, command.request
+    if not probe or any(one.id == request for one in await runner.requests((asking,))):
+        taken = await runner.reply(asking, request, command.kind, command.verdict, command.answers, command.message)
     return [RequestAnswered(command.issue, command.run, command.key, command.request, taken)]
 
 

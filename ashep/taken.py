@@ -18,7 +18,7 @@ async def look(runner: Runner, world: World, flow: Flow, held: Held) -> SessionS
     if held.session is None:
         return None
     with suppress(RunnerRefused):
-        busy = held.session in await runner.busy()
+        busy = held.session in await runner.busy((held.session,))
         if held.message is not None:
             before = flow.run.prompt.before if flow.run else ()
             ours = frozenset((*flow.messages, *before)) - {held.message}
@@ -38,4 +38,5 @@ async def came_back(runner: Runner, world: World, issue: str) -> list[Fact]:
     run = flow.run
     if run is None or run.session is None or run.session != run.reuse or run.prompt.n > 1 or run.prompt.again:
         return []
-    return [SessionSeen(issue, run.session, (), True, world.seq)] if run.session in await runner.busy() else []
+    busy = run.session in await runner.busy((run.session,))
+    return [SessionSeen(issue, run.session, (), True, world.seq)] if busy else []

@@ -403,7 +403,7 @@ async def test_items_of_an_answer_are_looked_at_too() -> None:
         async def asked(self, session: str) -> Any:
             return ("a", 1) if session else ("a", "b")
 
-        async def find_session(self, key: str) -> Any:
+        async def find_session(self, key: str, directory: str | None = None) -> Any:
             return {"none": None, "one": "ses_1"}.get(key, 1)
 
     runner = Guarded(Wrong(ManualClock(), lambda _: Play()), "own:Wrong", Runner, timedelta(seconds=1), str)
@@ -413,7 +413,7 @@ async def test_items_of_an_answer_are_looked_at_too() -> None:
         with pytest.raises(RunnerUnavailable, match=r"own:Wrong.(asked gave tuple|find_session gave int); expected"):
             await call
     with pytest.raises(RunnerUnavailable, match="not running"):
-        await runner.busy()
+        await runner.busy(("ses_1",))
 
 
 async def test_what_a_class_answers_and_raises_has_lost_its_secrets() -> None:
@@ -499,7 +499,8 @@ def test_a_daemon_does_not_begin_with_a_class_that_does_not_fit(project: Path) -
         assert done.err.startswith(
             f"ashep: {project}/.agent-shepherd/config.yaml:7: runners.mine.type: own_parts:Agents"
         )
-        assert "the method requests is missing; expected `async def requests(self) -> tuple[Request, ...]`" in done.err
+        expected = "`async def requests(self, sessions: Collection[str]) -> tuple[Request, ...]`"
+        assert f"the method requests is missing; expected {expected}" in done.err
         assert done.err.count("\n") == 1
     assert not (project / ".agent-shepherd" / "state").exists()
     assert ashep("sync-agents", cwd=project).err == (

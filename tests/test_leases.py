@@ -17,6 +17,7 @@ from ashep.errors import TrackerUnavailable
 from ashep.journal.blobs import Blobs
 from ashep.leases import LIMIT, Leases
 from ashep.ports import ClaimRequest
+from ashep.tree_effects import TreeEffects
 from tests.core.given import ME
 from tests.core.playbook import Playbook
 
@@ -34,7 +35,7 @@ class Site:
         runner = MemoryRunner(self.clock, lambda _: Play())
         leases = Leases(self.tracker, self.clock)
         self.effects = Effects(
-            tracker=self.tracker, runner=runner, tree=MemoryTree(), blobs=Blobs(folder), leases=leases
+            tracker=self.tracker, runner=runner, trees=TreeEffects(MemoryTree()), blobs=Blobs(folder), leases=leases
         )
 
     async def comment(self) -> list[type]:

@@ -332,7 +332,7 @@ def test_an_agent_that_never_ends_times_out_three_times_and_parks(folder: Path) 
         assert [fact.state for fact in world.bodies(RunEnded)] == ["timed_out"] * 3
         assert account(world.world, issue).code == "attempts"
         assert "ashep:parked" in world.issues()[issue].labels
-        assert not await world.runner.busy()
+        assert not await world.runner.busy(world.runner.sessions)
         # a person takes the label off, and it starts afresh
         world.answer = None
         world.tracker.person_sets(issue, "pat", remove_labels=("ashep:parked",))
@@ -513,7 +513,7 @@ def interfere(
             await world.live(lambda: world.clock.monotonic() >= end)
             group.cancel_scope.cancel()
         world.check()
-        assert not await world.runner.busy(), world.state()
+        assert not await world.runner.busy(world.runner.sessions), world.state()
         after(world, issue)
 
     simulate(scenario)
@@ -644,7 +644,7 @@ def test_a_person_writes_in_the_session(folder: Path, moment: float) -> None:
 
         async def person() -> None:
             await anyio.sleep(moment)
-            if busy := await world.runner.busy():
+            if busy := await world.runner.busy(world.runner.sessions):
                 world.runner.person_writes(next(iter(busy)), "stop, I do it myself", delay=3)
 
         async with anyio.create_task_group() as group:

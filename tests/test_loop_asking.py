@@ -95,7 +95,8 @@ def test_nobody_answers_and_nothing_is_open_longer_than_its_bound(folder: Path, 
 
 
 async def open_requests(world: World) -> bool:
-    return bool(world.runner.sessions) and world.runner._up and bool(await world.runner.requests())  # pyright: ignore[reportPrivateUsage]
+    sessions = world.runner.sessions
+    return bool(sessions) and world.runner._up and bool(await world.runner.requests(sessions))  # pyright: ignore[reportPrivateUsage]
 
 
 def test_killed_at_every_boundary_between_asking_and_answering_it_is_answered_once(folder: Path) -> None:

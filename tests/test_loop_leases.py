@@ -95,7 +95,7 @@ def test_an_issue_that_somebody_takes_is_left_for_good_however_long_ago_its_leas
             await until(lambda: world.stands(issue) == "not_eligible")
             written = world.tracker.calls["update"]
             await anyio.sleep(10)
-            assert not await world.runner.busy()
+            assert not await world.runner.busy(world.runner.sessions)
             await anyio.sleep(minutes(30))
             assert world.tracker.calls["update"] == written
             assert world.issues()[issue].assignee == "bob"

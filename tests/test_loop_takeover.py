@@ -36,7 +36,7 @@ async def busy_session(world: World) -> str:
     """The session in which an agent is at work."""
     while True:
         with suppress(RunnerUnavailable):
-            if busy := await world.runner.busy():
+            if busy := await world.runner.busy(world.runner.sessions):
                 return next(iter(busy))
         await anyio.sleep(1)
 
@@ -105,7 +105,7 @@ def test_the_label_takes_an_issue_over_and_gives_it_back(folder: Path) -> None:
             session = await busy_session(world)
             world.tracker.person_sets(issue, "pat", add_labels=(PAUSED,))
             await anyio.sleep(60)
-            assert not await world.runner.busy()
+            assert not await world.runner.busy(world.runner.sessions)
             world.runner.person_writes(session, "I do it", delay=200)
             await anyio.sleep(minutes(90))
             assert world.stands(issue) == "person"
@@ -235,7 +235,7 @@ def test_a_session_that_is_used_again_is_not_written_to_while_a_person_is_in_it(
         async def person() -> None:
             nonlocal wrote, session
             session = await busy_session(world)
-            while await world.runner.busy():
+            while await world.runner.busy(world.runner.sessions):
                 await anyio.sleep(1)
             world.runner.person_writes(session, "let me see", delay=300)
             wrote = world.clock.now()

@@ -208,10 +208,10 @@ async def test_what_a_subagent_asks_is_its_parents_to_answer(real_world: RealWor
         real_world, "write", Call("task", {"description": "d", "prompt": word, "subagent_type": "general"})
     )
     with anyio.fail_after(60):
-        while not (mine := [one for one in await real_world.runner.requests() if one.session == prompt.session]):
+        while not (mine := await real_world.runner.requests((prompt.session,))):
             await anyio.sleep(0.1)
     assert (mine[0].kind, mine[0].tool) == ("permission", "read")
-    assert await real_world.runner.reply(mine[0].id, "permission", "deny", (), "go on without it")
+    assert await real_world.runner.reply(prompt.session, mine[0].id, "permission", "deny", (), "go on without it")
     assert (await settled(real_world, prompt.session, prompt.message_id, bound=60)).text == "END"
 
 
@@ -325,11 +325,11 @@ async def test_a_left_over_question_of_an_aborted_turn_waits_for_nobody(real_wor
         with anyio.fail_after(10):
             while not (await http.get("/permission")).json():
                 await anyio.sleep(0.05)
-    (asked,) = [one for one in await real_world.runner.requests() if one.session == session]
+    (asked,) = [one for one in await real_world.runner.requests((session,)) if one.session == session]
     await real_world.runner.abort(session)
     # whether the server still lists it or not: nothing comes of an answer
-    await real_world.runner.reply(asked.id, "permission", "allow", (), "")
-    assert session not in await real_world.runner.busy()
+    await real_world.runner.reply(session, asked.id, "permission", "allow", (), "")
+    assert session not in await real_world.runner.busy((session,))
 
 
 @pytest.mark.real
@@ -342,7 +342,7 @@ async def test_what_a_stranger_is_asked_is_not_ours_to_answer(real_world: RealWo
         with anyio.fail_after(10):
             while not (asked := [p for p in (await http.get("/permission")).json() if p["sessionID"] == session]):
                 await anyio.sleep(0.05)
-        assert session not in {one.session for one in await real_world.runner.requests()}
+        assert session not in {one.session for one in await real_world.runner.requests((session,))}
         assert [p for p in (await http.get("/permission")).json() if p["sessionID"] == session] == asked
         await http.post(f"/session/{session}/abort")
 
@@ -381,7 +381,7 @@ async def test_an_attached_servers_name_changes_when_it_refused_a_connection(rea
     )
     endpoint.refused()
     assert (await endpoint.reach()).instance != names[0]
-    assert await real_world.runner.busy() is not None, "it was not ours to stop"
+    assert await real_world.runner.busy(("ses_1",)) == frozenset(), "it was not ours to stop"
 
 
 async def test_a_server_that_accepts_and_never_answers_is_away_within_the_bound(tmp_path: Path) -> None:
@@ -403,7 +403,7 @@ async def test_nothing_listens_there(tmp_path: Path) -> None:
     with pytest.raises(RunnerUnavailable):
         await runner.start()
     with pytest.raises(RunnerUnavailable):
-        await runner.busy()
+        await runner.busy(("ses_1",))
 
 
 def test_the_settings_choose_between_managed_and_attached(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from ashep.effects import Effects
 from ashep.journal.log import Journal
 from ashep.leases import Leases
 from ashep.shepherd import Shepherd
+from ashep.tree_effects import TreeEffects
 
 
 @pytest.mark.may_block  # a journal looks how much room there is
@@ -24,7 +25,9 @@ async def test_what_is_taken_in_is_known_also_where_a_turn_was_under_way(tmp_pat
     journal = await to_thread.run_sync(Journal.open, tmp_path, clock.now())
     runner = MemoryRunner(clock, lambda _: Play())
     leases = Leases(tracker, clock)
-    effects = Effects(tracker=tracker, runner=runner, tree=MemoryTree(), blobs=journal.blobs, leases=leases)
+    effects = Effects(
+        tracker=tracker, runner=runner, trees=TreeEffects(MemoryTree()), blobs=journal.blobs, leases=leases
+    )
     shepherd = Shepherd(journal, effects, clock)
     async with shepherd.running(JournalBegun("i", "s", "me"), DaemonStarted(1, "0")):
         for number in range(10):

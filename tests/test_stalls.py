@@ -33,7 +33,7 @@ def test_a_turn_that_hangs_is_ended_within_the_bound_and_one_check(tmp_path: Pat
         sent = next(at for at in (session.messages[0].at for session in world.runner.sessions.values()))
         took = (ended[0].at - sent).total_seconds()
         assert AFTER <= took <= AFTER + CHECK + 1
-        assert not await world.runner.busy()
+        assert not await world.runner.busy(world.runner.sessions)
 
     simulate(scenario)
 
@@ -68,7 +68,7 @@ def test_a_turn_that_hangs_is_looked_into_and_the_next_agent_does_it(tmp_path: P
         (looked,) = [prompt for prompt in asked if prompt.key.endswith("/diagnose")]
         assert "Another agent, first, worked on the phase `implement`" in looked.text
         assert "doctor says change_agent: it waits for a key" in world.bodies(RunEnded)[0].why
-        assert not await world.runner.busy()
+        assert not await world.runner.busy(world.runner.sessions)
         assert all(count == 1 for count in world.runner.deliveries.values())
 
     simulate(scenario)

@@ -158,7 +158,7 @@ class Repeating(MemoryRunner):
 
 
 class Newest(MemoryRunner):
-    async def find_session(self, key: str) -> str | None:
+    async def find_session(self, key: str, directory: str | None = None) -> str | None:
         found = [one.id for one in self.sessions.values() if one.request.key.startswith(key)]
         return found[-1] if found else None
 
@@ -196,8 +196,8 @@ class Beginning(MemoryRunner):
 
 
 class Deaf(MemoryRunner):
-    async def reply(self, request: str, kind: Any, verdict: Any, answers: Any, message: str) -> bool:
-        await super().reply(request, kind, verdict, answers, message)
+    async def reply(self, session: str, request: str, kind: Any, verdict: Any, answers: Any, message: str) -> bool:
+        await super().reply(session, request, kind, verdict, answers, message)
         return True
 
 

@@ -51,7 +51,7 @@ class GitTree:
             "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--no-ahead-behind"
         )
         entries = list(_entries(os.fsdecode(status or b"")))
-        kept = [(kind, path) for kind, path in entries if kind == "head" or not _is_ours(path, prefix)]
+        kept = [(kind, path) for kind, path in entries if kind in ("head", "branch") or not _is_ours(path, prefix)]
         dirty = sorted({path for kind, path in kept if kind == "dirty"})
         hashes = await anyio.to_thread.run_sync(lambda: [_content(Path(top, path)) for path in dirty])
         return Tree(
@@ -59,6 +59,7 @@ class GitTree:
             head=next((word for kind, word in kept if kind == "head" and SHA.fullmatch(word)), None),
             dirty=tuple((_shown(path), content) for path, content in zip(dirty, hashes, strict=True)),
             untracked=tuple(sorted(_shown(path) for kind, path in kept if kind == "untracked")),
+            branch=next((word for kind, word in kept if kind == "branch" and word != "(detached)"), None),
         )
 
     async def _find(self) -> tuple[str, str] | None:
@@ -143,6 +144,8 @@ def _entries(status: str) -> Iterator[tuple[str, str]]:
             yield "untracked", rest
         elif rest.startswith("branch.oid "):
             yield "head", rest.removeprefix("branch.oid ")
+        elif rest.startswith("branch.head "):
+            yield "branch", rest.removeprefix("branch.head ")
 
 
 def _is_ours(path: str, prefix: str) -> bool:

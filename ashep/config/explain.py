@@ -27,7 +27,7 @@ NOT_YET: dict[str, tuple[str, ...]] = {
         "retention",
         "server",
     ),
-    "WorkerSettings": ("workspace", "workspaces"),
+    "WorkerSettings": ("workspaces",),
     "Policy": ("stall", "reminder", "budgets", "notify", "quiet_hours", *_LATER),
     "Phase": ("reminder", "budgets", *_LATER),
     "Human": ("notify",),

@@ -15,7 +15,7 @@ State = Literal["running", "person", "time", "parked", "not_eligible", "closed"]
 
 TIMED = (
     "slot", "work_tree", "cooldown", "runner_away", "runner_unauthorized", "tracker_away", "retry",
-    "tree_dirty", "no_agent", "disk_low", *WITHHELD,
+    "tree_dirty", "no_repository", "tree_unseen", "no_agent", "disk_low", *WITHHELD,
 )  # fmt: skip
 """Holds that end by themselves or once the machine is put right; the others are about the issue."""
 

@@ -19,6 +19,7 @@ from ashep.core.events import (
     SessionTaken,
     TreeSeen,
 )
+from ashep.core.evolve_tree import is_writing
 from ashep.core.flow import Flow
 from ashep.core.model import Policy
 from ashep.core.people import phase_labels
@@ -27,7 +28,7 @@ from ashep.core.routing import after_answer
 from ashep.core.sameness import weighty
 from ashep.core.step import Batch
 from ashep.core.values import replace
-from ashep.core.world import World, is_writing
+from ashep.core.world import World
 
 MOST_STEPS = 10
 """After so many decisions in a row a life has ended, or waits for a person, or needs a run; fewer are enough."""

@@ -304,6 +304,6 @@ def to_answer(flow: Flow) -> AnswerRequest | None:
         if pending.verdict not in (None, "ask"):
             return AnswerRequest(
                 f"{run.id}/answer/{pending.request.id}", flow.issue.id, run.id, pending.request.id,
-                pending.request.kind, pending.verdict, pending.answers, pending.message,
+                pending.request.kind, pending.verdict, pending.answers, pending.message, session=run.session or "",
             )  # fmt: skip
     return None

@@ -111,6 +111,8 @@ class OpenSession:
     permissions: tuple[PermissionRule, ...] = ()
     """The user's rules, the first that fits decides; what the access forbids stays forbidden."""
     tries: int = 0
+    directory: str | None = None
+    """The issue's own work tree; None: the project's folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +161,8 @@ class AnswerRequest:
     answers: tuple[tuple[str, ...], ...] = ()
     message: str = ""
     tries: int = 0
+    session: str = ""
+    """Whose request it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +190,31 @@ class ReadTree:
 
 
 @dataclass(frozen=True, slots=True)
+class PrepareTree:
+    """See to it that the issue's own work tree stands."""
+
+    key: str
+    issue: str
+    run: str
+    branch: str
+    base: str | None
+    """Where the branch began; None: that is to be found now."""
+    slot: int
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SealTree:
+    """Commit what a run left in the issue's own work tree."""
+
+    key: str
+    issue: str
+    run: str
+    branch: str
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class StopOrphan:
     """Stop the session of a run that another journal knew, where our server has it; `orphan` is that session's key."""
 
@@ -193,6 +222,8 @@ class StopOrphan:
     issue: str
     orphan: str
     tries: int = 0
+    branch: str | None = None
+    """The branch in whose own tree that run may have been at work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +248,8 @@ class SendNotice:
 
 IssueCommand = (
     ClaimIssue | WriteIssue | TakeOffLabels | PostComment | CreateIssue | ReadIssue | ReadAnswer | OpenSession
-    | PreparePrompt | SendPrompt | StopTurn | ReadTree | StopOrphan | ReclaimIssue | AnswerRequest
+    | PreparePrompt | SendPrompt | StopTurn | ReadTree | PrepareTree | SealTree | StopOrphan | ReclaimIssue
+    | AnswerRequest
 )  # fmt: skip
 """What can be asked for about an issue."""
 

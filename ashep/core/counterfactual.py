@@ -93,7 +93,7 @@ class Counterfactual:
             if isinstance(entry.body, TreeSeen):
                 for asking in self._asking:
                     tree_seen(self.lives[asking], entry.body)
-            if isinstance(entry.body, RunPlanned) and entry.body.access == "write":
+            if isinstance(entry.body, RunPlanned) and entry.body.access == "write" and entry.body.branch is None:
                 for asking in self._asking - {entry.body.issue}:
                     spoil(self.lives[asking], f"{entry.body.issue} wrote in the work tree before that was asked")
             issue = issue_of(entry)

@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 
 from ashep.core import budgets, recycling
 from ashep.core.agents import Choice, model_of
+from ashep.core.branches import branch_of
 from ashep.core.breaker import is_tried
 from ashep.core.choosing import choose_for, provider_of
 from ashep.core.decide import foreign_changes
@@ -19,6 +20,7 @@ from ashep.core.pauses import hold as hold_of
 from ashep.core.people import phase_labels
 from ashep.core.routing import ask, begin_cycle, gone, park
 from ashep.core.takeover import keeps
+from ashep.core.workspaces import mode, own_trees, slot_of
 from ashep.core.world import World
 
 
@@ -36,30 +38,34 @@ class Room:
     """How many more issues may be taken."""
     starts: int | None = None
     """How many more runs may start this hour."""
+    numbers: frozenset[tuple[str, int]] = frozenset()
+    """The numbers of issues that are worked on in trees of their own."""
     used_up: Hold | None = None
     """The hold that stands for every run: want of budget, or a server that is to be begun anew."""
     tried: frozenset[str] = frozenset()
     """Providers on which a run that tries them has just started."""
 
-    def with_run(self, issue: str, provider: str, *, writes: bool, lock: bool) -> "Room":
-        """The room after a run of this issue started."""
+    def with_run(self, run: RunPlanned, provider: str) -> "Room":
+        """The room after this run started."""
+        shared = run.access if run.branch is None else None
         return replace(
             self,
             slots=self.slots - 1,
             starts=None if self.starts is None else self.starts - 1,
-            lock=issue if lock else self.lock,
+            lock=run.issue if run.lock else self.lock,
             tried=self.tried | {provider},
-            readers=self.readers if writes else self.readers | {issue},
-            writers=self.writers | {issue} if writes else self.writers,
+            readers=self.readers | {run.issue} if shared == "read" else self.readers,
+            writers=self.writers | {run.issue} if shared == "write" else self.writers,
+            numbers=self.numbers | {(run.issue, run.slot)} if run.branch is not None else self.numbers,
         )
 
 
 ROOM = ("slot", "work_tree", "tree_dirty", "budget", "budget_total", "runs_per_hour", "recycling")
 """Codes of holds that depend on what else runs and on the kind of the wanted run: on nothing of the issue itself."""
 
-Kind = Literal["read", "write", "take"]
-"""For which kind of run there must be room; `take`: what is in the way is no lack of room, but gives way to there being
-nothing left to take."""
+Kind = Literal["read", "write", "own", "take"]
+"""For which kind of run there must be room; `own`: in a work tree of the issue's own; `take`: what is in the way is no
+lack of room, but gives way to there being nothing left to take."""
 
 
 class ForRoom(NamedTuple):
@@ -81,6 +87,11 @@ class Verdict(NamedTuple):
 
 
 ALL_TAKEN = Hold("max_issues", "this daemon took as many issues as it was asked to")
+NO_TREES = {
+    "impossible": Hold("no_repository", "worker.workspace is worktree, and this is no git repository with a commit"),
+    "unknown": Hold("tree_unseen", "the work tree was not read since the start"),
+}
+"""Why an issue gets no work tree of its own."""
 NO_ROOM = Hold("disk_low", "the disk that holds the journal is nearly full")
 
 
@@ -110,15 +121,17 @@ def room_of(world: World) -> Room:
     """What there is to give away."""
     worker, daemon = world.settings.worker, world.daemon
     runs = [(issue, world.flows[issue].run) for issue in world.live]
-    writers = frozenset(issue for issue, run in runs if run and run.access == "write")
+    shared = [(issue, run.access) for issue, run in runs if run is not None and run.branch is None]
+    writers = frozenset(issue for issue, access in shared if access == "write")
     takes = None if daemon is None or daemon.max_issues is None else max(daemon.max_issues - world.taken, 0)
     return Room(
         max(worker.max_concurrent_runs - len(runs), 0),
-        world.lock if worker.lock_work_tree else None,
-        frozenset(issue for issue, run in runs if run and run.access == "read"),
+        world.lock if world.settings.worker.lock_work_tree else None,
+        frozenset(issue for issue, access in shared if access == "read"),
         writers,
         takes,
         budgets.starts_left(world),
+        frozenset(world.slots.items()),
         recycling.hold(world) or budgets.used_up(world),
     )
 
@@ -180,7 +193,7 @@ def wanted(world: World, flow: Flow, room: Room) -> Verdict:
         return Verdict([], room)  # it is still being stopped, or its tree read: a moment, not a reason
     hold, choice = _start(world, flow, phase, room)
     if hold is not None:
-        return Verdict(_held(flow, hold), room, _waits(phase, hold))
+        return Verdict(_held(flow, hold), room, _waits(world, flow, phase, hold))
     assert choice is not None and choice.agent is not None
     if choice.agent.is_human:
         question = f"{phase.name}: {', '.join(phase.needs)}. Is it done?"
@@ -189,8 +202,8 @@ def wanted(world: World, flow: Flow, room: Room) -> Verdict:
     provider = provider_of(world, choice.agent) or ""
     if provider in room.tried and is_tried(world, provider):
         return Verdict([], room)  # what it is held for shows when that start is known: `shut` is an input
-    planned = _plan(world, flow, phase, choice, choice.agent)
-    return Verdict([planned], room.with_run(flow.issue.id, provider, writes=phase.writes, lock=planned.lock))
+    planned = _plan(world, flow, phase, choice, choice.agent, room)
+    return Verdict([planned], room.with_run(planned, provider))
 
 
 def _paused(world: World, flow: Flow, phase: Phase) -> Hold | None:
@@ -205,8 +218,15 @@ def _paused(world: World, flow: Flow, phase: Phase) -> Hold | None:
     return hold_of(world.pauses, model.provider if model else None)
 
 
-def _waits(phase: Phase, hold: Hold) -> ForRoom | Literal["change"]:
-    return ForRoom("write" if phase.writes else "read", hold.code) if hold.code in ROOM else "change"
+def _waits(world: World, flow: Flow, phase: Phase, hold: Hold) -> ForRoom | Literal["change"]:
+    return ForRoom(_kind(world, flow, phase), hold.code) if hold.code in ROOM else "change"
+
+
+def _kind(world: World, flow: Flow, phase: Phase) -> Literal["read", "write", "own"]:
+    """Which kind of room a run of this phase needs; an issue that has a tree of its own goes on in it."""
+    if flow.own is not None or own_trees(world):
+        return "own"
+    return "write" if phase.writes else "read"
 
 
 def _start(world: World, flow: Flow, phase: Phase, room: Room) -> tuple[Hold | None, Choice | None]:
@@ -224,12 +244,14 @@ def _start(world: World, flow: Flow, phase: Phase, room: Room) -> tuple[Hold | N
         state = world.runner.state if world.runner else "away"
         why = {"unauthorized": "the agent server refuses our password"}.get(state, "the agent server does not answer")
         return Hold(f"runner_{state}", why), None
+    if flow.own is None and (none := NO_TREES.get(mode(world))) is not None:
+        return none, None
     if world.tracker is None or world.tracker_error:
         return Hold("tracker_away", f"the tracker does not answer: {world.tracker_error[:200]}"), None
-    return in_the_way(world, flow.issue.id, room, writes=phase.writes), choice
+    return in_the_way(world, flow.issue.id, room, _kind(world, flow, phase)), choice
 
 
-def in_the_way(world: World, issue: str, room: Room, *, writes: bool) -> Hold | None:
+def in_the_way(world: World, issue: str, room: Room, kind: Literal["read", "write", "own"]) -> Hold | None:
     """Say what else is in the way of a run of this issue; None: there is room."""
     if room.used_up is not None:
         return room.used_up
@@ -237,20 +259,24 @@ def in_the_way(world: World, issue: str, room: Room, *, writes: bool) -> Hold | 
         return budgets.many_runs(world)
     if room.slots <= 0:
         return Hold("slot", f"all {world.settings.worker.max_concurrent_runs} slots are taken")
+    if kind == "own":
+        return None
     if world.settings.worker.lock_work_tree:
         if room.lock not in (None, issue):
             return Hold("work_tree", f"{room.lock} holds the work tree")
-        others = (room.writers | room.readers if writes else room.writers) - {issue}
+        others = (room.writers | room.readers if kind == "write" else room.writers) - {issue}
         if others:
             return Hold("work_tree", f"{min(others)} still works in the tree")
-    watched = writes and not world.settings.worker.allow_dirty and not room.writers
+    watched = kind == "write" and not world.settings.worker.allow_dirty and not room.writers
     if watched and (foreign := foreign_changes(world)):
         return Hold("tree_dirty", f"the work tree has changes that are not ashep's: {', '.join(foreign[:5])}")
     return None
 
 
-def _plan(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent) -> RunPlanned:
+def _plan(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, room: Room) -> RunPlanned:
     attempt = flow.attempt + 1
+    alone = _kind(world, flow, phase) == "own"
+    branch = (flow.own.branch if flow.own else branch_of(flow.issue.id)) if alone else None
     return RunPlanned(
         issue=flow.issue.id,
         run=f"{flow.issue.id}/{phase.name}.{flow.visit}.{attempt}",
@@ -265,12 +291,15 @@ def _plan(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent) 
         access="write" if phase.writes else "read",
         timeout=phase.timeout * agent.performance.timeout_multiplier,
         reuse=_session(flow, phase, agent),
-        lock=phase.writes and world.settings.worker.lock_work_tree,
+        lock=phase.writes and not alone and world.settings.worker.lock_work_tree,
         why=choice.why,
         others=choice.others,
         stall_after=phase.stall.after,
         tool_timeout=phase.stall.tool_timeout,
         prompt="resume" if flow.resume is not None else "task",
+        branch=branch,
+        slot=slot_of(flow.issue.id, room.numbers) if alone else 0,
+        onto=world.tree.branch if alone and world.tree else None,
     )
 
 
@@ -318,7 +347,7 @@ def candidate(world: World, flow: Flow, room: Room) -> Verdict:
             return Verdict(_held(flow, paused), room)
         hold, choice = _start(world, fresh, phase, room)
         if hold is not None:
-            waits = _waits(phase, hold)
+            waits = _waits(world, fresh, phase, hold)
             return Verdict(_held(flow, hold), room, ForRoom("take", hold.code) if waits == "change" else waits)
         if choice is not None and choice.agent is not None and not choice.agent.is_human:
             return _take(world, fresh, phase, choice, choice.agent, room)
@@ -332,15 +361,14 @@ def _take(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, 
     provider = provider_of(world, agent) or ""
     if provider in room.tried and is_tried(world, provider):
         return Verdict([], room)
-    planned = _plan(world, flow, phase, choice, agent)
+    planned = _plan(world, flow, phase, choice, agent, room)
     by_hand = bool(phase_labels(world, flow.issue))
     entered = begin_cycle(world, flow, phase.name, f"taken under the policy {flow.policy}", by_hand=by_hand)
     why = f"ready, priority {flow.issue.priority}, and the policy {flow.policy} claims it"
     facts: list[Fact] = [IssueTaken(flow.issue.id, flow.policy, why), *entered]
     if not any(isinstance(fact, PhaseEntered) for fact in entered):
         return Verdict(facts, room)
-    left = _taken(room).with_run(flow.issue.id, provider, writes=phase.writes, lock=planned.lock)
-    return Verdict([*facts, planned], left)
+    return Verdict([*facts, planned], _taken(room).with_run(planned, provider))
 
 
 def _taken(room: Room) -> Room:

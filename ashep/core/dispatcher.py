@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from heapq import heappop, heappush
+from typing import Literal
 
 from ashep.core.breaker import shut
 from ashep.core.budgets import spent_providers
@@ -37,9 +38,12 @@ from ashep.core.events import Adopted, ClockJumped, DaemonStarted, Fact, IssueHe
 from ashep.core.flow import Flow, wall_time
 from ashep.core.records import Entry
 from ashep.core.timers import split_timer
+from ashep.core.workspaces import mode
 from ashep.core.world import World
 
 Rule = Callable[[World, Flow, Room], Verdict]
+
+KINDS: tuple[Literal["read", "write", "own"], ...] = ("read", "write", "own")
 
 NOBODY: Rank = (-(10**9), "", "")
 """Before every rank."""
@@ -138,7 +142,7 @@ class Dispatcher:
         """What must be looked at whatever becomes of the others, in order."""
         inputs = (
             world.runner, world.tracker, world.disk_low, world.pauses, world.tracker_error, spent_providers(world),
-            shut(world),
+            shut(world), mode(world),
         )  # fmt: skip
         if self._all or inputs != self._inputs:
             self._queues = {WANTED: Waiting(), CANDIDATE: Waiting()}
@@ -203,6 +207,9 @@ def _ways(queue: str, world: World, room: Room) -> dict[Kind, str | None] | None
     if queue == CANDIDATE and not world.ready_fresh:
         return None
     if queue == CANDIDATE and room.takes is not None and room.takes <= 0:
-        return dict.fromkeys(("read", "write", "take"), "max_issues")
-    read, write = (in_the_way(world, "", room, writes=writes) for writes in (False, True))
-    return {"read": read[0] if read else None, "write": write[0] if write else None}
+        return dict.fromkeys(("read", "write", "own", "take"), "max_issues")
+    ways: dict[Kind, str | None] = {}
+    for kind in KINDS:
+        way = in_the_way(world, "", room, kind)
+        ways[kind] = way[0] if way else None
+    return ways

@@ -37,6 +37,8 @@ class DaemonStarted:
     """The issues it was asked to work on; empty: all."""
     max_issues: int | None = None
     """How many issues it may take."""
+    trees: bool = False
+    """Whether it can make work trees of issues' own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +273,36 @@ class TreeSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class TreePrepared:
+    """The issue's own work tree stands, for a run to begin in it."""
+
+    issue: str
+    run: str
+    key: str
+    branch: str
+    path: str
+    base: str
+    """The commit that the branch began from."""
+    head: str
+
+
+@dataclass(frozen=True, slots=True)
+class TreeSealed:
+    """What a run left in the issue's own work tree is committed on its branch."""
+
+    issue: str
+    run: str
+    key: str
+    head: str
+    tree: str
+    """The git tree hash of `head`."""
+    commits: tuple[str, ...]
+    """All after the base, oldest first."""
+    told: tuple[str, ...] = ()
+    """What was found out of order, and what was done about it."""
+
+
+@dataclass(frozen=True, slots=True)
 class TurnSeen:
     """What a read of a run's session showed. By difference of its state."""
 
@@ -452,6 +484,12 @@ class RunPlanned:
     """How long one call of a tool may run that shows nothing."""
     prompt: Literal["task", "resume"] = "task"
     """resume: a person had the session that it goes on in, and the agent is told so."""
+    branch: str | None = None
+    """The branch in whose own work tree it runs; None: in the shared one."""
+    slot: int = 0
+    """The number that such a tree has among those in use."""
+    onto: str | None = None
+    """The branch that the user has checked out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -1079,6 +1117,7 @@ Fact = (
     | EditRefused | EditMended | AccountAudited | WorkPaused | WorkResumed | IssueCancelled
     | ServerFailed | ServerEnded | ServerMemorySeen | ServerRestartPlanned | RecycleWanted
     | TrackerSeen | TrackerLost | RunnerSeen | ChangeHinted | ReadySeen | ReadyChanged | IssueSeen | IssueGone
+    | TreePrepared | TreeSealed
     | DiagnosisWanted | TreeSeen | TurnSeen | SessionSeen | SessionTaken | ReleaseWanted | SessionReleased
     | LeaseLost | LeaseExpired | IssueAdopted | TakeoverWanted | OrphanStopped | IssueReclaimed
     | IssueHeld | IssueTaken | CycleBegan | PhaseEntered | RunPlanned | RunWithdrawn | OutcomeRejected | TurnDied

@@ -14,6 +14,7 @@ from ashep.core.commands import (
     ReadIssue,
     ReadTree,
     ReclaimIssue,
+    SealTree,
     SendPrompt,
     StopOrphan,
     StopTurn,
@@ -74,7 +75,6 @@ from ashep.core.events import (
     SessionSeen,
     SessionTaken,
     TakeoverWanted,
-    TreeSeen,
     TurnDied,
     TurnSeen,
     TurnStopped,
@@ -361,7 +361,7 @@ def _given_up(flow: Flow, command: Command) -> Flow:
             return replace(flow, writing=None)
         case StopTurn() if run is not None:
             return replace(flow, run=replace(run, stop=False))
-        case ReadTree() if run is not None and command.moment == "after":
+        case ReadTree(moment="after") | SealTree() if run is not None:
             return replace(flow, run=replace(run, tree_wanted="no"))
         case _:
             return flow
@@ -382,15 +382,3 @@ def seen(flow: Flow, fact: IssueSeen, seq: int, at: datetime) -> Flow:
         run = flow.run if flow.run is not None and not flow.run.settled else None
         return _stage(replace(flow, phase=None, policy=None, run=run), "idle", at, "", "re-opened")
     return flow
-
-
-def tree(flow: Flow, fact: TreeSeen) -> Flow:
-    """The work tree was read before or after this flow's run."""
-    run = flow.run
-    flow = replace(flow, open=tuple(c for c in flow.open if c.key != f"{fact.run}/tree/{fact.moment}"))
-    if run is None or run.id != fact.run:
-        return flow
-    if fact.moment == "before":
-        return replace(flow, run=replace(run, before=fact.tree, tree_wanted="no"), base=flow.base or fact.tree.head)
-    fresh = tuple(commit for commit in fact.commits if commit not in flow.commits)
-    return replace(flow, run=replace(run, tree_wanted="no"), commits=(*flow.commits, *fresh))

@@ -1,5 +1,6 @@
 """How a fact changes a flow's run, and how an effect's answer closes its intent: a part of `evolve`."""
 
+import dataclasses
 from datetime import datetime, timedelta
 from typing import assert_never
 
@@ -29,6 +30,7 @@ from ashep.core.runs import growth, used
 from ashep.core.spending import Spending, add, marked
 from ashep.core.stalls import due_after
 from ashep.core.values import replace
+from ashep.core.workspaces import OwnTree
 
 NO_SIGN = timedelta(seconds=30)
 """From a prompt's delivery to the first sign of a turn (design section 6; facts/opencode.md 11, 16, 26)."""
@@ -125,17 +127,27 @@ def provider_of(run: Run, default: Model | None) -> str:
 def _planned(flow: Flow, fact: RunPlanned, seq: int, at: datetime) -> Flow:
     run = Run(
         fact.run, fact.phase, fact.visit, fact.attempt, fact.agent, fact.runner, fact.slug, fact.model, fact.access,
-        fact.timeout, seq, at, fact.reuse, prompt=Sent(1, fact.prompt, slug=fact.slug, model=fact.model),
-        tree_wanted="before" if fact.access == "write" else "no", stall_after=fact.stall_after,
+        fact.timeout, seq, at, fact.reuse, fact.branch, prompt=Sent(1, fact.prompt, slug=fact.slug, model=fact.model),
+        tree_wanted="before" if fact.access == "write" or fact.branch else "no", stall_after=fact.stall_after,
         tool_timeout=fact.tool_timeout,
     )  # fmt: skip
-    flow = replace(flow, run=run, attempt=fact.attempt, wanted=False, runs=flow.runs + 1, not_before=None)
+    flow = replace(
+        _moved_in(flow, fact), run=run, attempt=fact.attempt, wanted=False, runs=flow.runs + 1, not_before=None
+    )
     flow = replace(flow, marks=tuple(mark for mark in flow.marks if mark.scope != "run"))
     stamp = flow.issue.stamp
     if fact.attempt > 1 and (stamp is None or stamp.run != fact.run):
         # the stamp is to name this run: whoever adopts the issue counts on from it
         flow = replace(flow, target=Posture(seq, "work", fact.phase))
     return replace(flow, cycle_runs=flow.cycle_runs + 1, code="", why=fact.why, since=at)
+
+
+def _moved_in(flow: Flow, fact: RunPlanned) -> Flow:
+    """A run is to work in a tree of the issue's own: what was known of that tree stays known."""
+    if fact.branch is None:
+        return flow
+    own = flow.own if flow.own is not None and flow.own.branch == fact.branch else OwnTree(fact.branch, fact.slot)
+    return replace(flow, own=dataclasses.replace(own, slot=fact.slot, onto=own.onto or fact.onto))
 
 
 def _sent(run: Run, fact: PromptSent, seq: int, at: datetime) -> Run:

@@ -17,6 +17,7 @@ from ashep.core.records import Intent
 from ashep.core.requests import Pending
 from ashep.core.runs import Turns
 from ashep.core.spending import Mark
+from ashep.core.workspaces import OwnTree
 
 Stage = Literal["idle", "work", "person", "parked", "finishing", "giving_back", "left", "closed"]
 """idle: known, not ours · work: in an agent phase · person: a question is open · parked: given up, a person may take
@@ -30,6 +31,8 @@ WAITS_FOR_PEOPLE = (
     "no_agent",
     "paused",
     "tree_dirty",
+    "no_repository",
+    "tree_unseen",
     "runner_away",
     "runner_unauthorized",
     "tracker_away",
@@ -126,6 +129,7 @@ class Run:
     trace: int
     planned: datetime
     reuse: str | None = None
+    branch: str | None = None
     began: Phase | None = None
     """Its phase as it was when the run began, where the policy has been changed since."""
     state: str = "planned"
@@ -261,6 +265,7 @@ class Flow:
     """The model that last ran each phase."""
     base: str | None = None
     """HEAD before the first write run."""
+    own: OwnTree | None = None
     commits: tuple[str, ...] = ()
     shown: frozenset[str] = frozenset()
     """Ids of comments that a prompt has shown."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ashep.core.world import World
 
 SETS = ("live", "unclosed", "busy", "leased", "held")
-INDEXES = (*SETS, "dues", "due_order", "dependents")
+INDEXES = (*SETS, "dues", "due_order", "dependents", "slots")
 """The World's fields that say nothing but what `flows` does."""
 
 
@@ -36,7 +36,18 @@ def put(world: World, issue: str, flow: Flow) -> World:
     blockers = earlier.issue.blocked_by if earlier else ()
     if flow.issue.blocked_by != blockers:
         changes["dependents"] = _depends(world.dependents, issue, blockers, flow.issue.blocked_by)
+    slot = _slot(flow)
+    if slot != world.slots.get(issue):
+        changes["slots"] = world.slots.remove(issue) if slot is None else world.slots.insert(issue, slot)
     return replace(world, **changes)
+
+
+def _slot(flow: Flow) -> int | None:
+    """The number of its own tree, for as long as somebody works on it there, or may still."""
+    if flow.own is None:
+        return None
+    at_work = flow.stage in ("work", "person", "finishing") or (flow.run is not None and not flow.run.settled)
+    return flow.own.slot if at_work else None
 
 
 def _within(flow: Flow) -> tuple[bool, ...]:
@@ -69,6 +80,9 @@ def indexed(world: World) -> World:
             dues[issue] = due
         if flow.issue.blocked_by:
             dependents = _depends(dependents, issue, (), flow.issue.blocked_by)
+    slots = {issue: slot for issue, flow in world.flows.items() if (slot := _slot(flow)) is not None}
     order = Ordered[tuple[datetime, str]].of((due, issue) for issue, due in dues.items())
     made = {name: HashTrieSet(issues) for name, issues in sets.items()}
-    return replace(world, dues=HashTrieMap(dues), due_order=order, dependents=dependents, **made)
+    return replace(
+        world, dues=HashTrieMap(dues), due_order=order, dependents=dependents, slots=HashTrieMap(slots), **made
+    )

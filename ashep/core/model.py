@@ -485,11 +485,15 @@ class WorkerSettings(Document):
 
     max_concurrent_runs: Annotated[int, Field(ge=1, le=64)] = 3
     """Runs at one time."""
+    workspace: Literal["worktree", "shared"] = "shared"
+    """`shared`: all sessions run in the user's work tree. `worktree`: each issue gets a git work tree and a branch of
+    its own (`ashep/<issue>`), its sessions run there, and what a run leaves is committed there. An issue that has a
+    tree of its own goes on in it, whatever is set here."""
     lock_work_tree: bool = True
     """While the work tree is shared, a write run excludes every other run, and the lock stays with its issue until
     that closes, parks or waits for a person."""
     allow_dirty: bool = False
-    """Start write runs although tracked files carry changes that ashep's runs did not make."""
+    """Start write runs in the shared work tree although tracked files carry changes that ashep's runs did not make."""
     trees: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
     """The folder for the work trees of issues; a relative one counts from the project's folder, `~` is your own.
     `null`: `.agent-shepherd/state/trees`."""
@@ -915,3 +919,5 @@ class Tree:
     head: str | None = None
     dirty: tuple[tuple[str, str], ...] = ()
     untracked: tuple[str, ...] = ()
+    branch: str | None = None
+    """The branch that is checked out; None: none is, or nobody looked."""

@@ -174,6 +174,8 @@ def _begun(policies: Policies, agents: Agents, settings: Settings) -> World:
     models = tuple(Model(one.provider, one.model) for one in runners if one.provider and one.model)
     slugs = tuple(one.agent_slug for one in runners if one.agent_slug)
     up = RunnerSeen("up", instance="server", agents=slugs, models=models)
+    worker = settings.worker.model_copy(update={"workspace": "shared"})  # where a run works leads an issue nowhere
+    settings = settings.model_copy(update={"worker": worker})
     world = replace(World(), now=NOW, policies=policies, agents=agents, settings=settings, instance="instance")
     return replace(world, daemon=DaemonStarted(1, ""), tracker=TrackerSeen("ashep", "x", ""), runner=up)
 

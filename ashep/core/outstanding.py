@@ -12,6 +12,7 @@ from datetime import datetime
 
 from ashep.core.adopting import phase_of
 from ashep.core.asking import listens, rules_of, to_answer
+from ashep.core.branches import branch_of
 from ashep.core.commands import (
     WRITES,
     AnswerRequest,
@@ -21,10 +22,12 @@ from ashep.core.commands import (
     OpenSession,
     PostComment,
     PreparePrompt,
+    PrepareTree,
     ReadAnswer,
     ReadIssue,
     ReadTree,
     ReclaimIssue,
+    SealTree,
     SendPrompt,
     StopOrphan,
     StopTurn,
@@ -34,9 +37,12 @@ from ashep.core.commands import (
 from ashep.core.flow import Flow, Posture, Run
 from ashep.core.model import Stamp
 from ashep.core.people import STATUS, answer_labels, phase_labels
+from ashep.core.workspaces import own_trees
 from ashep.core.world import World
 
-RUN_EFFECTS = (OpenSession, PreparePrompt, SendPrompt, AnswerRequest, StopTurn, ReadTree, StopOrphan)
+RUN_EFFECTS = (
+    OpenSession, PreparePrompt, SendPrompt, AnswerRequest, StopTurn, ReadTree, PrepareTree, SealTree, StopOrphan,
+)  # fmt: skip
 """Effects of runs, one of which is open at a time."""
 
 EXTRACTION = "/extract"
@@ -190,7 +196,8 @@ def _run_effects(world: World, flow: Flow) -> Iterator[Command]:
     up = world.runner is not None and world.runner.state == "up"
     if flow.orphan is not None and flow.active:
         if up and flow.held is None:  # a person may be in it
-            yield StopOrphan(f"{flow.issue.id}/orphan/{flow.orphan}", flow.issue.id, flow.orphan)
+            branch = branch_of(flow.issue.id) if own_trees(world) else None
+            yield StopOrphan(f"{flow.issue.id}/orphan/{flow.orphan}", flow.issue.id, flow.orphan, branch=branch)
         return
     if run is None:
         return
@@ -204,8 +211,7 @@ def _run_effects(world: World, flow: Flow) -> Iterator[Command]:
             )
         return
     if run.tree_wanted in ("after", "again"):
-        since = run.before.head if run.before else None
-        yield ReadTree(f"{run.id}/tree/after", flow.issue.id, run.id, "after", since)
+        yield _after(flow, run)
         return
     if up and flow.held is None and (answer := to_answer(flow)) is not None:
         yield answer
@@ -221,7 +227,7 @@ def _run_effects(world: World, flow: Flow) -> Iterator[Command]:
 def _next_step(world: World, flow: Flow, run: Run) -> Command | None:
     issue, prompt = flow.issue.id, run.prompt
     if run.tree_wanted == "before":
-        return ReadTree(f"{run.id}/tree/before", issue, run.id, "before", None)
+        return _before(flow, run)
     if run.extract == "wanted" or run.session is None:
         return _open_session(world, flow, run)
     if prompt.blob is None:
@@ -245,6 +251,20 @@ def _next_step(world: World, flow: Flow, run: Run) -> Command | None:
     return None
 
 
+def _before(flow: Flow, run: Run) -> Command:
+    key, issue, own = f"{run.id}/tree/before", flow.issue.id, flow.own
+    if run.branch is None or own is None:
+        return ReadTree(key, issue, run.id, "before", None)
+    return PrepareTree(key, issue, run.id, run.branch, own.base or None, own.slot)
+
+
+def _after(flow: Flow, run: Run) -> Command:
+    key, issue = f"{run.id}/tree/after", flow.issue.id
+    if run.branch is None:
+        return ReadTree(key, issue, run.id, "after", run.before.head if run.before else None)
+    return SealTree(key, issue, run.id, run.branch)
+
+
 def _open_session(world: World, flow: Flow, run: Run) -> Command:
     extract = run.extract == "wanted"
     suffix = (DIAGNOSED if run.prompt.kind == "diagnose" else EXTRACTION) if extract else ""
@@ -261,6 +281,7 @@ def _open_session(world: World, flow: Flow, run: Run) -> Command:
         prompt.model,
         None if extract else run.reuse,
         rules_of(world, phase, writes=access == "write"),
+        directory=flow.own.path if run.branch is not None and flow.own is not None else None,
     )
 
 

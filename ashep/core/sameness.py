@@ -31,7 +31,8 @@ _OF_NO_ACCOUNT: dict[type, frozenset[str]] = {
     IssueHeld: _WORDS | {"of"},
     PersonAsked: _WORDS | {"due", "remind"},  # compared with the time of the answer
     RunPlanned: _WORDS
-    | {"agent", "others", "lock", "timeout", "stall_after", "tool_timeout"},  # times: compared with the run's length
+    | {"agent", "others", "lock", "branch", "slot", "onto"}
+    | {"timeout", "stall_after", "tool_timeout"},  # compared with the run's length
 }
 _ROUTES = frozenset(
     {

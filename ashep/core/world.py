@@ -13,7 +13,7 @@ from typing import assert_never
 
 from rpds import HashTrieMap, HashTrieSet
 
-from ashep.core import edits, evolve_flow, notices, pauses, providers, server, spending
+from ashep.core import edits, evolve_flow, evolve_tree, notices, pauses, providers, server, spending
 from ashep.core.commands import WRITES, Command
 from ashep.core.events import (
     AccountAudited,
@@ -57,6 +57,8 @@ from ashep.core.events import (
     TimerDue,
     TrackerLost,
     TrackerSeen,
+    TreePrepared,
+    TreeSealed,
     TreeSeen,
     TurnSeen,
     WorkPaused,
@@ -81,6 +83,7 @@ UNSEEN = "not seen since the start"
 """The tracker's error until the first look of a daemon: its actor and prefix are known from the time before."""
 
 NO_FILES: HashTrieMap[str, tuple[str, str]] = HashTrieMap()
+NO_SLOTS: HashTrieMap[str, int] = HashTrieMap()
 NO_FLOWS: HashTrieMap[str, Flow] = HashTrieMap()
 NO_ISSUES: HashTrieSet[str] = HashTrieSet()
 NO_DUES: HashTrieMap[str, datetime] = HashTrieMap()
@@ -122,6 +125,8 @@ class World:
     """Paths that our runs left dirty: hash of the content, and the issue."""
     lock: str | None = None
     """The issue that holds the work tree."""
+    slots: HashTrieMap[str, int] = NO_SLOTS
+    """The numbers of issues that are worked on in trees of their own."""
     disk_low: bool = False
     """Whether there is little room where the state folder lies: nothing new is taken."""
     flows: HashTrieMap[str, Flow] = NO_FLOWS
@@ -214,7 +219,9 @@ def evolve(world: World, entry: Entry) -> World:
         case JournalPruned() | IssueCancelled():
             return world
         case TreeSeen():
-            return _evolve_tree(world, body)
+            return evolve_tree.tree_seen(world, body)
+        case TreePrepared() | TreeSealed():
+            return evolve_tree.own_tree(world, body)
         case IssueSeen():
             return _evolve_issue_seen(world, body)
         case BudgetWarned() | BudgetReached() | WriteDelayed():
@@ -318,31 +325,6 @@ def _evolve_seen(
             return replace(world, ready=ready, ready_fresh=fact.as_of >= world.hint_seq)
         case _:
             assert_never(fact)
-
-
-def _evolve_tree(world: World, fact: TreeSeen) -> World:
-    dirty = dict(fact.tree.dirty)
-    left = world.left_over
-    if fact.moment != "look" or not any(is_writing(world.flows[issue]) for issue in world.live):
-        # while a run writes, a look shows its work half-done: what it left is known when it is over
-        for path in [path for path, (content, _) in left.items() if dirty.get(path) != content]:
-            left = left.remove(path)
-    flow = world.flows.get(fact.issue) if fact.issue else None
-    if flow is None or flow.run is None or flow.run.id != fact.run:
-        world = replace(world, tree=fact.tree, left_over=left)
-        return world if flow is None else put(world, flow.issue.id, evolve_flow.tree(flow, fact))
-    if fact.moment == "after" and flow.run.before is not None:
-        before = dict(flow.run.before.dirty)
-        for path, content in dirty.items():
-            if before.get(path) != content:
-                left = left.insert(path, (content, flow.issue.id))
-    world = replace(world, tree=fact.tree, left_over=left)
-    return put(world, flow.issue.id, evolve_flow.tree(flow, fact))
-
-
-def is_writing(flow: Flow) -> bool:
-    """Whether a write run of this flow is not settled."""
-    return flow.run is not None and flow.run.access == "write" and not flow.run.settled
 
 
 def _evolve_issue_seen(world: World, fact: IssueSeen) -> World:

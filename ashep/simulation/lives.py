@@ -55,6 +55,7 @@ from ashep.shepherd import Picture, Shepherd
 from ashep.simulation.journal import MemoryJournal
 from ashep.simulation.moves import APPROVED, NO_OUTCOME, SILENCE, TIMED_OUT, Act, Kind, Point, Step, play
 from ashep.simulation.virtual import VIRTUAL, LoopClock
+from ashep.tree_effects import TreeEffects
 
 ACTOR, PERSON, PREFIX = "ashep-simulation", "pat", "sim"
 
@@ -155,7 +156,7 @@ class _Scene:
         effects = Effects(
             tracker=self.tracker,
             runner=self.runner,
-            tree=MemoryTree(present=False),
+            trees=TreeEffects(MemoryTree(present=False)),
             blobs=self.journal.blobs,
             leases=Leases(self.tracker, self.clock),
             # nobody reads a prompt here, and a real one costs a third of a life
@@ -358,7 +359,7 @@ class _Scene:
 def _unhindered(settings: Settings) -> Settings:
     """The settings without what lets one issue wait for another, for money, for the hour or for anybody else."""
     free = {"max_concurrent_runs": AT_ONCE, "lock_work_tree": False, "allow_dirty": True, "quiet_hours": ()}
-    worker = settings.worker.model_copy(update=free)
+    worker = settings.worker.model_copy(update={**free, "workspace": "shared"})
     return settings.model_copy(update={"worker": worker, "budgets": Budgets(), "notify": Notify()})
 
 

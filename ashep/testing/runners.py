@@ -7,6 +7,7 @@ A test writes what agents shall do as *acts*, found by a word in the prompt, and
 """
 
 from datetime import timedelta
+from pathlib import Path
 
 import anyio
 import pytest
@@ -15,7 +16,7 @@ from ashep.core.model import Refusal
 from ashep.core.requests import Asked, Request, Verdict
 from ashep.errors import RunnerRefused, RunnerUnavailable
 from ashep.extending import misfits
-from ashep.ports import Runner
+from ashep.ports import Runner, SessionRequest
 from ashep.testing.signs import *  # noqa: F403 - more of its tests
 from ashep.testing.worlds import Act, RunnerWorld, name, needs, opened, prompt, reached, settled
 from ashep.testing.worlds import anyio_backend as anyio_backend
@@ -30,9 +31,9 @@ async def test_every_method_can_be_called_as_the_port_says(world: RunnerWorld) -
 async def test_before_the_start_nothing_answers(world: RunnerWorld) -> None:
     await world.runner.aclose()
     with pytest.raises(RunnerUnavailable):
-        await world.runner.busy()
+        await world.runner.busy(("ses_1",))
     await world.runner.start()
-    assert isinstance(await world.runner.busy(), frozenset)
+    assert await world.runner.busy(("ses_1",)) == frozenset()
 
 
 async def test_a_turn_goes_from_missing_to_finished(world: RunnerWorld) -> None:
@@ -47,7 +48,7 @@ async def test_a_turn_goes_from_missing_to_finished(world: RunnerWorld) -> None:
         assert turn.tokens > 0
         assert turn.cost > 0
     assert taken_by == turn.instance == (await world.runner.catalog()).instance
-    assert session not in await world.runner.busy()
+    assert session not in await world.runner.busy((session,))
 
 
 async def test_each_turn_of_a_session_has_its_own_tokens(world: RunnerWorld) -> None:
@@ -106,6 +107,25 @@ async def test_a_session_is_found_by_its_key(world: RunnerWorld) -> None:
     assert not await world.runner.has_session("nothing")
 
 
+async def test_a_session_works_in_the_folder_that_was_named(world: RunnerWorld, tmp_path: Path) -> None:
+    """What a server lists it may list by folder: a session elsewhere is found there, seen busy, and stopped."""
+    needs(world, "hangs")
+    await world.runner.start()
+    key, word, folder = f"instance:{name()}/implement.1.1", name(), str(tmp_path)
+    session = await world.runner.open_session(SessionRequest(key, key, "read", directory=folder))
+    here = await opened(world)
+    assert await world.runner.find_session(key, folder) == session
+    assert await world.runner.find_session(key) is None
+    world.acts[word] = Act(does="hangs")
+    sent = prompt(session, word)
+    await world.runner.send(sent)
+    await reached(world, session, sent.message_id, "running")
+    assert await world.runner.busy((session, here)) == {session}
+    assert await world.runner.busy((here,)) == frozenset()
+    await world.runner.abort(session)
+    assert await world.runner.busy((session, here)) == frozenset()
+
+
 async def test_a_prompt_to_no_session_is_refused(world: RunnerWorld) -> None:
     await world.runner.start()
     with pytest.raises(RunnerRefused):
@@ -162,9 +182,9 @@ async def test_an_abort_is_seen_to_have_stopped_the_turn(world: RunnerWorld) -> 
     sent = prompt(session, word)
     await world.runner.send(sent)
     await reached(world, session, sent.message_id, "running")
-    assert session in await world.runner.busy()
+    assert session in await world.runner.busy((session,))
     await world.runner.abort(session)
-    assert session not in await world.runner.busy()
+    assert session not in await world.runner.busy((session,))
     turn = await world.runner.turn(session, sent.message_id)
     assert turn.state == "finished"
     assert turn.error is not None
@@ -180,7 +200,7 @@ async def test_an_abort_right_after_the_prompt_stops_it_too(world: RunnerWorld) 
     await world.runner.send(sent)
     await world.runner.abort(session)
     await anyio.sleep(1)
-    assert session not in await world.runner.busy()
+    assert session not in await world.runner.busy((session,))
     assert (await world.runner.turn(session, sent.message_id)).state != "running"
 
 
@@ -227,7 +247,8 @@ async def asked(world: RunnerWorld, session: str, other_than: str = "") -> Reque
     """What a session asks, once it does."""
     with anyio.fail_after(20):
         while True:
-            found = [one for one in await world.runner.requests() if one.session == session and one.id != other_than]
+            listed = await world.runner.requests((session,))
+            found = [one for one in listed if one.session == session and one.id != other_than]
             if found:
                 return found[0]
             await anyio.sleep(0.05)
@@ -245,10 +266,10 @@ async def test_a_permission_is_answered_once_and_the_turn_goes_on(world: RunnerW
     assert (request.kind, request.tool, request.session) == ("permission", "read", session)
     assert "secret.env" in request.patterns[0]
     assert (await world.runner.turn(session, sent.message_id)).state == "running"
-    assert await world.runner.reply(request.id, "permission", verdict, (), "go on without it")
-    assert not await world.runner.reply(request.id, "permission", verdict, (), "go on without it")
+    assert await world.runner.reply(session, request.id, "permission", verdict, (), "go on without it")
+    assert not await world.runner.reply(session, request.id, "permission", verdict, (), "go on without it")
     assert (await settled(world, session, sent.message_id)).text == "END"
-    assert request.id not in {one.id for one in await world.runner.requests()}
+    assert request.id not in {one.id for one in await world.runner.requests((session,))}
 
 
 async def test_a_question_is_answered_with_any_text_and_the_turn_goes_on(world: RunnerWorld) -> None:
@@ -259,10 +280,10 @@ async def test_a_question_is_answered_with_any_text_and_the_turn_goes_on(world: 
     await world.runner.send(sent)
     request = await asked(world, session)
     assert (request.kind, request.asks) == ("question", (Asked("Which one?", ("first", "second")),))
-    assert await world.runner.reply(request.id, "question", "answer", (("neither",),), "")
+    assert await world.runner.reply(session, request.id, "question", "answer", (("neither",),), "")
     second = await asked(world, session, request.id)
-    assert await world.runner.reply(second.id, "question", "answer", (("first",),), "")
-    assert not await world.runner.reply(second.id, "question", "answer", (("first",),), "")
+    assert await world.runner.reply(session, second.id, "question", "answer", (("first",),), "")
+    assert not await world.runner.reply(session, second.id, "question", "answer", (("first",),), "")
     assert (await settled(world, session, sent.message_id)).text == "END"
 
 

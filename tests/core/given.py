@@ -21,6 +21,7 @@ from ashep.core.model import (
     RunnerChoice,
     Runners,
     Settings,
+    Tree,
     WorkerSettings,
 )
 from ashep.core.step import RULES
@@ -122,15 +123,21 @@ def up(instance: str = "server-1", **more: Any) -> e.RunnerSeen:
 
 
 def start(
-    rules: Policies | None = None, team: Agents = TEAM, config: Settings | None = None, **daemon: Any
+    rules: Policies | None = None,
+    team: Agents = TEAM,
+    config: Settings | None = None,
+    tree: Tree | None = None,
+    **daemon: Any,
 ) -> list[Fact]:
-    """Start a daemon up to the first look at its machine."""
+    """Start a daemon up to the first look at its machine; with a tree in that, one that can make trees of its own."""
+    seen: list[Fact] = [] if tree is None else [e.TreeSeen(tree)]
     return [
         e.JournalBegun(INSTANCE, "5ec2e7"),
-        e.DaemonStarted(4711, "0.1.0", **daemon),
+        e.DaemonStarted(4711, "0.1.0", trees=tree is not None, **daemon),
         adopted(rules or policies()),
         adopted(team),
         adopted(config or Settings()),
+        *seen,
         e.TrackerSeen(ME, "t", "1.3.0"),
         up(),
     ]

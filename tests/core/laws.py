@@ -23,8 +23,18 @@ from ashep.core.world import World, evolve
 from tests.core import given
 from tests.core.world_of import MadeUp
 
-SESSION = (c.OpenSession, c.PreparePrompt, c.SendPrompt, c.AnswerRequest, c.StopTurn, c.ReadTree, c.StopOrphan)
-SETTLING = (c.StopTurn, c.ReadTree)
+SESSION = (
+    c.OpenSession,
+    c.PreparePrompt,
+    c.SendPrompt,
+    c.AnswerRequest,
+    c.StopTurn,
+    c.ReadTree,
+    c.PrepareTree,
+    c.SealTree,
+    c.StopOrphan,
+)
+SETTLING = (c.StopTurn, c.ReadTree, c.SealTree)
 FREEING = (c.ReclaimIssue, c.PostComment)
 """What is done about an issue of a dead daemon's."""
 """What may still be asked for once an issue is somebody else's: our own run is ended in order."""
@@ -261,8 +271,17 @@ def the_tree_is_shared(world: World) -> None:
     runs = [run for name in world.live if (run := world.flows[name].run) is not None]
     assert len(runs) == len(list(world.live)), "a run that is not there takes a slot"
     assert len(runs) <= world.settings.worker.max_concurrent_runs, "more runs than slots"
-    if world.settings.worker.lock_work_tree and any(run.access == "write" for run in runs):
-        assert len(runs) == 1, f"a write run shares the tree: {[run.id for run in runs]}"
+    shared = [run for run in runs if run.branch is None]
+    if world.settings.worker.lock_work_tree and any(run.access == "write" for run in shared):
+        assert len(shared) == 1, f"a write run shares the tree: {[run.id for run in shared]}"
+    branches = [run.branch for run in runs if run.branch is not None]
+    assert len({*branches}) == len(branches), f"two runs in one tree: {branches}"
+    numbers = [world.slots[name] for name in world.live if (run := world.flows[name].run) and run.branch]
+    assert len({*numbers}) == len(numbers), f"two issues with one number: {numbers}"
+    strayed = [
+        run.id for run in shared if (own := world.flows[run.id.split("/")[0]].own) and not run.ended and own.path
+    ]
+    assert not strayed, f"in the shared tree, and has one of its own: {strayed}"
 
 
 def budgets_are_kept(made: MadeUp, entries: Sequence[Entry]) -> None:

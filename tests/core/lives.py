@@ -23,6 +23,7 @@ from ashep.core.model import (
     Stall,
     Stamp,
     Takeover,
+    Tree,
 )
 from ashep.core.records import to_json
 from tests.core import given
@@ -50,6 +51,9 @@ LAST = given.STANDARD.phases[-1]
 LAST = LAST.model_copy(update={"human": Human(changes_requested="implement", reminder=timedelta(days=2))})
 SHORT = given.STANDARD.model_copy(update={"phases": (FIRST, *given.STANDARD.phases[1:-1], LAST)})
 """The standard policy, which may not be gone through twice, and reminds people."""
+
+OWN = (5, 2)
+"""Issues have work trees of their own in lives whose seed leaves this rest."""
 
 EDITS = (6, 3)
 """The policies are edited in lives whose seed leaves this rest."""
@@ -116,6 +120,7 @@ def live(seed: int, steps: int = 250) -> MadeUp:
         managed=chance.random() < 0.7,
         lock_work_tree=chance.random() < 0.7,
         max_concurrent_runs=chance.choice([1, 2, 3]),
+        workspace="worktree" if seed % OWN[0] == OWN[1] else "shared",
     )
     if chance.random() < 0.4:
         config = config.model_copy(update={"budgets": budgets(chance)})
@@ -126,7 +131,8 @@ def live(seed: int, steps: int = 250) -> MadeUp:
         config = config.model_copy(update={"permissions": permissions(random.Random(seed + 3))})
     rules = given.policies(looked_into(seed, taken_over(seed, chance.choice([given.STANDARD, ROUND, SHORT]))))
     made = MadeUp(seed, chances, check=Laws())
-    made.begin(*given.start(rules, team, config))
+    tree = Tree(True, "c0ffee", branch="main") if seed % OWN[0] == OWN[1] else None
+    made.begin(*given.start(rules, team, config, tree))
     for number in range(4):
         made.open(f"t-{number}", priority=number % 3)
     made.open("t-9", blocked_by=("t-0",))

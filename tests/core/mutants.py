@@ -47,6 +47,7 @@ from ashep.core import (
     telling,
     timers,
     turns,
+    workspaces,
     world,
 )
 
@@ -149,6 +150,16 @@ BROKEN_LAWS = [
 """Each breaks a law in some life."""
 
 BROKEN_PLAYBOOKS = [
+    Mutant("a tree of its own waits for the lock", dispatch.in_the_way, 'if kind == "own":', "if False:"),
+    Mutant("a tree is left for the shared one", private(dispatch, "_kind"), "flow.own is not None or ", ""),
+    Mutant("two issues have one number", workspaces.slot_of, "if other != issue", "if False"),
+    Mutant(
+        "sessions open in the project",
+        private(outstanding, "_open_session"),
+        "directory=flow.own.path",
+        "directory=None",
+    ),
+    Mutant("the branch begins anew at each run", private(outstanding, "_before"), "own.base or None", "None"),
     Mutant("two writes at once", private(outstanding, "_tracker_effects"), "if any(", "if False and any("),
     Mutant(
         "a run is forgotten at a re-opening", evolve_flow.seen, "flow.run is not None and not flow.run.settled", "False"

@@ -156,7 +156,7 @@ MUTANTS = [
     Mutant("everybody waits for the same", Waiting.next_after, "(found is None or ranks[at] < found)", "found is None"),
     Mutant("who has left waits on", Waiting.leave, "del ranks[", "ranks["),
     Mutant("all may be taken", private(dispatcher, "_ways"), "room.takes <= 0", "False"),
-    Mutant("one kind of run", private(dispatcher, "_ways"), "writes=writes", "writes=True"),
+    Mutant("one kind of run", private(dispatcher, "_ways"), "room, kind)", 'room, "write")'),
 ]
 
 

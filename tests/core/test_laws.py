@@ -92,7 +92,7 @@ def test_the_lives_see_almost_everything() -> None:
         bodies = [entry.body for entry in live(seed).entries]
         seen.update(type(body).__name__ for body in bodies)
         seen.update(body.code for body in bodies if isinstance(body, (e.IssueHeld, e.IssueParked, e.IssueLeft)))
-    kinds = {kind.__name__ for kind in (*e.DECISIONS, *c.WRITES, c.ReadIssue, c.ReadAnswer, c.StopTurn)}
+    kinds = {kind.__name__ for kind in (*e.DECISIONS, *c.WRITES, c.ReadIssue, c.ReadAnswer, c.StopTurn, e.TreeSealed)}
     rare = {"RunWithdrawn", "NoticesGivenUp"}  # the made-up tree is never changed by people, and targets answer
     codes = {"attempts", "question_deadline", "cooldown", "slot", "work_tree", "dependencies", "paused"}
     assert codes | kinds - rare <= set(seen), codes | kinds - rare - set(seen)

@@ -25,6 +25,7 @@ from tests.core import (
     test_playbook_stalls,
     test_playbook_takeover,
     test_playbook_turns,
+    test_playbook_workspaces,
 )
 from tests.core.laws import at_rest
 from tests.core.lives import live
@@ -55,6 +56,7 @@ MODULES = [
     test_playbook_takeover,
     test_playbook_permissions,
     test_playbook_asking,
+    test_playbook_workspaces,
 ]
 """The module that caught a mistake is tried first at the next one: neighbours in the list are caught by the same."""
 

@@ -50,6 +50,8 @@ class MadeUp:
     events: dict[str, list[LabelEvent]] = field(default_factory=dict)
     sessions: dict[str, dict[str, Turn]] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict)
+    heads: dict[str, str] = field(default_factory=dict)
+    """What branches of own work trees hold."""
     jobs: list[Command] = field(default_factory=list)
     posted: dict[str, int] = field(default_factory=dict)
     """How many comments stood there with one of ours."""
@@ -500,6 +502,14 @@ class MadeUp:
                 session = self.keys.get(command.orphan)
                 self._abort(session or "")
                 return e.OrphanStopped(command.issue, command.key, session is not None)
+            case c.PrepareTree():
+                path, base = f"/trees/{command.branch}", command.base or "c0ffee"
+                head, branch = self.heads.get(command.branch, base), command.branch
+                return e.TreePrepared(command.issue, command.run, command.key, branch, path, base, head)
+            case c.SealTree():
+                head = self.heads[command.branch] = f"head of {command.run}"
+                sealed = (head, f"tree of {command.run}", (*self.world.flows[command.issue].commits, head))
+                return e.TreeSealed(command.issue, command.run, command.key, *sealed)
             case c.ReadTree():
                 return e.TreeSeen(Tree(True, "c0ffee"), command.moment, command.issue, command.run)
             case _:

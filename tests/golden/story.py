@@ -149,6 +149,12 @@ def work() -> list[list[Fact | Command]]:
             c.OpenSession(f"{RUN}/session", "demo-1", RUN, f"{INSTANCE}/{RUN}", "write", "build", SONNET, None),
         ],
         [
+            c.PrepareTree(f"{RUN}/tree/own", "demo-1", RUN, "ashep/demo-1", "c0ffee", 2),
+            e.TreePrepared("demo-1", RUN, f"{RUN}/tree/own", "ashep/demo-1", "/trees/demo-1", "c0ffee", "c0ffee"),
+            c.SealTree(f"{RUN}/tree/sealed", "demo-1", RUN, "ashep/demo-1"),
+            e.TreeSealed("demo-1", RUN, f"{RUN}/tree/sealed", "beef", "7ree", ("beef",), ("a merge was ended",)),
+        ],
+        [
             e.SessionOpened("demo-1", RUN, f"{RUN}/session", "ses_1"),
             c.PreparePrompt(f"{RUN}/prepare/1", "demo-1", RUN, 1, "task"),
         ],

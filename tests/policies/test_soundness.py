@@ -8,7 +8,7 @@ import pytest
 
 from ashep.config.requirements import ends_of
 from ashep.core import bounds, moves, passing, routing, soundness
-from ashep.core.model import Human, Phase, Policy, Retry, Settings
+from ashep.core.model import Human, Phase, Policy, Retry, Settings, WorkerSettings
 from ashep.core.soundness import Defect, Verdict, analyse
 from tests.core.given import TEAM, policy_of
 from tests.core.mutants import Mutant, planted, private
@@ -80,6 +80,13 @@ def differences(case: Case) -> list[str]:
 
 
 @pytest.mark.slow
+def test_where_runs_work_is_no_matter() -> None:
+    own = Settings(worker=WorkerSettings(workspace="worktree"))
+    for seed in range(20):
+        case = demanding(seed)
+        assert analyse(case.policies, case.agents, own)["made"] == verdict_of(case)
+
+
 def test_it_finds_what_brute_force_finds_and_nothing_else() -> None:
     codes: dict[str, int] = {}
     for seed in SEEDS:

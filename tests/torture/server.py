@@ -100,20 +100,21 @@ class Server:
     def answer(self, method: str, path: str, body: Any, params: Json) -> tuple[int, Any, dict[str, str]]:
         """Status, JSON and headers of a call."""
         _, first, *rest = path.split("/")
+        place = params.get("directory")  # lists tell of one folder only: ashep/adapters/opencode/places.py
         match method, first, rest:
             case "POST", "session", []:
-                return 200, self._shown(self.sessions.open(body["metadata"])), {}
+                return 200, self._shown(self.sessions.open(body["metadata"], place)), {}
             case "GET", "session", []:
-                return 200, [self._shown(session) for session in self.sessions.all.values()], {}
+                return 200, [self._shown(one) for one in self.sessions.all.values() if one.directory == place], {}
             case "GET", "session", ["status"]:
-                return 200, self._statuses(), {}
+                return 200, self._statuses(place), {}
             case _, "session", [id, *more]:
                 session = self.sessions.all.get(id)
                 if session is None:  # opencode.md 21: aborting an unknown session answers 200
                     return (200, True, {}) if more == ["abort"] else (404, {"name": "NotFoundError"}, {})
                 return self._on_session(method, session, more, body, params)
             case "GET", "permission" | "question" as kind, []:
-                return 200, self.sessions.shown(kind), {}
+                return 200, self.sessions.shown(kind, place), {}
             case "POST", "permission" | "question", [id, how]:
                 if id not in self.sessions.asked:
                     return 404, {}, {}
@@ -149,11 +150,11 @@ class Server:
         more = {"x-next-cursor": page[0]["info"]["id"]} if len(page) < len(messages) else {}
         return 200, page, more
 
-    def _statuses(self) -> Json:
+    def _statuses(self, place: str | None) -> Json:
         found: Json = {}
         for session in self.sessions.all.values():
             turn = session.turn
-            if turn is None or turn.status == "young":
+            if turn is None or turn.status == "young" or session.directory != place:
                 continue  # opencode.md 26
             if turn.status == "retry":
                 again = self.world.clock.now() + timedelta(seconds=turn.play.pause)
@@ -164,7 +165,8 @@ class Server:
         return found
 
     def _shown(self, session: Session) -> Json:
-        return {"id": session.id, "metadata": session.metadata, "time": {"created": session.created}}
+        told: Json = {"id": session.id, "metadata": session.metadata, "time": {"created": session.created}}
+        return told if session.directory is None else told | {"directory": session.directory}
 
 
 class SimulatedClient:

@@ -43,6 +43,7 @@ class Session:
     id: str
     metadata: Json
     created: float
+    directory: str | None = None
     messages: list[Json] = field(default_factory=list[Json])
     turn: Turn | None = None
     queue: list[str] = field(default_factory=list[str])
@@ -115,8 +116,8 @@ class Sessions:
 
     # --- what clients do ---
 
-    def open(self, metadata: Json) -> Session:
-        session = Session(f"ses_{len(self.all):06d}", metadata, self.millis())
+    def open(self, metadata: Json, directory: str | None = None) -> Session:
+        session = Session(f"ses_{len(self.all):06d}", metadata, self.millis(), directory)
         self.all[session.id] = session
         return session
 
@@ -146,11 +147,11 @@ class Sessions:
             return  # opencode.md 26: it cannot be aborted before it is busy
         self._end(turn, error={"name": "MessageAbortedError", "data": {"message": "Aborted"}})
 
-    def shown(self, kind: str) -> list[Json]:
-        """What waits for an answer."""
+    def shown(self, kind: str, directory: str | None = None) -> list[Json]:
+        """What waits for an answer in a folder."""
         found: list[Json] = []
         for id, (what, turn) in self.asked.items():
-            if what != kind:
+            if what != kind or turn.session.directory != directory:
                 continue
             tool, pattern = ASKED[int(id[-6:]) % len(ASKED)]
             options = [{"label": label, "description": ""} for label in ("red", "green")]

@@ -5,7 +5,7 @@ It keeps the contract of the port `Runner`, and can misbehave in each way that a
 """
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Collection
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Literal, TypeVar
@@ -121,10 +121,12 @@ class MemoryRunner:
         self.sessions[session.id] = session
         return self._leave("open_session", session.id)
 
-    async def find_session(self, key: str) -> str | None:
+    async def find_session(self, key: str, directory: str | None = None) -> str | None:
         """Find a session by its key (see the port)."""
         self._enter("find_session")
-        found = next((session.id for session in self.sessions.values() if session.request.key == key), None)
+        wanted = (key, directory)
+        found = (one.id for one in self.sessions.values() if (one.request.key, one.request.directory) == wanted)
+        found = next(found, None)
         return self._leave("find_session", found)
 
     async def has_session(self, session: str) -> bool:
@@ -167,10 +169,10 @@ class MemoryRunner:
         tool_for = timedelta(seconds=min(now - at, watched))
         return self._leave("life", Life(timedelta(seconds=min(quiet, watched)), tool, tool_for, next(waits, None)))
 
-    async def busy(self) -> frozenset[str]:
-        """Sessions that run a turn (see the port)."""
+    async def busy(self, sessions: Collection[str]) -> frozenset[str]:
+        """Those sessions that run a turn (see the port)."""
         self._enter("busy")
-        busy = frozenset(session.id for session in self.sessions.values() if self._active(session))
+        busy = frozenset(one for one in sessions if one in self.sessions and self._active(self.sessions[one]))
         return self._leave("busy", busy)
 
     async def abort(self, session: str) -> None:
@@ -193,13 +195,14 @@ class MemoryRunner:
                 entries.append(f"assistant:\n{message.work.play.text}\n")
         return self._leave("transcript", "\n".join(entries)[-limit:] if limit > 0 else "")
 
-    async def requests(self) -> tuple[Request, ...]:
+    async def requests(self, sessions: Collection[str]) -> tuple[Request, ...]:
         """What waits for an answer (see the port)."""
         self._enter("requests")
-        return self._leave("requests", tuple(one for one, _ in self._asked()))
+        return self._leave("requests", tuple(one for one, _ in self._asked() if one.session in sessions))
 
     async def reply(
         self,
+        session: str,
         request: str,
         kind: Literal["permission", "question"],
         verdict: Verdict,
@@ -208,7 +211,7 @@ class MemoryRunner:
     ) -> bool:
         """Answer a request (see the port)."""
         self._enter("reply")
-        found = next(((one, work) for one, work in self._asked() if one.id == request), None)
+        found = next(((one, work) for one, work in self._asked() if (one.session, one.id) == (session, request)), None)
         if found is not None:
             one, work = found
             self.replied.append((request, verdict, answers, message))

@@ -56,6 +56,7 @@ class MemoryTree:
             head=self._history[-1][0].sha if self._history else None,
             dirty=tuple(self._differences(self._tracked)),
             untracked=tuple(sorted(set(self._files) - known)),
+            branch="main",
         )
 
     async def changes(

@@ -1,4 +1,4 @@
-"""OpenCode's event stream: which sessions show a sign of life (facts/opencode.md 4, 10).
+"""OpenCode's event stream, of every folder: which sessions show a sign of life (facts/opencode.md 4, 10).
 
 Only a hint: what it says is believed after a read. So an event is not parsed, it is searched for its type and session,
 and apart from what ends or holds up a turn a session shows at most one sign a second.
@@ -22,7 +22,7 @@ _SPACING = 1.0
 _TYPE = re.compile(r'"type":"([a-z.]+)"')
 _SESSION = re.compile(r'"sessionID":"(ses_\w+)"')
 _URGENT = frozenset({"session.idle", "session.error", "permission.asked", "question.asked"})
-_IGNORED = frozenset({"session.diff"})
+_IGNORED = frozenset({"session.diff", "sync"})  # sync: what was told just before, once more
 
 
 async def listen(client: Client, watch: Watch) -> AsyncIterator[Sign]:
@@ -39,7 +39,7 @@ async def listen(client: Client, watch: Watch) -> AsyncIterator[Sign]:
 
 async def _listen(client: Client, watch: Watch) -> AsyncIterator[Sign]:
     last: dict[str, float] = {}
-    async with httpx_sse.aconnect_sse(client.stream(), "GET", "/event", timeout=SILENCE) as source:
+    async with httpx_sse.aconnect_sse(client.stream(), "GET", "/global/event", timeout=SILENCE) as source:
         check(source.response)
         watch.stands()
         yield Sign(None)

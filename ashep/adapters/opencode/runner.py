@@ -1,7 +1,8 @@
 """`OpencodeRunner`: the port `Runner` over OpenCode's HTTP interface (facts/opencode.md)."""
 
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +13,7 @@ import httpx
 from ashep.adapters.opencode import agents, events, life, questions, rules, shapes, turns
 from ashep.adapters.opencode.client import Client, Refused
 from ashep.adapters.opencode.endpoints import Endpoint, endpoint_of
+from ashep.adapters.opencode.places import Places
 from ashep.adapters.opencode.refusals import of_status, server_time
 from ashep.adapters.opencode.server import probe, was_refused
 from ashep.core.model import Life, Model, OpencodeSettings
@@ -41,6 +43,7 @@ class OpencodeRunner:
         self._stale: list[Client] = []
         self._starting = anyio.Lock()
         self._ours: dict[str, str | None] = {}
+        self._places = Places(lambda path: self._call("GET", path, accept=_NOT_THERE))
         self._watch = life.Watch()
 
     @classmethod
@@ -120,20 +123,22 @@ class OpencodeRunner:
             "metadata": {"ashep": request.key},
             "permission": rules.ruleset(request.access, request.permissions),
         }
-        answer = await self._call("POST", "/session", json=body)
+        answer = await self._call("POST", "/session", json=body, directory=request.directory)
         session = shapes.parse(shapes.SESSION, answer.content)
         self._ours[session.id] = session.id
+        self._places.keep(session.id, request.directory)
         return session.id
 
-    async def find_session(self, key: str) -> str | None:
+    async def find_session(self, key: str, directory: str | None = None) -> str | None:
         """Find the session that carries a key (see the port; fact 12)."""
         params = {"roots": "true", "limit": 100_000}
-        answer = await self._call("GET", "/session", params=params)
+        answer = await self._call("GET", "/session", params=params, directory=directory)
         found = [entry for entry in shapes.parse(shapes.SESSIONS, answer.content) if entry.metadata.get("ashep") == key]
         if not found:
             return None
         oldest = min(found, key=lambda entry: (entry.time.created or 0, entry.id))
         self._ours[oldest.id] = oldest.id
+        self._places.keep(oldest.id, directory)
         return oldest.id
 
     async def has_session(self, session: str) -> bool:
@@ -176,16 +181,19 @@ class OpencodeRunner:
     async def _read_turn(self, session: str, message_id: str, ours: frozenset[str]) -> Turn:
         instance = self._connected().address.instance
         messages = await self._messages(session, until=message_id)
-        status = (await self._statuses()).get(session, _IDLE)
+        status = (await self._statuses(await self._places.of(session))).get(session, _IDLE)
         return turns.read_turn(messages, message_id, ours, status, instance)
 
     async def life(self, session: str) -> Life:
         """Read a session's signs of life (see the port)."""
-        return await life.read(lambda path: self._call("GET", path, accept=_NOT_THERE), self._watch, session)
+        place = await self._places.of(session)
+        asked = partial(self._call, "GET", accept=_NOT_THERE, directory=place)
+        return await life.read(asked, self._watch, session)
 
-    async def busy(self) -> frozenset[str]:
-        """Sessions that run a turn (see the port)."""
-        return frozenset(session for session, status in (await self._statuses()).items() if status.busy)
+    async def busy(self, sessions: Collection[str]) -> frozenset[str]:
+        """Those sessions that run a turn (see the port)."""
+        found = [await self._statuses(place) for place in await self._places.of_all(sessions)]
+        return frozenset(one for one in sessions if any(one in listed and listed[one].busy for listed in found))
 
     async def abort(self, session: str) -> None:
         """Stop a session's turn and see it stopped (see the port).
@@ -199,7 +207,7 @@ class OpencodeRunner:
         while anyio.current_time() < deadline:
             if quiet_since is None:
                 await self._call("POST", path, accept=_NOT_THERE)
-            running = session in await self.busy()
+            running = session in await self.busy((session,))
             now = anyio.current_time()
             if running:
                 quiet_since = None
@@ -230,12 +238,16 @@ class OpencodeRunner:
 
     # --- questions ------------------------------------------------------------------------------------------------
 
-    async def requests(self) -> tuple[Request, ...]:
+    async def requests(self, sessions: Collection[str]) -> tuple[Request, ...]:
         """What sessions of ours ask (see the port)."""
-        return await questions.listed(self._get, self._root)
+        found: list[Request] = []
+        for place in await self._places.of_all(sessions):
+            found += await questions.listed(partial(self._get, directory=place), self._root)
+        return tuple(found)
 
     async def reply(
         self,
+        session: str,
         request: str,
         kind: Literal["permission", "question"],
         verdict: Verdict,
@@ -243,9 +255,10 @@ class OpencodeRunner:
         message: str,
     ) -> bool:
         """Answer a request (see the port)."""
+        place = await self._places.of(session)
 
         async def post(path: str, body: object) -> httpx.Response:
-            return await self._call("POST", path, json=body, accept=_NOT_THERE)
+            return await self._call("POST", path, json=body, accept=_NOT_THERE, directory=place)
 
         return await questions.reply(post, request, kind, verdict, answers, message)
 
@@ -280,9 +293,9 @@ class OpencodeRunner:
 
     # --- reading --------------------------------------------------------------------------------------------------
 
-    async def _statuses(self) -> dict[str, turns.Status]:
-        """What `GET /session/status` says of sessions that are not idle."""
-        answer = await self._call("GET", "/session/status")
+    async def _statuses(self, directory: str | None) -> dict[str, turns.Status]:
+        """What `GET /session/status` says of a folder's sessions that are not idle."""
+        answer = await self._call("GET", "/session/status", directory=directory)
         found, now = shapes.parse(shapes.STATUSES, answer.content), server_time(answer.headers.get("date", ""))
         return {
             session: turns.Status(
@@ -336,8 +349,8 @@ class OpencodeRunner:
             raise RunnerUnavailable("the agent server was not started")
         return self._client
 
-    async def _get(self, path: str) -> bytes:
-        return (await self._call("GET", path)).content
+    async def _get(self, path: str, directory: str | None = None) -> bytes:
+        return (await self._call("GET", path, directory=directory)).content
 
     async def _call(
         self,
@@ -347,7 +360,10 @@ class OpencodeRunner:
         json: object = None,
         params: dict[str, Any] | None = None,
         accept: frozenset[int] = frozenset(),
+        directory: str | None = None,
     ) -> httpx.Response:
+        if directory is not None:
+            params = {**(params or {}), "directory": directory}
         try:
             return await self._connected().call(method, path, json=json, params=params, accept=accept)
         except Refused:

@@ -21,6 +21,7 @@ class _Session(_Json):
     id: str
     parentID: str | None = None
     metadata: dict[str, Any] = {}
+    directory: str | None = None
     time: Time
 
 

@@ -1,0 +1,58 @@
+"""Where an issue is worked on: in the user's work tree, which all share, or in a tree and on a branch of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from ashep.core.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTree:
+    """The work tree of an issue's own, as far as it is known."""
+
+    branch: str
+    slot: int
+    """A small number that no other issue has which is being worked on: for ports and other scarce things."""
+    path: str = ""
+    """Where it stands; empty until it was prepared."""
+    base: str = ""
+    """The commit that the branch began from."""
+    head: str = ""
+    """The commit that the branch had when it was last looked at."""
+    tree: str = ""
+    """The git tree hash of `head`, once a run's work was sealed."""
+    onto: str | None = None
+    """The branch that the user's checkout had when it was prepared: the work is to go there. None: it had none."""
+
+
+Mode = Literal["worktree", "shared", "impossible", "unknown"]
+"""impossible: own trees are asked for where none can be · unknown: the work tree was not read since the start."""
+
+
+def mode(world: World) -> Mode:
+    """Say where issues that are begun now are worked on."""
+    tree = world.tree
+    if world.settings.worker.workspace == "shared":
+        return "shared"
+    if tree is None:
+        return "unknown"
+    able = world.daemon is not None and world.daemon.trees
+    return "worktree" if able and tree.head is not None else "impossible"
+
+
+def own_trees(world: World) -> bool:
+    """Whether issues that are begun now get trees of their own."""
+    return mode(world) != "shared"
+
+
+def slot_of(issue: str, known: frozenset[tuple[str, int]]) -> int:
+    """Give the number that an issue has and nobody else, else the smallest that nobody has.
+
+    An issue that comes back from a rest may find that another has been given its number.
+    """
+    taken = {number for other, number in known if other != issue}
+    own = next((number for other, number in known if other == issue and number not in taken), None)
+    return own if own is not None else next(number for number in range(len(taken) + 1) if number not in taken)

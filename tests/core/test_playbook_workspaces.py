@@ -1,0 +1,155 @@
+"""Conversations about work trees of issues' own: who gets one, what happens there, and what does not wait any more."""
+
+# pyright: reportUnusedExpression=false
+# A playbook's lines are expressions: `book >> fact << what << follows`.
+
+from typing import Any
+
+import pytest
+
+from ashep.core import commands as c
+from ashep.core import events as e
+from ashep.core.model import Phase, Settings, Tree
+from tests.core.given import policy_of, settings, start
+from tests.core.playbook import Playbook, like
+
+TREE = Tree(True, "c0ffee", branch="main")
+TWO = policy_of(Phase(name="implement", next={"success": "review"}), Phase(name="review"))
+
+
+def own(runs: int = 3) -> Settings:
+    """Each issue has a tree of its own."""
+    return settings(max_concurrent_runs=runs, workspace="worktree")
+
+
+def book_of(*args: Any, tree: Tree = TREE, trees: bool = True, **more: Any) -> Playbook:
+    """A daemon that can make trees, in a repository."""
+    more["config"] = more.get("config") or own()
+    book = Playbook(*args, tree=tree if trees else None, **more)
+    if not trees:
+        book.made.turn(e.TreeSeen(tree))
+    return book
+
+
+def test_an_issue_gets_a_tree_and_its_sessions_work_there() -> None:
+    book = book_of(TWO)
+    book.made.look()
+    book >> book.next() << like(c.PrepareTree, branch="ashep/t-1", base=None, slot=0)
+    assert book
+    assert (book.flow().own.branch, book.flow().own.onto) == ("ashep/t-1", "main")  # type: ignore[union-attr]
+    assert book >> book.next() << like(c.OpenSession, directory="/trees/ashep/t-1", access="write")
+    assert book.flow().base == "c0ffee"
+    assert book >> book.next() << c.PreparePrompt
+    assert book >> book.next() << c.SendPrompt
+    assert book >> book.next()
+    assert book >> book.turn("running")
+    book >> book.reports() << like(e.RunEnded, state="succeeded") << like(e.PhaseEntered, phase="review")
+    assert book << like(c.SealTree, branch="ashep/t-1")
+    book >> book.next() << like(e.RunPlanned, branch="ashep/t-1", access="read", lock=False, slot=0) << c.WriteIssue
+    assert book
+    own = book.flow().own
+    assert own is not None
+    assert (own.head, own.tree) == ("head of t-1/implement.1.1", "tree of t-1/implement.1.1")
+    assert book.flow().commits == ("head of t-1/implement.1.1",)
+    assert book >> book.next() << like(c.PrepareTree, base="c0ffee", slot=0)
+    assert book >> book.next() << like(c.OpenSession, directory="/trees/ashep/t-1", access="read")
+    book.answered()
+    assert book >> book.reports() << like(e.RunEnded, state="succeeded") << e.IssueFinished << c.WriteIssue
+
+
+def test_trees_of_their_own_wait_for_no_lock_and_no_clean_work_tree() -> None:
+    dirty = Tree(True, "c0ffee", (("a.py", "11"),), branch="main")
+    book = book_of(TWO, tree=dirty, issues=("t-1", "t-2", "t-3"), config=own(3)).looked()
+    assert len(list(book.world.live)) == 3
+    assert [book.run(f"t-{n}").branch for n in (1, 2, 3)] == ["ashep/t-1", "ashep/t-2", "ashep/t-3"]
+    assert sorted(book.world.slots.items()) == [("t-1", 0), ("t-2", 1), ("t-3", 2)]
+    assert book.world.lock is None
+
+
+def test_who_gets_a_tree_does_not_wait_for_those_who_share_one() -> None:
+    shared = settings(max_concurrent_runs=3)
+    book = book_of(TWO, config=shared, issues=("t-1",)).looked()
+    assert (book.world.lock, book.run("t-1").branch) == ("t-1", None)
+    book.made.open("t-2")
+    book.looked()
+    assert book.flow("t-2").code == "work_tree"
+    book >> start(config=own())[4]
+    book.answered()
+    assert (book.run("t-2").branch, book.world.lock) == ("ashep/t-2", "t-1")
+
+
+def test_a_number_is_free_again_when_its_issue_is_over() -> None:
+    book = book_of(
+        policy_of(Phase(name="implement")),
+        issues=("t-1", "t-2"),
+        config=own(2),
+    ).looked()
+    book >> book.reports(name="t-1")
+    book.answered()
+    assert book.flow("t-1").stage == "closed"
+    assert dict(book.world.slots.items()) == {"t-2": 1}
+    book.made.open("t-3")
+    book.looked()
+    assert dict(book.world.slots.items()) == {"t-2": 1, "t-3": 0}
+
+
+def test_without_being_asked_for_nobody_gets_a_tree() -> None:
+    book = book_of(config=settings()).looked()
+    assert book.run().branch is None
+    assert isinstance(next(one for one in book.made.done if isinstance(one, c.ReadTree)), c.ReadTree)
+
+
+@pytest.mark.parametrize(("tree", "trees"), [(TREE, False), (Tree(True), True), (Tree(False), True)])
+def test_trees_that_cannot_be_made_hold_the_issue_and_say_why(tree: Tree, trees: bool) -> None:
+    book = book_of(tree=tree, trees=trees).looked()
+    assert (book.flow().stage, book.flow().code) == ("idle", "no_repository")
+
+
+def test_an_issue_that_waits_for_a_repository_begins_once_there_is_one() -> None:
+    book = book_of(tree=Tree(True)).looked()
+    book >> e.TreeSeen(TREE)
+    book.answered()
+    assert book.run().branch == "ashep/t-1"
+
+
+def test_an_issue_stays_in_its_tree_whatever_is_set_later() -> None:
+    book = book_of(TWO).looked()
+    book >> start(config=settings(workspace="shared"))[4]
+    book >> book.reports()
+    book.answered()
+    assert (book.run().phase, book.run().branch) == ("review", "ashep/t-1")
+
+
+def test_a_tree_that_cannot_be_made_is_tried_again_and_then_parks_the_issue_with_its_words() -> None:
+    book = book_of(TWO)
+    book.made.look()
+    book >> book.next()
+    for _ in range(10):
+        book.left = []
+        book >> book.failed()
+        book.left = []
+        book >> book.later(400)
+    assert book.flow().stage == "parked"
+    assert "no answer" in book.flow().why
+
+
+def test_what_an_aborted_write_run_left_is_sealed_before_the_next() -> None:
+    book = book_of(TWO).looked()
+    book >> e.IssueCancelled("t-1", "pat", book.run().id)
+    assert any(isinstance(command, c.StopTurn) for command in book.made.jobs)
+    book.answered()
+    assert book.flow().own is not None
+    assert book.flow().own.head == "head of t-1/implement.1.1"  # type: ignore[union-attr]
+
+
+def test_a_reused_session_is_looked_for_in_the_tree() -> None:
+    book = book_of(policy_of(Phase(name="implement", session="reuse", next={"failed": "implement"}))).looked()
+    book >> book.reports(result="failed")
+    book.answered()
+    book >> book.later(20)
+    book.answered()
+    opened = [one for one in book.made.done if isinstance(one, c.OpenSession)]
+    assert [(one.reuse is not None, one.directory) for one in opened] == [
+        (False, "/trees/ashep/t-1"),
+        (True, "/trees/ashep/t-1"),
+    ]
