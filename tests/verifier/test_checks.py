@@ -178,6 +178,15 @@ async def test_attributes_do_not_hide_files(world: World) -> None:
     assert world.output(await world.sh("cat hidden README.md")) == "hereRead me.\n"
 
 
+async def test_a_persons_own_settings_of_git_change_nothing(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".gitconfig").write_text("[core]\n\tautocrlf = true\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("GIT_CONFIG_GLOBAL", raising=False)
+    assert world.output(await world.sh("wc -c <README.md")).strip() == "9"
+
+
 async def test_hooks_and_monitors_of_the_repository_are_not_run(world: World, tmp_path: Path) -> None:
     world.repository.write({".git/hooks/post-checkout": f"#!/bin/sh\ntouch {tmp_path}/ran\n"})
     for name in ("post-checkout", "post-index-change"):

@@ -80,13 +80,15 @@ async def test_two_at_once_are_one(world: World, counted: Path) -> None:
 
 async def test_a_check_that_was_green_before_any_work_is_flagged(world: World) -> None:
     base = world.repository.git("rev-parse", "HEAD")
-    world.repository.commit({"new.txt": "new"})
-    checks = [{"type": "file_exists", "verify": {"path": path}} for path in ("README.md", "new.txt", "none")]
+    world.repository.commit({"new.txt": "new", "src/main.py": None})
+    paths = ("README.md", "new.txt", "none", "src/main.py")
+    checks = [{"type": "file_exists", "verify": {"path": path}} for path in paths]
     request = VerifyRequest(world.repository.folder, "HEAD", base, criteria_of(*checks))
     found = await world.verifier.verify_against_base(request)
     assert [(one.status, one.proves_nothing) for one in found.results] == [
         ("passed", True),
         ("passed", False),
+        ("failed", False),
         ("failed", False),
     ]
     assert found == await world.verifier.verify_against_base(request)

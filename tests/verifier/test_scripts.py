@@ -25,6 +25,13 @@ async def test_the_gate_is_that_of_the_base(either: World, base: str) -> None:
     assert (await either.verify(RUN, base=base)).results[0].status == "passed"
 
 
+async def test_a_gate_that_git_is_told_to_replace_is_still_there(world: World) -> None:
+    base = world.repository.commit({GATE: "test -f done\n"})
+    evil = world.repository.commit({GATE: "exit 0\n"})
+    world.repository.git("replace", base, evil)
+    assert (await world.verify(RUN, base=base)).results[0].status == "failed"
+
+
 async def test_a_gate_that_was_deleted_replaced_or_joined_by_others_is_still_there(either: World, base: str) -> None:
     either.repository.commit({GATE: None})
     assert either.output(await either.sh(SHOW, base)) == "test -f done\n.agent-shepherd\n"
@@ -48,15 +55,16 @@ async def test_a_gate_that_the_base_does_not_have_is_taken_away(world: World) ->
 
 
 async def test_a_program_cannot_spoil_the_gate_of_the_next(either: World, base: str) -> None:
-    spoil = f"echo exit 0 >{GATE}; echo exit 0 >.agent-shepherd/checks/new; rm -rf .agent-shepherd; true"
+    add, spoil = "echo exit 0 >.agent-shepherd/checks/new; true", f"echo exit 0 >{GATE}; rm -rf .agent-shepherd; true"
     found = await either.verify(
         {"type": "test_pass", "verify": {"command": ["sh", "-c", spoil]}},
+        {"type": "test_pass", "verify": {"command": ["sh", "-c", add]}},
         {"type": "test_pass", "verify": {"command": ["sh", "-c", SHOW]}},
         RUN,
         base=base,
     )
-    assert either.output(found.results[1]) == "test -f done\n.agent-shepherd\n"
-    assert [one.status for one in found.results] == ["passed", "passed", "failed"]
+    assert either.output(found.results[2]) == "test -f done\n.agent-shepherd\n"
+    assert [one.status for one in found.results] == ["passed", "passed", "passed", "failed"]
 
 
 async def test_in_a_sandbox_a_program_cannot_spoil_its_own_gate(sandbox: World) -> None:
