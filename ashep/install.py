@@ -19,6 +19,7 @@ from ashep.adapters import programs
 from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.git import GitTree
 from ashep.adapters.opencode.server import probe
+from ashep.adapters.verifier import probe as probe_sandbox
 from ashep.config import ConfigErrors, check_files, read
 from ashep.connect import runner_of, tracker_of
 from ashep.core.model import OpencodeSettings, Settings
@@ -74,13 +75,15 @@ async def checks(project: Path, environ: Mapping[str, str]) -> list[Line]:
                     await keep(name, await agent_server(settings.runners.opencode, environ))
                 case "git":
                     await keep(name, await git(project))
+                case "sandbox":
+                    await keep(name, await sandbox(project, settings))
                 case _:
                     await keep(name, await to_thread.run_sync(disk, project))
 
-        for name in ("bd", "opencode", "git", "disk"):
+        for name in ("bd", "opencode", "git", "sandbox", "disk"):
             group.start_soon(look_at, name)
     bun = Line("ok", "bun", "bun is not needed: OpenCode brings its own")
-    return [*lines, *found["bd"], *found["opencode"], bun, *found["git"], *found["disk"]]
+    return [*lines, *found["bd"], *found["opencode"], bun, *found["git"], *found["sandbox"], *found["disk"]]
 
 
 def _settings(project: Path) -> Settings:
@@ -145,6 +148,17 @@ async def own_tracker(project: Path, settings: Settings) -> list[Line]:
     except (AshepError, TimeoutError) as error:
         return [Line("error", "tracker", f"{name}: {error or f'no answer in {_ALL_OF_BD:g} s'}", "see what it needs")]
     return [Line("ok", "tracker", f"{name} {info.version}: {info.location}, prefix {info.prefix}")]
+
+
+async def sandbox(project: Path, settings: Settings) -> list[Line]:
+    """Look at what separates the programs of checks from the machine, and say what does not."""
+    found = await probe_sandbox(settings.verification, [project / FOLDER / "state"], project)
+    isolated, rest = found.lines
+    if not found.unusable:
+        return [Line("ok", "sandbox", isolated), Line("ok", "sandbox", rest)]
+    level: Level = "error" if found.refused else "warning"
+    remedy = "install bubblewrap (`apt install bubblewrap`), or set `verification.sandbox: none` knowing that"
+    return [Line(level, "sandbox", f"{isolated}; {rest}", remedy)]
 
 
 def own_runner(project: Path, settings: Settings) -> list[Line]:

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from ashep import install
 from ashep.adapters import programs
 from ashep.config import write_starter
-from ashep.core.model import OpencodeSettings, Settings
+from ashep.core.model import OpencodeSettings, Settings, VerificationSettings
 from tests.conformance.trackers import Beads
 
 GOOD_BD = """#!/bin/sh
@@ -233,6 +233,25 @@ async def test_git_is_worth_a_warning_only(project: Path) -> None:
     assert (await install.git(project))[0].what == "git is not on PATH"
 
 
+async def test_what_separates_checks_from_the_machine_is_told(project: Path) -> None:
+    def settings(wish: Literal["auto", "bwrap", "none"]) -> Settings:
+        return Settings(verification=VerificationSettings(sandbox=wish))
+
+    cases: list[tuple[Literal["auto", "bwrap"], str]] = [("auto", "warning"), ("bwrap", "error")]
+    for wish, level in cases:
+        (line,) = await install.sandbox(project, settings(wish))
+        assert (line.level, "is not installed" in line.what) == (level, True)
+    assert (await install.sandbox(project, settings("none")))[0].level == "ok"
+    fake = project.parent / "bin" / "bwrap"
+    fake.write_text("#!/bin/sh\nexit 0\n")
+    fake.chmod(0o755)
+    before = sorted(project.rglob("*"))
+    isolated, rest = await install.sandbox(project, settings("auto"))
+    assert (isolated.level, isolated.what[:25]) == ("ok", "checks run in bubblewrap:")
+    assert rest.what.startswith("not isolated: ")
+    assert sorted(project.rglob("*")) == before
+
+
 async def test_a_dirty_tree_is_worth_a_warning(project: Path) -> None:
     git(project, "init", "-q", ".")
     (project / "file").write_text("text")
@@ -258,6 +277,8 @@ def test_mistakes_in_files_are_told(project: Path) -> None:
 
 async def test_everything_is_checked_and_bun_is_not_needed(project: Path) -> None:
     lines = await install.checks(project, os.environ)
-    assert {"ashep", "configuration", "bd", "opencode", "bun", "git", "disk"} <= {line.check for line in lines}
+    assert {"ashep", "configuration", "bd", "opencode", "bun", "git", "sandbox", "disk"} <= {
+        line.check for line in lines
+    }
     assert only(lines, "bun").level == "ok"
     assert all(line.remedy for line in lines if line.level in ("warning", "error"))

@@ -10,12 +10,15 @@ import anyio
 import pytest
 from pydantic import JsonValue
 
+from ashep.config import read
+from ashep.config.criteria import read_criteria
 from ashep.connect import verifier_of
 from ashep.core.evidence import status_of, summary_of
 from ashep.core.model import OwnCheckType, Settings, VerificationSettings
 from ashep.errors import ConfigError
 from ashep.verification import Found, Ground, VerifyRequest
-from tests.verifier.place import World, criteria_of
+from tests.test_docs import fences
+from tests.verifier.place import ROOT, World, criteria_of
 
 # --- once -------------------------------------------------------------------------------------------------------------
 
@@ -241,3 +244,19 @@ async def test_a_type_is_a_class_that_the_settings_name(world: World, monkeypatc
     wrong = {"wrong": OwnCheckType(type="fussy_checks:Wrong")}
     with pytest.raises(ConfigError, match=r"verification\.types\.wrong\.type.*Wrong is no CheckType"):
         verifier_of(project, Settings(verification=VerificationSettings(types=wrong)), world.keep)
+
+
+async def test_the_type_of_the_guide_works(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.path", [*sys.path])
+    blocks = dict(fences((ROOT / "docs" / "guides" / "verification.md").read_text()))
+    world.repository.write({"word_count.py": blocks['python title="word_count.py"']})
+    settings = read(Settings, blocks["yaml"], Path("config.yaml"))
+    verifier = verifier_of(world.repository.folder, settings, world.keep)
+    text = blocks['yaml title="a part of an issue\'s acceptance criteria"']
+    criteria = read_criteria(f"```yaml\n{text}```", "t-1", settings.verification.types)
+    assert criteria is not None
+    found = await verifier.verify(VerifyRequest(world.repository.folder, "HEAD", None, criteria))
+    assert (found.results[0].status, found.results[0].message) == (
+        "passed",
+        "README.md has 2 words; at most 500 are expected",
+    )

@@ -1,5 +1,6 @@
 """The verifier: carries the checks of `ashep.core.criteria` out on a clean checkout of a commit."""
 
 from ashep.adapters.verifier.engine import Keep, LocalVerifier
+from ashep.adapters.verifier.sandbox import Isolation, probe
 
-__all__ = ["Keep", "LocalVerifier"]
+__all__ = ["Isolation", "Keep", "LocalVerifier", "probe"]

@@ -11,7 +11,7 @@ import anyio
 from ashep.adapters.verifier.carrying import Stage, is_look, look
 from ashep.adapters.verifier.checkout import Checkout, Commits, Place, find
 from ashep.adapters.verifier.finding import error
-from ashep.adapters.verifier.sandbox import Isolation, probe, secret_places
+from ashep.adapters.verifier.sandbox import Isolation, probe
 from ashep.core.criteria import Check, ManualCheck, hash_of
 from ashep.core.evidence import CheckResult, Verification, against
 from ashep.core.model import VerificationSettings
@@ -58,9 +58,7 @@ class LocalVerifier:
         async with self._probing:
             if self._isolation is None:
                 async with Place(self._scratch) as place:
-                    hidden = [*self._hidden, *secret_places(Path.home())]
-                    wish = self._settings.sandbox
-                    self._isolation = await probe(wish, self._settings.network, hidden, place)
+                    self._isolation = await probe(self._settings, self._hidden, place)
         return self._isolation
 
     def remember(self, verifications: Iterable[Verification]) -> None:

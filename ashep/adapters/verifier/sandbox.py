@@ -5,17 +5,15 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import anyio
 from anyio import to_thread
 
 from ashep.adapters import programs
 from ashep.adapters.verifier.folders import SCRIPTS, Folders
+from ashep.core.model import VerificationSettings
 from ashep.core.text import clean
 from ashep.errors import AshepError
-
-Wish = Literal["auto", "bwrap", "none"]
 
 PROGRAM = "bwrap"
 _PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -103,13 +101,13 @@ class Isolation:
     """What is isolated and what is not, for people."""
 
 
-def secret_places(home: Path) -> tuple[Path, ...]:
-    """Where a user keeps what no check needs."""
-    return tuple(home / name for name in SECRET)
+async def probe(settings: VerificationSettings, hidden: Sequence[Path], scratch: Path) -> Isolation:
+    """Find out what can be isolated here, by starting a shell in a sandbox.
 
-
-async def probe(wish: Wish, network: bool, hidden: Sequence[Path], scratch: Path) -> Isolation:
-    """Find out what can be isolated here, by trying. `scratch`: an existing folder that may be shown to a program."""
+    `scratch`: an existing folder, to which nothing is written.
+    """
+    wish, network = settings.sandbox, settings.network
+    hidden = [*hidden, *(Path.home() / name for name in SECRET)]
     if wish == "none":
         return Isolation(Nothing(), "", False, _open("`verification.sandbox` is none"))
     program = await to_thread.run_sync(programs.find, PROGRAM)
@@ -127,7 +125,7 @@ async def _tried(sandbox: Bubblewrap, scratch: Path) -> str:
     """Start a program in it; gives what went wrong."""
     folder = (await anyio.Path(scratch).resolve()).as_posix()
     folders = Folders(*(Path(folder),) * 5)
-    argv = await to_thread.run_sync(sandbox.wrap, ["true"], folders)
+    argv = await to_thread.run_sync(sandbox.wrap, ["/bin/sh", "-c", ":"], folders)
     try:
         done = await programs.run(argv, cwd=None, env={"PATH": os.environ.get("PATH", _PATH)}, timeout=_PROBE)
     except AshepError as error:
