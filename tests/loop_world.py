@@ -10,6 +10,7 @@ import random
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -21,15 +22,17 @@ from ashep.adapters.memory.notifier import MemoryNotifier
 from ashep.adapters.memory.runner import MemoryRunner, Play, Prompted
 from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.adapters.memory.tree import MemoryTree
+from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.config import load, write_starter
 from ashep.core.account import account
 from ashep.core.audit import Ledger, of_indexes, of_issue, of_look, of_world
+from ashep.core.branches import branch_of
 from ashep.core.events import RunEnded, RunPlanned
 from ashep.core.records import Entry
 from ashep.core.replay import Replay
 from ashep.core.world import World as Known
 from ashep.daemon import Parts, Running, WorkOptions, daemon
-from ashep.errors import NotSent, RunnerUnavailable, TrackerUnavailable
+from ashep.errors import AshepError, NotSent, RunnerUnavailable, TrackerUnavailable
 from ashep.prompt import Templates
 from ashep.replay import replay
 from ashep.simulation.virtual import START, VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
@@ -134,6 +137,8 @@ class World:
         self.tree = MemoryTree()
         self.tree.write("calc.py", "1")
         self.tree.commit("first")
+        self.workspaces: MemoryWorkspaces | None = None
+        """Where issues have work trees of their own; None: they all share one."""
         self.runner = MemoryRunner(self.clock, self.play)
         self.notifier = MemoryNotifier()
         self.answer: Answer | None = None
@@ -165,7 +170,9 @@ class World:
         outcome = script[min(self.told[key], len(script) - 1)] if script else {}
         if asked.turn == 0:
             self.told[key] += 1
-        if phase == "implement" and asked.turn == 0:
+        if phase == "implement" and asked.turn == 0 and self.workspaces is not None:
+            self.workspaces.edit(branch_of(run.split("/")[0]), "calc.py", run)
+        elif phase == "implement" and asked.turn == 0:
             self.tree.write("calc.py", run)
             self.tree.commit(f"work of {run}", run)
         return Play(text=said(phase, **outcome), delay=self.delay)
@@ -186,6 +193,9 @@ class World:
         journal.points = points
         notifier = Through(self.notifier, points, lambda: self.random.uniform(0.05, 0.3), NotSent("lost"))
         parts = Parts(cast("Any", tracker), cast("Any", runner), cast("Any", tree), self.clock, cast("Any", notifier))
+        if self.workspaces is not None:
+            trees = Through(self.workspaces, points, lambda: self.random.uniform(0.05, 0.3), AshepError("git: lost"))
+            parts = replace(parts, workspaces=lambda _: cast("Any", trees))
 
         def picture(entries: Sequence[Entry], world: Known) -> None:
             self.entries += entries

@@ -1,0 +1,101 @@
+"""The whole daemon where issues have work trees of their own, killed at its boundaries, over adapters in memory."""
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from ashep.adapters.memory.workspaces import MemoryWorkspaces
+from ashep.core.branches import branch_of
+from ashep.core.events import RunPlanned, TreePrepared, TreeSealed
+from tests.loop_world import Points, World, simulate
+from tests.test_loop import some, with_person
+
+CONFIG = "version: 1\nworker: {workspace: worktree, max_concurrent_runs: 3}\n"
+
+
+def apart(folder: Path, issues: int = 1) -> World:
+    """A world with trees of their own, in which a person is at work in the shared one."""
+    world = World(folder, config=CONFIG)
+    world.workspaces = MemoryWorkspaces({"calc.py": "1"})
+    world.tree.write("calc.py", "a person's")
+    world.delay = 4.0
+    world.outcomes = {
+        "review": [{"verdict": "needs_changes"}, {"verdict": "approve"}],
+        "arbitrate": [{"verdict": "needs_work"}, {"verdict": "pass"}],
+    }
+    for number in range(issues):
+        world.tracker.add(f"issue {number}")
+    return world
+
+
+async def holds_what_was_worked(world: World) -> None:
+    """Each branch has one commit of each run that wrote, and the last of them stands; the shared tree is as it was."""
+    world.check_done()
+    assert world.workspaces is not None
+    assert dict((await world.tree.read()).dirty).keys() == {"calc.py"}
+    for issue in world.issues():
+        wrote = [fact.run for fact in world.bodies(RunPlanned) if fact.issue == issue and fact.access == "write"]
+        base = next(fact.base for fact in world.bodies(TreePrepared) if fact.issue == issue)
+        changes = await world.workspaces.changes(branch_of(issue), base)
+        assert [commit.subject for commit in changes.commits] == [f"{issue}: what {run} left" for run in wrote]
+        sealed = [fact for fact in world.bodies(TreeSealed) if fact.issue == issue][-1]
+        assert world.workspaces.files(sealed.head)["calc.py"] == wrote[-1]
+        assert sealed.commits == tuple(commit.sha for commit in changes.commits)
+
+
+def test_three_issues_at_once_stay_apart(folder: Path) -> None:
+    async def scenario() -> None:
+        world = apart(folder, issues=3)
+        await with_person(world)
+        await holds_what_was_worked(world)
+        planned = [fact for fact in world.bodies(RunPlanned) if fact.phase == "implement" and fact.visit == 1]
+        assert sorted(fact.slot for fact in planned) == [0, 1, 2]
+
+    simulate(scenario)
+
+
+def crossed(folder: Path) -> Points:
+    """The points of an undisturbed life."""
+    points = Points()
+
+    async def scenario() -> None:
+        world = apart(folder)
+        await with_person(world, points)
+        await holds_what_was_worked(world)
+
+    simulate(scenario)
+    return points
+
+
+@pytest.mark.slow
+def test_a_crash_at_each_kind_of_boundary(folder: Path) -> None:
+    points = crossed(folder / "0")
+    assert {"prepare asked", "prepare done", "seal asked", "seal done"} <= {*points.names}
+    for number in some(points.names, 2):
+
+        async def scenario(number: int = number) -> None:
+            world = apart(folder / str(number))
+            async with anyio.create_task_group() as group:
+                group.start_soon(world.person)
+                if not await world.live(points=Points(number)):
+                    await anyio.sleep(1)
+                    await world.live()
+                group.cancel_scope.cancel()
+            await holds_what_was_worked(world)
+
+        simulate(scenario)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("which", ["before", "after"])
+def test_a_lost_answer_of_each_kind_of_call(folder: Path, which: str) -> None:
+    points = crossed(folder / "0")
+    for number in some(points.calls, 1):
+
+        async def scenario(number: int = number) -> None:
+            world = apart(folder / str(number))
+            await with_person(world, Points(lose={number: which}))
+            await holds_what_was_worked(world)
+
+        simulate(scenario)
