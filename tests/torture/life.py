@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
-from ashep.adapters.memory.tree import MemoryTree
 from ashep.auditor import Looked
 from ashep.core.audit import lasting
 from ashep.core.finding import Finding
@@ -35,9 +34,9 @@ class Crash(BaseException):
 
 
 class SimulatedTree:
-    """The work tree, and a git that fails."""
+    """A work tree, or those of issues, and a git that fails."""
 
-    def __init__(self, life: "Life", tree: MemoryTree) -> None:
+    def __init__(self, life: "Life", tree: Any) -> None:
         self._life, self._tree = life, tree
 
     async def read(self) -> Tree:
@@ -155,7 +154,11 @@ class Life:
         world = self.world
         tracker, runner = SimulatedTracker(self, world.actor), SimulatedRunner(self)
         parts = Parts(
-            cast("Any", tracker), cast("Any", runner), cast("Any", SimulatedTree(self, world.tree)), world.clock
+            cast("Any", tracker),
+            cast("Any", runner),
+            cast("Any", SimulatedTree(self, world.tree)),
+            world.clock,
+            workspaces=lambda _: cast("Any", SimulatedTree(self, world.workspaces)),
         )
         journal = Journal.open(world.state, world.clock.now())
         try:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -13,8 +14,10 @@ import yaml
 from anyio.abc import TaskGroup
 
 from ashep.adapters.memory.tree import MemoryTree
+from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.config import Configuration, load, write_starter
 from ashep.core.account import account
+from ashep.core.branches import branch_of
 from ashep.core.world import World as Known
 from tests.torture.agents import Agents
 from tests.torture.bd import Process, SimulatedTracker
@@ -72,8 +75,8 @@ permissions:
 
 
 @cache
-def configuration(number: int) -> Configuration:
-    """The configuration of a kind of story: read once, for that costs more than a life."""
+def configuration(number: int, apart: bool) -> Configuration:
+    """The configuration of a kind of story: read once, for that costs more than a life. `apart`: in own work trees."""
     phases, more, config = POLICIES[number]
     match = {"types": ["task", "bug", "feature", "chore"]}
     policy = {"version": 1, "default_policy": None, "policies": {"standard": {"match": match, "phases": phases} | more}}
@@ -81,7 +84,9 @@ def configuration(number: int) -> Configuration:
         write_starter(Path(folder))
         Path(folder, "policies.yaml").write_text(yaml.safe_dump(policy, sort_keys=False))
         Path(folder, "config.yaml").write_text(f"version: 1\n{ASKING}{config}")
-        return load(Path(folder))
+        read = load(Path(folder))
+    worker = read.settings.worker.model_copy(update={"workspace": "worktree" if apart else "shared"})
+    return replace(read, settings=read.settings.model_copy(update={"worker": worker}))
 
 
 class World:
@@ -109,7 +114,9 @@ class World:
         self.server = Server(self)
         self.people = People(self)
         number = dice.of("policy").randrange(len(POLICIES))
-        self.configuration = configuration(number)
+        self.apart = dice.of("workspace").random() < 0.3
+        self.workspaces = MemoryWorkspaces({"calc.py": "1"})
+        self.configuration = configuration(number, self.apart)
         self.orders = Orders(self)
         self.phases_of_policy = self.configuration.policies.policies["standard"].phases
         self.phases = [str(phase["name"]) for phase in POLICIES[number][0]]
@@ -149,7 +156,10 @@ class World:
         return life.orphans
 
     def edit(self, run: str) -> None:
-        """An agent edits the work tree."""
+        """An agent edits the work tree that it is in."""
+        if self.apart:
+            self.workspaces.edit(branch_of(run.split("/")[0]), "calc.py", run)
+            return
         self.tree.write("calc.py", run)
         if self.dice.of("edit").random() < 0.7:
             self.tree.commit(f"work of {run}", run)
