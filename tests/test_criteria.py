@@ -374,3 +374,22 @@ def test_a_block_scalar_keeps_its_ends() -> None:
     given_here: Given = read_given(written, "a.yaml")
     read = read_criteria(put("A\n", given_here, WHERE), WHERE)
     assert read == given_here.criteria
+
+
+FENCES_INSIDE = """checks:
+- id: a
+  type: manual
+  verify:
+    question: |
+      Is this right?
+      ```
+      code
+      ```
+"""
+
+
+def test_a_fence_is_longer_than_what_stands_inside_and_only_its_like_closes_it() -> None:
+    given_here = read_given(FENCES_INSIDE, "a.yaml")
+    text = put("A\n", given_here, WHERE)
+    assert text == f"A\n\n````yaml\n{FENCES_INSIDE}````\n"
+    assert read_criteria(text, WHERE) == given_here.criteria
