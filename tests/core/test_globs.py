@@ -93,7 +93,7 @@ def test_it_means_what_the_book_says(glob: str, path: str) -> None:
 @pytest.mark.parametrize("glob", ["*a*a*a*a*a*a*a*a*a*b", "**/a/**/a/**/a/**/a/**/a/b", "**/*a*a*/**/*a*a*/**/*a*b"])
 def test_no_glob_makes_a_path_slow(glob: str) -> None:
     globs = Globs([glob])
-    began = time.perf_counter()
+    began = time.process_time()
     assert not globs.has("a" * 4000)
     assert not globs.has("/".join("a" * 2000))
-    assert time.perf_counter() - began < 0.5
+    assert time.process_time() - began < 0.5
