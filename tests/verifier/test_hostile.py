@@ -2,6 +2,7 @@
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
@@ -13,7 +14,7 @@ import anyio
 import psutil
 import pytest
 
-from ashep.adapters.verifier import running
+from ashep.adapters.verifier import checkout, running
 from ashep.core.criteria import CodePattern, FileExists, FileExistsCheck
 from ashep.verification import VerifyRequest
 from tests.verifier.place import ROOT, World, criteria_of
@@ -29,12 +30,13 @@ def marked() -> str:
     return f"7{os.getpid()}.{next(_numbers)}"
 
 
-def sleepers(marked: str) -> list[psutil.Process]:
-    found: list[psutil.Process] = []
+def sleepers(marked: str) -> list[str]:
+    """The names of processes that were started with this time, what started them included."""
+    found: list[str] = []
     for process in psutil.process_iter():
         try:
             if process.status() != psutil.STATUS_ZOMBIE and marked in " ".join(process.cmdline()):
-                found.append(process)
+                found.append(process.name())
         except psutil.NoSuchProcess:
             continue
     return found
@@ -258,7 +260,7 @@ async def test_a_cancelled_verification_leaves_no_process_and_no_folder(
     cancelled: Cancel,
 ) -> None:
     script = f"trap '' TERM; setsid -f sleep {marked}; sleep {marked}"
-    await cancelled(lambda: either.sh(script), lambda: len(sleepers(marked)) >= 2)
+    await cancelled(lambda: either.sh(script), lambda: sleepers(marked).count("sleep") >= 2)
     assert sleepers(marked) == []
     assert either.left == []
 
@@ -279,7 +281,7 @@ async def test_a_killed_ashep_leaves_no_process_and_its_folder_to_the_next(eithe
     folder, scratch, kind = either.repository.folder, either.scratch, either.settings.sandbox
     alone = start(sys.executable, "-c", ALONE, folder, scratch, kind, script)
     try:
-        await until(lambda: len([one for one in sleepers(marked) if one.name() == "sleep"]) >= 2)
+        await until(lambda: sleepers(marked).count("sleep") >= 2)
         assert len(either.left) == 1
         assert (await either.sh("true")).status == "passed"
         assert len(either.left) == 1  # somebody works there
@@ -291,6 +293,16 @@ async def test_a_killed_ashep_leaves_no_process_and_its_folder_to_the_next(eithe
     assert either.left == []
 
 
-async def test_folders_that_a_check_has_closed_are_removed(world: World) -> None:
+async def test_folders_that_a_check_has_closed_are_removed(world: World, tmp_path: Path) -> None:
     await world.sh("mkdir -p a/b $HOME/c; touch a/b/f; chmod 0 a/b $HOME/c a .")
     assert world.left == []
+    inner, outside = tmp_path / "closed" / "inner", tmp_path / "outside"  # root, who may do everything, sees the modes
+    for folder in (inner, outside):
+        folder.mkdir(parents=True)
+    (tmp_path / "closed" / "link").symlink_to(outside)
+    for folder in (outside, inner, inner.parent):
+        folder.chmod(0)
+    await anyio.to_thread.run_sync(checkout._open_all, inner.parent)  # pyright: ignore[reportPrivateUsage] - else only another user could tell
+    modes = [stat.S_IMODE(folder.stat().st_mode) for folder in (inner.parent, inner, outside)]
+    outside.chmod(0o700)
+    assert modes == [0o700, 0o700, 0]

@@ -11,11 +11,9 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import anyio
 from anyio import to_thread
@@ -204,16 +202,19 @@ def _remove(path: Path) -> None:
             return
     except FileNotFoundError:
         return
-    shutil.rmtree(path, onerror=_again)
+    shutil.rmtree(path, ignore_errors=True)
+    if path.exists():
+        _open_all(path)
+        shutil.rmtree(path, ignore_errors=True)  # what does not go now is left to the next time
 
 
-def _again(function: Callable[..., Any], path: str, _: object) -> None:
-    """Open a folder, or that around a file, and try once more; what does not go then is left to the next time."""
+def _open_all(path: Path) -> None:
+    """Give ourselves leave to change a folder and all below it, each before it is gone into."""
     with suppress(OSError):
-        for folder in (os.path.dirname(path), path):
-            if stat.S_ISDIR(os.lstat(folder).st_mode):
-                os.chmod(folder, 0o700)
-        if function in (os.unlink, os.rmdir):
-            function(path)
-        else:
-            shutil.rmtree(path, ignore_errors=True)
+        path.chmod(0o700)
+    for folder, names, _ in os.walk(path):
+        for name in names:
+            below = os.path.join(folder, name)
+            with suppress(OSError):
+                if stat.S_ISDIR(os.lstat(below).st_mode):
+                    os.chmod(below, 0o700)
