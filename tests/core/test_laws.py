@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from ashep.core import commands as c
@@ -62,13 +62,17 @@ def test_folding_knows_no_policy(seed: int) -> None:
 
 
 @FEW
+@example(22263333)  # its policies are edited until a question's phase is gone
 @given(SEEDS)
 def test_a_step_is_the_same_twice_and_a_restart_in_quiet_asks_for_nothing(seed: int) -> None:
     made = live(seed)
     facts = [e.ChangeHinted(), made.seen_server()]
     assert step(made.world, facts, made.now, 10**6) == step(made.world, facts, made.now, 10**6)
     made.settle()
-    _, entries = step(made.world, made.begun[1:], made.now, made.world.seq + 1, everything=True)
+    assert made.world.policies is not None
+    files = adopted(made.world.policies)  # as they were edited: other files may well ask for something
+    begun = [files if is_policies(fact) else fact for fact in made.begun[1:]]
+    _, entries = step(made.world, begun, made.now, made.world.seq + 1, everything=True)
     assert not [entry.body for entry in entries if isinstance(entry.body, Command)]
 
 
@@ -98,8 +102,12 @@ def test_the_lives_see_almost_everything() -> None:
     assert codes | kinds - rare <= set(seen), codes | kinds - rare - set(seen)
 
 
+def is_policies(body: object) -> bool:
+    return isinstance(body, e.Adopted) and body.kind == "policies"
+
+
 def is_policy(entry: Entry) -> bool:
-    return isinstance(entry.body, e.Adopted) and entry.body.kind == "policies"
+    return is_policies(entry.body)
 
 
 def test_a_world_is_a_value() -> None:
