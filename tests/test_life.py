@@ -65,7 +65,7 @@ async def test_a_provider_that_says_when_to_ask_it_again(real_world: RealWorld) 
         with scripted(real_world, {"LIMIT": Reply("slow down", status=429, retry_after=600)}):
             session, found = await looked_at(real_world, "LIMIT", 3.0)
     assert found.retry_in is not None
-    assert timedelta(seconds=500) < found.retry_in <= timedelta(seconds=602)
+    assert timedelta(seconds=570) < found.retry_in <= timedelta(seconds=602)
     await real_world.runner.abort(session)
 
 

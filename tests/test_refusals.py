@@ -39,7 +39,7 @@ async def test_a_limit_with_a_time_and_one_without(real_world: RealWorld) -> Non
     assert turn.refused is not None
     assert (turn.refused.kind, turn.refused.why, turn.refused.attempt) == ("limited", "rate limit exceeded", 1)
     assert turn.refused.again_in is not None
-    assert timedelta(seconds=500) < turn.refused.again_in <= timedelta(seconds=602)
+    assert timedelta(seconds=590) < turn.refused.again_in <= timedelta(seconds=602)
     again = (await refused(real_world, Reply("slow down", status=429), attempt=2)).refused
     assert again is not None
     assert again.again_in is not None

@@ -32,8 +32,10 @@ def test_a_stop_in_the_middle_of_a_run_and_a_restart(site: Site) -> None:
     run = f"{issue}/implement.1.1"
     with site.working(issue) as working:
         begun(site, run)
+        asked = time.monotonic()
         working.signal(signal.SIGTERM)
         assert working.wait(60) == 0
+        assert time.monotonic() - asked < 5
         assert "SIGTERM" in working.text
     assert not any(one["type"] == "RunEnded" for one in site.journal(issue)), "it did not wait for the turn"
     assert site.issue(issue)["status"] == "in_progress"
@@ -122,13 +124,12 @@ def test_an_approval_is_seen_soon(site: Site) -> None:
         working.says("waits for a person")
         until(lambda: "needs:human_approval" in site.issue(issue)["labels"], 20)
         time.sleep(4)  # its comment is posted, and it looks rarely now
-        began = time.monotonic()
         site.label(issue, "human:approved")
         labelled = time.monotonic()
         took = working.says("pat answered approved", 60) - labelled
         working.says("closed by shepherd", 20)
     print(f"an approval was seen {took:.2f} s after the label")
-    assert took < 5 + 4 * (labelled - began), "some calls of bd, each as long as the one that set the label"
+    assert took < 6, "2 s on a machine that has nothing else to do"
 
 
 def test_a_person_who_closes_just_before_our_write_is_not_overwritten(site: Site, tmp_path: Path) -> None:

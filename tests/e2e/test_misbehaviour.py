@@ -57,6 +57,7 @@ def test_a_provider_that_fails_three_times_is_waited_for_in_the_turn(site: Site)
     with site.working(issue) as working:
         until(lambda: [one for one in site.journal_all() if one["type"] == "ProviderRefused"], 60)
         print("noticed after", model.age)
+        assert model.age < 30
         working.says(f"{issue} closed by shepherd", 90)
         print("ended right after", model.age)
     assert states(site, issue) == [("succeeded", 1)]
@@ -70,7 +71,7 @@ def test_output_without_an_end_is_stopped_at_the_deadline(site: Site) -> None:
     with site.working(issue) as working:
         working.says(f"{issue}/implement.1.1 timed_out", 90)
         print("stopped after", model.age)
-        assert 10 < model.age < 120, "its timeout is 15 s, its words would take 500 s"
+        assert 10 < model.age < 45, "its timeout is 15 s"
         working.says(f"{issue} closed by shepherd", 90)
     assert states(site, issue) == [("timed_out", 1), ("succeeded", 2)]
 

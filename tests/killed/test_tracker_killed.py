@@ -48,8 +48,9 @@ def dying(place: Place, folder: Path, *, signal: str, seed: int, longest: int, t
         shutil.rmtree(folder)
 
 
-def test_bd_is_killed_in_the_middle_of_every_write(place: Place, tmp_path: Path) -> None:
-    with dying(place, tmp_path / "hit", signal="KILL", seed=1, longest=260, timeout=30):
+@pytest.mark.parametrize("seed", [1, 7])
+def test_bd_is_killed_in_the_middle_of_every_write(place: Place, tmp_path: Path, seed: int) -> None:
+    with dying(place, tmp_path / "hit", signal="KILL", seed=seed, longest=260, timeout=30):
         life = place.live()
         hit = sorted(path.read_text().strip() for path in (tmp_path / "hit").iterdir())
     print(f"killed after (ms) {hit}, {life.seconds:.1f} s")

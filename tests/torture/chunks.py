@@ -2,9 +2,9 @@
 
 from tests.torture.story import run, shrink, simulated
 
-SEEDS = 500
+SEEDS = 2000
 """What the ordinary test command lives through; `make torture` goes on for as long as one likes."""
-PORTION = 50
+PORTION = 100
 FILES = 2
 
 
