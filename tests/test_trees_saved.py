@@ -67,7 +67,6 @@ EVERYTHING: list[Deed] = [
 
 
 @pytest.mark.timeout(300 + 3 * _STATES)
-@pytest.mark.lasts(100 + 3 * _STATES)
 @settings(
     max_examples=_STATES,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
