@@ -351,6 +351,8 @@ class Effects:
             transcript=transcript,
             secret=world.secret,
             writes=phase.writes,
+            branch=run.branch or "",
+            slot=flow.own.slot if flow.own else 0,
         )
 
     async def _text(self, flow: Flow) -> IssueText:

@@ -182,6 +182,16 @@ def test_a_writer_is_asked_for_commits_with_the_trailer_and_a_reader_for_none() 
     assert "Change nothing: no file, no commit." in reader
 
 
+def test_who_works_in_a_tree_of_the_issues_own_is_told_so_and_which_number_it_has() -> None:
+    own, shared = own_words(render(brief(branch="ashep/ag-1", slot=2))), own_words(render(brief()))
+    assert "on the branch `ashep/ag-1`" in own
+    assert "add 2 to the port or name" in " ".join(own.split())
+    assert "`ASHEP_SLOT=2`" in own
+    assert "Leave alone what you find changed there" not in own
+    assert "Leave alone what you find changed there" in shared
+    assert "ASHEP_SLOT" not in shared
+
+
 @pytest.mark.parametrize("phase", [IMPLEMENT, REVIEW], ids=lambda phase: phase.name)
 def test_the_agent_never_chooses_the_next_step_nor_writes_to_the_tracker(phase: Phase) -> None:
     said = own_words(render(brief(phase)))

@@ -59,6 +59,10 @@ class Brief:
     changes: Changes = field(default_factory=Changes)
     writes: bool = False
     """Whether the run may change the work tree; it is then asked for commits with the trailer."""
+    branch: str = ""
+    """The branch whose own work tree the run is in; empty in the shared one."""
+    slot: int = 0
+    """The number of that tree, for what the machine has once."""
     wrong: str | None = None
     """What was wrong with the outcome (for recover and extract), or what was seen of the turn (for diagnose)."""
     transcript: str | None = None
@@ -99,6 +103,8 @@ def view(brief: Brief) -> dict[str, object]:
         "role": brief.role,
         "judges": brief.judges,
         "writes": brief.writes,
+        "branch": _word(brief.branch),
+        "slot": brief.slot,
         "capabilities": [_word(capability) for capability in brief.phase.needs],
         "verdicts": [_word(verdict) for verdict in phase.verdicts],
         "suggestions": [_word(name) for name in phase.allow_suggested],
