@@ -24,7 +24,7 @@ from ashep.views.times import distance, duration, local
 from tests.core import given
 from tests.core.chances import WILD
 from tests.core.laws import folded
-from tests.golden.story import T0
+from tests.golden.story import RUN, T0
 from tests.golden.story import story as golden
 from tests.recorded import Recorded, draw, life
 
@@ -120,10 +120,16 @@ def test_dependencies_of_every_kind_are_told(tmp_path: Path) -> None:
     assert found[2]["state"] is None
 
 
+def test_a_run_in_a_tree_of_its_own_is_found_there(told: Path) -> None:
+    with contextlib.closing(open_read_only(told)) as database:
+        assert attempts.folder_of(database, RUN) == "/trees/demo-1"
+
+
 def test_nothing_is_told_of_what_is_not_known(told: Path) -> None:
     with contextlib.closing(open_read_only(told)) as database:
         assert story.why(database, "nope-1", lambda _: None) is None
         assert attempts.show(database, "nope-1/implement.1.1", str) is None
+        assert attempts.folder_of(database, "nope-1/implement.1.1") is None
     assert story.why(None, "t-1", lambda _: None) is None
     assert standing.status(None, STOPPED) == {
         "daemon": STOPPED

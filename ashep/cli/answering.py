@@ -150,12 +150,14 @@ def _session(project: Path, issue: str) -> str:
     try:
         with picture(configured(project) / "state") as seen:
             told = attempts.runs(seen.database, issue, 0)["runs"]
+            run = next((run for run in told if run["session"]), None)
+            folder = attempts.folder_of(seen.database, run["run"]) if run and seen.database else None
     except (JournalDamaged, DiskFailed) as error:
         return str(error)
-    session = next((run["session"] for run in told if run["session"]), None)
-    if session is None:
+    if run is None:
         return "It has no session yet."
-    return how_to_open(settings_of(project), project, configured(project) / "state", session, os.environ)
+    place = Path(folder) if folder else project
+    return how_to_open(settings_of(project), place, configured(project) / "state", run["session"], os.environ)
 
 
 def _account(project: Path, issue: str) -> dict[str, Any]:

@@ -24,6 +24,13 @@ def runs(database: Database | None, issue: str | None, limit: int) -> Data:
     return {"runs": [json.loads(row["body"]) for row in rows]}
 
 
+def folder_of(database: Database, run: str) -> str | None:
+    """Give the folder of the work tree of its own that a run was in; None: it was in the shared one."""
+    prepared = "SELECT body FROM facts WHERE run = ? AND type = 'TreePrepared' ORDER BY seq DESC LIMIT 1"
+    row = database.execute(prepared, [run]).fetchone()
+    return json.loads(row["body"])["path"] if row else None
+
+
 def knows(database: Database | None, issue: str) -> bool:
     """Say whether anything is known of an issue."""
     if database is None:
