@@ -58,7 +58,7 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
         await tracker.aclose()
     facts: list[Fact] = [] if world.instance else [JournalBegun("dry-run", "dry-run", actor)]
     facts += [
-        DaemonStarted(os.getpid(), __version__, only, max_issues),
+        DaemonStarted(os.getpid(), __version__, only, max_issues, trees=True),
         Adopted("settings", settings.model_dump_json(), "", RULES),
         Adopted("agents", configuration.agents.model_dump_json(), "", RULES),
         Adopted("policies", configuration.policies.model_dump_json(), "", RULES),
@@ -108,5 +108,7 @@ def _prompt(planned: RunPlanned, world: World, configuration: Configuration, loo
         reports=flow.reports,
         secret=world.secret,
         writes=phase.writes,
+        branch=planned.branch or "",
+        slot=planned.slot,
     )
     return render(brief, folder / "prompts")

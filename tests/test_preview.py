@@ -1,6 +1,7 @@
 """`ashep work --dry-run` on the real bd: it says what a daemon would do, and nothing of it is written anywhere."""
 
 import hashlib
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,12 @@ def fingerprint(project: Path) -> dict[str, str]:
     return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files if ".git/" not in str(path)}
 
 
+def git(project: Path, *words: str) -> str:
+    """What git says in a project."""
+    person = ("-c", "user.name=p", "-c", "user.email=p@localhost", "-c", "commit.gpgsign=false")
+    return subprocess.run(["git", *person, *words], cwd=project, capture_output=True, text=True, check=True).stdout
+
+
 async def look(world: BeadsWorld, options: WorkOptions | None = None) -> DryRun:
     options = options or WorkOptions()
     folder = world.project / ".agent-shepherd"
@@ -57,3 +64,19 @@ async def test_a_dry_run_keeps_to_what_was_asked_for(beads: BeadsWorld) -> None:
     said = await look(beads, WorkOptions(issues=(second,)))
     assert [start.issue for start in said.starting] == [second]
     assert {issue: code for issue, code, _ in said.held} == {first: "not_asked"}
+
+
+async def test_a_dry_run_where_issues_have_trees_of_their_own_makes_none(beads: BeadsWorld) -> None:
+    config = beads.project / ".agent-shepherd" / "config.yaml"
+    config.write_text(f"{config.read_text()}worker: {{workspace: worktree, max_concurrent_runs: 2}}\n")
+    first, second = beads.add("First", priority=1), beads.add("Second")
+    said = await look(beads)
+    assert {code for _, code, _ in said.held} == {"no_repository"}
+    git(beads.project, "commit", "-qm", "first", "--allow-empty")
+    files = fingerprint(beads.project)
+    said = await look(beads)
+    assert [start.issue for start in said.starting] == [first, second]
+    assert f"on the branch `ashep/{second}`" in said.starting[1].prompt
+    assert "ASHEP_SLOT=1" in said.starting[1].prompt
+    assert fingerprint(beads.project) == files
+    assert len(git(beads.project, "worktree", "list").splitlines()) == 1
