@@ -7,6 +7,7 @@ import argparse
 import signal
 import sys
 import time
+from functools import partial
 
 from anyio.from_thread import start_blocking_portal
 
@@ -23,6 +24,7 @@ def main() -> int:
     parser.add_argument("--each", type=int, default=1, help="only each so-manieth boundary")
     parser.add_argument("--first", type=int, default=0, help="leave out so many boundaries at the beginning")
     parser.add_argument("--only", choices=("once", "twice", "race", "lease"), help="a part")
+    parser.add_argument("--worktree", action="store_true", help="each issue in a work tree of its own")
     chosen = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     began, good = time.monotonic(), True
@@ -37,8 +39,8 @@ def _sweep(part: str, chosen: argparse.Namespace) -> bool:
     names = [f"k{chr(ord('a') + number)}" for number in range(chosen.workers)]
     with (
         start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(ModelServer(play)) as model,
-        places(model, names) as made,
+        portal.wrap_async_context_manager(ModelServer(partial(play, commits=not chosen.worktree))) as model,
+        places(model, names, workspace="worktree" if chosen.worktree else "shared") as made,
     ):
         found = boundaries(made[0])
         kills = (twice(found) if part == "twice" else found)[chosen.first :: chosen.each]

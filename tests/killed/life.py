@@ -19,6 +19,7 @@ def main() -> int:
     from ashep.adapters.beads import BeadsTracker
     from ashep.adapters.git import GitTree
     from ashep.adapters.opencode import OpencodeRunner
+    from ashep.adapters.worktrees import Worktrees
     from ashep.cli import main as ashep
 
     class Runners:
@@ -31,6 +32,7 @@ def main() -> int:
 
     connect.BeadsTracker = lambda *words, **named: Through("tracker", BeadsTracker(*words, **named), points)
     app.GitTree = lambda *words, **named: Through("tree", GitTree(*words, **named), points)
+    connect.Worktrees = lambda *words, **named: Through("trees", Worktrees(*words, **named), points)
     connect.OpencodeRunner = Runners
     return ashep()
 

@@ -8,13 +8,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ashep.adapters.opencode.server import folder_of
+from ashep.core.branches import branch_of
 from ashep.core.replay import Replay
 from ashep.demo.model import ModelServer, opencode_config
 from ashep.demo.stage import PERSON, Stage, run_of
@@ -26,7 +27,11 @@ from tests.places import sweep
 
 REPOSITORY = Path(__file__).parents[2]
 
-CONFIG = "version: 1\ntracker: {command: [%s], poll_every: 2s, timeout: %ds}\nmonitor: {check_every: 500ms}\n"
+CONFIG = """version: 1
+tracker: {command: [%s], poll_every: 2s, timeout: %ds}
+monitor: {check_every: 500ms}
+worker: {workspace: %s}
+"""
 
 BOUND = 120.0
 """Seconds that a process of ashep may take to come to its end."""
@@ -50,10 +55,15 @@ class Life:
 
 
 class Place:
-    """One project. `name` is the prefix of its issues: places that share a model have different ones."""
+    """One project. `name` is the prefix of its issues: places that share a model have different ones.
 
-    def __init__(self, folder: Path, model: ModelServer, name: str, *, policies: str = POLICIES) -> None:
-        self.model, self.name = model, name
+    `workspace`: `worktree` where each issue is to have a work tree of its own.
+    """
+
+    def __init__(
+        self, folder: Path, model: ModelServer, name: str, *, policies: str = POLICIES, workspace: str = "shared"
+    ) -> None:
+        self.model, self.name, self.workspace = model, name, workspace
         stage = Stage.at(folder)
         self.folder, self.project, self.bd_program = folder, stage.project, stage.bd
         self.environ = dict(stage.environ) | {"GOGC": "off", "PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1"}
@@ -83,7 +93,7 @@ class Place:
         """Which bd ashep uses from its next start on, and the seconds that it waits for an answer."""
         for folder in (self.project, self._template):
             if folder.exists():
-                (folder / ".agent-shepherd" / "config.yaml").write_text(CONFIG % (program, timeout))
+                (folder / ".agent-shepherd" / "config.yaml").write_text(CONFIG % (program, timeout, self.workspace))
 
     # --- programs ---
 
@@ -200,7 +210,7 @@ class Place:
         assert len(found) == 1, f"created once: {found}"
         expected = Counter({f"{self.issue}/{way}": 1 for way in PHASES} | {f"{found[0]}/{PHASES[0]}": 1})
         self._check_model(mark, expected, restarts)
-        effects = (self.project / EFFECT).read_text().split()
+        effects = self._effects(issues)
         assert sorted(effects) == sorted(run for run in expected if "implement.1.1" in run), effects
         self._check_journal(set(expected), restarts)
         audit = self.start(self.folder / "audit", "audit", "--json")
@@ -208,6 +218,22 @@ class Place:
         assert code == 0, said
         audited = json.loads(said)
         assert (audited["findings"], audited["not_asked"]["tracker"]) == ([], ""), audited
+
+    def _effects(self, issues: Iterable[str]) -> list[str]:
+        """What tools did, by run; in own trees each stands in one commit on its issue's branch, and nowhere else."""
+        if self.workspace == "shared":
+            return (self.project / EFFECT).read_text().split()
+        assert not (self.project / EFFECT).exists()
+        assert self.run("git", "status", "--porcelain", "--untracked-files=no") == ""
+        found: list[str] = []
+        for issue in issues:
+            wrote = self.run(
+                "git", "log", "--format=%(trailers:key=Ashep-Run,valueonly,separator=)", f"HEAD..{branch_of(issue)}"
+            )
+            effects = self.run("git", "show", f"{branch_of(issue)}:{EFFECT}").split()
+            assert wrote.split() == effects, f"commits of {issue}: {wrote}"
+            found += effects
+        return found
 
     def _check_model(self, mark: int, expected: Counter[str], restarts: int) -> None:
         asks = self.model.asks[mark:]

@@ -35,8 +35,8 @@ EFFECT = "effects.txt"
 """A file of the work tree to which the first run's tool adds a line: what a tool did twice is seen."""
 
 
-def play(ask: Ask) -> Reply:
-    """The agents, by the run that the prompt begins with."""
+def play(ask: Ask, *, commits: bool = True) -> Reply:
+    """The agents, by the run that the prompt begins with; one that does not commit leaves that to ashep."""
     run = run_of(ask.prompt) or ""
     issue, _, way = run.partition("/")
     if way.startswith("review."):
@@ -44,7 +44,9 @@ def play(ask: Ask) -> Reply:
     if way != "implement.1.1" or ask.session == "":
         return Reply(outcome_text())
     if not ask.results:
-        command = f"echo {run} >> {EFFECT} && git add {EFFECT} && git commit -qm work -m 'Ashep-Run: {run}'"
+        command = f"echo {run} >> {EFFECT}"
+        if commits:
+            command += f" && git add {EFFECT} && git commit -qm work -m 'Ashep-Run: {run}'"
         return Reply(calls=(Call("bash", {"command": command, "description": "work"}),))
     body: dict[str, object] = {"result": "success", "summary": "done"}
     if issue.endswith("-1"):
