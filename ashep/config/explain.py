@@ -27,7 +27,6 @@ NOT_YET: dict[str, tuple[str, ...]] = {
         "retention",
         "server",
     ),
-    "WorkerSettings": ("workspaces",),
     "Policy": ("stall", "reminder", "budgets", "notify", "quiet_hours", *_LATER),
     "Phase": ("reminder", "budgets", *_LATER),
     "Human": ("notify",),

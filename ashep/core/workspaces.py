@@ -44,7 +44,7 @@ def mode(world: World) -> Mode:
 
 
 def own_trees(world: World) -> bool:
-    """Whether issues that are begun now get trees of their own."""
+    """Whether issues that are begun now get trees of their own, or wait until they can."""
     return mode(world) != "shared"
 
 

@@ -3,10 +3,10 @@
 from typing import Any
 from urllib.parse import quote
 
+from ashep.adapters.forges.opening import open_once
 from ashep.adapters.forges.reading import chosen, ci_of, entries, field, ordered, remark, text, whole
 from ashep.adapters.forges.transport import Api
 from ashep.core.pull_request import marker
-from ashep.errors import ForgeRefused
 from ashep.forge import Opened, PullRequest, PullState, Said
 
 HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
@@ -37,15 +37,12 @@ class GitHub:
 
     async def open(self, request: PullRequest) -> Opened:
         """Open it, unless it stands."""
-        if stands := await self.find(request.key, request.branch, request.base):
-            return stands
         data = {"title": request.title, "head": request.branch, "base": request.base, "body": request.body}
-        try:
+
+        async def post() -> Opened:
             return opened(await self._api.post(f"{self._place}/pulls", data))
-        except ForgeRefused as refused:
-            if refused.status == 422 and (stands := await self.find(request.key, request.branch, request.base)):
-                return stands
-            raise
+
+        return await open_once(self.find, post, request, taken=(422,))
 
     async def state(self, number: int) -> PullState:
         """Read what became of it."""

@@ -3,10 +3,10 @@
 from typing import Any
 from urllib.parse import quote
 
+from ashep.adapters.forges.opening import open_once
 from ashep.adapters.forges.reading import chosen, ci_of, entries, field, ordered, remark, text, whole
 from ashep.adapters.forges.transport import Api
 from ashep.core.pull_request import marker
-from ashep.errors import ForgeRefused
 from ashep.forge import Opened, PullRequest, PullState, Said
 
 _STATES = {"opened": "open", "locked": "open", "merged": "merged", "closed": "closed"}
@@ -35,15 +35,12 @@ class GitLab:
 
     async def open(self, request: PullRequest) -> Opened:
         """Open it, unless it stands."""
-        if stands := await self.find(request.key, request.branch, request.base):
-            return stands
         data = {"title": request.title, "source_branch": request.branch, "target_branch": request.base}
-        try:
+
+        async def post() -> Opened:
             return _opened(await self._api.post(self._place, {**data, "description": request.body}))
-        except ForgeRefused as refused:
-            if refused.status == 409 and (stands := await self.find(request.key, request.branch, request.base)):
-                return stands
-            raise
+
+        return await open_once(self.find, post, request, taken=(409,))
 
     async def state(self, number: int) -> PullState:
         """Read what became of it."""

@@ -1,0 +1,23 @@
+"""Opens a pull request once, at any forge: who asks again is given the one that stands."""
+
+from collections.abc import Awaitable, Callable
+
+from ashep.errors import ForgeRefused
+from ashep.forge import Opened, PullRequest
+
+
+async def open_once(
+    find: Callable[[str, str, str], Awaitable[Opened | None]],
+    post: Callable[[], Awaitable[Opened]],
+    request: PullRequest,
+    taken: tuple[int, ...],
+) -> Opened:
+    """Open a pull request, unless it stands. `taken`: the statuses by which the forge says that it does by now."""
+    if stands := await find(request.key, request.branch, request.base):
+        return stands
+    try:
+        return await post()
+    except ForgeRefused as refused:
+        if refused.status in taken and (stands := await find(request.key, request.branch, request.base)):
+            return stands
+        raise
