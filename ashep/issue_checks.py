@@ -1,7 +1,6 @@
 """The checks of an issue: read from its acceptance criteria, and put there by a person.
 
-Nothing here talks to the daemon. It adopts an issue's checks by their hash when it takes the issue, so that what is put
-there later counts from the next cycle.
+Nothing here talks to the daemon, which carries no checks out: agents read the criteria in their prompts.
 """
 
 from collections.abc import Collection
@@ -66,5 +65,5 @@ async def set_checks(annotations: Annotations, issue: str, given: Given, known: 
 
 
 def at_work(found: Seen) -> bool:
-    """Whether the daemon has begun the issue, and adopted its checks as they were then."""
+    """Whether the daemon has begun the issue, so that an agent may have read the criteria as they were before."""
     return found.issue.stamp is not None and found.issue.status in ("in_progress", "blocked")

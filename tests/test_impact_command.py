@@ -41,7 +41,7 @@ def test_an_issue_is_shown_with_its_flags_and_no_secret(repository: Repository) 
         "  created   moved.txt",
         "  created   src/a.py",
         "  deleted   kept.txt",
-        "ci: a file of the continuous integration is changed; this always asks a person",
+        "ci: a file of the continuous integration is changed; this needs a person",
         "  .github/workflows/ci.yml: created",
         "secrets: something that looks like a secret was added",
         "  src/a.py:2: GitHub token",

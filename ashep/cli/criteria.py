@@ -43,8 +43,8 @@ def criteria(
     """Show the checks that a fenced block in the issue's acceptance criteria holds, and their hash.
 
     With --set the block is put there as yourself, in the place of the one that stands there, else at the end; every
-    other word stays, and nothing is written where the file is wrong. An issue that ashep has begun keeps the checks
-    with which it began: new ones count from its next cycle.
+    other word stays, and nothing is written where the file is wrong. Agents of an issue that ashep has begun may have
+    read those of before, which is said.
 
     With --suggest an agent of the project's server reads the issue and the code, and proposes checks; they are shown
     with what is doubtful about them, and put there once you have said yes, or with --yes.
@@ -205,14 +205,14 @@ def _put(project: Path, issue: str, given: "Given", *, as_json: bool) -> None:
     name, changed, found = anyio.run(write)
     later = changed and at_work(found)
     if as_json:
-        told = {"issue": issue, "changed": changed, "from_next_cycle": later, "hash": hash_of(given.criteria)}
+        told = {"issue": issue, "changed": changed, "begun": later, "hash": hash_of(given.criteria)}
         screen.data(told | {"checks": given.criteria.model_dump(mode="json")["checks"]})
         return
     screen.say(_headline(issue, given.criteria) + ("" if changed else ". They stand there so already"))
     if changed:
         screen.say(f"set as {name}")
     if later:
-        screen.note(f"{issue} has begun with the checks that it had then: these count from its next cycle")
+        screen.note(f"{issue} has begun: its agents may have read the checks that stood there before")
 
 
 def _text(file: Path) -> str:

@@ -37,7 +37,7 @@ def impact(
 ) -> None:
     """Show which files a change creates, modifies and deletes, and its flags with the places that raise them.
 
-    Flags are: rules, agent_instructions, ci (these always ask a person), secrets, deleted_tests, migrations,
+    Flags are: rules, agent_instructions, ci (these need a person), secrets, deleted_tests, migrations,
     dependencies, public_api, size. `impact` in config.yaml says what else counts as what. What is looked at is what
     was committed since both commits last were one. A secret is named by its kind and place, and never shown.
     """
@@ -108,7 +108,7 @@ def _say(found: "Impact") -> None:
 def _say_flag(flag: "Flag") -> None:
     from ashep.core.impact import ALWAYS_ASK
 
-    asks = "; this always asks a person" if flag.name in ALWAYS_ASK else ""
+    asks = "; this needs a person" if flag.name in ALWAYS_ASK else ""
     screen.say_painted((f"{flag.name}:", "yellow"), (f"{flag.why}{asks}", None))
     for one in flag.evidence:
         place = f"{one.path}:{one.line}" if one.line is not None else one.path

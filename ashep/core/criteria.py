@@ -1,8 +1,7 @@
 """What a machine, or a person, checks of an issue: the language of the `checks` block in its acceptance criteria.
 
-The same language is that of `checks` in a phase of a policy. `ashep.config.criteria` finds and reads the block;
-`ashep.adapters.verifier` carries checks out. An issue's criteria are adopted by their hash when it starts: what an
-agent writes into the issue afterwards changes nothing.
+`ashep.config.criteria` finds and reads the block; `ashep.adapters.verifier` carries checks out. No rule of the core reads
+them yet.
 """
 
 import hashlib
@@ -218,5 +217,5 @@ def canonical(criteria: Criteria) -> str:
 
 
 def hash_of(criteria: Criteria) -> str:
-    """By which criteria are adopted: 64 hex digits."""
+    """By which criteria are known: 64 hex digits."""
     return hashlib.sha256(canonical(criteria).encode()).hexdigest()
