@@ -1,7 +1,7 @@
 """What a machine, or a person, checks of an issue: the language of the `checks` block in its acceptance criteria.
 
-`ashep.config.criteria` finds and reads the block; `ashep.adapters.verifier` carries checks out. No rule of the core reads
-them yet.
+`ashep.config.criteria` finds and reads the block; `ashep.adapters.verifier` carries checks out. No rule of the core
+reads them yet.
 """
 
 import hashlib
