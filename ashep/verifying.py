@@ -1,4 +1,4 @@
-"""Verify an issue for whoever asks: the command, and the service. The daemon has its own way to the verifier.
+"""Verify an issue for whoever asks: the command, and the service. The daemon carries no checks out yet.
 
 Nothing is decided here, and nothing is written: what came of it is given back.
 """

@@ -11,15 +11,12 @@ from pathlib import Path
 from anyio import to_thread
 
 from ashep.adapters.git_program import SHA, Git
-from ashep.core.branches import branch_of
+from ashep.core.branches import BASES, branch_of
 from ashep.core.text import clean
 from ashep.errors import AshepError
 
 FETCH = 300.0
 """Seconds for a fetch."""
-
-RECORDED = "refs/ashep/base/"
-"""Before a branch's name: where the commit is recorded at which an issue's branch began."""
 
 _MAIN = ("main", "master", "trunk")
 """What branches are called that work is brought to."""
@@ -69,7 +66,7 @@ async def left(repository: Path, commit: str, branch: str) -> str | None:
     """Say where a branch left the one that it is to be brought to: what is recorded, else by what is checked out here,
     else by `main`.
     """
-    if (recorded := await _resolve(repository, f"{RECORDED}{branch}")) is not None:
+    if (recorded := await _resolve(repository, f"{BASES}{branch}")) is not None:
         return recorded
     head = (await _git(repository, "symbolic-ref", "--quiet", "HEAD", fine=(0, 1))).strip()
     names = [] if head == f"refs/heads/{branch}" else ["HEAD"]
