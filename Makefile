@@ -6,7 +6,7 @@ SETUP := $(PYTHON) requirements/setup.py
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 4 --durations=10
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv demo test quick check format lint types contracts docs torture night month soak torture-real bench lock clean
+.PHONY: help setup venv demo test quick check format lint types contracts docs torture night month crowd soak torture-real bench lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ night: venv ## live through simulated nights of 200 issues, three providers, peo
 
 month: venv ## live through a simulated month of 500 issues, and ask what a policy without reviews of docs had done (SEED=1)
 	@$(BIN)/python -m tests.month --seed $(or $(SEED),1)
+
+crowd: venv ## land 200 issues that contradict each other in a few files (ISSUES=200, FILES=12, SEED=0)
+	@$(BIN)/python -m tests.crowd --issues $(or $(ISSUES),200) --files $(or $(FILES),12) --seed $(or $(SEED),0)
 
 soak: setup ## a day of virtual time and half an hour on the real tools: does anything grow? (VIRTUAL=24h, REAL=30m)
 	@$(BIN)/python -m tests.soak --virtual $(or $(VIRTUAL),24h) --real $(or $(REAL),30m)

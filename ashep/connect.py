@@ -13,18 +13,24 @@ from typing import Any, cast
 from pydantic import JsonValue
 
 from ashep.adapters.beads import BeadsAnnotations, BeadsTracker
+from ashep.adapters.diffs import GitDiffs
+from ashep.adapters.forges import forge_of
+from ashep.adapters.landing import GitLanding, GitRemote
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.verifier import Keep, LocalVerifier
 from ashep.adapters.worktrees import Worktrees
 from ashep.annotations import Annotations
 from ashep.config import nodes
 from ashep.config.findings import KeyPath, Source
+from ashep.core.landing_settings import ForgeSettings
 from ashep.core.model import OPENCODE, Settings
 from ashep.errors import ConfigError, UsageError
 from ashep.extending import LONGEST_CALL, Context, NotUsable, load, make
+from ashep.forge_effects import Pulls
 from ashep.ports import Clock, Runner, Tracker
 from ashep.redaction import Redaction
 from ashep.verification import CheckType
+from ashep.work_effects import Means
 
 FOLDER = ".agent-shepherd"
 OWN = "own"
@@ -144,6 +150,23 @@ def verifier_of(
         types[name] = cast(CheckType, _made(project, path, own.type, CheckType, context, _LONGEST_CHECK))
     folder = scratch or state / "checks"
     return LocalVerifier(settings.verification, folder, keep, redaction, hidden=[state], types=types)
+
+
+def means_of(
+    project: Path, settings: Settings, keep: Keep, *, redaction: Redaction | None = None, clock: Clock | None = None
+) -> Means:
+    """Make what looks into the work of issues, and lands it. Raises `ConfigError`. `keep`: as for `verifier_of`."""
+    return Means(
+        project,
+        verifier_of(project, settings, keep, redaction=redaction, clock=clock),
+        GitDiffs(project, redaction=redaction),
+        GitLanding(project, redaction=redaction),
+    )
+
+
+def pulls_of(project: Path, settings: ForgeSettings, *, redaction: Redaction | None = None) -> Pulls:
+    """Make what pushes branches and opens pull requests. Raises `ForgeUnauthorized` where there is no token."""
+    return Pulls(forge_of(settings, redaction), GitRemote(project, settings.remote, redaction=redaction))
 
 
 def _context(

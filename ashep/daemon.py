@@ -7,8 +7,8 @@ import json
 import os
 import secrets
 import signal
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -54,6 +54,7 @@ from ashep.core.events import (
     WorkPaused,
     WorkResumed,
 )
+from ashep.core.landing_settings import ForgeSettings
 from ashep.core.model import Settings
 from ashep.core.records import Entry
 from ashep.core.step import RULES
@@ -61,6 +62,7 @@ from ashep.core.text import clean
 from ashep.core.world import World
 from ashep.effects import Effects
 from ashep.errors import AshepError
+from ashep.forge_effects import Pulls
 from ashep.heartbeat import Heartbeat
 from ashep.hours import Hours, quiet_read, told_quietly
 from ashep.journal.keeper import Keeper
@@ -70,10 +72,15 @@ from ashep.monitor import Monitor
 from ashep.notifier import Notifier
 from ashep.ports import Clock, Runner, Tracker, TrackerInfo
 from ashep.prompt import Templates
+from ashep.pull_watch import PullWatch
 from ashep.shepherd import Picture, Shepherd
 from ashep.tree_effects import TreeEffects
 from ashep.trees import Workspaces, WorkTree
+from ashep.work_effects import Means
 from ashep.worker import Worker
+
+Keep = Callable[[str], Awaitable[str]]
+"""Makes a text durable, and gives its hash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +105,10 @@ class Parts:
     """None: nobody can be told anything."""
     workspaces: Callable[[Settings], Workspaces] | None = None
     """What makes work trees of issues' own, as the settings in force say. None: nothing does."""
+    means: Callable[[Settings, Keep], Means] | None = None
+    """What looks into the work that was done there, and lands it."""
+    pulls: Callable[[ForgeSettings], Pulls] | None = None
+    """What pushes branches and opens pull requests. None: nothing does."""
 
 
 Say = Callable[[str], None]
@@ -268,6 +279,8 @@ async def daemon(
         trees=TreeEffects(parts.tree, parts.workspaces),
         blobs=journal.blobs,
         leases=leases,
+        means=_means(parts, journal),
+        pulls=parts.pulls,
         prompts=templates.folder if templates else None,
         notifier=parts.notifier,
     )
@@ -282,16 +295,24 @@ async def daemon(
     if prompts.text or shepherd.world.files.prompts:
         first.append(prompts)
     await parts.tracker.settle()  # before anything is probed: what an earlier life asked for may still land
-    async with anyio.create_task_group() as beside:
+    with suppress(AshepError):  # the next step of whatever is to land says what is wrong
+        await effects.work.settle(configuration.settings)
+    async with aclosing(effects.pulls), anyio.create_task_group() as beside:
         beside.start_soon(keeper.run)
         async with shepherd.running(*first), anyio.create_task_group() as group:
             group.start_soon(Heartbeat(shepherd, leases).run)
+            group.start_soon(PullWatch(shepherd, effects.pulls, journal.blobs).run)
             group.start_soon(Hours(shepherd, parts.clock).run)
             group.start_soon(Hours(shepherd, parts.clock, of=told_quietly, read=quiet_read).run)
             yield Running(shepherd, worker, monitor, auditor)
             group.cancel_scope.cancel()
         beside.cancel_scope.cancel()
     await keeper.finish()
+
+
+def _means(parts: Parts, journal: Journal) -> Callable[[Settings], Means] | None:
+    made, keep = parts.means, journal.blobs.keep
+    return None if made is None else lambda settings: made(settings, keep)
 
 
 async def _look(worker: Worker, at_once: bool) -> Looked:

@@ -5,18 +5,23 @@ repeated (design section 6). No effect decides anything; what an answer means is
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
 from ashep import session_effects
-from ashep.core.adopting import phase_of
+from ashep.core.closing_notes import Notes
 from ashep.core.commands import (
     AnswerRequest,
     ClaimIssue,
     Command,
     CreateIssue,
+    IntegrateWork,
     IssueCommand,
+    MoveBase,
+    OpenPullRequest,
     OpenSession,
     PostComment,
     PreparePrompt,
@@ -31,6 +36,7 @@ from ashep.core.commands import (
     StopOrphan,
     StopTurn,
     TakeOffLabels,
+    VerifyWork,
     WriteIssue,
 )
 from ashep.core.events import (
@@ -47,24 +53,24 @@ from ashep.core.events import (
     IssueSeen,
     IssueWritten,
     LabelsTakenOff,
+    LandingRefused,
     LeaseLost,
-    PromptPrepared,
     PromptSent,
     RunnerSeen,
     SessionOpened,
     TrackerLost,
+    TreeSealed,
+    TreeSeen,
     WriteRefused,
 )
-from ashep.core.flow import Flow
-from ashep.core.model import Comment, Settings, Stamp
+from ashep.core.landing_settings import ForgeSettings
+from ashep.core.model import Settings, Stamp
 from ashep.core.orphans import LEASE_GRACE
-from ashep.core.people import is_person
 from ashep.core.text import clean
 from ashep.core.world import World
 from ashep.errors import (
     AshepError,
     ClaimLost,
-    ConfigError,
     DiskFailed,
     GuardTripped,
     JournalDamaged,
@@ -74,6 +80,7 @@ from ashep.errors import (
     TrackerRefused,
     TrackerUnavailable,
 )
+from ashep.forge_effects import PullEffects, Pulls
 from ashep.journal.blobs import Blobs
 from ashep.leases import Leases
 from ashep.notifier import Notifier, tell
@@ -88,15 +95,17 @@ from ashep.ports import (
     Tracker,
     Update,
 )
-from ashep.prompt import Brief, Templates, render
+from ashep.prompt import render
+from ashep.prompt_effects import PromptEffects, Render, peoples
 from ashep.taken import came_back
-from ashep.tree_effects import TreeEffects
-
-TRANSCRIPT = 20_000
-"""Characters of a transcript that an extraction is shown."""
+from ashep.tree_effects import TreeCommand, TreeEffects
+from ashep.work_effects import Means, WorkEffects
 
 UNDER_LEASE = (WriteIssue, TakeOffLabels, PostComment, CreateIssue, OpenSession, SendPrompt)
 """What is not done to an issue in progress by a daemon that may have lost it. A claim brings its own lease."""
+
+NO_AGENTS = (ReadTree, PrepareTree, SealTree, PreparePrompt, VerifyWork, IntegrateWork, MoveBase, OpenPullRequest)
+"""Where these fail, git or the disk did, and no agent."""
 
 _TEXT: TypeAdapter[IssueText] = TypeAdapter(IssueText)
 
@@ -112,15 +121,18 @@ class Effects:
         trees: TreeEffects,
         blobs: Blobs,
         leases: Leases,
+        means: Callable[[Settings], Means] | None = None,
+        pulls: Callable[[ForgeSettings], Pulls] | None = None,
         prompts: Path | None = None,
         notifier: Notifier | None = None,
-        render: Callable[[Brief, Templates | None], str] = render,
+        render: Render = render,
     ) -> None:
         """`prompts`: the folder of templates, for messages; `render`: another writer where nobody reads the prompts."""
-        self._render = render
-        self.tracker, self.runner, self.trees, self.blobs, self.prompts = tracker, runner, trees, blobs, prompts
-        self._templates: tuple[str, Templates | None] = ("", None)
+        self.tracker, self.runner, self.trees, self.blobs = tracker, runner, trees, blobs
         self.leases, self.notifier = leases, notifier
+        self.work = WorkEffects(tracker, blobs, means)
+        self.prompts = PromptEffects(tracker, runner, trees, blobs, prompts, render, self.work)
+        self.pulls = PullEffects(pulls)
 
     async def carry_out(self, command: Command, world: Callable[[], World], *, probe: bool) -> list[Fact]:
         """Do what a command says and give its answer; `probe`: it may have been done before."""
@@ -153,16 +165,16 @@ class Effects:
         except (DiskFailed, JournalDamaged):
             raise
         except AshepError as error:
-            if not isinstance(command, (ReadTree, PrepareTree, SealTree, PreparePrompt)):
+            if not isinstance(command, NO_AGENTS):
                 raise
-            return [EffectFailed(issue, key, _short(error), infra=True)]  # git failed, no agent
+            return [EffectFailed(issue, key, _short(error), infra=True)]
 
     def _do(self, command: IssueCommand, world: Callable[[], World], probe: bool) -> Awaitable[list[Fact]]:
         match command:
             case ClaimIssue():
-                return self._claim(command, probe)
+                return self._claim(command, world(), probe)
             case WriteIssue():
-                return self._write(command, probe)
+                return self._write(command, world(), probe)
             case PostComment():
                 return self._comment(command, world().instance, probe)
             case CreateIssue():
@@ -174,11 +186,17 @@ class Effects:
             case ReadAnswer():
                 return self._read_answer(command, world().instance)
             case ReadTree() | PrepareTree() | SealTree():
-                return self.trees.carry_out(command, world().settings)
+                return self._tree(command, world())
+            case MoveBase():
+                return self._move(command, world)
+            case VerifyWork() | IntegrateWork():
+                return self.work.carry_out(command, world)
+            case OpenPullRequest():
+                return self.pulls.carry_out(command, world())
             case OpenSession():
                 return self._open_session(command, probe)
             case PreparePrompt():
-                return self._prepare(command, world())
+                return self.prompts.prepare(command, world())
             case SendPrompt():
                 return self._send(command, world(), probe)
             case AnswerRequest():
@@ -190,18 +208,41 @@ class Effects:
             case ReclaimIssue():
                 return self._reclaim(command)
 
+    async def _tree(self, command: TreeCommand, world: World) -> list[Fact]:
+        facts = await self.trees.carry_out(command, world.settings)
+        flow = world.flows[command.issue]
+        own = flow.own
+        if own is not None and own.since and facts and isinstance(facts[0], TreeSealed):  # not what it took in since
+            commits = (await self.trees.changes(world, flow, own.since)).commits
+            facts = [replace(facts[0], commits=tuple(commit.sha for commit in commits))]
+        return [
+            replace(fact, flags=await self.work.flagged(fact, flow, world.settings))
+            if isinstance(fact, TreeSealed)
+            else fact
+            for fact in facts
+        ]
+
+    async def _move(self, command: MoveBase, world: Callable[[], World]) -> list[Fact]:
+        """Move a base. Where its checkout is in the way, how that looks is told first: it must be seen to change."""
+        facts = await self.work.carry_out(command, world)
+        if any(isinstance(fact, LandingRefused) and fact.code == "dirty" for fact in facts):
+            with suppress(AshepError):
+                facts = [TreeSeen(await self.trees.shared.read()), *facts]
+        return facts
+
     # --- the tracker ----------------------------------------------------------------------------------------------
 
-    async def _claim(self, command: ClaimIssue, probe: bool) -> list[Fact]:
+    async def _claim(self, command: ClaimIssue, world: World, probe: bool) -> list[Fact]:
         seen, began = await self._landed(command.issue, command.stamp) if probe else None, self.leases.moment()
         if seen is None:
             request = ClaimRequest(command.issue, command.stamp, command.add_labels, command.remove_labels)
             seen = await self.tracker.claim(request)
             if not probe:  # claiming again does not renew a lease
                 self.leases.confirm(command.issue, began)
-        return [IssueClaimed(command.issue, command.key, seen.issue, await self._keep_text(seen))]
+        claimed = IssueClaimed(command.issue, command.key, seen.issue, await self._keep_text(seen))
+        return [claimed, await self.work.adopted(seen, world.settings)]
 
-    async def _write(self, command: WriteIssue, probe: bool) -> list[Fact]:
+    async def _write(self, command: WriteIssue, world: World, probe: bool) -> list[Fact]:
         seen = await self._landed(command.issue, command.stamp) if probe else None
         if seen is None:
             seen = await self.tracker.update(
@@ -214,10 +255,17 @@ class Effects:
                     assignee=command.assignee,
                     add_labels=command.add_labels,
                     remove_labels=command.remove_labels,
+                    metadata=await self._notes(command, world),
                 )
             )
         text = await self._keep_text(seen)
-        return [IssueWritten(command.issue, command.key, command.stamp.seq, seen.issue, text)]
+        written = IssueWritten(command.issue, command.key, command.stamp.seq, seen.issue, text)
+        return [written, *self.work.changed(seen, world.flows.get(command.issue), world.settings)]
+
+    async def _notes(self, command: WriteIssue, world: World) -> Notes:
+        """With the close, and so without a call of its own, the tracker gets to know what was found of the work."""
+        flow = world.flows.get(command.issue)
+        return await self.work.notes(flow, world.settings) if command.kind == "close" and flow is not None else {}
 
     async def _landed(self, issue: str, stamp: Stamp) -> Seen | None:
         """The probe of a write: our metadata with this or a later number means that it was done (design section 6)."""
@@ -262,11 +310,9 @@ class Effects:
         if seen is None:
             raise TrackerRefused(f"the tracker has no issue {command.issue}")
         events = await self.tracker.label_events(command.issue)
-        comments = self._peoples(session_effects.behind(seen.text.comments, instance, command.after))
+        said = session_effects.behind(seen.text.comments, instance, command.after)
+        comments = peoples(said, self.tracker.actor)
         return [AnswerRead(command.issue, command.key, seen.issue, events, comments)]
-
-    def _peoples(self, comments: tuple[Comment, ...]) -> tuple[Comment, ...]:
-        return tuple(one for one in comments if is_person(one.author, self.tracker.actor))
 
     # --- sessions ---------------------------------------------------------------------------------------------------
 
@@ -299,70 +345,6 @@ class Effects:
                 )
             )
         return [SessionOpened(command.issue, command.run, command.key, session)]
-
-    async def _prepare(self, command: PreparePrompt, world: World) -> list[Fact]:
-        flow = world.flows[command.issue]
-        try:
-            brief = await self._brief(command, world, flow)
-            text = self._render(brief, self._in_force(world))
-        except ConfigError as error:
-            return [EffectFailed(command.issue, command.key, f"the prompt: {_short(error)}", infra=False)]
-        blob = await self.blobs.keep(text)
-        shown = tuple(comment.id for comment in brief.comments)
-        run, before = flow.run, ()
-        if run is not None and run.session is not None and (command.n > 1 or run.session == run.reuse):
-            before = await self.runner.asked(run.session)
-        return [PromptPrepared(command.issue, command.run, command.key, command.n, blob, shown, before)]
-
-    def _in_force(self, world: World) -> Templates | None:
-        """Give the user's templates as they were adopted last."""
-        blob = world.files.prompts
-        if self._templates[0] != blob:
-            known = Templates.from_text(self.prompts or Path(), self.blobs.text(blob)) if blob else None
-            self._templates = blob, known
-        return self._templates[1]
-
-    async def _brief(self, command: PreparePrompt, world: World, flow: Flow) -> Brief:
-        run, phase = flow.run, phase_of(world, flow)
-        if run is None or phase is None:
-            message = f"the policy {flow.policy} has no phase {flow.phase} any more"
-            raise ConfigError(message, file="policies.yaml", key="phases")
-        text = await self._text(flow) if command.kind in ("task", "resume") else IssueText(title=flow.issue.title)
-        changes = await self.trees.changes(world, flow)
-        source = dict(flow.sessions).get(run.phase)
-        transcript = None
-        if command.kind in ("extract", "diagnose") and source is not None:
-            transcript = await self.runner.transcript(source, TRANSCRIPT)
-        fresh = tuple(one for one in self._peoples(text.comments) if one.id not in flow.shown)
-        return Brief(
-            run=run.id,
-            kind=command.kind,
-            issue=command.issue,
-            phase=phase,
-            policy=flow.policy or "",
-            visit=run.visit,
-            attempt=run.attempt,
-            agent=run.agent,
-            text=text,
-            reports=flow.reports,
-            comments=fresh,
-            changes=changes,
-            wrong=run.prompt.wrong or None,
-            transcript=transcript,
-            secret=world.secret,
-            writes=phase.writes,
-            branch=run.branch or "",
-            slot=flow.own.slot if flow.own else 0,
-        )
-
-    async def _text(self, flow: Flow) -> IssueText:
-        """The issue's words: those of our last write's answer, or a read where there are comments to be shown."""
-        if flow.text is not None and not flow.issue.comments:
-            return _TEXT.validate_json(self.blobs.text(flow.text))
-        seen = await self.tracker.issue(flow.issue.id)
-        if seen is None:
-            raise TrackerRefused(f"the tracker has no issue {flow.issue.id}")
-        return seen.text
 
     async def _send(self, command: SendPrompt, world: World, probe: bool) -> list[Fact]:
         if probe and not command.again:

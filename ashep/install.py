@@ -20,7 +20,7 @@ from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.git import GitTree
 from ashep.adapters.opencode.server import probe
 from ashep.adapters.verifier import probe as probe_sandbox
-from ashep.config import ConfigErrors, check_files, read
+from ashep.config import ConfigErrors, check_files, read, settled
 from ashep.connect import runner_of, tracker_of
 from ashep.core.model import OpencodeSettings, Settings
 from ashep.core.text import clean
@@ -74,7 +74,7 @@ async def checks(project: Path, environ: Mapping[str, str]) -> list[Line]:
                 case "opencode":
                     await keep(name, await agent_server(settings.runners.opencode, environ))
                 case "git":
-                    await keep(name, await git(project))
+                    await keep(name, await git(project, settings))
                 case "sandbox":
                     await keep(name, await sandbox(project, settings))
                 case _:
@@ -90,9 +90,10 @@ def _settings(project: Path) -> Settings:
     """Read config.yaml by itself; the defaults where it cannot be used, which `configuration` says."""
     file = project / FOLDER / "config.yaml"
     try:
-        return read(Settings, file.read_text(encoding="utf-8"), file)
+        written = read(Settings, file.read_text(encoding="utf-8"), file)
     except (ConfigErrors, OSError, UnicodeDecodeError):
-        return Settings()
+        written = Settings()
+    return settled(written, project)
 
 
 # --- the checks ---------------------------------------------------------------------------------------------------
@@ -272,8 +273,9 @@ def _is_loopback(url: str) -> bool:
         return host == "localhost"
 
 
-async def git(project: Path) -> list[Line]:
-    """Look for git and a repository, by which ashep sees what agents changed."""
+async def git(project: Path, settings: Settings) -> list[Line]:
+    """Look for git and a repository, by which ashep sees what agents changed, and where issues have work trees."""
+    own = settings.worker.workspace == "worktree"
     remedy = "without git ashep does not see what agents change, and starts runs on a tree that is not clean"
     if await to_thread.run_sync(programs.find, "git") is None:
         return [Line("warning", "git", "git is not on PATH", remedy)]
@@ -285,9 +287,13 @@ async def git(project: Path) -> list[Line]:
         return [Line("warning", "git", f"{project} is in no git repository", remedy)]
     if tree.dirty:
         some = ", ".join(path for path, _ in tree.dirty[:3])
-        why = f"{len(tree.dirty)} tracked files are changed ({some}…): phases with write access do not start"
-        return [Line("warning", "git", why, "commit or stash them, or set worker.allow_dirty")]
-    return [Line("ok", "git", f"a clean work tree at {tree.head[:12] if tree.head else 'no commit yet'}")]
+        why = f"{len(tree.dirty)} tracked files are changed ({some}…): "
+        why += "the work of issues waits before it lands here" if own else "phases with write access do not start"
+        return [Line("warning", "git", why, "commit or stash them" + ("" if own else ", or set worker.allow_dirty"))]
+    if tree.head is None and own:
+        return [Line("warning", "git", "worker.workspace is worktree, and there is no commit yet", "commit something")]
+    where = "each issue gets a work tree of its own" if own else "all agents share it"
+    return [Line("ok", "git", f"a clean work tree at {tree.head[:12] if tree.head else 'no commit yet'}; {where}")]
 
 
 def disk(project: Path) -> list[Line]:

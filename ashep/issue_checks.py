@@ -1,6 +1,6 @@
 """The checks of an issue: read from its acceptance criteria, and put there by a person.
 
-Nothing here talks to the daemon, which carries no checks out: agents read the criteria in their prompts.
+Nothing here talks to the daemon, which adopts the checks of an issue when it takes it.
 """
 
 from collections.abc import Collection
@@ -65,5 +65,5 @@ async def set_checks(annotations: Annotations, issue: str, given: Given, known: 
 
 
 def at_work(found: Seen) -> bool:
-    """Whether the daemon has begun the issue, so that an agent may have read the criteria as they were before."""
+    """Whether the daemon has begun the issue, so that other checks count than those that are put there now."""
     return found.issue.stamp is not None and found.issue.status in ("in_progress", "blocked")

@@ -5,10 +5,12 @@ that all of them pass. Nothing here assumes processes: an adapter may speak HTTP
 can be cancelled; a cancelled or timed-out call leaves no process behind.
 """
 
-from collections.abc import AsyncIterator, Collection
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Collection, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal, Protocol
+
+from pydantic import JsonValue
 
 from ashep.core.model import (
     Comment,
@@ -106,6 +108,9 @@ class Update:
     assignee: str | None
     add_labels: tuple[str, ...] = ()
     remove_labels: tuple[str, ...] = ()
+    metadata: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    """What else is to stand on the issue, by key, beside the stamp: other keys stay. A tracker without a place for
+    such things leaves it out."""
 
 
 @dataclass(frozen=True, slots=True)

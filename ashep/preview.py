@@ -15,6 +15,7 @@ from ashep.core.model import Agents
 from ashep.core.observe import looked
 from ashep.core.records import Entry
 from ashep.core.step import RULES, step
+from ashep.core.workspaces import Mode, mode
 from ashep.core.world import World, evolve
 from ashep.ports import IssueText, Look
 from ashep.prompt import Brief, render
@@ -37,6 +38,8 @@ class DryRun:
 
     starting: tuple[Start, ...]
     held: tuple[tuple[str, str, str], ...]
+    workspace: Mode
+    """Where issues that are begun now are worked on."""
 
 
 async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues: int | None, actor: str) -> DryRun:
@@ -79,6 +82,7 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
             for issue, flow in sorted(world.flows.items())
             if flow.stage != "closed" and issue not in {one.issue for one in starts}
         ),
+        mode(world),
     )
 
 

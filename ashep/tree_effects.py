@@ -47,10 +47,10 @@ class TreeEffects:
                 commits = tuple(commit.sha for commit in left.commits)
                 return [TreeSealed(command.issue, command.run, command.key, left.head, left.tree, commits, left.told)]
 
-    async def changes(self, world: World, flow: Flow) -> Changes:
-        """Give what the issue's runs changed, for a prompt."""
+    async def changes(self, world: World, flow: Flow, since: str = "") -> Changes:
+        """Give what the issue's runs changed, for a prompt; on a branch of its own since a commit, or its beginning."""
         if flow.own is not None and flow.own.base:
-            return await self._own(world.settings).changes(flow.own.branch, flow.own.base)
+            return await self._own(world.settings).changes(flow.own.branch, since or flow.own.base)
         left_over = sorted(path for path, (_, issue) in world.left_over.items() if issue == flow.issue.id)
         return await self.shared.changes(flow.base, flow.issue.id, flow.commits, tuple(left_over))
 

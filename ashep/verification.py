@@ -23,6 +23,10 @@ class VerifyRequest:
     base: str | None
     """Where the checks' own scripts are taken from: the commit before any work. None: there is none."""
     criteria: Criteria
+    known: Verification | None = None
+    """What was found before, in an earlier life too: the same tree and checks are not verified again."""
+    afresh: bool = False
+    """Carry the checks out whatever is known: what failed may hold now, because a person put this machine in order."""
 
 
 class Verifier(Protocol):

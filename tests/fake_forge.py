@@ -48,6 +48,8 @@ class FakeForge:
     def __init__(self) -> None:
         self.url = ""
         self.pulls: list[Pull] = []
+        self.heads: dict[str, str] = {}
+        """What was pushed to branches, where a test knows of it."""
         self.requests: list[tuple[str, str]] = []
         self.trouble: Callable[[Request], Response | None] = lambda request: None
         """What is answered instead."""
@@ -61,6 +63,7 @@ class FakeForge:
         self, branch: str, base: str = "main", *, title: str = "t", body: str = "", repository: str = REPOSITORY
     ) -> Pull:
         pull = Pull(next(self._numbers), branch, base, title, body, repository)
+        pull.head = self.heads.get(branch, pull.head)
         self.pulls.append(pull)
         return pull
 

@@ -18,6 +18,9 @@ from typing import Any, TypeVar, cast
 import anyio
 import yaml
 
+from ashep.adapters.memory.forge import MemoryForge
+from ashep.adapters.memory.landing import MemoryLanding
+from ashep.adapters.memory.looking import MemoryDiffs, MemoryVerifier
 from ashep.adapters.memory.notifier import MemoryNotifier
 from ashep.adapters.memory.runner import MemoryRunner, Play, Prompted
 from ashep.adapters.memory.tracker import MemoryTracker
@@ -32,10 +35,12 @@ from ashep.core.records import Entry
 from ashep.core.replay import Replay
 from ashep.core.world import World as Known
 from ashep.daemon import Parts, Running, WorkOptions, daemon
-from ashep.errors import AshepError, NotSent, RunnerUnavailable, TrackerUnavailable
+from ashep.errors import AshepError, ForgeUnavailable, NotSent, RunnerUnavailable, TrackerUnavailable
+from ashep.forge_effects import Pulls
 from ashep.prompt import Templates
 from ashep.replay import replay
 from ashep.simulation.virtual import START, VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
+from ashep.work_effects import Means
 
 T = TypeVar("T")
 
@@ -79,7 +84,7 @@ class Through:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._target, name)
-        if name in ("hints", "signs", "actor", "settle") or not callable(method):
+        if name in ("hints", "signs", "actor", "settle", "aclose") or not callable(method):
             return method
 
         async def call(*arguments: object, **named: object) -> object:
@@ -139,6 +144,9 @@ class World:
         self.tree.commit("first")
         self.workspaces: MemoryWorkspaces | None = None
         """Where issues have work trees of their own; None: they all share one."""
+        self.landing: MemoryLanding | None = None
+        self.forge: MemoryForge | None = None
+        """Where pull requests are opened; None: nowhere."""
         self.runner = MemoryRunner(self.clock, self.play)
         self.notifier = MemoryNotifier()
         self.answer: Answer | None = None
@@ -177,6 +185,22 @@ class World:
             self.tree.commit(f"work of {run}", run)
         return Play(text=said(phase, **outcome), delay=self.delay)
 
+    def _means(self, points: Points) -> Callable[..., Means]:
+        """What looks into the work of issues, and lands it, as seen through the points."""
+        assert self.workspaces is not None
+        targets = MemoryVerifier(self.workspaces), MemoryDiffs(self.workspaces), self.landing
+        seen = [
+            Through(one, points, lambda: self.random.uniform(0.05, 0.3), AshepError("git: lost")) for one in targets
+        ]
+        verifier, diffs, landing = cast("Any", seen)
+        return lambda *_: Means(self.folder, verifier, diffs, landing)
+
+    def _pulls(self, points: Points) -> Callable[..., Pulls]:
+        """Where pull requests are opened, and what they are pushed to, as seen through the points."""
+        lost = ForgeUnavailable("lost", unknown=True)
+        site = cast("Any", Through(self.forge, points, lambda: self.random.uniform(0.05, 0.3), lost))
+        return lambda *_: Pulls(site, site)
+
     # --- a life ---
 
     @asynccontextmanager
@@ -194,8 +218,11 @@ class World:
         notifier = Through(self.notifier, points, lambda: self.random.uniform(0.05, 0.3), NotSent("lost"))
         parts = Parts(cast("Any", tracker), cast("Any", runner), cast("Any", tree), self.clock, cast("Any", notifier))
         if self.workspaces is not None:
+            self.landing = self.landing or MemoryLanding(self.workspaces)
             trees = Through(self.workspaces, points, lambda: self.random.uniform(0.05, 0.3), AshepError("git: lost"))
-            parts = replace(parts, workspaces=lambda _: cast("Any", trees))
+            parts = replace(parts, workspaces=lambda _: cast("Any", trees), means=self._means(points))
+        if self.forge is not None:
+            parts = replace(parts, pulls=self._pulls(points))
 
         def picture(entries: Sequence[Entry], world: Known) -> None:
             self.entries += entries

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ashep.core import commands as c
 from ashep.core import events as e
 from ashep.core.audit import (
     DUE_BOUND,
@@ -21,11 +22,13 @@ from ashep.core.audit import (
     Ledger,
     in_sessions,
     lasting,
+    of_indexes,
     of_issue,
     of_look,
     of_sessions,
     of_world,
 )
+from ashep.core.evidence import CheckResult
 from ashep.core.finding import Finding
 from ashep.core.flow import Flow
 from ashep.core.model import Issue
@@ -34,6 +37,7 @@ from ashep.core.world import World, evolve
 from tests.core.given import INSTANCE, ME, T0, issue
 from tests.core.lives import live
 from tests.core.playbook import Playbook
+from tests.core.test_playbook_landing import book_of, finished
 from tests.core.world_of import MadeUp
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -109,6 +113,17 @@ def running(made: MadeUp) -> bool:
 RUNNING, ASKING = until(running), until(stage("person"))
 
 
+def two_that_land() -> World:
+    """One issue is being brought onto the base, another one waits behind it."""
+    book = book_of(issues=("t-1", "t-2"))
+    finished(book, "t-2")
+    book.made.jobs, book.left = [], []
+    return finished(book).world
+
+
+LANDING = two_that_land()
+
+
 def spoilt(world: World, **changes: Any) -> World:
     """The World with another flow of the first issue; the indexes stay as they are."""
     return replace(world, flows=world.flows.insert("t-1", replace(world.flows["t-1"], **changes)))
@@ -130,6 +145,7 @@ WRONG: dict[str, Callable[[], tuple[World, dict[str, Any]]]] = {
     "no_evidence": lambda: (closed(why=" "), {}),
     "lock_left": lambda: (replace(ASKING, lock="t-1"), {}),
     "index": lambda: (replace(RUNNING, live=RUNNING.live.remove("t-1")), {}),
+    "landing_at_once": lambda: (both_at_once(), {}),
 }  # fmt: skip
 
 
@@ -137,6 +153,32 @@ def asked_long_ago() -> tuple[World, dict[str, Any]]:
     world = until(lambda made: bool(made.world.flows["t-1"].open))
     (command, *_) = world.flows["t-1"].open
     return world, {"asked": {command.key: world.now}, "at": world.now + OPEN_BOUND * 2}
+
+
+def both_at_once() -> World:
+    flow = LANDING.flows["t-1"]
+    assert flow.landing is not None
+    key = f"t-1/land/{flow.landing.seq}.0.0"
+    return spoilt(LANDING, open=(c.MoveBase(key, "t-1", "ashep/t-1", "head", "main", "c0ffee", "c0ffee2"),))
+
+
+def test_who_waits_to_land_is_fine_and_who_is_to_be_landed_and_is_not_is_stranded() -> None:
+    assert [issue for _, issue in LANDING.landings] == ["t-2", "t-1"]
+    assert not LANDING.flows["t-1"].open
+    assert not found(LANDING)
+    first = LANDING.flows["t-2"]
+    assert first.landing is not None
+    for changes, wrong in (({"open": ()}, True), ({"open": (), "landing": replace(first.landing, due=T0)}, False)):
+        world = replace(LANDING, flows=LANDING.flows.insert("t-2", replace(first, **changes)))
+        assert ("stranded" in codes(found(world))) == wrong
+    late = replace(first.landing, seq=1)  # what is under way is of a landing that was given up
+    assert not codes([*of_world(spoilt(both_at_once(), landing=replace(late, onto="main")))])
+
+
+def test_a_queue_that_is_not_what_the_flows_say_is_found() -> None:
+    assert not [*of_indexes(LANDING)]
+    wrong = [*of_indexes(replace(LANDING, landings=LANDING.landings.remove(next(iter(LANDING.landings)))))]
+    assert [one.what for one in wrong] == ["the World's landings is not what its flows say"]
 
 
 @pytest.mark.parametrize("code", WRONG)
@@ -185,7 +227,7 @@ def test_what_the_tracker_and_the_server_show_is_found(code: str) -> None:
 
 
 def test_every_code_has_a_remedy_and_a_row_in_the_guide() -> None:
-    assert set(REMEDIES) == set(WRONG) | set(OTHERS) | {"run_without_end", "picture"}
+    assert set(REMEDIES) == set(WRONG) | set(OTHERS) | {"run_without_end", "not_landed", "unverified", "picture"}
     assert set(OTHERS) == set(OF_OTHERS)
     table = (ROOT / "docs" / "audit.md").read_text().partition("## Codes")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `(\w+)` \|", table, re.M)) == set(REMEDIES)
@@ -263,3 +305,90 @@ def test_a_run_without_an_end_and_a_closing_without_evidence_are_left_over() -> 
     assert [one.what for one in seen if one.code == "run_without_end"] == [
         "t-1/implement.1.1 was planned and has no end"
     ]
+
+
+FINISHED = e.IssueFinished("t-1", "implement succeeded", "main", True)
+LANDED = e.WorkLanded("t-1", "k", "main", "head", "new")
+PULLED = e.IssueFinished("t-1", "implement succeeded", verify=True, into="main")
+MERGED = e.PullRequestMerged("t-1", 7, "theirs", "ann merged it")
+CLOSED = e.IssueClosed("t-1", "shepherd", "implement succeeded")
+ASKED = e.PersonAsked("t-1", "implement", "Let it pass?", T0, False, "it fell short", about="proof")
+SIGN = replace(ASKED, about="phase")
+
+
+def verified(commit: str = "new", *failed: str, run: str = "") -> e.WorkVerified:
+    results = [CheckResult("fine", "passed", "", 1), *(CheckResult(name, "failed", "", 1) for name in failed)]
+    return e.WorkVerified("t-1", "k", commit, f"tree of {commit}", True, run, "checks", tuple(results))
+
+
+def yes(answer: Any = "approved") -> e.PersonAnswered:
+    return e.PersonAnswered("t-1", answer, "ann", "she said so")
+
+
+def left(*facts: e.Fact) -> set[str]:
+    """What a journal with these facts leaves over."""
+    ledger = Ledger(World())
+    for entry in told(*facts):
+        ledger.note(entry)
+    return codes([*ledger.findings(World())])
+
+
+@pytest.mark.parametrize(
+    ("facts", "code"),
+    [
+        ((FINISHED, verified(), LANDED, CLOSED), ""),
+        ((FINISHED, LANDED, verified(), CLOSED), ""),
+        ((e.IssueFinished("t-1", "done", "main"), LANDED, CLOSED), ""),
+        ((e.IssueFinished("t-1", "done", "", True), verified("head"), CLOSED), ""),
+        ((e.IssueFinished("t-1", "done"), CLOSED), ""),
+        ((e.IssueFinished("t-1", "done", "", True), CLOSED), "unverified"),
+        ((PULLED, verified("head"), MERGED, CLOSED), ""),
+        ((PULLED, verified("head"), replace(MERGED, commit=""), CLOSED), ""),
+        ((PULLED, verified("head"), CLOSED), "not_landed"),
+        ((PULLED, MERGED, CLOSED), "unverified"),
+        ((FINISHED, verified(), CLOSED), "not_landed"),
+        ((LANDED, FINISHED, verified(), CLOSED), "not_landed"),
+        ((FINISHED, verified(), LANDED, FINISHED, verified(), CLOSED), "not_landed"),
+        ((FINISHED, LANDED, CLOSED), "unverified"),
+        ((verified(), FINISHED, LANDED, CLOSED), "unverified"),
+        ((FINISHED, verified("before"), LANDED, CLOSED), "unverified"),
+        ((FINISHED, verified("new", run="t-1/implement.1.1"), LANDED, CLOSED), "unverified"),
+        ((FINISHED, verified("new", "tests"), LANDED, CLOSED), "unverified"),
+        ((verified("x", "tests", run="r"), ASKED, yes(), FINISHED, verified("new", "tests"), LANDED, CLOSED), ""),
+        ((verified("x", "tests"), ASKED, yes(), FINISHED, verified("new", "lint"), LANDED, CLOSED), "unverified"),
+        (
+            (
+                verified("x", "tests"),
+                ASKED,
+                yes("changes_requested"),
+                FINISHED,
+                verified("new", "tests"),
+                LANDED,
+                CLOSED,
+            ),
+            "unverified",
+        ),
+        (
+            (verified("x", "tests"), SIGN, yes(), FINISHED, verified("new", "tests"), LANDED, CLOSED),
+            "unverified",
+        ),
+    ],
+)
+def test_a_closing_is_accounted_for_by_a_landing_and_by_evidence_of_what_landed(
+    facts: tuple[e.Fact, ...], code: str
+) -> None:
+    assert left(*facts) == ({code} if code else set())
+
+
+def test_a_journal_that_begins_with_a_snapshot_knows_what_was_finished_before() -> None:
+    for world, changes, wanted in (
+        (LANDING, {}, {"not_landed"}),
+        (LANDING, {"verify": True, "verified": True, "landed": True, "commit": "new"}, set()),
+        (LANDING, {"verify": True, "landed": True, "commit": "new"}, {"unverified"}),
+    ):
+        landing = world.flows["t-1"].landing
+        assert landing is not None
+        ledger = Ledger(spoilt(world, landing=replace(landing, **changes)))
+        for entry in told(CLOSED):
+            ledger.note(entry)
+        assert codes([*ledger.findings(world)]) == wanted

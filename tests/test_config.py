@@ -14,7 +14,8 @@ from ashep.config import ConfigErrors, Finding, check, check_files, load, nodes,
 from ashep.config.explain import NOT_YET
 from ashep.config.starter import FILES, starter
 from ashep.core import model
-from ashep.core.model import Agents, Policies, ReuseFrom, Settings, format_duration, parse_duration
+from ashep.core.documents import format_duration, parse_duration
+from ashep.core.model import Agents, Policies, ReuseFrom, Settings
 from ashep.errors import ConfigError, UsageError
 
 ROOT = Path(__file__).parent.parent

@@ -60,7 +60,7 @@ def test_checks_are_shown_refused_and_set(tmp_path: Path, tmp_path_factory: pyte
     assert code == 0, said
     assert out.startswith(f"{issue}: 1 check, hash ")
     assert "set as Ann Example" in out
-    assert said == f"ashep: {issue} has begun: its agents may have read the checks that stood there before\n"
+    assert said == f"ashep: {issue} has begun: the checks that it had when it was taken go on to count\n"
     assert acceptance() == f"It works.\n\n```yaml\n{YAML}```\nAnd is fast."
 
     code, out, _ = ashep(issue, "--json")

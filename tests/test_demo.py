@@ -5,16 +5,20 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 
 from ashep.adapters import programs
+from ashep.config.criteria import read_criteria
+from ashep.demo.model import Ask, Reply
 from ashep.demo.run import demo
-from ashep.demo.stage import Stage, run_of
-from ashep.demo.story import FILES, ISSUES, part
+from ashep.demo.stage import Stage, run_of, script
+from ashep.demo.story import FILES, ISSUES, RUNS, Told, part
 from ashep.errors import ProgramMissing
 from ashep.simulation.virtual import VIRTUAL, LoopClock, wait_for_threads
 from tests.places import living_in, sweep
@@ -27,10 +31,13 @@ def test_the_simulation_closes_everything_and_proves_it(tmp_path: Path, monkeypa
     text = "\n".join(said)
     assert "FAILED" not in text
     assert "closed in the tracker: 3 of 3" in text
-    assert "prompts that the agents saw: 12, for 12 runs" in text
+    assert f"prompts that the agents saw: {RUNS}, for {RUNS} runs" in text
     assert re.search(r"ok +decisions derived again: \d{3}, 0 differences\n +ok +audit: 3 issues, 0 findings", text)
-    assert re.search(r"calc-1 closed by shepherd.*calc-2: ready", text, re.S), "calc-2 waited for calc-1"
-    assert "now: closed: pat answered approved" in text
+    goes = [text.index(f"{issue.id}/implement.1.1 goes to builder") for issue in ISSUES]
+    assert max(goes) < text.index("succeeded"), "nobody waits for another"
+    assert "calc-3: implement says success, but these checks do not pass: command; attempt 1 of 3" in text
+    assert "calc-2 implement: its work and main contradict each other in calc.py, test_calc.py" in text
+    assert re.search(r"now: closed: landed on main as [0-9a-f]{12}", text)
     assert not list(tmp_path.iterdir()), "nothing is left"
 
 
@@ -54,7 +61,13 @@ def test_the_real_tools_do_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         raise
     text = "\n".join(said)
     assert "closed in bd: 3 of 3" in text
-    assert "prompts that the model saw: 12, for 12 runs" in text
+    assert f"prompts that the model saw: {RUNS}, for {RUNS} runs" in text
+    assert "ok     3 issues were worked on at once, in 3 work trees beside the user's own" in text
+    assert "ok     the check command had failed, as calc-3/implement.1.2 was told, which mended it" in text
+    assert "ok     two issues were in conflict, as calc-2/implement.2.1 was told, which resolved it" in text
+    assert "merged onto main, which is checked out and clean: ashep/calc-1, ashep/calc-2, ashep/calc-3" in text
+    (tree,) = re.findall(r"ok     calc-2 landed as \w{12}; its 2 checks passed in that very tree, (\w{12})", text)
+    assert re.search(rf"there passed; median passed - tree {tree}", text), "`ashep why` names the tree"
     assert re.search(r"ok +ashep replay: \d+ decisions derived again: all as recorded", text)
     assert "ok     ashep audit: 3 issues: nothing is left over" in text
     assert re.search(r"ok     an unsound edit of the policy was refused: \S+policies.yaml:\d+: policies.standard", text)
@@ -104,15 +117,82 @@ def test_the_programs_see_nothing_of_the_users_home(tmp_path: Path, monkeypatch:
     assert all(value.startswith(str(tmp_path)) for value in private.values())
 
 
-def test_every_edit_of_the_story_fits_the_program_that_it_finds() -> None:
-    files = dict(FILES)
-    for run in ("calc-1/implement.1.1", "calc-1/implement.2.1", "calc-2/implement.1.1", "calc-3/implement.1.1"):
-        edits = part(run).edits
-        assert edits
-        for edit in edits:
-            assert files[edit.path].count(edit.old) == 1, (run, edit)
-            files[edit.path] = files[edit.path].replace(edit.old, edit.new)
-    assert [issue.id for issue in ISSUES] == ["calc-1", "calc-2", "calc-3"]
+MERGE = "1. Bring `main` into your branch: run `git merge main` in your work tree."
+
+
+@pytest.mark.parametrize("order", [("calc-1", "calc-2"), ("calc-2", "calc-1")])
+def test_every_edit_of_the_story_fits_whoever_lands_first(order: tuple[str, str]) -> None:
+    first, second = order
+    landed = edited(FILES, f"{first}/implement.1.1")
+    assert edited(FILES, f"{second}/implement.1.1") != landed
+    both = edited(landed, f"{second}/implement.2.1", MERGE)
+    assert {name for name in both if both[name] != FILES[name]} == {"calc.py", "test_calc.py"}
+    space: dict[str, Any] = {}
+    exec(both["calc.py"], space)
+    assert (space["mean"]([1, 2, 3]), space["median"]([9, 1, 2, 3])) == (2, 2.5)
+    assert both["test_calc.py"].count("def test_") == 3
+
+
+def test_the_third_issue_falls_short_of_its_check_at_first() -> None:
+    files, held = FILES, list[bool]()
+    (check,) = ISSUES[2].checks
+    for run in ("calc-3/implement.1.1", "calc-3/implement.1.2", "calc-3/implement.2.1"):
+        files = edited(files, run)
+        held.append(all(words in files[check["verify"]["path"]] for words in check["verify"]["contains"]))
+    assert held == [False, True, True]
+
+
+@pytest.mark.parametrize("issue", ISSUES, ids=lambda issue: issue.id)
+def test_the_checks_of_each_issue_can_be_read(issue: Told) -> None:
+    criteria = read_criteria(issue.acceptance(), issue.id)
+    assert criteria is not None
+    assert [check.id for check in criteria.checks] == [check["id"] for check in issue.checks]
+    assert issue.acceptance("http_request") == ""
+
+
+def edited(files: Mapping[str, str], run: str, prompt: str = "") -> dict[str, str]:
+    """The files after a run's edits."""
+    made, edits = dict(files), part(run, prompt).edits
+    assert edits
+    for edit in edits:
+        assert made[edit.path].count(edit.old) == 1, (run, edit)
+        made[edit.path] = made[edit.path].replace(edit.old, edit.new)
+    return made
+
+
+# --- the agent ----------------------------------------------------------------------------------------------------
+
+
+def asks(run: str, prompt: str, *results: str) -> Ask:
+    text = f"Run: {run}\n{prompt}"
+    return Ask("step" if results else "turn", "s", "m", text, results, (), ("read", "edit", "bash"))
+
+
+def commands(reply: Reply) -> list[object]:
+    return [call.arguments.get("command", call.arguments.get("filePath")) for call in reply.calls]
+
+
+def test_an_agent_that_is_told_of_a_conflict_merges_and_mends_what_is_in_conflict_alone() -> None:
+    run = "calc-2/implement.2.1"
+    (merge,) = commands(script(asks(run, MERGE)))
+    assert str(merge).startswith("git merge -q main")
+    said, results = list[object](), ["test_calc.py\n"]
+    while reply := script(asks(run, MERGE, *results)):
+        if not reply.calls:
+            break
+        said += commands(reply)
+        results.append("done")
+    assert said[:2] == ["test_calc.py", "test_calc.py"], "calc.py was merged by git"
+    assert str(said[-1]).startswith("git add test_calc.py && git commit")
+    assert f"Ashep-Run: {run}" in str(said[-1])
+
+
+def test_an_agent_may_leave_its_work_for_ashep_to_commit() -> None:
+    results, said = list[str](), list[object]()
+    while (reply := script(asks("calc-3/implement.1.1", "", *results))).calls:
+        said += commands(reply)
+        results.append("done")
+    assert said == ["README.md", "README.md", "python3 test_calc.py"]
 
 
 def test_a_run_is_named_by_the_line_of_its_prompt() -> None:

@@ -20,15 +20,16 @@ import pytest
 import typer.main
 from pydantic import BaseModel
 
-from ashep import cli, errors
+from ashep import cli, errors, landing
 from ashep.cli.commands import app
 from ashep.cli.reading import Reading
 from ashep.cli.screen import BROKEN_PIPE
 from ashep.config import read
 from ashep.config.criteria import read_criteria
-from ashep.core import account, flow, pauses
+from ashep.core import account, flow, holds, pauses
+from ashep.core.documents import format_duration
 from ashep.core.events import RunnerSeen
-from ashep.core.model import Agents, Policies, Settings, format_duration
+from ashep.core.model import Agents, Policies, Settings
 from ashep.core.runs import RunRecord
 from ashep.store.database import Store
 from ashep.store.reader import open_read_only
@@ -163,15 +164,25 @@ def codes_of(function: str, position: int) -> set[str]:
     return {word for call in named if len(call.args) > position for word in constants(call.args[position])}
 
 
-def holds() -> set[str]:
+def codes_of_holds() -> set[str]:
     """The codes of holds, and those of pauses and providers, which stand in tables."""
-    return {*pauses.PAUSED, *flow.NO_PROVIDER} | codes_of("Hold", 0)
+    return {*holds.PAUSED, *holds.NO_PROVIDER} | codes_of("Hold", 0)
 
 
 def test_the_codes_of_holds_are_those_of_the_core() -> None:
-    assert holds() >= {"slot", "no_agent", "runner_away"}
-    assert firsts("Codes of holds") == holds() | {"retry"}
+    assert codes_of_holds() >= {"slot", "no_agent", "runner_away"}
+    assert firsts("Codes of holds") == codes_of_holds() | {"retry"}
     assert any('code: str = "retry"' in path.read_text() for path, _ in CORE)
+
+
+def test_the_codes_of_work_that_lands_are_those_of_the_account() -> None:
+    (module,) = (tree for path, tree in CORE if path.name == "account.py")
+    (whole,) = (one for one in module.body if isinstance(one, ast.FunctionDef) and one.name == "_finishing")
+    told = {word.value for word in ast.walk(whole) if isinstance(word, ast.Constant)}
+    waits = {f"landing_{code}" for code in (*typing.get_args(landing.Code), "away")} - codes_of("park", 1)
+    told = {word for word in told if isinstance(word, str) and re.fullmatch(r"landing\w*|finishing|pull_request", word)}
+    assert firsts("Codes of work that lands") == told | waits | {"verify"}
+    assert {row[1].strip("`") for row in table("Codes of work that lands")} <= set(typing.get_args(account.State))
 
 
 @pytest.mark.parametrize(

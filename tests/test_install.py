@@ -15,7 +15,7 @@ import pytest
 from ashep import install
 from ashep.adapters import programs
 from ashep.config import write_starter
-from ashep.core.model import OpencodeSettings, Settings, VerificationSettings
+from ashep.core.model import OpencodeSettings, Settings, VerificationSettings, WorkerSettings
 from tests.conformance.trackers import Beads
 
 GOOD_BD = """#!/bin/sh
@@ -223,14 +223,16 @@ def test_a_server_elsewhere_needs_a_password_and_https(url: str, password: str |
 
 # --- git, disk, files ---------------------------------------------------------------------------------------------
 
+OWN = Settings(worker=WorkerSettings(workspace="worktree"))
+
 
 async def test_git_is_worth_a_warning_only(project: Path) -> None:
-    (line,) = await install.git(project)
+    (line,) = await install.git(project, Settings())
     assert line.level == "warning"
     git(project, "init", "-q", ".")
-    assert (await install.git(project))[0].level == "ok"
+    assert (await install.git(project, Settings()))[0].level == "ok"
     (project.parent / "bin" / "git").unlink()
-    assert (await install.git(project))[0].what == "git is not on PATH"
+    assert (await install.git(project, Settings()))[0].what == "git is not on PATH"
 
 
 async def test_what_separates_checks_from_the_machine_is_told(project: Path) -> None:
@@ -256,7 +258,20 @@ async def test_a_dirty_tree_is_worth_a_warning(project: Path) -> None:
     git(project, "init", "-q", ".")
     (project / "file").write_text("text")
     git(project, "add", "file")
-    assert "1 tracked files are changed (file…)" in (await install.git(project))[0].what
+    (line,) = await install.git(project, Settings())
+    assert "1 tracked files are changed (file…): phases with write access do not start" in line.what
+    (line,) = await install.git(project, OWN)
+    assert line.what.endswith("the work of issues waits before it lands here")
+    assert line.remedy == "commit or stash them"
+
+
+async def test_it_says_where_issues_will_be_worked_on(project: Path) -> None:
+    git(project, "init", "-q", ".")
+    (line,) = await install.git(project, OWN)
+    assert (line.level, line.remedy) == ("warning", "commit something")
+    git(project, "-c", "user.name=p", "-c", "user.email=p@localhost", "commit", "-q", "--allow-empty", "-m", "first")
+    for settings, words in ((OWN, "each issue gets a work tree of its own"), (Settings(), "all agents share it")):
+        assert (await install.git(project, settings))[0].what.endswith(words)
 
 
 @pytest.mark.parametrize(("free", "level"), [(50, "error"), (500, "warning"), (5000, "ok")])

@@ -11,7 +11,7 @@ from ashep.core.events import RunPlanned, TreePrepared, TreeSealed
 from tests.loop_world import Points, World, simulate
 from tests.test_loop import some, with_person
 
-CONFIG = "version: 1\nworker: {workspace: worktree, max_concurrent_runs: 3}\n"
+CONFIG = "version: 1\nworker: {workspace: worktree, max_concurrent_runs: 3}\nlanding: {mode: branch}\n"
 
 
 def apart(folder: Path, issues: int = 1) -> World:

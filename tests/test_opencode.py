@@ -158,11 +158,13 @@ async def test_where_a_tool_is_asked_about_there_is_no_subagent(real_world: Real
 @pytest.mark.real
 async def test_a_writer_may_work_and_look_at_issues(real_world: RealWorld) -> None:
     answers = await tried(
-        real_world, "write", bash("echo hi > made"), bash("bd show x-1"), bash("bd list"), bash("bd ready")
+        real_world,
+        "write",
+        *map(bash, ("echo hi > made", "bd show x-1", "bd list", "bd ready", "ashep verify x-1")),
     )
     assert (real_world.directory / "made").read_text() == "hi\n"
     assert not any("rule" in answer for answer in answers)
-    assert real_world.ran.splitlines()[-3:] == ["bd show x-1", "bd list", "bd ready"]
+    assert real_world.ran.splitlines()[-4:] == ["bd show x-1", "bd list", "bd ready", "ashep verify x-1"]
 
 
 @pytest.mark.real
@@ -183,6 +185,9 @@ async def test_nobody_writes_issues_or_calls_ashep(real_world: RealWorld) -> Non
         "command bd close x-1",
         "echo x-1 | xargs bd close",
         "ashep retry x-1",
+        "ashep verify x-1; ashep approve x-1",
+        "ashep verify $(ashep stop)",
+        "ashep approve x-1 -m 'ashep verify x-1'",
         f"{spies}/ashep stop",
     ]
     answers = await tried(real_world, "write", *map(bash, commands))

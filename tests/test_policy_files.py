@@ -87,7 +87,7 @@ def test_policies_yaml_need_hold_none_where_the_folder_does(folder: Path, text: 
         (
             "b.yaml",
             "policies:\n  quick: [plan]\n",
-            ["policies/b.yaml:2: policies.quick: there is a policy quick already, in policies.yaml:63; rename"],
+            ["policies/b.yaml:2: policies.quick: there is a policy quick already, in policies.yaml:64; rename"],
         ),
         (
             "standard.yaml",

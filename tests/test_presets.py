@@ -8,11 +8,14 @@ import anyio
 import jsonschema
 import pytest
 
+from ashep.adapters.memory.play import Play, Prompted
+from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.config import check_files, load, nodes, schema, write_starter
 from ashep.config.presets import PRESETS, preset
 from ashep.core.events import IssueParked, PersonAsked, RunPlanned
 from ashep.errors import UsageError
 from tests.loop_world import World, simulate
+from tests.loop_world import said as words
 
 Script = dict[str, list[dict[str, object]]]
 
@@ -125,3 +128,28 @@ def test_bmad_story_waits_for_a_person_after_three_iterations(folder: Path) -> N
     lived = live(folder, "bmad-story", said(reviewer=["approve"], arbiter=["needs_work"]))
     assert lived.ran == ["developer", "reviewer", "arbiter"] * 3
     assert lived.parked == ["max_visits"]
+
+
+@pytest.mark.parametrize(
+    ("name", "phase"),
+    [("standard", "implement"), ("quick", "implement"), ("planned", "implement"), ("bmad-story", "developer")],
+)
+def test_a_success_that_changes_nothing_closes_no_issue(folder: Path, name: str, phase: str) -> None:
+    def idle(_: World, asked: Prompted) -> Play:
+        return Play(text=words(asked.key.split("/")[1].split(".")[0]), delay=20.0)
+
+    async def scenario() -> None:
+        world.tracker.add("one")
+        await world.live(lambda: bool(world.bodies(PersonAsked)))
+        (asked,) = world.bodies(PersonAsked)
+        assert (asked.phase, asked.about) == (phase, "proof")
+        assert f"{phase} says success, but the work changes nothing" in asked.question
+        assert {run.phase for run in world.bodies(RunPlanned)} - {"plan"} == {phase}
+        assert not world.all_closed()
+
+    write_starter(folder, name)
+    (folder / "config.yaml").write_text("version: 1\nworker: {workspace: worktree}\n")
+    world = World(folder)
+    world.workspaces = MemoryWorkspaces({"calc.py": "1"})
+    world.answer = idle
+    simulate(scenario)

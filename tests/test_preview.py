@@ -68,13 +68,17 @@ async def test_a_dry_run_keeps_to_what_was_asked_for(beads: BeadsWorld) -> None:
 
 async def test_a_dry_run_where_issues_have_trees_of_their_own_makes_none(beads: BeadsWorld) -> None:
     config = beads.project / ".agent-shepherd" / "config.yaml"
-    config.write_text(f"{config.read_text()}worker: {{workspace: worktree, max_concurrent_runs: 2}}\n")
+    plain = config.read_text()
     first, second = beads.add("First", priority=1), beads.add("Second")
+    assert (await look(beads)).workspace == "shared", "there is no commit"
+    config.write_text(f"{plain}worker: {{workspace: worktree, max_concurrent_runs: 2}}\n")
     said = await look(beads)
     assert {code for _, code, _ in said.held} == {"no_repository"}
+    config.write_text(f"{plain}worker: {{max_concurrent_runs: 2}}\n")
     git(beads.project, "commit", "-qm", "first", "--allow-empty")
     files = fingerprint(beads.project)
     said = await look(beads)
+    assert said.workspace == "worktree", "nothing else was said"
     assert [start.issue for start in said.starting] == [first, second]
     assert f"on the branch `ashep/{second}`" in said.starting[1].prompt
     assert "ASHEP_SLOT=1" in said.starting[1].prompt

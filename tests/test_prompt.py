@@ -12,12 +12,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ashep.core.diagnosing import VERDICTS as DIAGNOSES
-from ashep.core.flow import Report
-from ashep.core.model import Comment, Phase
+from ashep.core.evidence import CheckResult
+from ashep.core.flow import Flow, Report
+from ashep.core.model import Comment, Issue, Phase
 from ashep.core.outcome import Outcome, last_block, read_outcome
+from ashep.core.proof import Evidence, Flaw
+from ashep.core.workspaces import OwnTree
 from ashep.errors import ConfigError
 from ashep.ports import Dependency, IssueText
-from ashep.prompt import Brief, Kind, check_overrides, render
+from ashep.prompt import Brief, Found, Kind, check_overrides, evidence_of, render
 from ashep.prompt.brief import ROLES, view
 from ashep.prompt.fences import Fences, Foreign, tidy
 from ashep.trees import Changes, Commit
@@ -182,6 +185,13 @@ def test_a_writer_is_asked_for_commits_with_the_trailer_and_a_reader_for_none() 
     assert "Change nothing: no file, no commit." in reader
 
 
+def test_only_who_writes_in_a_tree_of_the_issues_own_may_verify() -> None:
+    may = "except `ashep verify` with the id of this issue"
+    assert may in own_words(render(brief(branch="ashep/ag-1")))
+    assert may not in own_words(render(brief())), "in the shared tree there is nothing of its own to verify"
+    assert may not in own_words(render(brief(REVIEW, branch="ashep/ag-1"))), "it has no shell"
+
+
 def test_who_works_in_a_tree_of_the_issues_own_is_told_so_and_which_number_it_has() -> None:
     own, shared = own_words(render(brief(branch="ashep/ag-1", slot=2))), own_words(render(brief()))
     assert "on the branch `ashep/ag-1`" in own
@@ -269,6 +279,78 @@ def test_a_first_run_is_not_told_of_others() -> None:
     prompt = render(brief())
     assert "come back" not in prompt
     assert "This is attempt" not in prompt
+
+
+EVIDENCE = Evidence(
+    "c" * 40,
+    "d" * 40,
+    (CheckResult("tests", "failed", "expected 0,\nfound 1", 3), CheckResult("lint", "passed", "fine", 3)),
+    changed=True,
+    isolated=True,
+    log="",
+)
+RED = Found(Flaw("checks", "did not hold: tests", "blob"), "tests: failed\nE assert 1 == 2")
+RED_ON_MAIN = replace(RED, flaw=Flaw("checks", "did not hold: tests", "blob", "main"))
+CONFLICT = Found(Flaw("conflict", "contradicts main in a.py", "blob", "main"), "both changed a.py")
+
+
+@pytest.mark.parametrize("kind", ["task", "resume"])
+def test_a_writer_is_told_which_checks_failed_and_what_they_printed(kind: Kind) -> None:
+    own, fenced = split(render(brief(found=RED, kind=kind)))
+    assert ("what is wrong", "did not hold: tests") in fenced
+    assert ("failed checks", "tests: failed\nE assert 1 == 2") in fenced
+    told = "\n".join(own)
+    assert "mend the work until the failed checks pass" in told
+    assert "as they were when the issue was taken" in told
+    assert "git merge" not in told
+
+
+def test_a_writer_brings_the_base_into_its_own_branch_and_touches_no_other() -> None:
+    for found, label in ((RED_ON_MAIN, "failed checks"), (CONFLICT, "conflict")):
+        own, fenced = split(render(brief(found=found)))
+        told = "\n".join(own)
+        assert (label, found.log) in fenced
+        assert "run `git merge main` in your work tree" in told
+        assert "Leave no conflict markers" in told
+        assert "Never touch another branch: do not switch to `main`, move it, rebase or push." in told
+    assert "scripts" not in own_words(render(brief(found=CONFLICT))), "a conflict is about no check"
+
+
+def test_a_reader_is_told_what_is_known_of_exactly_this_work_and_nothing_of_flaws() -> None:
+    own, fenced = split(render(brief(REVIEW, found=replace(RED, evidence=EVIDENCE))))
+    assert f"(git tree {'d' * 40})" in "\n".join(own)
+    assert dict(fenced)["evidence"] == "tests: failed: expected 0, found 1\nlint: passed: fine"
+    assert "failed checks" not in dict(fenced)
+    proven = replace(EVIDENCE, changed=False, results=(replace(EVIDENCE.results[1], proves_nothing=True),))
+    lines = dict(split(render(brief(REVIEW, found=Found(evidence=proven))))[1])["evidence"].split("\n")
+    assert lines[0] == "the work changes nothing: its tree is that of its base"
+    assert lines[1].startswith("lint: passed (it did so before any work, too,")
+    assert "checked itself" not in render(brief(REVIEW)), "nothing is known"
+
+
+def test_evidence_is_of_exactly_the_tree_that_is_looked_at() -> None:
+    flow = Flow(Issue("ag-1", "t", "open", "task", 2, AT), evidence=EVIDENCE)
+    assert evidence_of(flow) is None, "it is worked on in the shared tree"
+    at = replace(flow, own=OwnTree("ashep/ag-1", 0, head=EVIDENCE.commit))
+    assert evidence_of(at) is EVIDENCE
+    assert evidence_of(replace(flow, own=OwnTree("ashep/ag-1", 0, head="e" * 40))) is None
+
+
+@pytest.mark.parametrize("kind", ["recover", "extract", "diagnose"])
+def test_who_is_asked_for_no_work_is_not_told_what_must_be_mended(kind: Kind) -> None:
+    assert render(brief(kind=kind, found=RED)) == render(brief(kind=kind))
+
+
+def test_a_template_from_before_there_was_evidence_tells_it_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "task.md.j2").write_text('{% include "_header.md.j2" %}\nMine.\n{% include "_contract.md.j2" %}')
+    assert "did not hold: tests" not in render(brief(), tmp_path)
+    prompt = render(brief(found=RED), tmp_path)
+    assert prompt.index("Mine.") < prompt.index("# What must be mended") < len(prompt)
+    (tmp_path / "implement.md.j2").write_text("{{ flaw_log | fence }}")
+    prompt = render(brief(found=RED), tmp_path)
+    assert prompt.index("# What must be mended") < prompt.index("# How to report")
+    (tmp_path / "_found.md.j2").write_text("")
+    assert "# What must be mended" not in render(brief(found=RED), tmp_path)
 
 
 def test_recovery_is_short_and_says_what_was_wrong() -> None:
@@ -414,12 +496,16 @@ def test_no_text_leaves_its_fence(text: str, kind: Kind, writes: bool) -> None:
         reports=(replace(FINDINGS, outcome=outcome), replace(FINDINGS, phase="implement", outcome=None, why=text)),
         comments=(Comment("1", text, text, AT),),
         changes=Changes((Commit(text, text),), text, (text,), text),
+        found=Found(
+            Flaw("checks", text, "", "main"), text, replace(EVIDENCE, results=(CheckResult(text, "failed", text, 1),))
+        ),
         wrong=text,
         transcript=text,
     )
     own, fenced = split(render(made))
     assert MARK not in "\n".join(own)
-    assert len(fenced) == {"task": 13, "recover": 1, "extract": 2, "resume": 7, "diagnose": 2}[kind]
+    found = (2 if writes else 1) if kind in ("task", "resume") else 0
+    assert len(fenced) == {"task": 13, "recover": 1, "extract": 2, "resume": 7, "diagnose": 2}[kind] + found
     shown = dict(fenced)
     of = {"extract": "transcript", "diagnose": "transcript", "recover": "what was wrong"}
     whole = of.get(kind, "description")

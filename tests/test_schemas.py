@@ -51,7 +51,7 @@ def test_each_schema_is_one_and_explains_every_key(name: str) -> None:
     jsonschema.Draft202012Validator.check_schema(made)
     for part in [made, *made.get("$defs", {}).values()]:
         assert part["description"]
-        for key, value in part["properties"].items():
+        for key, value in part.get("properties", {}).items():
             assert value.get("description") or "$ref" in value, f"{name}: {key} has no docstring"
 
 
@@ -59,7 +59,7 @@ def test_each_schema_is_one_and_explains_every_key(name: str) -> None:
 def test_defaults_fit_their_own_schema(name: str) -> None:
     made = schema.schema(name)
     for part in [made, *made.get("$defs", {}).values()]:
-        for value in part["properties"].values():
+        for value in part.get("properties", {}).values():
             if "default" in value:
                 jsonschema.validate(value["default"], {"$defs": made.get("$defs", {}), **value})
 
@@ -75,6 +75,14 @@ def plain(text: str) -> Any:
 
 NAMES = st.sampled_from(["implement", "review", "a b", "off", "close", ""])
 VALUES = st.none() | st.booleans() | st.integers(-1, 9) | NAMES | st.lists(NAMES, max_size=2)
+CHECKS = st.fixed_dictionaries(
+    {},
+    optional={
+        "id": NAMES,
+        "type": st.sampled_from(["file_exists", "manual", "mine", 3]),
+        "verify": st.sampled_from([{"path": "x"}, {"path": 3}, {"question": "x"}, {}, [], "x"]),
+    },
+)
 PHASES = NAMES | st.fixed_dictionaries(
     {},
     optional={
@@ -85,6 +93,9 @@ PHASES = NAMES | st.fixed_dictionaries(
         "session": st.sampled_from(["new", "old", {"reuse_from": "a"}, {"reuse": "a"}]),
         "verdicts": VALUES,
         "human": VALUES,
+        "verify": VALUES | st.fixed_dictionaries({}, optional={"max_attempts": VALUES}),
+        "checks": VALUES | st.lists(CHECKS, max_size=1),
+        "when_flags": VALUES | st.dictionaries(st.sampled_from(["ci", "cii"]), VALUES, max_size=2),
         "extra": VALUES,
     },
 )

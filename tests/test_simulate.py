@@ -19,8 +19,9 @@ import pytest
 from ashep.cli import main
 from ashep.config import read
 from ashep.core import decide
+from ashep.core.documents import format_duration
 from ashep.core.events import Fact
-from ashep.core.model import Human, Limits, Phase, Policies, Policy, Retry, Settings, Stall, format_duration
+from ashep.core.model import Human, Limits, Phase, Policies, Policy, Retry, Settings, Stall
 from ashep.core.records import Entry
 from ashep.core.replay import Replay
 from ashep.core.world import World

@@ -6,7 +6,7 @@ import re
 import sqlite3
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given as hypothesis_given
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from ashep.core.account import account
 from ashep.core.events import EditMended, EditRefused, Fact, RecycleWanted, RunnerSeen, ServerRestartPlanned
 from ashep.core.records import TYPES, Entry
+from ashep.core.workspaces import Mode
 from ashep.journal.log import Journal
 from ashep.store.reader import open_read_only
 from ashep.store.tables import edit_json, server_json
@@ -133,7 +134,8 @@ def test_nothing_is_told_of_what_is_not_known(told: Path) -> None:
     assert story.why(None, "t-1", lambda _: None) is None
     assert standing.status(None, STOPPED) == {
         "daemon": STOPPED
-        | {"findings": 0, "pauses": [], "budgets": [], "providers": [], "notices": [], "server": None, "edit": None},
+        | {"findings": 0, "pauses": [], "budgets": [], "providers": [], "notices": [], "server": None, "edit": None}
+        | {"workspace": None},
         "issues": [],
     }
 
@@ -175,6 +177,16 @@ def test_status_says_what_is_wrong_with_the_agent_server() -> None:
     wanted = RecycleWanted("server-1", now, False, "it holds 5.00 GiB")
     assert said(wanted) == ["the agent server is begun anew once it is at rest: it holds 5.00 GiB"]
     assert standing.server({"daemon": {}}, now) == []
+
+
+def test_status_says_where_issues_are_worked_on(told: Path) -> None:
+    running = {"running": True, "pid": 1, "since": None, "version": "1", "behind": False}
+    with contextlib.closing(open_read_only(told)) as database:
+        seen = standing.status(database, running)
+        assert (seen["daemon"]["workspace"], standing.workplace(seen)) == ("shared", standing.WORKPLACE["shared"])
+        assert standing.status(database, STOPPED)["daemon"]["workspace"] is None, "what will be in force is not known"
+    assert standing.workplace(standing.status(None, running)) == ""
+    assert set(standing.WORKPLACE) == set(get_args(Mode))
 
 
 def test_status_says_that_an_edit_is_not_in_force() -> None:

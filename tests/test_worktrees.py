@@ -318,11 +318,14 @@ async def test_what_a_killed_git_began_is_made_anew(world: GitWorkspacesWorld) -
     assert not (admin / "locked").exists()
 
 
-async def test_a_tree_whose_folder_is_gone_is_made_anew_and_what_was_staged_is_saved(world: GitWorkspacesWorld) -> None:
+@pytest.mark.parametrize("gone", [ONE, ""], ids=["its own", "that of all trees"])
+async def test_a_tree_whose_folder_is_gone_is_made_anew_and_what_was_staged_is_saved(
+    world: GitWorkspacesWorld, gone: str
+) -> None:
     await world.spaces.prepare(ONE, None, 0)
     world.edit(ONE, "b.txt", "staged\n")
     world.git("add", "-A", at=ONE)
-    shutil.rmtree(world.place / ONE)
+    shutil.rmtree(world.place / gone)
     await world.spaces.prepare(ONE, None, 0)
     assert world.read(ONE) == {"a.txt": "a\n"}
     assert world.git("show", f"refs/ashep/saved/{ONE}/1/index:b.txt") == "staged"

@@ -43,8 +43,8 @@ def criteria(
     """Show the checks that a fenced block in the issue's acceptance criteria holds, and their hash.
 
     With --set the block is put there as yourself, in the place of the one that stands there, else at the end; every
-    other word stays, and nothing is written where the file is wrong. Agents of an issue that ashep has begun may have
-    read those of before, which is said.
+    other word stays, and nothing is written where the file is wrong. Of an issue that ashep has begun those of before
+    go on to count, which is said.
 
     With --suggest an agent of the project's server reads the issue and the code, and proposes checks; they are shown
     with what is doubtful about them, and put there once you have said yes, or with --yes.
@@ -212,7 +212,7 @@ def _put(project: Path, issue: str, given: "Given", *, as_json: bool) -> None:
     if changed:
         screen.say(f"set as {name}")
     if later:
-        screen.note(f"{issue} has begun: its agents may have read the checks that stood there before")
+        screen.note(f"{issue} has begun: the checks that it had when it was taken go on to count")
 
 
 def _text(file: Path) -> str:

@@ -84,7 +84,7 @@ async def _ends(diffs: "Diffs", issue: str | None, base: str | None, head: str |
 
 def told(found: "Impact") -> dict[str, Any]:
     """Give an impact as JSON."""
-    from ashep.core.impact import must_ask
+    from ashep.core.flags import must_ask
 
     return asdict(found) | {"asks": must_ask(found.raised)}
 
@@ -106,7 +106,7 @@ def _say(found: "Impact") -> None:
 
 
 def _say_flag(flag: "Flag") -> None:
-    from ashep.core.impact import ALWAYS_ASK
+    from ashep.core.flags import ALWAYS_ASK
 
     asks = "; this needs a person" if flag.name in ALWAYS_ASK else ""
     screen.say_painted((f"{flag.name}:", "yellow"), (f"{flag.why}{asks}", None))

@@ -10,7 +10,7 @@ from ashep.cli.place import Picture, configured, find_project, picture
 from ashep.core.room import is_low
 from ashep.errors import AshepError, UsageError
 from ashep.journal.space import free
-from ashep.views import attempts, standing, story
+from ashep.views import attempts, proof, standing, story
 from ashep.views import report as reported
 from ashep.views import usage as used
 from ashep.views.times import local, moment, stamp
@@ -49,6 +49,8 @@ def status(project: Path | None, *, everything: bool = False, as_json: bool = Fa
     if paused := standing.paused(told, local):
         screen.say_painted((paused, "bold"))
     screen.say(standing.counts(told))
+    if where := standing.workplace(told):
+        screen.say(where)
     outages = (*standing.edits(told, now()), *standing.server(told, now()), *standing.outages(told, now()))
     for line in (*outages, *standing.limits(told, now()), *standing.untold(told, now())):
         screen.say(line)
@@ -134,6 +136,8 @@ def why(project: Path | None, *, issue: str, as_json: bool = False) -> int:
         reason = f" - {line['reason']}" if line["reason"] else ""
         at = (local(line["at"]), "dim")
         screen.say_painted(at, (line["fact"] + reason, None), (f"[#{line['trace']}]", "dim"))
+    for line in proof.lines(told):
+        screen.say(line)
     for last in story.closing(told):
         screen.say_painted((last, "bold" if last.startswith("now:") else None))
     return 0

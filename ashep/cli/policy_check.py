@@ -59,7 +59,7 @@ def _checked(folder: Path, file: Path | None) -> "tuple[list[Finding], dict[str,
     seen = examine(folder, file)
     if seen.policies is None or seen.agents is None or seen.settings is None:
         return seen.findings, {}
-    findings = seen.findings + warnings(seen.policies, seen.agents, seen.places)
+    findings = seen.findings + warnings(seen.policies, seen.agents, seen.settings, seen.places)
     if file is None and (folder / "prompts").is_dir():
         from ashep.written import wrong_templates
 
@@ -84,7 +84,7 @@ def _say(file: Path, findings: "list[Finding]", bounds: "dict[str, Bounds | None
 
 def said(bounds: "Bounds") -> str:
     """Give the bounds of a policy as a sentence."""
-    from ashep.core.model import format_duration
+    from ashep.core.documents import format_duration
 
     cost = "" if bounds.best_cost is None else f", cost {bounds.best_cost:.2f}"
     most = "" if bounds.worst_cost is None else f", cost {bounds.worst_cost:.2f}"

@@ -204,7 +204,8 @@ def _ask(point: "Point") -> "Step | None":
     """Let a person say what happens; None where they have enough."""
     from ashep.simulation.moves import Step
 
-    who = "a person is asked" if point.kind == "question" else f"{point.agent}, visit {point.visit}.{point.attempt}"
+    said = {"question": "a person is asked", "landing": "its work is brought onto the base"}
+    who = said.get(point.kind, f"{point.agent}, visit {point.visit}.{point.attempt}")
     choices = "  ".join(f"{number} {move}" for number, move in enumerate(point.moves, 1))
     screen.say_painted((point.name, "bold"), (f"({who}): {choices}", None))
     try:

@@ -66,14 +66,14 @@ def project_of(context: typer.Context) -> Path:
 
 def settings_of(project: Path) -> "Settings":
     """Read config.yaml alone: what needs no more should not stumble over the other files."""
-    from ashep.config import read
+    from ashep.config import read, settled
     from ashep.core.model import Settings
 
     file = configured(project) / "config.yaml"
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        return Settings()
+        text = ""
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{file}: cannot be read: {error}") from error
-    return read(Settings, text, file) if text.strip() else Settings()
+    return settled(read(Settings, text, file) if text.strip() else Settings(), project)

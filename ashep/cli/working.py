@@ -15,6 +15,7 @@ from ashep.cli.place import configured
 from ashep.cli.root import app, example, project_of
 from ashep.errors import AshepError, UsageError
 from ashep.journal.lock import holder
+from ashep.views.standing import WORKPLACE
 
 if TYPE_CHECKING:
     from ashep.app import DryRun
@@ -50,7 +51,7 @@ def work(
     project = project_of(context)
     configured(project)
     from ashep import app as daemon
-    from ashep.core.model import parse_duration
+    from ashep.core.documents import parse_duration
 
     if as_json and not dry_run:
         raise UsageError("--json goes with --dry-run")
@@ -75,13 +76,14 @@ def _print_dry_run(seen: "DryRun", *, as_json: bool) -> None:
             {"issue": one.issue, "agent": one.agent, "phase": one.phase, "prompt": one.prompt} for one in seen.starting
         ]
         held = [{"issue": issue, "code": code, "why": why} for issue, code, why in seen.held]
-        screen.data({"starting": starting, "held": held})
+        screen.data({"workspace": seen.workspace, "starting": starting, "held": held})
         return
     for one in seen.starting:
         screen.say_painted((f"{one.issue}: {one.phase} would start with {one.agent}", "bold"))
         screen.say("\n".join(f"    {line}" for line in one.prompt.splitlines()))
     if not seen.starting:
         screen.say("nothing would start")
+    screen.say(WORKPLACE[seen.workspace])
     screen.table(("HELD", "CODE", "WHY"), seen.held)
 
 

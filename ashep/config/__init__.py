@@ -1,15 +1,16 @@
 """`.agent-shepherd/*.yaml` -> validated models; every problem with its file, line and key.
 
 `nodes` reads YAML with its surprises taken out, `explain` says what pydantic found, `consistency` looks at what types
-cannot say (crons by `cron`), `files` puts the three together. `starter` holds the files that `ashep init` writes,
-`presets` the policies among them, `sync` keeps agents.yaml in step with the server (the only user of ruamel.yaml),
-`schema` and `reference` make schemas/ and docs/configuration.md.
+cannot say (crons by `cron`), `workspace` settles what config.yaml leaves open, `files` puts these together. `starter`
+holds the files that `ashep init` writes, `presets` the policies among them, `sync` keeps agents.yaml in step with the
+server (the only user of ruamel.yaml), `schema` and `reference` make schemas/ and docs/configuration.md.
 """
 
 from ashep.config.consistency import check
 from ashep.config.files import Configuration, Examined, check_files, examine, load, load_other, read
 from ashep.config.findings import ConfigErrors, FileName, Finding, Source
 from ashep.config.starter import write_starter
+from ashep.config.workspace import settled
 
 __all__ = [
     "ConfigErrors",
@@ -24,5 +25,6 @@ __all__ = [
     "load",
     "load_other",
     "read",
+    "settled",
     "write_starter",
 ]

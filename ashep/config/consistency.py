@@ -5,10 +5,10 @@ Everything here is about the files alone. Where they are in order, the policies 
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import chain, product
+from itertools import chain, combinations, product
 from typing import Literal
 
-from ashep.config import own, permissions, requirements
+from ashep.config import own, permissions, proving, requirements
 from ashep.config.cron import never
 from ashep.config.explain import nearest
 from ashep.config.findings import FileName, Finding, KeyPath, Places
@@ -57,6 +57,9 @@ def check(
         found += _findings(places, "policies", _policies(policies))
         found += _findings(places, "policies", permissions.of_policies(policies, settings))
         found += _findings(places, "policies", chain(_matches_nothing(policies), _never_first(policies)), "warning")
+        found += _findings(places, "policies", proving.in_vain(policies), "warning")
+    if policies is not None and settings is not None:
+        found += _findings(places, "policies", proving.of_types(policies, settings))
     if policies is not None and agents is not None:
         found += _findings(places, "policies", _coverage(policies, agents))
         found += _findings(places, "policies", _undiagnosed(policies, agents), "warning")
@@ -92,6 +95,7 @@ def _policies(policies: Policies) -> Iterator[Problem]:
             yield from _sessions(policy, phase, path)
             yield from _takeover(policy, phase, path)
             yield from requirements.of_phase(policy, phase, path)
+            yield from proving.of_phase(policy, phase, path)
             if phase.retry.initial_delay > phase.retry.max_delay:
                 message = "longer than max_delay; lower it, or raise max_delay"
                 yield "retry-delays", (*path, "retry", "initial_delay"), message
@@ -312,7 +316,7 @@ def _settings(settings: Settings) -> Iterator[Problem]:
 
 def _labels(settings: Settings) -> Iterator[Problem]:
     seen: dict[str, str] = {}
-    prefixes = (settings.labels.phase_prefix, settings.labels.policy_prefix)
+    prefixes = (settings.labels.phase_prefix, settings.labels.policy_prefix, settings.labels.branch_prefix)
     for key in type(settings.labels).model_fields:
         label, place = str(getattr(settings.labels, key)), ("labels", key)
         if not label or label != label.strip() or not label.isprintable() or "," in label:
@@ -323,9 +327,10 @@ def _labels(settings: Settings) -> Iterator[Problem]:
         elif not key.endswith("_prefix") and label.startswith(prefixes):
             yield "prefixed-label", place, "begins like the label of a phase or policy; choose another"
         seen.setdefault(label, key)
-    first, second = prefixes
-    if first != second and first and second and (first.startswith(second) or second.startswith(first)):
-        yield "prefixed-label", ("labels", "policy_prefix"), "begins like phase_prefix; choose another"
+    keys = ("phase_prefix", "policy_prefix", "branch_prefix")
+    for (first, one), (second, other) in combinations(zip(keys, prefixes, strict=True), 2):
+        if one != other and one and other and (one.startswith(other) or other.startswith(one)):
+            yield "prefixed-label", ("labels", second), f"begins like {first}; choose another"
 
 
 def _useless_limits(budgets: Budgets) -> Iterator[Problem]:

@@ -11,14 +11,14 @@ import json
 import re
 import warnings
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pydantic import BaseModel, ValidationError
 
 from ashep.config import nodes
 from ashep.config.explain import describe, nearest, problems
 from ashep.config.findings import ConfigErrors, Finding
-from ashep.config.nodes import Node, Problem, Unreadable
+from ashep.config.nodes import Node, Problem, Unreadable, shorten
 from ashep.core import criteria as language
 from ashep.core.criteria import Criteria
 
@@ -222,12 +222,22 @@ def _expected(what: str, node: Node) -> Problem:
     return Problem("wrong-type", f"expected {what}, found {describe(node)}", node.line, node.key)
 
 
-def _check(node: Node, found: list[Problem], types: Collection[str]) -> BaseModel | None:
+def check_problems(checks: list[Node]) -> list[Problem]:
+    """Say what is wrong with a list of checks, whatever types of their own the user has registered."""
+    found: list[Problem] = []
+    for node in checks:
+        _check(node, found, None)
+    _refuse_twins(checks, found)
+    return [replace(one, file=checks[0].file) for one in found]
+
+
+def _check(node: Node, found: list[Problem], types: Collection[str] | None) -> BaseModel | None:
+    """Read a check; `types` are those that the user registered, None: that is not known."""
     if not isinstance(node.value, dict):
         found.append(_expected("a check ({id, type, description, verify})", node))
         return None
     kind = node.value.get("type")
-    known = (*language.KINDS, *types)
+    known = (*language.KINDS, *(types or ()))
     if kind is None:
         words = f"this key is missing; add it: one of {', '.join(known)}"
         found.append(Problem("missing-key", words, node.line, node.key_of("type")))
@@ -235,12 +245,16 @@ def _check(node: Node, found: list[Problem], types: Collection[str]) -> BaseMode
     if not isinstance(kind.value, str):
         found.append(_expected(f"one of {', '.join(known)}", kind))
         return None
-    if kind.value not in known:
-        words = f"unknown type {describe(kind)}{nearest(kind.value, known)}"
-        remedy = "; a type of your own is registered by `verification.types` in config.yaml"
-        found.append(Problem("unknown-type", words + remedy, kind.line, kind.key))
+    if kind.value not in known and types is not None:
+        found.append(Problem("unknown-type", unknown_type(kind.value, types), kind.line, kind.key))
         return None
     return _read_check(node, _MODELS.get(kind.value, language.OwnCheck), found)
+
+
+def unknown_type(name: str, types: Collection[str]) -> str:
+    """Say that there is no type of checks of this name."""
+    words = f"unknown type {shorten(repr(name))}{nearest(name, (*language.KINDS, *types))}"
+    return f"{words}; a type of your own is registered by `verification.types` in config.yaml"
 
 
 def _read_check(node: Node, model: type[BaseModel], found: list[Problem]) -> BaseModel | None:

@@ -14,21 +14,18 @@ from pydantic_core import ErrorDetails
 
 from ashep.config.findings import KeyPath
 from ashep.config.nodes import Node, Problem, shorten
-from ashep.core.model import format_duration
-
-_LATER = ("verify", "checks", "landing", "when_flags")
+from ashep.core.documents import format_duration
 
 NOT_YET: dict[str, tuple[str, ...]] = {
     "Settings": (
         "checks",
-        "landing",
         "metrics",
         "providers",
         "retention",
         "server",
     ),
-    "Policy": ("stall", "reminder", "budgets", "notify", "quiet_hours", *_LATER),
-    "Phase": ("reminder", "budgets", *_LATER),
+    "Policy": ("stall", "reminder", "budgets", "notify", "quiet_hours", "verify", "checks", "landing", "when_flags"),
+    "Phase": ("reminder", "budgets", "landing"),
     "Human": ("notify",),
     "Limits": ("max_cost", "max_tokens"),
     "Agent": ("permissions", "budgets"),
@@ -107,6 +104,9 @@ def _said(model: type[BaseModel], path: KeyPath, node: Node, errors: list[ErrorD
     if kind == "missing":
         return "missing-key", f"this key is missing; add it{_meant(model, path)}"
     if errors[0]["loc"][-1:] == ("[key]",):
+        if kind == "literal_error":
+            known = _WORD.findall(str(errors[0].get("ctx", {}).get("expected")))
+            return "unknown-key", f"unknown key{nearest(str(path[-1]), known)}"
         message = "not a name: a letter, then letters, digits, _ or - (64 at most)"
         return "bad-name", message
     expected = " or ".join(dict.fromkeys(_expected(details) for details in errors))
@@ -161,6 +161,7 @@ _EXPECTED = {
 }
 
 _SHORT_FORMS = {
+    "Verify": "true, false or {max_attempts: <number>}",
     "ReuseFrom": "{reuse_from: <phase>}",
     "Phase": "a phase (its name, or a mapping)",
     "Policy": "a policy (a list of phases, or a mapping)",
@@ -189,6 +190,7 @@ def _expected(details: ErrorDetails) -> str:
     return _EXPECTED.get(kind) or details["msg"].removeprefix("Input should be ")
 
 
+_WORD = re.compile(r"'([^']*)'")
 _SPAN = re.compile(r"datetime\.timedelta\((?:days=(\d+))?(?:, )?(?:seconds=(\d+))?0?\)")
 
 

@@ -11,11 +11,12 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ashep.config import nodes, policy_files
+from ashep.config import nodes, policy_files, proving
 from ashep.config.consistency import check
 from ashep.config.explain import describe, problems
 from ashep.config.findings import ConfigErrors, FileName, Finding, Places, Source
 from ashep.config.nodes import Node, Problem, Unreadable
+from ashep.config.workspace import settled
 from ashep.core.model import Agents, Policies, Settings
 
 _M = TypeVar("_M", bound=BaseModel)
@@ -39,7 +40,7 @@ def load(folder: Path) -> Configuration:
     They lie in `.agent-shepherd`. Raises `ConfigErrors` with every problem of all files; warnings are kept.
     """
     files = _Files()
-    settings = files.add(Settings, "config", folder / "config.yaml")
+    settings = files.add_settings(folder)
     policies = files.add_policies(folder / "policies.yaml", folder / policy_files.FOLDER)
     agents = files.add(Agents, "agents", folder / "agents.yaml")
     findings = files.findings + check(policies, agents, settings, Places(files.sources))
@@ -72,7 +73,7 @@ class Examined:
 def examine(folder: Path, policies_file: Path | None = None) -> Examined:
     """Read `.agent-shepherd` for somebody who wants to look at it although it has mistakes; nothing is raised."""
     files = _Files()
-    settings = files.add(Settings, "config", folder / "config.yaml")
+    settings = files.add_settings(folder)
     project = (folder / "policies.yaml", folder / policy_files.FOLDER)
     policies = files.add_draft(policies_file, *project) if policies_file else files.add_policies(*project)
     agents = files.add(Agents, "agents", folder / "agents.yaml")
@@ -121,6 +122,11 @@ class _Files:
         """Read a file and keep what was found; None where it gives no model."""
         tree = self._read(file, _Tree(file, "", Node({}, 1, ""), []) if name == "config" else None)
         return None if tree is None else self._kept(name, _parse(model, tree))
+
+    def add_settings(self, folder: Path) -> Settings | None:
+        """Read config.yaml, which lies in a folder of the project's, and settle what it leaves open."""
+        settings = self.add(Settings, "config", folder / "config.yaml")
+        return None if settings is None else settled(settings, folder.parent)
 
     def add_policies(self, file: Path, folder: Path) -> Policies | None:
         """Read policies.yaml, which may be missing where the folder holds some, and the files in the folder."""
@@ -212,7 +218,7 @@ def _parse(
     root, found = tree.root, [problem for one in (tree, *others) for problem in one.problems]
     if model is Policies:
         root, more = policy_files.in_one(root, [other.root for other in others], beside)
-        found += more
+        found += more + proving.read_checks(root)
     validated: _M | None = None
     try:
         # JSON's strict mode takes lists for tuples and words for durations, and converts nothing else

@@ -14,8 +14,9 @@ from pydantic.fields import FieldInfo
 
 from ashep.config.explain import NOT_YET, extras_of
 from ashep.config.starter import starter
+from ashep.core.documents import Bytes, format_duration
 from ashep.core.dotted import parse_dotted, parse_tracker
-from ashep.core.model import Agents, Bytes, Policies, Settings, format_duration
+from ashep.core.model import Agents, Policies, Settings
 
 HEAD = """\
 # Configuration
@@ -129,6 +130,9 @@ def _section(title: str, model: type[BaseModel]) -> str:
 
 def _row(name: str, field: FieldInfo) -> str:
     default = "*needed*" if field.is_required() else f"`{_value(field.default)}`"
+    if field.json_schema_extra is not None and not isinstance(field.default, BaseModel):
+        # it takes the default away from the JSON schema
+        default = "*depends*"
     # FieldInfo keeps what Annotated said beside the bare type
     kind = _kind(typing.Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation)
     cells = (f"`{name}`", kind, default, _line(field.description or ""))

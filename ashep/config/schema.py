@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-from ashep.core.model import Bytes, format_duration
+from ashep.core.documents import Bytes, format_duration
 
 Schema = dict[str, Any]
 
@@ -61,6 +61,7 @@ class _Generator(GenerateJsonSchema):
 def _policies(made: Schema) -> Schema:
     """Allow the short forms that the loader writes out: a policy that is a list, a phase that is a name."""
     definitions: Schema = made["$defs"]
+    definitions["JsonValue"] = {"description": "Any value of JSON."}
     definitions["Policy"]["anyOf"] = [
         {"required": ["phases"]},
         {"required": ["extends"], "properties": {"extends": {"type": "string"}}},

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from ashep.config import proving
 from ashep.config.findings import Finding, KeyPath, Places
 from ashep.core.bounds import fitting
 from ashep.core.model import Agents, Policies, Settings
@@ -19,9 +20,9 @@ def unsound(policies: Policies, agents: Agents, settings: Settings, places: Plac
             yield places.finding(one.code, "policies", one.key_path, message, one.severity, one.story)
 
 
-def warnings(policies: Policies, agents: Agents, places: Places) -> list[Finding]:
+def warnings(policies: Policies, agents: Agents, settings: Settings, places: Places) -> list[Finding]:
     """What a person should know before the night although nothing of it is a mistake."""
-    found = _weak_points(policies, agents)
+    found = [*_weak_points(policies, agents), *_unseen(policies, settings)]
     return [places.finding(code, "policies", path, message, "warning") for code, path, message in found]
 
 
@@ -36,3 +37,19 @@ def _weak_points(policies: Policies, agents: Agents) -> Iterator[Problem]:
             elif len(providers := {agent.runner.provider for agent in able}) == 1 and None not in providers:
                 why = f"all agents for {phase.name} are of the provider {providers.pop()}: its outage stops this phase"
                 yield "one-provider", place, why
+
+
+def _unseen(policies: Policies, settings: Settings) -> Iterator[Problem]:
+    """Phases whose work is to be looked into, where config.yaml says that all work is done in the shared work tree
+    (who sets `lock_work_tree` says so, too).
+    """
+    worker = settings.worker
+    if worker.workspace != "shared" or worker.model_fields_set.isdisjoint({"workspace", "lock_work_tree"}):
+        return
+    for name, policy in policies.policies.items():
+        for index, phase in enumerate(policy.phases):
+            for key in proving.declared(phase):
+                why = (
+                    "has no effect in the shared work tree, which config.yaml asks for: set worker.workspace: worktree"
+                )
+                yield "shared-work-tree", ("policies", name, "phases", index, key), why

@@ -5,8 +5,9 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from ashep.core.asking import asked_now, question_of
-from ashep.core.flow import NO_PROVIDER, WITHHELD, Flow
-from ashep.core.pauses import PAUSED, until
+from ashep.core.flow import Flow
+from ashep.core.holds import NO_PROVIDER, PAUSED, WITHHELD
+from ashep.core.pauses import until
 from ashep.core.providers import outage_of
 from ashep.core.telling import is_to_be_told
 from ashep.core.world import World
@@ -15,7 +16,7 @@ State = Literal["running", "person", "time", "parked", "not_eligible", "closed"]
 
 TIMED = (
     "slot", "work_tree", "cooldown", "runner_away", "runner_unauthorized", "tracker_away", "retry",
-    "tree_dirty", "no_repository", "tree_unseen", "no_agent", "disk_low", *WITHHELD,
+    "tree_dirty", "branch", "no_base", "no_repository", "tree_unseen", "no_agent", "disk_low", *WITHHELD,
 )  # fmt: skip
 """Holds that end by themselves or once the machine is put right; the others are about the issue."""
 
@@ -39,7 +40,7 @@ class Account:
 def account(world: World, issue: str) -> Account:
     """Say where an issue that the daemon knows stands; raises KeyError for one that it does not."""
     flow = world.flows[issue]
-    state, code, reason = _state(flow)
+    state, code, reason = _finishing(world, flow) if flow.stage == "finishing" else _state(flow)
     if state == "running" and flow.run and not flow.run.ended and world.runner and world.runner.state != "up":
         state, code = "time", f"runner_{world.runner.state}"
         reason = f"{flow.run.id} waits for the agent server: {world.runner.detail or 'it does not answer'}"
@@ -78,14 +79,43 @@ def _state(flow: Flow) -> tuple[State, str, str]:
             return "time", "effect", f"an effect failed {flow.infra} times and is tried again"
         case "work" if flow.run is not None and not flow.run.ended:
             return "running", flow.run.state, f"{flow.run.id} by {flow.run.agent}: {flow.why}"
+        case "work" if flow.verifying:
+            return "running", "verify", f"what {flow.verifying} made is being verified: {flow.why}"
         case "work":
             return "time", flow.code or "wanted", flow.why
-        case "finishing" | "giving_back":
+        case "giving_back":
             return "running", flow.stage, flow.why
         case "idle" | "left" if flow.code in TIMED:
             return "time", flow.code, flow.why
         case _:
             return "not_eligible", flow.code or "unseen", flow.why or "not looked into yet"
+
+
+def _finishing(world: World, flow: Flow) -> tuple[State, str, str]:
+    """Where an issue is whose work is done: in the queue, on its way to the base, or about to be closed."""
+    landing = flow.landing
+    if flow.effect_after is not None:
+        return "time", "effect", f"an effect failed {flow.infra} times and is tried again"
+    if landing is None or landing.over:
+        return "running", "finishing", flow.why
+    if landing.due is not None:
+        return "time", flow.code, flow.why
+    if flow.reviewed:
+        return "person", "pull_request", f"its pull request waits to be merged: {flow.pull.url if flow.pull else ''}"
+    if (first := behind(world, flow)) is not None:
+        return "time", "landing_queue", f"waits for {first}, which lands first: {landing.onto} takes one at a time"
+    if landing.verify and not landing.verified and (landing.commit or not landing.onto):
+        return "running", "landing_verify", f"what would land on {landing.onto or 'its branch'} is being verified"
+    if landing.into:
+        return "running", "landing", f"its pull request into {landing.into} is being opened"
+    return "running", "landing", f"its work is being brought onto {landing.onto}"
+
+
+def behind(world: World, flow: Flow) -> str | None:
+    """Give the issue that lands first where another one waits for it; None: it waits for none."""
+    waits = flow.landing is not None and flow.landing.onto and not flow.landing.landed
+    first = next(iter(world.landings), None) if waits else None
+    return first[1] if first is not None and first[1] != flow.issue.id else None
 
 
 def is_idle(world: World, soon: timedelta = timedelta()) -> bool:

@@ -104,6 +104,10 @@ def _settle(life: Life, world: World, facts: Sequence[Fact], *, strict: bool) ->
         life.end = bounded(world, life.issue, Unknown(life.seq, needs, because, life.counted, 1, None))
     elif held is not None and _for_good(world, flow, held):
         life.end = End("held", held.code, held.why)
+    elif flow.stage == "work" and flow.verifying:
+        _lacking(life, world, f"evidence about the work of {flow.phase}", "nobody looked for it in the record")
+    elif flow.stage == "finishing" and flow.landing is not None and not flow.landing.over:
+        _lacking(life, world, "whether its work holds and fits the base", "it was not to land then in the record")
     elif flow.stage in ("finishing", "closed"):
         life.end = End("closed", "", flow.why)
     elif flow.stage == "parked":
@@ -117,6 +121,10 @@ def _settle(life: Life, world: World, facts: Sequence[Fact], *, strict: bool) ->
         if flow.stage == "person":
             because = "whoever answered in the record may have seen what is left out here"
         _unknown(life, world, because)
+
+
+def _lacking(life: Life, world: World, needs: str, because: str) -> None:
+    life.end = bounded(world, life.issue, Unknown(life.seq, needs, because, life.counted, 0, None))
 
 
 def _for_good(world: World, flow: Flow, held: IssueHeld) -> bool:
@@ -142,7 +150,7 @@ def _policy(world: World, flow: Flow) -> Policy | None:
 def _unknown(life: Life, world: World, because: str) -> None:
     flow = world.flows[life.issue]
     needs = f"an answer to the question of {flow.phase}" if flow.stage == "person" else "what was not observed"
-    life.end = bounded(world, life.issue, Unknown(life.seq, needs, because, life.counted, 0, None))
+    _lacking(life, world, needs, because)
 
 
 def bounded(world: World, issue: str, unknown: Unknown) -> Unknown:

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from ashep.core.adopting import phase_of
 from ashep.core.commands import AnswerRequest
+from ashep.core.documents import format_duration
 from ashep.core.events import (
     AnswerRead,
     CommentWanted,
@@ -21,7 +22,7 @@ from ashep.core.events import (
 )
 from ashep.core.evolve_request import INPUT
 from ashep.core.flow import Flow, Run
-from ashep.core.model import Comment, PermissionRule, Phase, PreparedAnswer, format_duration
+from ashep.core.model import Comment, PermissionRule, Phase, PreparedAnswer
 from ashep.core.people import is_person
 from ashep.core.permissions import fitting, judge, may_ask
 from ashep.core.requests import Asked, Pending, Request

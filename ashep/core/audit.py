@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import get_args
 
-from ashep.core.account import TIMED, State, account
-from ashep.core.commands import WRITES, Command
-from ashep.core.events import IssueClosed, IssueFinished, RunEnded, RunPlanned, RunWithdrawn
+from ashep.core.account import TIMED, State, account, behind
+from ashep.core.audit_closings import Closings
+from ashep.core.commands import WRITES, Command, IntegrateWork, MoveBase, VerifyWork
+from ashep.core.events import RunEnded, RunPlanned, RunWithdrawn
 from ashep.core.evolve_flow import stale
 from ashep.core.finding import Finding
 from ashep.core.flow import Flow, Posture, Run
@@ -48,6 +49,9 @@ REMEDIES = {
     "run_not_over": _BUG,
     "run_without_end": _BUG,
     "no_evidence": _BUG,
+    "not_landed": "its branch has the work: merge it (`git merge ashep/ISSUE`), or reopen it, and ashep lands it",
+    "unverified": "verify what stands there with `ashep verify ISSUE`; " + _BUG,
+    "landing_at_once": _RESTART,
     "lock_left": _RESTART,
     "index": _RESTART,
     "claim_without_owner": "give it back with `bd update ISSUE --status open --assignee ''`, and ashep takes it anew",
@@ -85,6 +89,20 @@ def of_world(world: World) -> Iterator[Finding]:
     if world.lock is not None and (holder is None or holder.stage not in ("work", "finishing")):
         stage = holder.stage if holder else "not known"
         yield Finding("lock_left", world.lock, f"holds the work tree, and is {stage}")
+    steps = [(issue, key) for _, issue in world.landings for key in _landing_steps(world.flows[issue])]
+    for issue, key in steps[1:]:
+        yield Finding("landing_at_once", issue, f"{key} is under way, and so is {steps[0][1]}")
+
+
+def _landing_steps(flow: Flow) -> Iterator[str]:
+    """The effects under way with which an issue lands now; what is left of an earlier landing moves nothing of it."""
+    now = f"/{flow.landing.seq}." if flow.landing is not None else "/."
+    for command in flow.open:
+        of_landing = isinstance(command, (IntegrateWork, MoveBase)) or (
+            isinstance(command, VerifyWork) and not command.run
+        )
+        if of_landing and now in command.key:
+            yield command.key
 
 
 def of_indexes(world: World) -> Iterator[Finding]:
@@ -146,9 +164,15 @@ def _waits(world: World, flow: Flow) -> Iterator[Finding]:
                 "no_end", issue, f"wants a run of {flow.phase}, and waits for nothing ({flow.code or 'no'} hold)"
             )
     elif flow.stage in ("finishing", "giving_back"):
-        yield Finding("stranded", issue, f"is {flow.stage}, and nothing is under way")
+        if flow.stage == "giving_back" or not _lands_later(world, flow):
+            yield Finding("stranded", issue, f"is {flow.stage}, and nothing is under way")
     elif not flow.code:
         yield Finding("no_reason", issue, "is parked, and nobody knows why")
+
+
+def _lands_later(world: World, flow: Flow) -> bool:
+    waits = flow.landing is not None and (flow.landing.due is not None or behind(world, flow) is not None)
+    return waits or flow.reviewed
 
 
 def _run_waits(world: World, flow: Flow, run: Run) -> Iterator[Finding]:
@@ -275,13 +299,10 @@ class Ledger:
         """Begin where the journal does."""
         self.asked: dict[str, datetime] = {}
         self._runs: dict[str, str] = {}
-        self._finished: set[str] = set()
-        self._found: list[Finding] = []
+        self._closings = Closings(world)
         for issue, flow in world.flows.items():
             if flow.run is not None and not flow.run.ended:
                 self._runs[flow.run.id] = issue
-            if flow.stage == "finishing":
-                self._finished.add(issue)
 
     def note(self, entry: Entry) -> None:
         """Take an entry in."""
@@ -291,21 +312,14 @@ class Ledger:
                 self._runs[body.run] = body.issue
             case RunEnded() | RunWithdrawn():
                 self._runs.pop(body.run, None)
-            case IssueFinished() if body.why.strip():
-                self._finished.add(body.issue)
-            case IssueClosed(by="shepherd"):
-                if body.issue not in self._finished:
-                    what = f"was closed by us at {entry.seq} although no decision led there"
-                    self._found.append(Finding("no_evidence", body.issue, what))
-                self._finished.discard(body.issue)
             case _ if isinstance(body, Command):
                 self.asked[body.key] = entry.at
             case _:
-                pass
+                self._closings.note(body, entry.seq)
 
     def findings(self, world: World) -> Iterator[Finding]:
         """Say what was left over at the end, where `world` is."""
-        yield from self._found
+        yield from self._closings.found
         for run, issue in sorted(self._runs.items()):
             flow = world.flows.get(issue)
             if flow is None or flow.run is None or flow.run.id != run:

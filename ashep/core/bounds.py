@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import count
 
-from ashep.core.model import Agent, Agents, Human, Phase, Policy
-from ashep.core.moves import State, Step
+from ashep.core.model import Agent, Agents, Human, Phase, Policy, Verify
+from ashep.core.moves import BUILT_IN, State, Step
 from ashep.core.registry import can
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """For one issue; the worst case is that of one cycle, for a person's answer begins another."""
+    """For one issue; the worst case is that of one cycle, up to where a person answers."""
 
     best_runs: int
     """On the shortest way to `close`."""
@@ -31,8 +31,12 @@ class Bounds:
     worst_cost: float | None
 
 
-def bounds_of(policy: Policy, agents: Agents, start: State, steps: Mapping[State, tuple[Step, ...]]) -> Bounds | None:
-    """Add up; None where nothing leads to `close`."""
+def bounds_of(
+    policy: Policy, agents: Agents, start: State, steps: Mapping[State, tuple[Step, ...]], *, own_trees: bool
+) -> Bounds | None:
+    """Add up; None where nothing leads to `close`. Without own trees nothing is looked into or landed."""
+    if not own_trees:
+        steps = {state: tuple(step for step in some if not _of_own_tree(step)) for state, some in steps.items()}
     best = cheapest(start, steps)
     if best is None:
         return None
@@ -40,7 +44,8 @@ def bounds_of(policy: Policy, agents: Agents, start: State, steps: Mapping[State
     asking = [phase for phase in policy.phases if any(_asks(s) and s.phase == phase.name for s in steps)]
     worn = _Wear(steps)
     runs = min(
-        policy.limits.max_runs, worn.most({one.name: (one.retry.max_attempts, one.max_visits) for one in working})
+        policy.limits.max_runs,
+        worn.most({one.name: (_attempts(one, own_trees=own_trees), one.max_visits) for one in working}),
     )
     asked = worn.most({one.name: (1, one.max_visits) for one in asking})
     deadlines = {one.name: (round(_deadline(one).total_seconds()), one.max_visits) for one in asking}
@@ -59,6 +64,16 @@ def bounds_of(policy: Policy, agents: Agents, start: State, steps: Mapping[State
         best_cost=sum(costs[state.phase][0] for state in way) if known else None,
         worst_cost=worst * runs if worst is not None else None,
     )
+
+
+def _of_own_tree(step: Step) -> bool:
+    return step.move.kind in ("flagged", "short", "back") or step.move.of is not None
+
+
+def _attempts(phase: Phase, *, own_trees: bool) -> int:
+    """Runs of a visit: a failure uses up an attempt, and work that falls short one of `verify`."""
+    looked_into = own_trees and bool(phase.verify or phase.checks or phase.when_flags)
+    return phase.retry.max_attempts + ((phase.verify or Verify()).max_attempts - 1 if looked_into else 0)
 
 
 def _known(costs: tuple[float, float]) -> bool:
@@ -83,7 +98,7 @@ def fitting(phase: Phase, agents: Agents) -> list[Agent]:
 
 
 def _asks(state: State) -> bool:
-    return state.kind == "ask" and state.code != "own"
+    return state.kind == "ask" and state.code not in BUILT_IN
 
 
 def _deadline(phase: Phase) -> timedelta:
@@ -100,7 +115,9 @@ class _Wear:
     def __init__(self, steps: Mapping[State, tuple[Step, ...]]) -> None:
         after: dict[str, set[str]] = {}
         for step in (step for some in steps.values() for step in some):
-            leads = step.move.kind not in ("answer", "question") and step.target.kind in ("work", "ask")
+            answered = step.source.kind == "ask" and step.move.kind in ("answer", "back")
+            asked = step.move.kind in ("question", "short")  # either answer begins a cycle, or closes
+            leads = not answered and not asked and step.target.kind in ("work", "ask")
             after.setdefault(step.source.phase, set()).update({step.target.phase} if leads else ())
         self._after = after
         self._ahead = {phase: self._reach(phase) for phase in after}

@@ -5,6 +5,9 @@ from urllib.parse import quote, unquote
 
 PREFIX = "ashep/"
 
+SHARED = f"{PREFIX}+"
+"""How the branches begin that several issues share; no issue's own does: `+` is `%2B` there."""
+
 BASES = "refs/ashep/base/"
 """Below it, by branch: the commit that a branch began from."""
 
@@ -27,6 +30,11 @@ def branch_of(issue: str) -> str:
     if len(word) > _LONGEST:
         word = f"{word[: _LONGEST - 50].rstrip('.')}@{sha256(issue.encode(errors='surrogatepass')).hexdigest()[:40]}"
     return f"{PREFIX}{word or '%'}"
+
+
+def shared_branch(name: str) -> str:
+    """Give the branch of the issues that share one by this name."""
+    return SHARED + branch_of(name).removeprefix(PREFIX)
 
 
 def issue_of(branch: str) -> str | None:

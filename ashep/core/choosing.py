@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from ashep.core import budgets
 from ashep.core.agents import NO_FAILURES, Choice, choose, model_of
 from ashep.core.breaker import hold_of
-from ashep.core.flow import NO_PROVIDER, Flow
-from ashep.core.holds import Hold
+from ashep.core.flow import Flow
+from ashep.core.holds import NO_PROVIDER, Hold
 from ashep.core.model import Agent, Agents, Phase
 from ashep.core.world import World
 

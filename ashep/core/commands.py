@@ -215,6 +215,75 @@ class SealTree:
 
 
 @dataclass(frozen=True, slots=True)
+class VerifyWork:
+    """Carry out on a commit what is to be checked, and see whether it differs from its base at all."""
+
+    key: str
+    issue: str
+    commit: str
+    base: str
+    """The commit that the work began from: its scripts are what checks run."""
+    run: str = ""
+    """Whose success is verified; empty: the work is about to land."""
+    policy: str = ""
+    phase: str = ""
+    """Whose `checks` count; empty: those of all the policy's phases."""
+    criteria: str = ""
+    """The blob of the issue's own, as they were adopted."""
+    adopt: bool = False
+    """Those are not known yet: they are to be read now."""
+    change: bool = False
+    """Whether work that changes nothing falls short."""
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class IntegrateWork:
+    """Bring an issue's work onto the newest base, without moving anything."""
+
+    key: str
+    issue: str
+    branch: str
+    head: str
+    onto: str
+    method: Literal["merge", "squash", "rebase"]
+    message: str
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MoveBase:
+    """Move a branch from exactly one commit to another that holds it."""
+
+    key: str
+    issue: str
+    branch: str
+    head: str
+    onto: str
+    old: str
+    new: str
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPullRequest:
+    """Push an issue's branch, forward only, and have a pull request ask people to merge it."""
+
+    key: str
+    issue: str
+    branch: str
+    head: str
+    since: str
+    """The commit that the work began from."""
+    base: str
+    """The branch that it is to be merged into."""
+    name: str
+    """By which the pull request is found again."""
+    title: str
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class StopOrphan:
     """Stop the session of a run that another journal knew, where our server has it; `orphan` is that session's key."""
 
@@ -249,7 +318,7 @@ class SendNotice:
 IssueCommand = (
     ClaimIssue | WriteIssue | TakeOffLabels | PostComment | CreateIssue | ReadIssue | ReadAnswer | OpenSession
     | PreparePrompt | SendPrompt | StopTurn | ReadTree | PrepareTree | SealTree | StopOrphan | ReclaimIssue
-    | AnswerRequest
+    | AnswerRequest | VerifyWork | IntegrateWork | MoveBase | OpenPullRequest
 )  # fmt: skip
 """What can be asked for about an issue."""
 

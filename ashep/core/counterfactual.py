@@ -28,12 +28,13 @@ from ashep.core.events import (
     RunPlanned,
     TimerDue,
     TreeSeen,
+    WorkVerified,
 )
 from ashep.core.flow import Flow, Question
 from ashep.core.model import Agents, Policies
 from ashep.core.records import Entry
 from ashep.core.routing import after_deadline
-from ashep.core.sameness import limits, parted, said, shown, untimely, weighty
+from ashep.core.sameness import limits, looked_for, parted, said, shown, untimely, weighty
 from ashep.core.timers import split_timer
 from ashep.core.values import replace
 from ashep.core.world import World, evolve
@@ -162,6 +163,8 @@ class Counterfactual:
             return
         if isinstance(body, RunEnded) and self._untimely(life, entry.seq, body):
             return
+        if isinstance(body, WorkVerified) and self._other_evidence(life, entry, body):
+            return
         was = weighty(decide(before, self.world, body), life.issue)
         now = weighty(decide(self._other(before, life), self._other(self.world, life), body), life.issue)
         if (parts := parted(was, now)) is not None:
@@ -238,6 +241,20 @@ class Counterfactual:
                 self._timed.add(life.issue)
             if isinstance(one, (PersonAnswered, IssueParked, CycleBegan)):
                 life.due = None
+
+    def _other_evidence(self, life: Life, entry: Entry, found: WorkVerified) -> bool:
+        """Whether something else would have been looked for: what was found then says nothing."""
+        other, flow = self._other(self.world, life), self.world.flows[life.issue]
+        phase = (flow.phase or "") if found.run else ""
+        recorded = looked_for(self.world.policy(flow), phase)
+        if recorded == looked_for(other.policy(other.flows[life.issue]), phase):
+            return False
+        what = f"the work of {phase}" if phase else "what is to land"
+        why = f"something else would be looked for in {what}"
+        life.fork = Fork(entry.seq, entry.at, found, None, why)
+        unknown = Unknown(entry.seq, f"evidence about {what}", why, life.counted, 0, None)
+        life.end = bounded(other, life.issue, unknown)
+        return True
 
     def _untimely(self, life: Life, seq: int, ended: RunEnded | None) -> bool:
         """Whether the run might have gone otherwise by now under the other policy's times."""

@@ -1,7 +1,7 @@
 """What a machine, or a person, checks of an issue: the language of the `checks` block in its acceptance criteria.
 
-`ashep.config.criteria` finds and reads the block; `ashep.adapters.verifier` carries checks out. No rule of the core
-reads them yet.
+`ashep.config.criteria` finds and reads the block; `ashep.adapters.verifier` carries checks out. A phase of a policy may
+have a list of them, too (`Phase.checks`).
 """
 
 import hashlib
@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, Discriminator, Field, JsonValue, Tag
 
-from ashep.core.model import Document, Duration, Name, Span, Word
+from ashep.core.documents import Document, Duration, Name, Span, Word
 
 Text = Annotated[str, Field(max_length=10_000)]
 """A text that may be empty."""
@@ -187,8 +187,13 @@ KINDS = ("http_request", "file_exists", "code_pattern", "test_pass", "manual")
 """The types of checks that are built in."""
 
 
+def _type_of(value: object) -> object:
+    return getattr(value, "type", None)
+
+
 def _kind(value: Any) -> str:
-    found: object = cast("dict[str, object]", value).get("type") if isinstance(value, dict) else value.type
+    # whatever a file may say where a check is to stand
+    found: object = cast("dict[str, object]", value).get("type") if isinstance(value, dict) else _type_of(value)
     return found if isinstance(found, str) and found in KINDS else "own"
 
 

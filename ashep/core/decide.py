@@ -2,17 +2,19 @@
 
 from datetime import timedelta
 
-from ashep.core import asking, recycling
+from ashep.core import asking, pull_requests, recycling
 from ashep.core.adopting import after_policies
 from ashep.core.breaker import after_read
 from ashep.core.budgets import after_settings, after_start, after_turn, reached
 from ashep.core.cancelling import cancelled
+from ashep.core.closing import conflicted, criteria, flagged, landed, refused, verified
 from ashep.core.commands import ClaimIssue, ReadAnswer, ReadIssue, WriteIssue
 from ashep.core.events import (
     Adopted,
     AnswerRead,
     BudgetReached,
     ClaimRefused,
+    CriteriaAdopted,
     EffectFailed,
     Fact,
     GuardRefused,
@@ -20,15 +22,20 @@ from ashep.core.events import (
     IssueCancelled,
     IssueClaimed,
     IssueClosed,
+    IssueFinished,
     IssueGone,
     IssueLeft,
     IssueReclaimed,
     IssueSeen,
     IssueWritten,
+    LandingRefused,
     LeaseExpired,
     LeaseLost,
     OutcomeRejected,
     PromptAbandoned,
+    PullRequestMerged,
+    PullRequestOpened,
+    PullRequestSeen,
     RequestAnswered,
     RequestGone,
     RequestJudged,
@@ -42,9 +49,13 @@ from ashep.core.events import (
     SessionReleased,
     SessionSeen,
     TimerDue,
+    TreeSealed,
     TreeSeen,
     TurnDied,
     TurnSeen,
+    WorkConflicted,
+    WorkLanded,
+    WorkVerified,
     WriteRefused,
 )
 from ashep.core.evolve_flow import stale
@@ -98,6 +109,15 @@ def decide(before: World, world: World, fact: Fact) -> list[Fact]:
         ):  # fmt: skip
             flow = world.flows.get(fact.issue)
             return _request(world, flow, fact) if flow else []
+        case (
+            WorkVerified() | WorkConflicted() | WorkLanded() | LandingRefused() | CriteriaAdopted() | IssueFinished()
+            | TreeSealed() | PullRequestMerged()
+        ):  # fmt: skip
+            flow = world.flows.get(fact.issue)
+            return _work(world, before.flows.get(fact.issue, flow), flow, fact) if flow else []
+        case PullRequestOpened() | PullRequestSeen():
+            flow = world.flows.get(fact.issue)
+            return _pull(world, before.flows.get(fact.issue, flow), flow, fact) if flow else []
         case LeaseLost() | LeaseExpired() | IssueReclaimed() | IssueAdopted():
             flow = world.flows.get(fact.issue)
             return _orphan(before, world, flow, fact) if flow else []
@@ -163,6 +183,34 @@ def _request(
             return asking.over(flow, "the turn in which it asked is over")
 
 
+def _work(
+    world: World,
+    earlier: Flow | None,
+    flow: Flow,
+    fact: WorkVerified | WorkConflicted | WorkLanded | LandingRefused | CriteriaAdopted | IssueFinished | TreeSealed
+    | PullRequestMerged,
+) -> list[Fact]:  # fmt: skip
+    match fact:
+        case WorkVerified():
+            return verified(world, earlier or flow, flow, fact)
+        case WorkConflicted():
+            return conflicted(world, flow, fact)
+        case WorkLanded() | PullRequestMerged():
+            return landed(flow, fact)
+        case LandingRefused():
+            return refused(flow, fact)
+        case CriteriaAdopted():
+            return criteria(flow, fact)
+        case IssueFinished() | TreeSealed():
+            return flagged(world, flow)
+
+
+def _pull(world: World, earlier: Flow | None, flow: Flow, fact: PullRequestOpened | PullRequestSeen) -> list[Fact]:
+    if isinstance(fact, PullRequestOpened):
+        return pull_requests.opened(earlier or flow, flow, fact)
+    return pull_requests.seen(world, flow, fact)
+
+
 def _orphan(
     before: World, world: World, flow: Flow, fact: LeaseLost | LeaseExpired | IssueReclaimed | IssueAdopted
 ) -> list[Fact]:
@@ -194,6 +242,8 @@ def _leased_again(world: World, earlier: Flow, flow: Flow) -> list[Fact]:
     """After a refused heartbeat a fresh read shows the issue as ours all the same: that was no agent's fault."""
     if not earlier.lease_lost or flow.lease_lost or flow.stage != "work" or flow.wanted or flow.phase is None:
         return []
+    if flow.verifying:
+        return []  # its run had succeeded
     if flow.run is not None and not flow.run.ended:
         return []
     why = "the tracker refused a heartbeat, and shows the issue as ours"

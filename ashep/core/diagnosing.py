@@ -7,10 +7,11 @@ the stalled run, as an extraction is. Where it comes to nothing, the phase is tr
 from ashep.core.adopting import phase_of
 from ashep.core.agents import model_of
 from ashep.core.choosing import choose_beside
+from ashep.core.documents import format_duration
 from ashep.core.events import DiagnosisWanted, Fact, RunEnded, TurnSeen
 from ashep.core.evolve_run import DIAGNOSIS
 from ashep.core.flow import Flow, Run
-from ashep.core.model import Phase, format_duration
+from ashep.core.model import Phase
 from ashep.core.outcome import Outcome, read_outcome
 from ashep.core.world import World
 

@@ -5,22 +5,20 @@ from typing import Literal, NamedTuple
 
 from ashep.core import budgets, recycling
 from ashep.core.agents import Choice, model_of
-from ashep.core.branches import branch_of
 from ashep.core.breaker import is_tried
 from ashep.core.choosing import choose_for, provider_of
 from ashep.core.decide import foreign_changes
 from ashep.core.eligibility import NOT_ASKED, eligible, not_asked, policy_for, stands
 from ashep.core.events import Fact, IssueHeld, IssueTaken, PhaseEntered, RunPlanned
 from ashep.core.flow import Flow, wall_time
-from ashep.core.holds import Hold
+from ashep.core.holds import PAUSED, Hold
 from ashep.core.model import Agent, Human, Phase, ReuseFrom
 from ashep.core.orphans import adopt, is_ours
-from ashep.core.pauses import PAUSED
 from ashep.core.pauses import hold as hold_of
 from ashep.core.people import phase_labels
 from ashep.core.routing import ask, begin_cycle, gone, park
 from ashep.core.takeover import keeps
-from ashep.core.workspaces import mode, own_trees, slot_of
+from ashep.core.workspaces import branch_for, has_base, is_shared, mode, own_trees, slot_of
 from ashep.core.world import World
 
 
@@ -40,6 +38,8 @@ class Room:
     """How many more runs may start this hour."""
     numbers: frozenset[tuple[str, int]] = frozenset()
     """The numbers of issues that are worked on in trees of their own."""
+    branches: frozenset[tuple[str, str]] = frozenset()
+    """Shared branches on which this dispatch begins issues, and those."""
     used_up: Hold | None = None
     """The hold that stands for every run: want of budget, or a server that is to be begun anew."""
     tried: frozenset[str] = frozenset()
@@ -56,6 +56,7 @@ class Room:
             tried=self.tried | {provider},
             readers=self.readers | {run.issue} if shared == "read" else self.readers,
             writers=self.writers | {run.issue} if shared == "write" else self.writers,
+            branches=self.branches | {(run.branch, run.issue)} if is_shared(run.branch or "") else self.branches,
             numbers=self.numbers | {(run.issue, run.slot)} if run.branch is not None else self.numbers,
         )
 
@@ -92,6 +93,7 @@ NO_TREES = {
     "unknown": Hold("tree_unseen", "the work tree was not read since the start"),
 }
 """Why an issue gets no work tree of its own."""
+NO_BASE = Hold("no_base", "its work could land nowhere: the checkout is on no branch, and landing.base is not set")
 NO_ROOM = Hold("disk_low", "the disk that holds the journal is nearly full")
 
 
@@ -132,7 +134,7 @@ def room_of(world: World) -> Room:
         takes,
         budgets.starts_left(world),
         frozenset(world.slots.items()),
-        recycling.hold(world) or budgets.used_up(world),
+        used_up=recycling.hold(world) or budgets.used_up(world),
     )
 
 
@@ -246,9 +248,28 @@ def _start(world: World, flow: Flow, phase: Phase, room: Room) -> tuple[Hold | N
         return Hold(f"runner_{state}", why), None
     if flow.own is None and (none := NO_TREES.get(mode(world))) is not None:
         return none, None
+    if flow.own is None and mode(world) == "worktree" and not has_base(world):
+        return NO_BASE, None
     if world.tracker is None or world.tracker_error:
         return Hold("tracker_away", f"the tracker does not answer: {world.tracker_error[:200]}"), None
-    return in_the_way(world, flow.issue.id, room, _kind(world, flow, phase)), choice
+    kind = _kind(world, flow, phase)
+    taken = _branch_taken(world, flow, room) if kind == "own" else None
+    return taken or in_the_way(world, flow.issue.id, room, kind), choice
+
+
+def _branch(world: World, flow: Flow) -> str:
+    return flow.own.branch if flow.own is not None else branch_for(flow.issue, world.settings.labels)
+
+
+def _branch_taken(world: World, flow: Flow, room: Room) -> Hold | None:
+    """Say who else is not done on the branch that an issue shares: unfinished work of another would land with it."""
+    branch, me = _branch(world, flow), flow.issue.id
+    if not is_shared(branch):
+        return None
+    others = {*world.branches.get(branch, ()), *(issue for name, issue in room.branches if name == branch)} - {me}
+    if not others or (flow.active and flow.own is not None and me < min(others)):
+        return None
+    return Hold("branch", f"{min(others)} is not done on the branch {branch}", branch)
 
 
 def in_the_way(world: World, issue: str, room: Room, kind: Literal["read", "write", "own"]) -> Hold | None:
@@ -276,7 +297,7 @@ def in_the_way(world: World, issue: str, room: Room, kind: Literal["read", "writ
 def _plan(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, room: Room) -> RunPlanned:
     attempt = flow.attempt + 1
     alone = _kind(world, flow, phase) == "own"
-    branch = (flow.own.branch if flow.own else branch_of(flow.issue.id)) if alone else None
+    branch = _branch(world, flow) if alone else None
     return RunPlanned(
         issue=flow.issue.id,
         run=f"{flow.issue.id}/{phase.name}.{flow.visit}.{attempt}",

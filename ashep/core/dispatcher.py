@@ -38,7 +38,7 @@ from ashep.core.events import Adopted, ClockJumped, DaemonStarted, Fact, IssueHe
 from ashep.core.flow import Flow, wall_time
 from ashep.core.records import Entry
 from ashep.core.timers import split_timer
-from ashep.core.workspaces import mode
+from ashep.core.workspaces import has_base, mode
 from ashep.core.world import World
 
 Rule = Callable[[World, Flow, Room], Verdict]
@@ -142,7 +142,7 @@ class Dispatcher:
         """What must be looked at whatever becomes of the others, in order."""
         inputs = (
             world.runner, world.tracker, world.disk_low, world.pauses, world.tracker_error, spent_providers(world),
-            shut(world), mode(world),
+            shut(world), mode(world), has_base(world), world.branches,
         )  # fmt: skip
         if self._all or inputs != self._inputs:
             self._queues = {WANTED: Waiting(), CANDIDATE: Waiting()}

@@ -9,8 +9,20 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from ashep.core.finding import Finding
+from ashep.core.landing_events import (
+    CriteriaAdopted,
+    CriteriaChanged,
+    LandingRefused,
+    VerificationWanted,
+    WorkConflicted,
+    WorkIntegrated,
+    WorkLanded,
+    WorkVerified,
+)
 from ashep.core.model import Comment, Issue, LabelEvent, Life, Model, NewIssue, NoticeKind, Refusal, Tree
 from ashep.core.outcome import Outcome
+from ashep.core.pull_events import PullRequestMerged, PullRequestOpened, PullRequestReturned, PullRequestSeen
+from ashep.core.question import About
 from ashep.core.requests import Request, Verdict
 
 # --- the daemon and its rules ------------------------------------------------------------------------------------
@@ -300,6 +312,8 @@ class TreeSealed:
     """All after the base, oldest first."""
     told: tuple[str, ...] = ()
     """What was found out of order, and what was done about it."""
+    flags: tuple[str, ...] = ()
+    """What all its changes since the base touch (`ashep.core.flags`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,6 +437,10 @@ class IssueAdopted:
     question: str = ""
     due: datetime | None = None
     human_phase: bool = False
+    branch: str | None = None
+    """The branch on which it was worked on, where issues have work trees of their own."""
+    onto: str | None = None
+    """The branch that the user's checkout has now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -710,6 +728,7 @@ class PersonAsked:
     why: str
     remind: datetime | None = None
     """When people are to be reminded of it."""
+    about: About = "phase"
 
 
 @dataclass(frozen=True, slots=True)
@@ -826,6 +845,12 @@ class IssueFinished:
 
     issue: str
     why: str
+    onto: str = ""
+    """The branch on which its work is to land first; empty: on none."""
+    verify: bool = False
+    """Whether something must be checked first."""
+    into: str = ""
+    """The branch into which people are to merge its pull request first; empty: there is to be none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -1117,7 +1142,9 @@ Fact = (
     | EditRefused | EditMended | AccountAudited | WorkPaused | WorkResumed | IssueCancelled
     | ServerFailed | ServerEnded | ServerMemorySeen | ServerRestartPlanned | RecycleWanted
     | TrackerSeen | TrackerLost | RunnerSeen | ChangeHinted | ReadySeen | ReadyChanged | IssueSeen | IssueGone
-    | TreePrepared | TreeSealed
+    | TreePrepared | TreeSealed | CriteriaAdopted | CriteriaChanged | VerificationWanted | WorkVerified
+    | WorkIntegrated | WorkConflicted | WorkLanded | LandingRefused
+    | PullRequestOpened | PullRequestSeen | PullRequestReturned | PullRequestMerged
     | DiagnosisWanted | TreeSeen | TurnSeen | SessionSeen | SessionTaken | ReleaseWanted | SessionReleased
     | LeaseLost | LeaseExpired | IssueAdopted | TakeoverWanted | OrphanStopped | IssueReclaimed
     | IssueHeld | IssueTaken | CycleBegan | PhaseEntered | RunPlanned | RunWithdrawn | OutcomeRejected | TurnDied
@@ -1139,6 +1166,7 @@ DECISIONS = (
     IssueGivenBack, IssueLeft, IssueFinished, IssueClosed, CommentWanted, CreationWanted, IssueAdopted, TakeoverWanted,
     BudgetWarned, BudgetReached, WriteDelayed, NoticeWanted, NoticesGathered, NoticesDelayed, NoticesGivenUp,
     ServerRestartPlanned, RecycleWanted, ProviderRefused, ProviderRecovered, SessionTaken, ReleaseWanted,
-    SessionReleased, RequestJudged, InputWanted, InputEnded, DiagnosisWanted,
+    PullRequestReturned, PullRequestMerged,
+    SessionReleased, RequestJudged, InputWanted, InputEnded, DiagnosisWanted, VerificationWanted,
 )  # fmt: skip
 """The facts that the core makes; a replay derives them again."""

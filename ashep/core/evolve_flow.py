@@ -29,12 +29,8 @@ from ashep.core.events import (
     CommentWanted,
     CreationWanted,
     CycleBegan,
-    DeadlineReached,
-    DiagnosisWanted,
     EffectFailed,
     GuardRefused,
-    InputEnded,
-    InputWanted,
     IssueAdopted,
     IssueClaimed,
     IssueClosed,
@@ -53,39 +49,23 @@ from ashep.core.events import (
     LeaseExpired,
     LeaseLost,
     OrphanStopped,
-    OutcomeRejected,
     PersonAnswered,
     PersonAsked,
     PersonReminded,
     PhaseEntered,
-    PromptAbandoned,
-    PromptPrepared,
-    PromptSent,
-    ReleaseWanted,
-    RequestAnswered,
-    RequestGone,
-    RequestJudged,
-    RequestOpened,
     RetryScheduled,
-    RunEnded,
-    RunPlanned,
-    RunWithdrawn,
-    SessionOpened,
-    SessionReleased,
-    SessionSeen,
-    SessionTaken,
     TakeoverWanted,
-    TurnDied,
-    TurnSeen,
-    TurnStopped,
     WriteRefused,
 )
 from ashep.core.evolve_held import HeldFact, held_fact
+from ashep.core.evolve_landing import WorkFact, answered, work_fact
 from ashep.core.evolve_request import RequestFact, request_fact
 from ashep.core.evolve_run import MAX_REPORTS, RunFact, done, run_fact
 from ashep.core.flow import Flow, Posture, Question, Stage
 from ashep.core.passing import noted
+from ashep.core.proof import Landing
 from ashep.core.values import replace
+from ashep.core.workspaces import OwnTree
 
 Decision = (
     IssueHeld | IssueTaken | CycleBegan | PhaseEntered | RetryScheduled | PersonAsked | PersonReminded
@@ -97,7 +77,7 @@ Answer = (
     | IssueCreated | LabelsTakenOff | AnswerRead | IssueGone | OrphanStopped | IssueReclaimed
 )  # fmt: skip
 Lease = LeaseLost | LeaseExpired
-FlowFact = Decision | RunFact | RequestFact | Answer | Lease | HeldFact
+FlowFact = Decision | RunFact | RequestFact | Answer | Lease | HeldFact | WorkFact
 
 
 def asked(flow: Flow, command: Command) -> Flow:
@@ -110,17 +90,15 @@ def asked(flow: Flow, command: Command) -> Flow:
 
 def happened(flow: Flow, fact: FlowFact, seq: int, at: datetime) -> Flow:
     """Fold a fact that is about this issue."""
+    if isinstance(fact, RunFact):
+        return run_fact(flow, fact, seq, at)
+    if isinstance(fact, RequestFact):
+        return request_fact(flow, fact, seq, at)
+    if isinstance(fact, WorkFact):
+        return work_fact(flow, fact, seq, at)
+    if isinstance(fact, HeldFact):
+        return held_fact(flow, fact, seq, at)
     match fact:
-        case (
-            RunPlanned() | RunWithdrawn() | OutcomeRejected() | TurnDied() | PromptAbandoned() | DeadlineReached()
-            | DiagnosisWanted() | RunEnded() | TurnSeen() | SessionOpened() | PromptPrepared() | PromptSent()
-            | TurnStopped()
-        ):  # fmt: skip
-            return run_fact(flow, fact, seq, at)
-        case (
-            RequestOpened() | RequestGone() | RequestJudged() | InputWanted() | InputEnded() | RequestAnswered()
-        ):  # fmt: skip
-            return request_fact(flow, fact, seq, at)
         case (
             EffectFailed() | IssueClaimed() | ClaimRefused() | IssueWritten() | GuardRefused() | WriteRefused()
             | CommentPosted() | IssueCreated() | LabelsTakenOff() | AnswerRead() | IssueGone() | OrphanStopped()
@@ -131,8 +109,6 @@ def happened(flow: Flow, fact: FlowFact, seq: int, at: datetime) -> Flow:
             return replace(flow, lease_lost=flow.leased, look_again=flow.leased or flow.look_again)
         case LeaseExpired():
             return replace(flow, expired=(fact.holder, fact.expired))
-        case SessionTaken() | SessionSeen() | ReleaseWanted() | SessionReleased():
-            return held_fact(flow, fact, seq, at)
         case _:
             return _decision(flow, fact, seq, at)
 
@@ -145,13 +121,15 @@ def _decision(flow: Flow, fact: Decision, seq: int, at: datetime) -> Flow:
         case IssueHeld():
             return replace(flow, code=fact.code, why=fact.why, held_by=fact.of, since=at)
         case IssueTaken():
-            flow = replace(flow, policy=fact.policy, not_before=None, written=None, writing=None)
+            flow = replace(flow, policy=fact.policy, not_before=None, written=None, writing=None, criteria=None)
+            flow = replace(flow, landed=None)
             return _stage(flow, "work", at, "", fact.why)
         case CycleBegan():
             return replace(
                 flow, cycle=fact.cycle, cycle_began=at, thought=timedelta(), cycle_runs=0, cycle_visits=(), created=0,
                 failures=0, infra=0, infra_began=None, spent=(0, 0.0), marks=(),
-                passed=flow.passed if fact.keeps else (),
+                passed=flow.passed if fact.keeps else (), waived=flow.waived if fact.keeps else (),
+                evidence=flow.evidence if fact.keeps else None,
             )  # fmt: skip
         case PhaseEntered():
             return _entered(flow, fact, seq, at)
@@ -160,7 +138,7 @@ def _decision(flow: Flow, fact: Decision, seq: int, at: datetime) -> Flow:
         case TakeoverWanted():
             return replace(flow, reclaim=fact.holder)
         case RetryScheduled():
-            held = replace(flow, wanted=True, not_before=fact.due, failures=fact.failures)
+            held = replace(flow, wanted=True, not_before=fact.due, failures=fact.failures, verifying="")
             return replace(held, code=fact.code, why=fact.why, held_by="", since=at)
         case PersonAsked():
             return _asked_person(flow, fact, seq, at)
@@ -173,6 +151,7 @@ def _decision(flow: Flow, fact: Decision, seq: int, at: datetime) -> Flow:
             thinking = at - flow.question.asked if flow.question else timedelta()
             asked = flow.question.phase if flow.question and flow.question.human_phase else None
             passed = noted(flow.passed, asked, fact.answer) if asked else flow.passed
+            flow = answered(flow, fact.answer)
             return replace(flow, thought=flow.thought + thinking, question=None, passed=passed)
         case AnswerRefused():
             return replace(flow, take_off=fact.labels, judged=flow.judged | set(fact.judged))
@@ -201,7 +180,9 @@ def _outcome_of_flow(
             quiet = replace(quiet, not_before=fact.not_before)
             return _stage(quiet, "left", at, fact.code, fact.why)
         case IssueFinished():
-            return _stage(replace(quiet, target=Posture(seq, "close", None)), "finishing", at, "", fact.why)
+            quiet = _stage(replace(quiet, target=Posture(seq, "close", None)), "finishing", at, "", fact.why)
+            landing = Landing(seq, fact.onto, fact.verify, into=fact.into)
+            return replace(quiet, landing=landing) if fact.onto or fact.into or fact.verify else quiet
         case IssueClosed():
             quiet = replace(quiet, target=None, written=None, look_again=False)
             quiet = replace(quiet, comments=(), creations=(), take_off=())
@@ -211,7 +192,7 @@ def _outcome_of_flow(
 
 
 def _stage(flow: Flow, stage: Stage, at: datetime, code: str, why: str) -> Flow:
-    return replace(flow, stage=stage, since=at, code=code, why=why, held=None, resume=None)
+    return replace(flow, stage=stage, since=at, code=code, why=why, held=None, resume=None, verifying="", landing=None)
 
 
 def _entered(flow: Flow, fact: PhaseEntered, seq: int, at: datetime) -> Flow:
@@ -220,6 +201,7 @@ def _entered(flow: Flow, fact: PhaseEntered, seq: int, at: datetime) -> Flow:
         flow,
         attempt=0,
         failures=0,
+        unproven=0,
         wanted=True,
         question=None,
         not_before=None,
@@ -241,6 +223,7 @@ def _adopted(flow: Flow, fact: IssueAdopted, seq: int, at: datetime) -> Flow:
         failures=fact.attempt,  # what became of them nobody knows any more: they are used up
         visits=tuple((dict(flow.visits) | {fact.phase: fact.visit}).items()), cycle=max(flow.cycle, 1),
         cycle_began=at, cycle_runs=fact.cycle_runs, cycle_visits=((fact.phase, 1),), written=written, target=stands,
+        own=flow.own or (OwnTree(fact.branch, 0, onto=fact.onto) if fact.branch else None),
         writing=None, wanted=fact.kind == "work", orphan=fact.orphan, not_before=None, question=None,
     )  # fmt: skip
     match fact.kind:
@@ -273,7 +256,7 @@ def _asked_person(flow: Flow, fact: PersonAsked, seq: int, at: datetime) -> Flow
     entered = flow.stage == "work" and flow.wanted and flow.phase == fact.phase
     if fact.human_phase and not entered:  # an agent phase for which a person was chosen was entered before
         flow = _visit(flow, fact.phase, flow.times(fact.phase) + 1)
-    question = Question(fact.phase, fact.question, fact.human_phase, at, fact.due, fact.remind)
+    question = Question(fact.phase, fact.question, fact.human_phase, at, fact.due, fact.remind, about=fact.about)
     posture = Posture(seq, "ask", fact.phase)
     flow = replace(flow, wanted=False, not_before=None, question=question, target=posture)
     return _stage(flow, "person", at, "", fact.why)

@@ -219,7 +219,7 @@ def _again(run: Run, fact: OutcomeRejected | DiagnosisWanted | TurnDied | Prompt
 
 def _ended(flow: Flow, run: Run, fact: RunEnded) -> Flow:
     avoid = fact.diagnosis is not None and fact.diagnosis.verdict == "change_agent"
-    report = Report(run.id, run.phase, run.agent, fact.state, fact.why, fact.outcome, fact.error, avoid)
+    report = Report(run.id, run.phase, run.agent, fact.state, fact.why, fact.outcome, fact.error, avoid, run.trace)
     failed = fact.state in ("failed", "timed_out", "stalled")
     ended = replace(
         run, state=fact.state, stop=fact.abort and run.session is not None, sign_due=None, probation="no", requests=(),

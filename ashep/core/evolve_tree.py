@@ -6,11 +6,13 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from ashep.core.events import TreePrepared, TreeSealed, TreeSeen
+from ashep.core.evolve_landing import checkout_changed
 from ashep.core.evolve_run import done
 from ashep.core.flow import Flow
 from ashep.core.indexes import put
 from ashep.core.model import Tree
 from ashep.core.values import replace
+from ashep.core.workspaces import is_shared
 
 if TYPE_CHECKING:
     from ashep.core.world import World
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
 def tree_seen(world: World, fact: TreeSeen) -> World:
     """The user's work tree was read."""
+    if world.tree != fact.tree and (first := next(iter(world.landings), None)) is not None:
+        world = put(world, first[1], checkout_changed(world.flows[first[1]]))
     dirty = dict(fact.tree.dirty)
     left = world.left_over
     if fact.moment != "look" or not any(is_writing(world.flows[issue]) for issue in world.live):
@@ -67,10 +71,12 @@ def own_tree(world: World, fact: TreePrepared | TreeSealed) -> World:
     if flow.own is None:
         return put(world, fact.issue, flow)
     if isinstance(fact, TreePrepared):
-        own = dataclasses.replace(flow.own, path=fact.path, base=fact.base, head=fact.head)
-        flow = replace(flow, own=own, base=fact.base)
+        # what others left on a branch that is shared is none of this issue's work
+        base = (flow.own.base or fact.head) if is_shared(flow.own.branch) else fact.base
+        own = dataclasses.replace(flow.own, path=fact.path, base=base, head=fact.head)
+        flow = replace(flow, own=own, base=base)
     else:
-        own = dataclasses.replace(flow.own, head=fact.head, tree=fact.tree)
+        own = dataclasses.replace(flow.own, head=fact.head, tree=fact.tree, flags=fact.flags)
         flow = replace(flow, own=own, commits=fact.commits)
     run = flow.run
     if run is not None and run.id == fact.run:

@@ -8,10 +8,11 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from ashep.core.events import CreationWanted
+from ashep.core.holds import NO_BUDGET, NO_PROVIDER, PAUSED, WAITS_FOR_PEOPLE, WITHHELD
 from ashep.core.model import Comment, Issue, Model, Phase, Tree
 from ashep.core.outcome import Outcome
 from ashep.core.passing import Passed
-from ashep.core.pauses import PAUSED
+from ashep.core.proof import Criteria, Evidence, Flaw, Landing, Pull
 from ashep.core.question import Question
 from ashep.core.records import Intent
 from ashep.core.requests import Pending
@@ -25,31 +26,6 @@ the label off · finishing: to be closed · giving_back: to be put back to open 
 
 Probation = Literal["no", "suspect", "stop", "second_look"]
 """A turn without a sign: suspect until a fresh read, then stopped, then looked at once more (design section 6)."""
-
-WAITS_FOR_PEOPLE = (
-    "not_asked",
-    "no_agent",
-    "paused",
-    "tree_dirty",
-    "no_repository",
-    "tree_unseen",
-    "runner_away",
-    "runner_unauthorized",
-    "tracker_away",
-)
-"""Holds of a wanted phase that only somebody outside can end."""
-
-NO_BUDGET = ("budget", "budget_provider", "budget_total", "runs_per_hour")
-"""Holds for want of budget: that is no working time of a cycle, and nothing that could start by itself soon."""
-
-NO_RUNNER = ("runner_away", "runner_unauthorized", "recycling")
-"""Holds because the agent server is not there: no working time of a cycle either."""
-
-NO_PROVIDER = ("provider_limited", "provider_down", "provider_unauthorized")
-"""Holds because a provider takes nothing: as those for want of budget."""
-
-WITHHELD = (*PAUSED, *NO_BUDGET, *NO_PROVIDER, *NO_RUNNER)
-"""Holds of a wanted phase that are nobody's fault: no working time of a cycle."""
 
 PostureKind = Literal["work", "ask", "park", "give_back", "close"]
 
@@ -210,6 +186,8 @@ class Report:
     error: str | None = None
     avoid: bool = False
     """A diagnosis wants another agent for the next attempt."""
+    trace: int = 0
+    """The run's trace id."""
 
 
 @dataclass(frozen=True)
@@ -266,6 +244,21 @@ class Flow:
     base: str | None = None
     """HEAD before the first write run."""
     own: OwnTree | None = None
+    criteria: Criteria | None = None
+    """The issue's own checks; None: they were not read yet."""
+    verifying: str = ""
+    """The run whose success is to be verified before anything follows from it."""
+    unproven: int = 0
+    """How often work fell short in this visit."""
+    waived: tuple[str, ...] = ()
+    """Checks that a person let fail."""
+    evidence: Evidence | None = None
+    flaw: Flaw | None = None
+    landing: Landing | None = None
+    landed: tuple[str, str] | None = None
+    """The branch on which its work landed last, and that branch's commit then."""
+    pull: Pull | None = None
+    """Its last pull request."""
     commits: tuple[str, ...] = ()
     shown: frozenset[str] = frozenset()
     """Ids of comments that a prompt has shown."""
@@ -330,13 +323,22 @@ class Flow:
         """Whether something of it is under way, or could start by itself."""
         if self.open or self.look_again or (self.run is not None and not self.run.settled):
             return True
-        if self.active and (self.comments or self.creations or self.take_off or self.unwritten):
+        lands = self.landing is not None and not self.landing.over  # while it waits there, for its turn or for people
+        if self.active and (self.comments or self.creations or self.take_off or (self.unwritten and not lands)):
             return True
         if self.stage == "work":
             return self.not_before is None and self.code not in (*WAITS_FOR_PEOPLE, *PAUSED, *NO_BUDGET, *NO_PROVIDER)
-        return self.stage in ("finishing", "giving_back") or (
-            self.stage in ("idle", "left") and self.code in ("slot", "work_tree", "recycling")
+        return (
+            (self.stage == "finishing" and not lands)
+            or self.stage == "giving_back"
+            or (self.stage in ("idle", "left") and self.code in ("slot", "work_tree", "recycling"))
         )
+
+    @property
+    def reviewed(self) -> bool:
+        """Whether it is finished, and people look at its pull request."""
+        landing = self.landing
+        return self.stage == "finishing" and landing is not None and landing.asked and not landing.landed
 
     @property
     def on_pause(self) -> bool:

@@ -11,3 +11,33 @@ class Hold(NamedTuple):
     why: str
     of: str = ""
     """What stands in the way, where a hold of this code may be of several: a pause's key, a provider."""
+
+
+PAUSED = ("paused_by_hand", "quiet_hours")
+"""The codes of holds that a pause is the reason for."""
+
+WAITS_FOR_PEOPLE = (
+    "not_asked",
+    "no_agent",
+    "paused",
+    "tree_dirty",
+    "no_base",
+    "no_repository",
+    "tree_unseen",
+    "runner_away",
+    "runner_unauthorized",
+    "tracker_away",
+)
+"""Holds of a wanted phase that only somebody outside can end."""
+
+NO_BUDGET = ("budget", "budget_provider", "budget_total", "runs_per_hour")
+"""Holds for want of budget: that is no working time of a cycle, and nothing that could start by itself soon."""
+
+NO_RUNNER = ("runner_away", "runner_unauthorized", "recycling")
+"""Holds because the agent server is not there: no working time of a cycle either."""
+
+NO_PROVIDER = ("provider_limited", "provider_down", "provider_unauthorized")
+"""Holds because a provider takes nothing: as those for want of budget."""
+
+WITHHELD = (*PAUSED, *NO_BUDGET, *NO_PROVIDER, *NO_RUNNER)
+"""Holds of a wanted phase that are nobody's fault: no working time of a cycle."""

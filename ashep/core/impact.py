@@ -5,25 +5,16 @@ All of it follows from a diff and the settings. `ashep.impacts` is the port that
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Literal, TypeVar, get_args
+from typing import Literal, TypeVar
 
 from ashep.core import impact_paths, sources
+from ashep.core.flags import ALWAYS_ASK, FLAGS, FlagName
 from ashep.core.globs import Globs
 from ashep.core.leaks import Line, find_secrets
 from ashep.core.model import ImpactSettings
-
-FlagName = Literal[
-    "rules", "agent_instructions", "ci", "secrets", "deleted_tests", "migrations", "dependencies", "public_api", "size"
-]
-"""What a change may touch, the gravest first."""
-
-FLAGS: tuple[FlagName, ...] = get_args(FlagName)
-
-ALWAYS_ASK: tuple[FlagName, ...] = ("rules", "agent_instructions", "ci")
-"""What makes an agent's later work trusted or not: a person is asked whatever the policy says."""
 
 MOST_PATHS = 100
 """Paths of each kind that a file map names."""
@@ -156,22 +147,6 @@ def file_map(diff: Diff) -> FileMap:
     deleted = sorted(map(_shown, chain((file.path for file in diff.files if file.kind == "deleted"), former)))
     left_out = sum(max(len(paths) - MOST_PATHS, 0) for paths in (created, modified, deleted))
     return FileMap(*(tuple(paths[:MOST_PATHS]) for paths in (created, modified, deleted)), more=left_out)
-
-
-def route(flags: Collection[str], when_flags: Mapping[str, str], order: Sequence[str] | None = None) -> str | None:
-    """Say where a policy's `when_flags` leads a change that raised these flags; None: nowhere.
-
-    The first flag of `order` that is raised and has a target decides. Without an order those that always ask a person
-    go first, then the others as `when_flags` lists them.
-    """
-    if order is None:
-        order = (*ALWAYS_ASK, *when_flags)
-    return next((when_flags[flag] for flag in order if flag in flags and flag in when_flags), None)
-
-
-def must_ask(flags: Collection[str]) -> tuple[FlagName, ...]:
-    """Give the flags among these for which a person is asked whatever a policy says."""
-    return tuple(flag for flag in ALWAYS_ASK if flag in flags)
 
 
 # --- how it is found ----------------------------------------------------------------------------------------------

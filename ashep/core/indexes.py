@@ -11,12 +11,13 @@ from ashep.core.flow import Flow
 from ashep.core.ordered import Ordered
 from ashep.core.timers import flow_dues
 from ashep.core.values import replace
+from ashep.core.workspaces import is_shared
 
 if TYPE_CHECKING:
     from ashep.core.world import World
 
-SETS = ("live", "unclosed", "busy", "leased", "held")
-INDEXES = (*SETS, "dues", "due_order", "dependents", "slots")
+SETS = ("live", "unclosed", "busy", "leased", "held", "reviewed")
+INDEXES = (*SETS, "dues", "due_order", "dependents", "slots", "landings", "branches")
 """The World's fields that say nothing but what `flows` does."""
 
 
@@ -39,7 +40,29 @@ def put(world: World, issue: str, flow: Flow) -> World:
     slot = _slot(flow)
     if slot != world.slots.get(issue):
         changes["slots"] = world.slots.remove(issue) if slot is None else world.slots.insert(issue, slot)
+    was, branch = earlier and _shared(earlier), _shared(flow)
+    if was != branch:
+        left, now = () if was is None else (was,), () if branch is None else (branch,)
+        changes["branches"] = _depends(world.branches, issue, left, now)
+    before, place = earlier and _place(earlier), _place(flow)
+    if place != before:
+        queue = world.landings if before is None else world.landings.remove(before)
+        changes["landings"] = queue if place is None else queue.insert(place)
     return replace(world, **changes)
+
+
+def _shared(flow: Flow) -> str | None:
+    """The branch that it shares with others, for as long as it is not done there."""
+    own, run = flow.own, flow.run
+    at_work = flow.active or (run is not None and not run.settled)
+    return own.branch if own is not None and at_work and is_shared(own.branch) else None
+
+
+def _place(flow: Flow) -> tuple[int, str] | None:
+    """Its place in the queue of those whose work is to land."""
+    landing = flow.landing
+    waits = landing is not None and landing.onto and not landing.landed
+    return (landing.seq, flow.issue.id) if landing is not None and waits else None
 
 
 def _slot(flow: Flow) -> int | None:
@@ -53,7 +76,8 @@ def _slot(flow: Flow) -> int | None:
 def _within(flow: Flow) -> tuple[bool, ...]:
     """Which of `SETS` an issue belongs to."""
     run = flow.run
-    return run is not None and not run.settled, flow.stage != "closed", flow.busy, flow.leased, flow.held is not None
+    live, held = run is not None and not run.settled, flow.held is not None
+    return live, flow.stage != "closed", flow.busy, flow.leased, held, flow.reviewed
 
 
 def _depends(
@@ -82,7 +106,14 @@ def indexed(world: World) -> World:
             dependents = _depends(dependents, issue, (), flow.issue.blocked_by)
     slots = {issue: slot for issue, flow in world.flows.items() if (slot := _slot(flow)) is not None}
     order = Ordered[tuple[datetime, str]].of((due, issue) for issue, due in dues.items())
+    places = (place for flow in world.flows.values() if (place := _place(flow)) is not None)
+    queue = Ordered[tuple[int, str]].of(places)
+    branches: HashTrieMap[str, HashTrieSet[str]] = HashTrieMap()
+    for issue, flow in world.flows.items():
+        if (branch := _shared(flow)) is not None:
+            branches = _depends(branches, issue, (), (branch,))
     made = {name: HashTrieSet(issues) for name, issues in sets.items()}
     return replace(
-        world, dues=HashTrieMap(dues), due_order=order, dependents=dependents, slots=HashTrieMap(slots), **made
-    )
+        world, dues=HashTrieMap(dues), due_order=order, dependents=dependents, slots=HashTrieMap(slots),
+        landings=queue, branches=branches, **made,
+    )  # fmt: skip

@@ -1,11 +1,11 @@
-"""How work lands by pull request, as a configuration says it. Not a part of `Settings` yet: nothing reads it there."""
+"""How work lands by pull request, as a configuration says it."""
 
 from datetime import timedelta
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ashep.core.model import Document, Span, Word
+from ashep.core.documents import Document, Span, Word
 
 ForgeType = Literal["github", "gitlab", "gitea", "gh"]
 

@@ -4,112 +4,23 @@ The classes under `Document` are the configuration language: each field's docstr
 (docs/configuration.md is made from them). The dataclasses below them are values that facts and commands carry.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainSerializer,
-    PlainValidator,
-    WithJsonSchema,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
+from ashep.core.criteria import Check
+from ashep.core.documents import Bytes, Document, Duration, Name, Names, Size, Span, Word
 from ashep.core.dotted import BEADS, Dotted, Options, TrackerType
+from ashep.core.flags import FlagName
 from ashep.core.globs import parse_glob
+from ashep.core.landing_settings import ForgeSettings
 from ashep.core.names import PATTERN
 
 CLOSE = "close"
 """The target that ends a flow."""
-
-_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
-_DURATION = re.compile(r"([0-9]{1,9})(ms|s|m|h|d)")
-_LONGEST = timedelta(days=1000)
-"""Longer ones are slips of the pen, and far longer ones would leave the calendar when added to a date."""
-
-
-def parse_duration(value: object) -> object:
-    """Read `500ms`, `30s`, `5m`, `6h` or `7d`; anything else is a ValueError that says so."""
-    if isinstance(value, timedelta):
-        return value
-    found = _DURATION.fullmatch(value) if isinstance(value, str) else None
-    if found is None:
-        raise ValueError("expected a duration such as 500ms, 30s, 5m, 6h or 7d")
-    duration = timedelta(milliseconds=int(found[1]) * round(_UNITS[found[2]] * 1000))
-    if duration > _LONGEST:
-        raise ValueError(f"expected a duration of at most {_LONGEST.days}d")
-    return duration
-
-
-def format_duration(value: timedelta) -> str:
-    """Write a duration in the largest unit that gives a whole number: the inverse of `parse_duration`."""
-    ms = round(value / timedelta(milliseconds=1))
-    for unit in ("d", "h", "m", "s"):
-        size = round(_UNITS[unit] * 1000)
-        if ms and ms % size == 0:
-            return f"{ms // size}{unit}"
-    return f"{ms}ms"
-
-
-_SIZES = {"KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
-_SIZE = re.compile(r"([1-9][0-9]{0,5})(KiB|MiB|GiB)")
-
-
-class Bytes(int):
-    """A size in bytes, which is written as the files write it."""
-
-    def __str__(self) -> str:
-        unit = next((unit for unit in ("GiB", "MiB") if self % _SIZES[unit] == 0), "KiB")
-        return f"{self // _SIZES[unit]}{unit}"
-
-
-def parse_size(value: object) -> Bytes:
-    """Read `64KiB`, `16MiB` or `1GiB`; anything else is a ValueError that says so."""
-    found = _SIZE.fullmatch(value) if isinstance(value, str) else None
-    if found is None:
-        raise ValueError("expected a size such as 64KiB, 16MiB or 1GiB")
-    return Bytes(int(found[1]) * _SIZES[found[2]])
-
-
-Size = Annotated[
-    Bytes,
-    PlainValidator(parse_size),
-    PlainSerializer(str, return_type=str),
-    WithJsonSchema({"type": "string", "pattern": r"^[1-9][0-9]{0,5}(KiB|MiB|GiB)$"}),
-]
-
-Duration = Annotated[
-    timedelta,
-    BeforeValidator(parse_duration),
-    PlainSerializer(format_duration, return_type=str),
-    WithJsonSchema({"type": "string", "pattern": r"^[0-9]{1,9}(ms|s|m|h|d)$"}),
-]
-
-Span = Annotated[Duration, Field(gt=timedelta(0))]
-"""A duration that is not zero."""
-
-Word = Annotated[str, Field(min_length=1, max_length=200)]
-"""A text that is not empty."""
-
-Name = Annotated[str, Field(pattern=f"^{PATTERN}$")]
-"""A phase, policy, agent, capability, verdict or tag: a letter, then letters, digits, `_` or `-`."""
-
-Names = Annotated[tuple[Name, ...], Field(max_length=100)]
-"""Some of them."""
-
-
-class Document(BaseModel):
-    """A part of a user's file: unknown keys and wrong types are errors, and nothing is converted silently."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
-
 
 # --- policies.yaml ----------------------------------------------------------------------------------------------
 
@@ -222,6 +133,20 @@ class ReuseFrom(Document):
     """The phase whose last session is continued."""
 
 
+class Verify(Document):
+    """How the work of a phase is verified."""
+
+    max_attempts: Annotated[int, Field(ge=1, le=100)] = 3
+    """How often work may fall short in one visit; then a person is asked, who may let it pass."""
+
+
+def parse_verify(value: object) -> object:
+    """Read `true` as all defaults and `false` as none."""
+    if isinstance(value, bool):
+        return Verify() if value else None
+    return value
+
+
 class Phase(Document):
     """A step of a policy."""
 
@@ -272,6 +197,21 @@ class Phase(Document):
     """The phases that an agent's `suggested_next_phase` may choose where no edge applies."""
     human: Human | None = None
     """Makes this a phase in which a person answers."""
+    verify: Annotated[
+        Verify | None,
+        BeforeValidator(parse_verify, json_schema_input_type=Verify | bool | None),
+    ] = None
+    """`true`, or `{max_attempts: 3}`: after an agent's success ashep itself looks whether the work holds, before it
+    goes on. The issue's tree must differ from its base, and all checks must pass: those of the issue's acceptance
+    criteria, and this phase's `checks`. What failed goes into the phase's next prompt. Issues that are worked on in
+    the shared work tree are not verified. Not in a phase with verdicts: only a success without one is looked into."""
+    checks: Annotated[tuple[Check, ...], Field(max_length=100)] = ()
+    """Checks of the project's own, for every issue: carried out after an agent's success in this phase, and once more
+    before the work lands (docs/guides/criteria.md says what there is). Where and when as `verify`."""
+    when_flags: Annotated[dict[FlagName, Name], Field(max_length=20)] = {}
+    """Where work leads that touches certain things, instead of where a success would lead: flags
+    (docs/guides/impact.md), each with a phase, and never `close`. Of several that are raised rules, agent_instructions
+    and ci go first, then the others as they stand here. Where and when as `verify`."""
     permissions: Annotated[tuple[PermissionRule, ...], Field(max_length=100)] = ()
     """What its agents may use tools for: these rules go before those of config.yaml. No rule widens its access."""
     answers: Annotated[tuple[Word | PreparedAnswer, ...], Field(max_length=100)] = ()
@@ -480,18 +420,25 @@ class SetupStep(Document):
         return self
 
 
+def _without_default(schema: dict[str, JsonValue]) -> None:
+    """Leave a default out of the JSON schema: what counts where a key is not set depends on the project."""
+    del schema["default"]
+
+
 class WorkerSettings(Document):
     """How much runs at once, and where."""
 
     max_concurrent_runs: Annotated[int, Field(ge=1, le=64)] = 3
     """Runs at one time."""
-    workspace: Literal["worktree", "shared"] = "shared"
+    workspace: Annotated[Literal["worktree", "shared"], Field(json_schema_extra=_without_default)] = "shared"
     """`shared`: all sessions run in the user's work tree. `worktree`: each issue gets a git work tree and a branch of
     its own (`ashep/<issue>`), its sessions run there, and what a run leaves is committed there. An issue that has a
-    tree of its own goes on in it, whatever is set here."""
+    tree of its own goes on in it, whatever is set here. Where nothing is set it is `worktree` in a git repository with
+    a commit, and `shared` elsewhere, and wherever `lock_work_tree` is set."""
     lock_work_tree: bool = True
     """While the work tree is shared, a write run excludes every other run, and the lock stays with its issue until
-    that closes, parks or waits for a person."""
+    that closes, parks or waits for a person. Who sets it means a shared work tree, where `workspace` does not say
+    otherwise."""
     allow_dirty: bool = False
     """Start write runs in the shared work tree although tracked files carry changes that ashep's runs did not make."""
     trees: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
@@ -591,6 +538,9 @@ class Labels(Document):
     """Before the phase's name."""
     policy_prefix: str = "policy:"
     """Before the name of a policy that is forced."""
+    branch_prefix: str = "branch:"
+    """Before the name of a branch that issues share, those of an epic say: they are worked on in one tree, one after
+    the other, and each lands by itself."""
     excluded: str = "ashep:excluded"
     """Never touch this issue."""
     needs_approval: str = "needs:human_approval"
@@ -744,6 +694,27 @@ class VerificationSettings(Document):
     alone: `.` is the project. No password belongs in an address."""
 
 
+class LandingSettings(Document):
+    """Where the work of an issue goes that its policy closes. It concerns issues with a work tree of their own."""
+
+    mode: Literal["merge", "branch", "pull_request"] = "merge"
+    """`merge`: it is brought onto the newest base, verified there where anything is to be checked, and then the base
+    moves. `branch`: it stays on the issue's branch. `pull_request`: once what is to be checked holds, the branch is
+    pushed, and a pull request asks people to merge it; the issue closes when one of them did. It needs `forge`."""
+    base: Annotated[str, Field(pattern=r"^[^-\s][^\s]*$", max_length=200)] | None = None
+    """The branch on which work lands; `null`: the one that the user's checkout had when the issue's tree was made."""
+    method: Literal["merge", "squash", "rebase"] = "merge"
+    """A merge commit; one commit with all of it; or its commits anew on the base, one by one."""
+    forge: ForgeSettings | None = None
+    """Where pull requests are opened."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.mode == "pull_request" and self.forge is None:
+            raise ValueError("`mode: pull_request` needs `forge`, as {type: github, repository: owner/name}")
+        return self
+
+
 class Settings(Document):
     """The file `.agent-shepherd/config.yaml`; every key is optional."""
 
@@ -751,7 +722,7 @@ class Settings(Document):
     """The version of the file's language."""
     tracker: TrackerSettings = TrackerSettings()
     """Where issues come from."""
-    worker: WorkerSettings = WorkerSettings()
+    worker: Annotated[WorkerSettings, Field(json_schema_extra=_without_default)] = WorkerSettings()
     """How much runs at once, and where."""
     monitor: MonitorSettings = MonitorSettings()
     """How sessions are watched."""
@@ -769,6 +740,8 @@ class Settings(Document):
     """Who is told of what is worth a person."""
     impact: ImpactSettings = ImpactSettings()
     """What counts as what in a change."""
+    landing: LandingSettings = LandingSettings()
+    """Where work goes that is done."""
     labels: Labels = Labels()
     """The labels by which people and ashep talk to each other."""
     verification: VerificationSettings = VerificationSettings()

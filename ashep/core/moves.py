@@ -2,8 +2,11 @@
 
 Nothing here knows what a policy means: each move is told as a fact to `decide`, and where the issue stands is read from
 what was folded. The counters of a cycle are as at its beginning, or, where a move is asked `worn`, all used up.
+
+The issue has a work tree of its own: in the shared one less can happen to it, and nothing else.
 """
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,16 +14,28 @@ from typing import Literal
 
 from ashep.core.decide import decide
 from ashep.core.dispatch import Room, wanted
-from ashep.core.events import AnswerRead, DaemonStarted, Fact, RunEnded, RunnerSeen, TimerDue, TrackerSeen
-from ashep.core.flow import Flow
+from ashep.core.events import (
+    AnswerRead,
+    DaemonStarted,
+    Fact,
+    RunEnded,
+    RunnerSeen,
+    TimerDue,
+    TrackerSeen,
+    WorkConflicted,
+    WorkVerified,
+)
+from ashep.core.flags import ALWAYS_ASK
+from ashep.core.flow import Flow, Report
 from ashep.core.indexes import put
-from ashep.core.model import Agents, Issue, LabelEvent, Model, Policies, Settings
+from ashep.core.model import Agents, Issue, LabelEvent, LandingSettings, Model, Phase, Policies, Settings, Verify
 from ashep.core.outcome import Outcome
 from ashep.core.passing import Passed
 from ashep.core.records import Entry
 from ashep.core.routing import begin_cycle
 from ashep.core.timers import flow_dues
 from ashep.core.values import replace
+from ashep.core.workspaces import OwnTree
 from ashep.core.world import World, evolve
 
 ISSUE = "x-1"
@@ -32,7 +47,14 @@ _KEPT = ("", "kept")
 _SAME = "="
 """What a phase ended with before, where nobody requires it: no verdict is called so."""
 
-Kind = Literal["success", "failure", "answer", "question", "deadline"]
+_OWN = OwnTree("ashep/x-1", 0, "/x-1", base="base", head="head", tree="tree", onto="main")
+
+Kind = Literal["success", "flagged", "short", "failure", "back", "answer", "question", "deadline"]
+"""flagged: a success whose work touches what `when_flags` names · short: one whose work does not hold · back: it was to
+be closed, and its work does not fit the base."""
+
+BUILT_IN = ("own", "proof", "change")
+"""Codes of questions that no human phase asks: an agent's; whether work passes that falls short; whether it lands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +64,10 @@ class Move:
     name: str
     """A verdict, a result, an answer, …"""
     kind: Kind
+    flag: str = ""
+    """What the work touches."""
+    of: Kind | None = None
+    """Of which kind it would be if nothing came of what is said behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +77,13 @@ class State:
     kind: Literal["work", "ask", "close", "park"]
     phase: str = ""
     code: str = ""
-    """Of parking; `own` where it is an agent phase that asks."""
+    """Of parking; one of `BUILT_IN` where an agent phase, or the work, makes somebody ask."""
     passed: Passed = ()
     """What phases ended with, as far as a phase of the policy requires it."""
+    writer: str = ""
+    """The phase that wrote last: work that does not land goes back there."""
+    suggested: str = ""
+    """What the agent suggested whose work is asked about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +114,12 @@ class Board:
         self._required = {
             (other, word) for phase in phases for other, words in phase.requires.items() for word in words
         }
+        self._writers = tuple(phase.name for phase in phases if phase.human is None and phase.writes)
         self._flows: dict[State, Flow] = {}
 
     def start(self) -> State:
         """Where an issue begins."""
-        flow = Flow(_issue(), since=NOW, policy=self.name, passed=(_KEPT,))
+        flow = Flow(_issue(), since=NOW, policy=self.name, passed=(_KEPT,), own=_OWN)
         world = put(self._world, ISSUE, flow)
         return self._seen(_follow_all(world, begin_cycle(world, flow, self.policy.phases[0].name, "taken")))
 
@@ -98,11 +129,33 @@ class Board:
         for move in self._moves(state):
             if flow is None:
                 return
-            after = self._moved(flow, move)
-            ended = dict(after.flows[ISSUE].passed)
-            target, worn = self._seen(after), self._seen(self._moved(self._worn(flow), move))
-            resets = _KEPT[0] not in ended
-            yield Step(state, move, target, after.flows[ISSUE].why, ended.get(state.phase), resets, worn)
+            after, worn = self._moved(flow, move), self._moved(self._worn(flow), move)
+            yield self._step(state, move, after, worn)
+            if after.flows[ISSUE].stage == "finishing" and self._is_changed(state):
+                back = Move(f"{told(move)}, but it does not fit the base", "back", of=move.kind)
+                yield self._step(state, back, _conflicted(after), _conflicted(worn))
+                yield from self._looked_at(state, flow, move)
+
+    def _is_changed(self, state: State) -> bool:
+        """Whether somebody wrote: where nothing is changed there is nothing that could touch anything, or not fit."""
+        return bool(state.writer) or (state.kind == "work" and state.phase in self._writers)
+
+    def _step(self, state: State, move: Move, after: World, worn: World) -> Step:
+        ended = dict(after.flows[ISSUE].passed)
+        target, why = self._seen(after), after.flows[ISSUE].why
+        return Step(state, move, target, why, ended.get(state.phase), _KEPT[0] not in ended, self._seen(worn))
+
+    def _looked_at(self, state: State, flow: Flow, move: Move) -> Iterator[Step]:
+        """Have work closed that touches what a person is always asked about."""
+        phase = self.policy.phase(state.phase)
+        flag = next((flag for flag in ALWAYS_ASK if phase is None or flag not in phase.when_flags), None)
+        if flag is None or state.code == "change":
+            return
+        own = dataclasses.replace(_OWN, flags=(flag,))
+        after, worn = (self._moved(replace(one, own=own), move) for one in (flow, self._worn(flow)))
+        if after.flows[ISSUE].stage == "person":
+            asks = Move(f"{told(move)}, and it touches {flag}", "question", flag, move.kind)
+            yield self._step(state, asks, after, worn)
 
     def due(self, state: State) -> datetime | None:
         """When a question ends by itself."""
@@ -114,9 +167,14 @@ class Board:
         phase = self.policy.phase(state.phase)
         if state.kind != "work" or phase is None:
             return
-        yield from (Move(word, "success") for word in phase.verdicts or ("success",))
+        good = [Move(word, "success") for word in phase.verdicts or ("success",)]
         if not phase.verdicts and "success" not in phase.next:
-            yield from (Move(f"suggests {target}", "success") for target in phase.allow_suggested)
+            good += [Move(f"suggests {target}", "success") for target in phase.allow_suggested]
+        yield from good
+        if not phase.verdicts and self._is_changed(state):
+            yield from (Move(f"success that touches {flag}", "flagged", flag) for flag in phase.when_flags)
+        if _is_looked_into(phase):
+            yield from (Move(f"{move.name}, but it does not hold", "short") for move in good)
         yield Move("asks a person", "question")
         yield from (Move(word, "failure") for word in ("failed", "partial", "timed out", "stalled"))
 
@@ -128,7 +186,13 @@ class Board:
             due = dict(flow_dues(flow)).get("question")
             return world if due is None else _follow(replace(world, now=due), TimerDue(f"question:{ISSUE}", due))
         assert flow.run is not None
-        return _follow(world, _ended(flow.run.id, move))
+        if move.flag and flow.own is not None:
+            world = put(world, ISSUE, replace(flow, own=dataclasses.replace(flow.own, flags=(move.flag,))))
+        world = _follow(world, _ended(flow.run.id, move))
+        if world.flows[ISSUE].verifying:
+            holds = move.kind != "short"
+            world = _follow(world, WorkVerified(ISSUE, "", _OWN.head, _OWN.tree, holds, flow.run.id))
+        return world
 
     def _worn(self, flow: Flow) -> Flow:
         visits = tuple((phase.name, phase.max_visits) for phase in self.policy.phases)
@@ -136,7 +200,7 @@ class Board:
 
     def _seen(self, world: World) -> State:
         """Where the issue stands now; a phase that is wanted gets its run, or its question, at once."""
-        flow = replace(world.flows[ISSUE], not_before=None, run=None, failures=0)
+        flow = replace(world.flows[ISSUE], not_before=None, run=None, failures=0, unproven=0)
         if flow.stage == "work":
             world = put(world, ISSUE, flow)
             world = _follow_all(world, wanted(world, flow, ROOM).facts)
@@ -148,11 +212,17 @@ class Board:
 
     def _state(self, flow: Flow) -> State:
         passed = tuple(sorted(one for one in flow.passed if one in self._required))
+        ran = (report.phase for report in reversed(flow.reports) if report.phase in self._writers)
+        writer = next(ran, "")
         match flow.stage:
             case "work":
-                return State("work", flow.phase or "", "", passed)
+                return State("work", flow.phase or "", "", passed, writer)
             case "person" if flow.question is not None:
-                return State("ask", flow.question.phase, "" if flow.question.human_phase else "own", passed)
+                asked = flow.question
+                code = "" if asked.human_phase else "own" if asked.about == "phase" else asked.about
+                said = flow.reports[-1].outcome if code == "proof" else None
+                suggested = (said.suggested_next_phase or "") if said else ""
+                return State("ask", asked.phase, code, passed, writer, suggested)
             case "finishing":
                 return State("close")
             case _:
@@ -162,11 +232,35 @@ class Board:
         """The flow as it would be in a cycle that has just begun; its present attempt is the last."""
         phase = self.policy.phase(state.phase)
         last = phase.retry.max_attempts - 1 if phase else 0
+        short = ((phase.verify if phase else None) or Verify()).max_attempts - 1
         passed = state.passed if dict(state.passed).get(state.phase) else (*state.passed, (state.phase, _SAME))
+        reports = tuple(_report(state, name) for name in (state.writer, state.phase if state.suggested else "") if name)
         return replace(
-            flow, cycle_visits=(), cycle_runs=0, failures=last, reports=(), comments=(), passed=(*passed, _KEPT),
-            issue=_issue(), visits=(), answers=(),
+            flow, cycle_visits=(), cycle_runs=0, failures=last, unproven=short, reports=reports, comments=(),
+            passed=(*passed, _KEPT), issue=_issue(), visits=(), answers=(), own=_OWN, waived=(), evidence=None,
+            flaw=None,
         )  # fmt: skip
+
+
+def _is_looked_into(phase: Phase) -> bool:
+    return not phase.verdicts and bool(phase.verify or phase.checks or phase.when_flags)
+
+
+def _report(state: State, phase: str) -> Report:
+    """What the last run of a phase left, as far as anything follows from it."""
+    outcome = Outcome(result="success", summary="", suggested_next_phase=state.suggested or None)
+    return Report(f"{ISSUE}/{phase}.1.1", phase, "", "succeeded", "", outcome)
+
+
+def told(move: Move) -> str:
+    """A move as people say it."""
+    if move.kind == "deadline":
+        return "nobody answers in time"
+    return f"a person answers {move.name}" if move.kind == "answer" else move.name
+
+
+def _conflicted(world: World) -> World:
+    return _follow(world, WorkConflicted(ISSUE, "", _OWN.head, _OWN.base, ("x",)))
 
 
 def _begun(policies: Policies, agents: Agents, settings: Settings) -> World:
@@ -174,8 +268,9 @@ def _begun(policies: Policies, agents: Agents, settings: Settings) -> World:
     models = tuple(Model(one.provider, one.model) for one in runners if one.provider and one.model)
     slugs = tuple(one.agent_slug for one in runners if one.agent_slug)
     up = RunnerSeen("up", instance="server", agents=slugs, models=models)
-    worker = settings.worker.model_copy(update={"workspace": "shared"})  # where a run works leads an issue nowhere
-    settings = settings.model_copy(update={"worker": worker})
+    # where a run works, and on which branch its work lands, leads an issue nowhere else
+    worker = settings.worker.model_copy(update={"workspace": "shared"})
+    settings = settings.model_copy(update={"worker": worker, "landing": LandingSettings()})
     world = replace(World(), now=NOW, policies=policies, agents=agents, settings=settings, instance="instance")
     return replace(world, daemon=DaemonStarted(1, ""), tracker=TrackerSeen("ashep", "x", ""), runner=up)
 
@@ -200,10 +295,11 @@ def _ended(run: str, move: Move) -> Fact:
             return RunEnded(ISSUE, run, "failed", f"reported {result}", Outcome(result=result, summary=""))
         case Move(kind="question"):
             outcome = Outcome(result="success", summary="?", needs_human=True)
-        case Move("success"):
-            outcome = Outcome(result="success", summary="")
         case Move(name) if name.startswith("suggests "):
-            outcome = Outcome(result="success", summary="", suggested_next_phase=name.removeprefix("suggests "))
+            target = name.removeprefix("suggests ").partition(",")[0]
+            outcome = Outcome(result="success", summary="", suggested_next_phase=target)
+        case Move("success") | Move(kind="flagged" | "short"):
+            outcome = Outcome(result="success", summary="")
         case _:
             outcome = Outcome(result="success", summary="", verdict=move.name)
     return RunEnded(ISSUE, run, "succeeded", "finished", outcome)

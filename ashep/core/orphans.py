@@ -12,6 +12,7 @@ from ashep.core.flow import Flow, orphan_of
 from ashep.core.model import Issue, Phase, Policy, Stamp
 from ashep.core.people import phase_labels
 from ashep.core.routing import PHASE_QUESTION_DEADLINE
+from ashep.core.workspaces import branch_for, own_trees
 from ashep.core.world import World
 
 LEASE_GRACE = timedelta(minutes=10)
@@ -51,6 +52,8 @@ def adopt(world: World, flow: Flow, name: str, policy: Policy) -> IssueAdopted:
         question=(phase.human.ask if phase.human else f"{phase.name} asked; its comment says what") if asks else "",
         due=world.now + deadline if asks else None,
         human_phase=phase.human is not None,
+        branch=branch_for(view, labels) if own_trees(world) else None,
+        onto=world.tree.branch if own_trees(world) and world.tree else None,
     )
 
 

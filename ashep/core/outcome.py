@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from ashep.core.model import Document, NewIssue
+from ashep.core.documents import Document
+from ashep.core.model import NewIssue
 
 MAX_BLOCK = 64 * 1024
 """A longer block is no outcome."""

@@ -12,7 +12,6 @@ from datetime import datetime
 
 from ashep.core.adopting import phase_of
 from ashep.core.asking import listens, rules_of, to_answer
-from ashep.core.branches import branch_of
 from ashep.core.commands import (
     WRITES,
     AnswerRequest,
@@ -35,9 +34,10 @@ from ashep.core.commands import (
     WriteIssue,
 )
 from ashep.core.flow import Flow, Posture, Run
+from ashep.core.landing_steps import may_close, next_of_work
 from ashep.core.model import Stamp
 from ashep.core.people import STATUS, answer_labels, phase_labels
-from ashep.core.workspaces import own_trees
+from ashep.core.workspaces import branch_for, own_trees
 from ashep.core.world import World
 
 RUN_EFFECTS = (
@@ -64,7 +64,8 @@ def outstanding(world: World, issue: str) -> list[Command]:
     if flow is None or flow.effect_after is not None:
         return []
     tries, known = dict(flow.tries), {command.key for command in flow.open}
-    wanted = [*_run_effects(world, flow), *_tracker_effects(world, flow)]
+    of_work = next_of_work(world, flow)
+    wanted = [*_run_effects(world, flow), *([of_work] if of_work else ()), *_tracker_effects(world, flow)]
     lacking = (command for command in wanted if command.key not in known)
     return [replace(one, tries=tries[one.key]) if one.key in tries else one for one in lacking]
 
@@ -92,7 +93,9 @@ def _tracker_effect(world: World, flow: Flow) -> Command | None:
     if flow.creations:
         return _creation(world, flow)
     unwritten = flow.target is not None and (flow.written is None or flow.written.seq != flow.target.seq)
-    if flow.target is not None and unwritten and not (flow.comments and flow.target.kind == "close"):
+    if unwritten and flow.target is not None and flow.target.kind == "close":
+        unwritten = not flow.comments and may_close(flow)
+    if flow.target is not None and unwritten:
         return _posture(world, flow, flow.target)
     if flow.take_off:
         return TakeOffLabels(f"{issue}/labels/{flow.answer_seq}", issue, flow.take_off)
@@ -196,7 +199,7 @@ def _run_effects(world: World, flow: Flow) -> Iterator[Command]:
     up = world.runner is not None and world.runner.state == "up"
     if flow.orphan is not None and flow.active:
         if up and flow.held is None:  # a person may be in it
-            branch = branch_of(flow.issue.id) if own_trees(world) else None
+            branch = branch_for(flow.issue, world.settings.labels) if own_trees(world) else None
             yield StopOrphan(f"{flow.issue.id}/orphan/{flow.orphan}", flow.issue.id, flow.orphan, branch=branch)
         return
     if run is None:

@@ -10,12 +10,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from ashep.core.events import Fact, WorkPaused, WorkResumed
-from ashep.core.holds import Hold
+from ashep.core.holds import PAUSED, Hold
 
-BY_HAND, QUIET_HOURS = "paused_by_hand", "quiet_hours"
-PAUSED = (BY_HAND, QUIET_HOURS)
-"""The codes of holds that a pause is the reason for."""
-
+BY_HAND, QUIET_HOURS = PAUSED
 TIMER = "pause"
 """The name of the timer that ends a pause."""
 

@@ -25,7 +25,7 @@ SECRETS = ("*.env", "*.env.*")
 """Files that a `read` phase cannot read."""
 
 PROTECTED = ("bd", "ashep")
-"""Programs that no agent may call, but for bd's reading commands."""
+"""Programs that no agent may call, but for bd's reading commands and `ashep verify`, which writes nothing."""
 
 
 @cache

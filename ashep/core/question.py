@@ -2,6 +2,11 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
+
+About = Literal["phase", "proof", "change"]
+"""phase: what a human phase, or an agent, asks · proof: whether work is let pass whose checks failed · change: whether
+work may land that touches what a person is always asked about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,3 +22,4 @@ class Question:
     """When people are to be reminded of it."""
     reminded: datetime | None = None
     """When they were last."""
+    about: About = "phase"

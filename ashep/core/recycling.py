@@ -8,9 +8,9 @@ death of a server, instead of the machine choosing whom it kills for want of mem
 
 from datetime import datetime, timedelta
 
+from ashep.core.documents import Bytes
 from ashep.core.events import Fact, RecycleWanted, ServerFailed, ServerMemorySeen, ServerRestartPlanned
 from ashep.core.holds import Hold
-from ashep.core.model import Bytes
 from ashep.core.server import MOST, Server, times_over
 from ashep.core.world import World
 

@@ -15,11 +15,15 @@ from ashep.core.events import (
     PhaseEntered,
     RetryScheduled,
     RunEnded,
+    VerificationWanted,
 )
+from ashep.core.flags import route
 from ashep.core.flow import Flow, Question
 from ashep.core.model import CLOSE, Human, Phase, Policy
 from ashep.core.outcome import Outcome
 from ashep.core.passing import noted, unmet
+from ashep.core.proof import is_checked, is_proven
+from ashep.core.question import About
 from ashep.core.reminding import next_reminder
 from ashep.core.world import World
 
@@ -31,7 +35,7 @@ def enter(world: World, flow: Flow, target: str, why: str, *, by_hand: bool = Fa
     """Lead the issue to a target: a phase, or `close`. `by_hand`: a person wants it there, whatever it requires."""
     issue, policy = flow.issue.id, world.policy(flow)
     if target == CLOSE:
-        return [IssueFinished(issue, why)]
+        return finish(world, flow, why)
     phase = policy.phase(target) if policy else None
     if phase is None:
         return park(flow, "unknown_phase", f"the policy {flow.policy} has no phase {target} ({why})")
@@ -44,6 +48,19 @@ def enter(world: World, flow: Flow, target: str, why: str, *, by_hand: bool = Fa
     return [PhaseEntered(issue, target, flow.times(target) + 1, why)]
 
 
+def finish(world: World, flow: Flow, why: str) -> list[Fact]:
+    """Have the issue closed, once its work is checked and where it is to be."""
+    issue, own, landing = flow.issue.id, flow.own, world.settings.landing
+    if own is None:
+        return [IssueFinished(issue, why)]
+    base = landing.base or own.onto or ""
+    if landing.mode != "branch" and not base:
+        lacking = "its work has no branch to land on: the checkout was on none; set landing.base"
+        return park(flow, "landing_base", lacking)
+    onto, into = (base if landing.mode == mode else "" for mode in ("merge", "pull_request"))
+    return [IssueFinished(issue, why, onto, is_checked(world.policy(flow), flow), into)]
+
+
 def begin_cycle(
     world: World, flow: Flow, target: str, why: str, *, keeps: bool = False, by_hand: bool = False
 ) -> list[Fact]:
@@ -52,25 +69,49 @@ def begin_cycle(
     return [CycleBegan(flow.issue.id, flow.cycle + 1, why, keeps), *enter(world, fresh, target, why, by_hand=by_hand)]
 
 
-def ask(world: World, flow: Flow, phase: str, question: str, why: str, *, human: Human | None) -> list[Fact]:
-    """Put a question to a person: of a human phase, or of the agent phase that asks."""
+def ask(
+    world: World, flow: Flow, phase: str, question: str, why: str, *, human: Human | None, about: About = "phase"
+) -> list[Fact]:
+    """Put a question to a person: of a human phase, of the agent phase that asks, or about the work."""
     labels, issue = world.settings.labels, flow.issue.id
     deadline = human.deadline if human else PHASE_QUESTION_DEADLINE
     remind = next_reminder(human.reminder, world.now, world.now, world.now + deadline) if human else None
     answers = f"Answer by label: `{labels.approved}` or `{labels.changes_requested}`."
-    if not human:
+    if about != "phase":
+        answers += f" Approved, {_APPROVED[about]}; else it is worked on again, with your comments."
+    elif not human:
         answers += f" Either answer leads back into the phase {phase}, with your comments."
-    text = f"**{question}**\n\n{_last_words(flow)}{answers}\n(or `ashep approve {issue}` / `ashep reject {issue} -m …`)"
+    told = _last_words(flow) + (_manual(flow) if human else _failed(flow) if about == "proof" else "")
+    text = f"**{question}**\n\n{told}{answers}\n(or `ashep approve {issue}` / `ashep reject {issue} -m …`)"
     return [
-        PersonAsked(issue, phase, question, world.now + deadline, human is not None, why, remind),
+        PersonAsked(issue, phase, question, world.now + deadline, human is not None, why, remind, about),
         CommentWanted(issue, f"ask.{world.seq}", text),
     ]
+
+
+_APPROVED: dict[About, str] = {"proof": "it goes on as it is", "change": "it lands as it is"}
 
 
 def _last_words(flow: Flow) -> str:
     said = [report for report in flow.reports if report.outcome is not None][-3:]
     lines = [f"- {report.phase} ({report.agent}, {report.run}): {_result(report.outcome)}" for report in said]
     return "\n".join(lines) + "\n\n" if lines else ""
+
+
+def _manual(flow: Flow) -> str:
+    """The issue's own questions to whoever decides."""
+    asked = flow.criteria.manual if flow.criteria is not None else ()
+    lines = "\n".join(f"- {' '.join(question.split())[:600]}" for question in asked[:20])
+    return f"The issue asks you to make sure of this; to approve says that it is so:\n{lines}\n\n" if lines else ""
+
+
+def _failed(flow: Flow) -> str:
+    """What the checks said that do not hold."""
+    results = flow.evidence.results if flow.evidence is not None else ()
+    failed = [f"- {one.check_id}: {one.message[:300]}" for one in results if one.status in ("failed", "error")]
+    more = [f"- and {len(failed) - 20} more"] if len(failed) > 20 else []
+    shown = f"`ashep why {flow.issue.id}` shows what they printed."
+    return "\n".join([*failed[:20], *more, "", shown, "", ""]) if failed else ""
 
 
 def _result(outcome: Outcome | None) -> str:
@@ -141,13 +182,17 @@ def _follow(world: World, flow: Flow, policy: Policy, phase: Phase, outcome: Out
         if target is None:
             return park(flow, "no_edge", f"the verdict {outcome.verdict} of {phase.name} leads nowhere in the policy")
         return enter(world, flow, target, f"{phase.name} said {outcome.verdict}: {summary}")
-    return enter(world, flow, _after_success(policy, phase, outcome), f"{phase.name} succeeded: {summary}")
+    why = f"{phase.name} succeeded: {summary}"
+    if flow.run is not None and is_proven(phase, flow):
+        return [VerificationWanted(flow.issue.id, flow.run.id, phase.name, why)]
+    return enter(world, flow, after_success(policy, phase, outcome), why)
 
 
-def _after_success(policy: Policy, phase: Phase, outcome: Outcome) -> str:
+def after_success(policy: Policy, phase: Phase, outcome: Outcome | None) -> str:
+    """Say where a success leads that names no verdict; None: what its agent said is not known any more."""
     if "success" in phase.next:
         return phase.next["success"]
-    if outcome.suggested_next_phase in phase.allow_suggested:
+    if outcome is not None and outcome.suggested_next_phase in phase.allow_suggested:
         return outcome.suggested_next_phase or CLOSE
     return following(policy, phase)
 
@@ -223,6 +268,8 @@ def after_answer(world: World, flow: Flow, question: Question, approved: bool, w
     phase = policy.phase(question.phase) if policy else None
     if policy is None or phase is None:
         return park(flow, "unknown_phase", gone(world, flow, question.phase))
+    if question.about != "phase":
+        return _after_work_answer(world, flow, question, approved, why)
     if not question.human_phase:
         return begin_cycle(world, flow, phase.name, why, keeps=True)
     human = phase.human or Human(approved=phase.next.get("success") or following(policy, phase))
@@ -231,6 +278,34 @@ def after_answer(world: World, flow: Flow, question: Question, approved: bool, w
         return enter(world, flow, CLOSE, why)
     flow = replace(flow, passed=noted(flow.passed, phase.name, "approved" if approved else "changes_requested"))
     return begin_cycle(world, flow, target, why, keeps=approved)
+
+
+def _after_work_answer(world: World, flow: Flow, question: Question, approved: bool, why: str) -> list[Fact]:
+    policy = world.policy(flow)
+    phase = policy.phase(question.phase) if policy else None
+    assert policy is not None and phase is not None
+    if not approved:
+        again = phase.name if question.about == "proof" else writer_of(policy, flow)
+        return begin_cycle(world, flow, again or phase.name, why, keeps=True)
+    if question.about == "change":
+        return enter(world, flow, CLOSE, why)
+    target = proven(flow, policy, phase)
+    return enter(world, flow, CLOSE, why) if target == CLOSE else begin_cycle(world, flow, target, why, keeps=True)
+
+
+def proven(flow: Flow, policy: Policy, phase: Phase) -> str:
+    """Say where work leads that holds, or is let pass: where its flags do, else where the success itself does."""
+    outcomes = (report.outcome for report in reversed(flow.reports) if report.phase == phase.name and report.outcome)
+    outcome = next(outcomes, None)
+    flagged = route(flow.own.flags, dict[str, str](**phase.when_flags)) if flow.own else None
+    return flagged or after_success(policy, phase, outcome)
+
+
+def writer_of(policy: Policy, flow: Flow) -> str | None:
+    """The phase that is to mend the work: the writer that ran last, else the policy's last; None: it has none."""
+    writers = [phase.name for phase in policy.phases if phase.human is None and phase.writes]
+    ran = (report.phase for report in reversed(flow.reports) if report.phase in writers)
+    return next(ran, writers[-1] if writers else None)
 
 
 def writer_before(policy: Policy, phase: Phase) -> str:

@@ -19,7 +19,7 @@ from ashep.core.events import (
     RunPlanned,
 )
 from ashep.core.flow import Run
-from ashep.core.model import Phase
+from ashep.core.model import Phase, Policy
 from ashep.core.notices import RECORDS
 
 Said = tuple[Any, ...]
@@ -37,7 +37,7 @@ _OF_NO_ACCOUNT: dict[type, frozenset[str]] = {
 _ROUTES = frozenset(
     {
         "tags", "provider", "model", "not_agents", "prefer", "timeout", "retry", "stall", "takeover", "session",
-        "max_visits", "next", "requires", "must_pass", "human",
+        "max_visits", "next", "requires", "must_pass", "human", "verify", "checks", "when_flags",
     }
 )  # fmt: skip
 """Keys of a phase that decide who runs when, and where it leads: no agent is shown them, and no session is given them.
@@ -72,6 +72,14 @@ def shown(phase: Phase) -> dict[str, Any]:
         "needs": phase.needs,
         "writes": phase.writes,
     }
+
+
+def looked_for(policy: Policy | None, phase: str) -> tuple[Any, ...]:
+    """Give what is looked for in the work of a phase; empty name: in what is to land. Evidence is of exactly that."""
+    phases = policy.phases if policy is not None else ()
+    some = [one for one in phases if phase in ("", one.name)]
+    change = bool(phase) and any(one.verify is not None for one in some)
+    return (change, *(check for one in some for check in one.checks))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ and each move is tried with all counters used up, too, to see that they do.
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ashep.core.bounds import Bounds, bounds_of, cheapest
 from ashep.core.model import CLOSE, Agents, Phase, Policies, Policy, Settings
-from ashep.core.moves import Board, State, Step
+from ashep.core.moves import BUILT_IN, Board, State, Step
 from ashep.core.space import MAX_STATES, Space, Way, explore, line
 
 KeyPath = tuple[str | int, ...]
@@ -46,7 +46,7 @@ class Edge:
     source: str
     move: str
     target: str
-    kind: Literal["success", "failure", "answer", "deadline"]
+    kind: Literal["success", "flagged", "failure", "answer", "deadline"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +65,22 @@ Analysis = Mapping[str, Verdict]
 
 def analyse(policies: Policies, agents: Agents, settings: Settings) -> Analysis:
     """Search every policy; its names, targets and agents must be in order (`ashep.config.consistency`)."""
-    return {name: _analyse(Board(policies, agents, settings, name), agents) for name in policies.policies}
+    own = settings.worker.workspace != "shared"
+    return {
+        name: _analyse(Board(policies, agents, settings, name), agents, own_trees=own) for name in policies.policies
+    }
 
 
-def _analyse(board: Board, agents: Agents) -> Verdict:
+def _analyse(board: Board, agents: Agents, *, own_trees: bool) -> Verdict:
     space = explore(board)
     found = tuple(_findings(space, board))
-    bounds = bounds_of(board.policy, agents, space.start, space.steps) if space.whole else None
+    bounds = bounds_of(board.policy, agents, space.start, space.steps, own_trees=own_trees) if space.whole else None
     return Verdict(found, tuple(dict.fromkeys(_edges(space.steps))), bounds)
 
 
 def _edges(steps: Mapping[State, tuple[Step, ...]]) -> Iterator[Edge]:
     for step in (step for some in steps.values() for step in some):
-        if step.source.code == "own" or step.move.kind == "question":
+        if step.source.code in BUILT_IN or step.move.kind in ("question", "short", "back"):
             continue
         target = step.target.phase if step.target.kind in ("work", "ask") else step.target.kind
         yield Edge(step.source.phase, step.move.name, target, step.move.kind)
@@ -129,6 +132,8 @@ def key_of(policy: Policy, step: Step) -> KeyPath:
     if phase is not None and phase.human is not None:
         key = {"deadline": "on_deadline"}.get(step.move.name, step.move.name)
         return ("human", key) if key in phase.human.model_fields_set else ("human",)
+    if phase is not None and step.move.kind == "flagged":
+        return ("when_flags", step.move.flag)
     if phase is not None and step.move.name in phase.next:
         return ("next", step.move.name)
     return ("next", "failed") if step.move.kind == "failure" else ("next",)
@@ -166,26 +171,29 @@ def _dead_ends(found: _Found) -> Iterator[Defect]:
         first = found.policy.phases[0]
         text = f"an issue cannot even begin: {first.name} requires what did not happen yet"
         yield found.defect("requires-unmet", first.name, ("requires",), text, (), "let another phase be the first")
-    told_of: set[tuple[str, KeyPath]] = set()
+    told_of: set[tuple[str, KeyPath, bool]] = set()
     for step in found.all_steps():
         code = _DEAD.get(step.target.code)
-        key = key_of(found.policy, step)
-        if code is None or step.target.kind != "park" or (step.source.phase, key) in told_of:
+        key, back = key_of(found.policy, step), step.move.kind == "back"
+        if code is None or step.target.kind != "park" or (step.source.phase, key, back) in told_of:
             continue
-        told_of.add((step.source.phase, key))
+        told_of.add((step.source.phase, key, back))
         text = f"{step.source.phase}: {step.move.name} leads to a dead end, for {step.why.split(' (')[0]}"
         remedy = "lead it elsewhere, or let what is required happen on every way there"
-        yield found.defect(code, step.source.phase, key, text, (*found.space.told(step.source), line(step)), remedy)
+        one = found.defect(code, step.source.phase, key, text, (*found.space.told(step.source), line(step)), remedy)
+        # no edge of the policy leads there: an issue that waits for a person then is no reason not to begin
+        yield replace(one, severity="warning") if back else one
 
 
 def _never_closes(found: _Found) -> Iterator[Defect]:
     """States from which no success of agents and no answer of people leads to `close` any more."""
-    good = [step for step in found.all_steps() if step.move.kind in ("success", "answer", "question")]
+    good = [step for step in found.all_steps() if _is_good(step)]
     before: dict[State, list[State]] = {}
     after: dict[State, list[State]] = {}
     for step in good:
-        before.setdefault(step.target, []).append(step.source)
-        after.setdefault(step.source, []).append(step.target)
+        source, target = _bare(step.source), _bare(step.target)
+        before.setdefault(target, []).append(source)
+        after.setdefault(source, []).append(target)
     reach = {state for state in found.space.ways if state.kind == "close"}
     queue = deque(reach)
     while queue:
@@ -193,12 +201,25 @@ def _never_closes(found: _Found) -> Iterator[Defect]:
             if state not in reach:
                 reach.add(state)
                 queue.append(state)
-    trapped = [state for state in found.space.steps if state.kind in ("work", "ask") and state not in reach]
+    states = dict.fromkeys(map(_bare, found.space.steps))
+    trapped = [state for state in states if state.kind in ("work", "ask") and state not in reach]
     while trapped:
         ahead = {state: _ahead(state, after) for state in trapped}
         first = next(state for state in trapped if all(state in ahead[other] for other in ahead[state]))
-        yield _trap(found, first, [step for step in good if step.source in {first, *ahead[first]}])
+        yield _trap(found, first, [step for step in good if _bare(step.source) in {first, *ahead[first]}])
         trapped = [state for state in trapped if first not in ahead[state] and state != first]
+
+
+def _is_good(step: Step) -> bool:
+    """Whether everybody does well; that a flag is raised, or work does not fit, is nobody's wish."""
+    if step.move.kind == "question" and step.move.of is not None:
+        return step.move.of in ("success", "answer")
+    return step.move.kind in ("success", "answer", "question")
+
+
+def _bare(state: State) -> State:
+    """A state whoever wrote last."""
+    return replace(state, writer="")
 
 
 def _ahead(state: State, after: Mapping[State, list[State]]) -> set[State]:
@@ -218,8 +239,11 @@ def _trap(found: _Found, first: State, steps: list[Step]) -> Defect:
     names = list(dict.fromkeys(step.source.phase for step in steps))
     people = all(step.source.kind == "ask" for step in steps)
     text = f"an issue in {first.phase} can never be closed: no success and no answer leads from there to `close`"
-    lines = dict.fromkeys(line(step) for step in steps if step.move.kind != "question" and step.source.code != "own")
-    story = (*found.space.told(first), "from there on there is only:", *lines)
+    lines = dict.fromkeys(
+        line(step) for step in steps if step.move.kind != "question" and step.source.code not in BUILT_IN
+    )
+    nearest = next(state for state in found.space.ways if _bare(state) == first)
+    story = (*found.space.told(nearest), "from there on there is only:", *lines)
     remedy = f"lead an edge of {' or '.join(names)} on to a phase that leads to `close`"
     key: KeyPath = ("next",) if first.kind == "work" else ("human",)
     return found.defect("human-loop" if people else "never-closes", first.phase, key, text, story, remedy)
@@ -296,8 +320,9 @@ def _left_behind(found: _Found, phase: Phase) -> Iterator[Defect]:
     ]
 
     def healed(step: Step, before: bool) -> bool:
-        good = step.source.phase == phase.name and step.move.kind == "success"
-        return before or good or (step.move.kind == "answer" and step.source.code != "own")
+        kind = step.move.of or step.move.kind
+        good = step.source.phase == phase.name and kind in ("success", "flagged")
+        return before or good or (kind == "answer" and step.source.code != "own")
 
     way = _first_close(found, begins, healed)
     if way is not None:

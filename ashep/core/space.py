@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ashep.core.moves import Board, State, Step
+from ashep.core.moves import Board, State, Step, told
 
 MAX_STATES = 20_000
 """Where `requires` makes more than so many states of a policy, the search is given up, and that is said."""
@@ -55,9 +55,7 @@ def explore(board: Board) -> Space:
 
 def line(step: Step) -> str:
     """A step as people say it."""
-    word = {"answer": "a person answers ", "deadline": "nobody answers in time"}.get(step.move.kind, "")
-    move = word if step.move.kind == "deadline" else f"{word}{step.move.name}"
-    return f"{step.source.phase}: {move} → {place(step.target)}"
+    return f"{step.source.phase}: {told(step.move)} → {place(step.target)}"
 
 
 def place(state: State) -> str:

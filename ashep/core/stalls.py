@@ -7,8 +7,9 @@ for a while says so in `Life.quiet`, so that a gap in the events alone never end
 
 from datetime import datetime, timedelta
 
+from ashep.core.documents import format_duration
 from ashep.core.flow import Run
-from ashep.core.model import Life, format_duration
+from ashep.core.model import Life
 
 
 def due_after(run: Run, life: Life, now: datetime) -> datetime | None:

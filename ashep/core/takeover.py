@@ -7,6 +7,7 @@ policy's `takeover`. Whether they are done is said by the label, or by a fresh r
 from typing import Literal, NamedTuple
 
 from ashep.core.commands import SendPrompt
+from ashep.core.documents import format_duration
 from ashep.core.events import (
     CommentWanted,
     Fact,
@@ -17,13 +18,15 @@ from ashep.core.events import (
     SessionSeen,
     SessionTaken,
     TurnSeen,
+    VerificationWanted,
 )
 from ashep.core.evolve_held import LEFT_AT_WORK
 from ashep.core.flow import Flow, Held, Run
 from ashep.core.holds import Hold
-from ashep.core.model import CLOSE, Phase, Policy, Takeover, format_duration
+from ashep.core.model import CLOSE, Phase, Policy, Takeover
 from ashep.core.outstanding import message_id
 from ashep.core.people import COOLDOWN
+from ashep.core.proof import is_proven
 from ashep.core.routing import enter, following
 from ashep.core.world import World
 
@@ -171,4 +174,7 @@ def released(world: World, flow: Flow, held: Held, why: str) -> list[Fact]:
     target = reviewed_by(policy, phase) if policy and phase and held.action == "review" else None
     if phase is None or target is None:
         return []
-    return enter(world, flow, target, f"a person did {phase.name}: {why}")
+    done = f"a person did {phase.name}: {why}"
+    if flow.run is not None and is_proven(phase, flow):
+        return [VerificationWanted(flow.issue.id, flow.run.id, phase.name, done)]
+    return enter(world, flow, target, done)

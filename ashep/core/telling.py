@@ -22,6 +22,7 @@ from ashep.core.events import (
     Fact,
     InputWanted,
     IssueParked,
+    LandingRefused,
     NoticeFailed,
     NoticesDelayed,
     NoticesGathered,
@@ -29,6 +30,7 @@ from ashep.core.events import (
     NoticeWanted,
     PersonAsked,
     PersonReminded,
+    PullRequestOpened,
     SessionTaken,
     TimerDue,
 )
@@ -98,6 +100,19 @@ def _taken(world: World, fact: SessionTaken) -> Iterator[Worth]:
         yield Worth("waiting", text, fact.issue)
 
 
+def _in_the_way(world: World, fact: LandingRefused) -> Iterator[Worth]:
+    flow = world.flows.get(fact.issue)
+    if flow is not None and flow.landing is not None and flow.landing.refused == 1 and fact.code == "dirty":
+        yield Worth("waiting", f"{_named(world, fact.issue)} is done and cannot land: {fact.why}", fact.issue)
+
+
+def _opened(world: World, fact: PullRequestOpened) -> Iterator[Worth]:
+    flow = world.flows.get(fact.issue)
+    if flow is not None and flow.reviewed:
+        text = f"{_named(world, fact.issue)} is done, and its pull request waits for you: {fact.url}"
+        yield Worth("waiting", text, fact.issue)
+
+
 def _parked(world: World, fact: IssueParked) -> Iterator[Worth]:
     yield Worth("parked", f"{_named(world, fact.issue)} is parked ({fact.code}): {fact.why}", fact.issue)
 
@@ -122,6 +137,8 @@ WORTH: dict[type, Callable[[World, Any], Iterator[Worth]]] = {
     SessionTaken: _taken,
     InputWanted: _asked,
     IssueParked: _parked,
+    LandingRefused: _in_the_way,
+    PullRequestOpened: _opened,
     BudgetWarned: _budget,
     BudgetReached: _budget,
     AccountAudited: _found,
@@ -140,7 +157,7 @@ def _stands(world: World, notice: Notice) -> bool:
             reminded = flow.question.reminded if flow and flow.question else None
             if flow is None or notice.noted not in (flow.since, reminded):
                 return False
-            waits = flow.stage == "person" or flow.waits_for_input
+            waits = flow.stage == "person" or flow.waits_for_input or flow.reviewed or flow.code == "landing_dirty"
             return waits if notice.event == "waiting" else flow.stage == "parked"
         case "provider_down":
             return world.notices.outage(notice.about) is not None

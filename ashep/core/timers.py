@@ -1,5 +1,6 @@
 """What a flow waits for a time for, how such a timer is called, and what changes when its time has come."""
 
+import dataclasses
 from datetime import datetime, timedelta
 
 from ashep.core.flow import Flow, Run
@@ -21,6 +22,8 @@ def flow_dues(flow: Flow) -> list[tuple[str, datetime]]:
         dues.append(("write", flow.write_after))
     if flow.held is not None and flow.held.due is not None:
         dues.append(("quiet", flow.held.due))
+    if flow.landing is not None and flow.landing.due is not None:
+        dues.append(("landing", flow.landing.due))
     run = flow.run
     if run is not None and not run.ended and flow.stage == "work" and flow.held is None:
         asked = [pending.due for pending in run.requests if pending.verdict == "ask" and pending.due is not None]
@@ -56,6 +59,8 @@ def over(flow: Flow, name: str, seq: int, at: datetime) -> Flow:
             return replace(flow, write_after=None)
         case "quiet", _ if flow.held is not None:
             return replace(flow, held=replace(flow.held, due=None, fresh_after=seq))
+        case "landing", _ if flow.landing is not None:
+            return replace(flow, landing=dataclasses.replace(flow.landing, due=None))
         case "deadline", Run():
             return replace(flow, run=replace(run, overdue=True, fresh_after=seq))
         case "stall", Run():

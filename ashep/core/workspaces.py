@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from ashep.core.branches import SHARED, branch_of, shared_branch
+
 if TYPE_CHECKING:
+    from ashep.core.model import Issue, Labels
     from ashep.core.world import World
 
 
@@ -24,6 +27,13 @@ class OwnTree:
     """The commit that the branch had when it was last looked at."""
     tree: str = ""
     """The git tree hash of `head`, once a run's work was sealed."""
+    flags: tuple[str, ...] = ()
+    """What its changes since the base touched, when it was sealed last."""
+    approved: str = ""
+    """The head that a person approved last."""
+    since: str = ""
+    """The commit of the branch that its work must fit, when the two were last brought together; empty: they never were.
+    What its branch took in of that is not the issue's own. It is not asked for again: an agent can move branches."""
     onto: str | None = None
     """The branch that the user's checkout had when it was prepared: the work is to go there. None: it had none."""
 
@@ -43,9 +53,29 @@ def mode(world: World) -> Mode:
     return "worktree" if able and tree.head is not None else "impossible"
 
 
+def has_base(world: World) -> bool:
+    """Whether the work of issues that are begun now has a branch to land on, where it is to land."""
+    landing, tree = world.settings.landing, world.tree
+    return landing.mode == "branch" or landing.base is not None or (tree is not None and tree.branch is not None)
+
+
 def own_trees(world: World) -> bool:
     """Whether issues that are begun now get trees of their own, or wait until they can."""
     return mode(world) != "shared"
+
+
+def branch_for(issue: Issue, labels: Labels) -> str:
+    """Give the branch on which an issue is worked on that has none yet: its own, or the one that its label names."""
+    names = (
+        label.removeprefix(labels.branch_prefix) for label in issue.labels if label.startswith(labels.branch_prefix)
+    )
+    shared = min((name for name in names if name.strip()), default=None)
+    return branch_of(issue.id) if shared is None else shared_branch(shared)
+
+
+def is_shared(branch: str) -> bool:
+    """Whether several issues may be worked on there, one after the other."""
+    return branch.startswith(SHARED)
 
 
 def slot_of(issue: str, known: frozenset[tuple[str, int]]) -> int:

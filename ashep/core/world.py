@@ -88,6 +88,7 @@ NO_FLOWS: HashTrieMap[str, Flow] = HashTrieMap()
 NO_ISSUES: HashTrieSet[str] = HashTrieSet()
 NO_DUES: HashTrieMap[str, datetime] = HashTrieMap()
 NO_ORDER: Ordered[tuple[datetime, str]] = Ordered()
+NO_QUEUE: Ordered[tuple[int, str]] = Ordered()
 NO_DEPENDENTS: HashTrieMap[str, HashTrieSet[str]] = HashTrieMap()
 
 
@@ -127,6 +128,10 @@ class World:
     """The issue that holds the work tree."""
     slots: HashTrieMap[str, int] = NO_SLOTS
     """The numbers of issues that are worked on in trees of their own."""
+    branches: HashTrieMap[str, HashTrieSet[str]] = NO_DEPENDENTS
+    """Issues of ours that are not done on a branch that they share with others."""
+    landings: Ordered[tuple[int, str]] = NO_QUEUE
+    """Issues whose work is to land, in the order in which they were finished: one at a time."""
     disk_low: bool = False
     """Whether there is little room where the state folder lies: nothing new is taken."""
     flows: HashTrieMap[str, Flow] = NO_FLOWS
@@ -140,6 +145,8 @@ class World:
     """Issues whose lease is kept alive."""
     held: HashTrieSet[str] = NO_ISSUES
     """Issues whose session a person has."""
+    reviewed: HashTrieSet[str] = NO_ISSUES
+    """Issues whose pull request people look at."""
     dues: HashTrieMap[str, datetime] = NO_DUES
     """The earliest due time of each issue that has one."""
     due_order: Ordered[tuple[datetime, str]] = NO_ORDER

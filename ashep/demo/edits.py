@@ -10,6 +10,7 @@ import anyio
 from anyio import to_thread
 
 from ashep.config.presets import preset
+from ashep.demo.kept import journal
 from ashep.demo.stage import PERSON, Stage
 
 UNSOUND = ("pass: human_review", "pass: implement")
@@ -81,10 +82,6 @@ async def _daemon(stage: Stage) -> dict[str, Any]:
 
 def in_force(stage: Stage) -> bool:
     """Whether the journal says that the sound policy, and never the unsound one, came into force."""
-    found: list[str] = []
-    for file in sorted((stage.project / ".agent-shepherd" / "state" / "journal").glob("*.jsonl")):
-        for text in file.read_text(encoding="utf-8").splitlines():
-            record: dict[str, Any] = json.loads(text.rpartition("\t")[0])
-            if record["type"] == "Adopted" and record["kind"] == "policies":
-                found.append(str(record["content"]))
+    adopted = (one for one in journal(stage.project) if one["type"] == "Adopted" and one["kind"] == "policies")
+    found = [str(record["content"]) for record in adopted]
     return '"reminder":"1d"' in found[-1] and not any('"pass":"implement"' in content for content in found)

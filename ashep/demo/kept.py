@@ -8,10 +8,11 @@ import socket
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import anyio
 import httpx
@@ -104,8 +105,39 @@ async def _pid(url: str) -> int | None:
         return None
 
 
+@dataclass(slots=True)
+class Asked:
+    """What the model was asked for a run."""
+
+    prompt: str
+    """The first that it saw."""
+    turns: int
+    """How many turns began."""
+    first: int
+    """The places in the log of the first and the last request."""
+    last: int
+
+
+def asked(folder: Path) -> dict[str, Asked]:
+    """What the model was asked, by run."""
+    found: dict[str, Asked] = {}
+    lines = [json.loads(line) for line in (folder / LOG).read_text(encoding="utf-8").split("\n") if line]
+    for place, line in enumerate(lines):
+        if (run := run_of(line["prompt"])) is None:
+            continue
+        known = found.setdefault(run, Asked(line["prompt"], 0, place, place))
+        known.turns += line["kind"] == "turn" and not line["repeated"]
+        known.last = place
+    return found
+
+
 def prompts(folder: Path) -> Counter[str]:
     """How many turns of the model began, by run."""
-    lines = [json.loads(line) for line in (folder / LOG).read_text(encoding="utf-8").split("\n") if line]
-    turns = [line for line in lines if line["kind"] == "turn" and not line["repeated"]]
-    return Counter(run for line in turns if (run := run_of(line["prompt"])) is not None)
+    return Counter({run: one.turns for run, one in asked(folder).items() if one.turns})
+
+
+def journal(project: Path) -> Iterator[dict[str, Any]]:
+    """Give the records of the journal."""
+    for file in sorted((project / ".agent-shepherd" / "state" / "journal").glob("*.jsonl")):
+        for text in file.read_text(encoding="utf-8").splitlines():
+            yield json.loads(text.rpartition("\t")[0])

@@ -1,34 +1,47 @@
-"""The demonstration without anything installed: the same daemon and story, over memory and in virtual time."""
+"""The demonstration without anything installed: the same daemon and story, over memory and in virtual time.
+
+In memory only checks of files are carried out.
+"""
 
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 
 import anyio
 
 from ashep.adapters.clock import RealClock
+from ashep.adapters.memory.landing import MemoryLanding
+from ashep.adapters.memory.looking import MemoryDiffs, MemoryVerifier
 from ashep.adapters.memory.runner import MemoryRunner, Play, Prompted
 from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.adapters.memory.tree import MemoryTree
+from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.audit import examine
 from ashep.config import load, write_starter
+from ashep.core.branches import branch_of
+from ashep.core.model import Issue
 from ashep.core.records import Entry
 from ashep.core.replay import Replay
 from ashep.core.world import World
 from ashep.daemon import Parts, Say, WorkOptions, daemon, narrator
-from ashep.demo.story import FILES, ISSUES, TEST_PROGRAM, part
+from ashep.demo.kept import journal
+from ashep.demo.story import BASE, FILES, ISSUES, RUNS, TEST_PROGRAM, merge_asked, part
 from ashep.errors import AshepError
 from ashep.ports import IssueText
 from ashep.replay import replay
 from ashep.simulation.virtual import VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
+from ashep.work_effects import Means
 
 ACTOR, PERSON = "ashep-demo", "pat"
 FOLDER = ".agent-shepherd"
 
-AGO = timedelta(hours=1, minutes=10)
+AGO = timedelta(hours=1, minutes=30)
 """How long ago the simulation begins: about as long as the story takes."""
+
+SHOWN = ISSUES[1].id
+"""The issue whose story is shown."""
 
 TURN, THINKS = 240.0, 900.0
 """Virtual seconds that an agent works, and that the person takes to answer."""
@@ -42,12 +55,12 @@ def simulate(project: Path, say: Say) -> int:
     say("three issues, in memory and in virtual time; nothing is installed or started")
     before = _passes(project / "before", FILES)
     stage = anyio.run(_play, project, say, backend_options=dict(VIRTUAL))
-    for words in (("status", "--all"), ("why", ISSUES[0].id)):
+    for words in (("status", "--all"), ("why", SHOWN)):
         say(f"\n$ ashep {' '.join(words)}")
         argv = (sys.executable, "-m", "ashep", "-C", str(project), *words)
         said = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
         say(said.stdout.rstrip() or said.stderr.rstrip())
-    return stage.prove(say, project / FOLDER / "state", before=before, after=_passes(project / "after", stage.files))
+    return stage.prove(say, project / FOLDER / "state", before=before, after=_passes(project / "after", stage.landed()))
 
 
 def _passes(folder: Path, files: Mapping[str, str]) -> bool:
@@ -67,9 +80,14 @@ class _Stage:
         self.tracker = MemoryTracker(self.clock.now, ACTOR, "calc")
         self.people = self.tracker.as_actor(PERSON)
         self.runner = MemoryRunner(self.clock, self._agent)
-        self.tree, self.files = MemoryTree(), dict(FILES)
-        self.commits: list[str] = []
-        self.closed = 0
+        self.tree, self.trees = MemoryTree(), MemoryWorkspaces(dict(FILES))
+        self.landing = MemoryLanding(self.trees, BASE)
+        self.told: dict[str, str] = {}
+        """What each run was told."""
+        self.until: dict[str, float] = {}
+        """Until when an agent works on an issue."""
+        self.at_once = 0
+        self.closed: set[str] = set()
         for name, text in FILES.items():
             self.tree.write(name, text)
         self.tree.commit("A small program with a bug")
@@ -78,48 +96,74 @@ class _Stage:
                 issue.title,
                 id=issue.id,
                 type=issue.type,
-                text=IssueText(description=issue.description),
-                blocked_by=(issue.blocked_by,) if issue.blocked_by else (),
+                text=IssueText(description=issue.description, acceptance=issue.acceptance("file_exists")),
                 actor=PERSON,
             )
 
     def _agent(self, asked: Prompted) -> Play:
         run = asked.key.partition(":")[2]
-        role = part(run)
+        issue, role = run.partition("/")[0], part(run, asked.text)
+        self.told[run] = asked.text
+        self.until[issue] = self.clock.monotonic() + TURN
+        self.at_once = max(self.at_once, sum(end > self.clock.monotonic() for end in self.until.values()))
+        branch, theirs = branch_of(issue), self.trees.files(self.trees.base)
+        resolves = merge_asked(asked.text) is not None
+        if resolves:
+            self.trees.take_in(branch)
         for edit in role.edits:
-            self.files[edit.path] = self.files[edit.path].replace(edit.old, edit.new, 1)
-            self.tree.write(edit.path, self.files[edit.path])
-        if role.edits:
-            self.tree.commit(role.summary, run)
-            self.commits.append(run)
+            text = (theirs if resolves else self.trees.read(branch))[edit.path]
+            theirs[edit.path] = text.replace(edit.old, edit.new, 1)
+            self.trees.edit(branch, edit.path, theirs[edit.path])
         return Play(text=role.message, delay=TURN)
+
+    def landed(self) -> Mapping[str, str]:
+        """What the base holds."""
+        return self.trees.files(self.trees.base)
 
     async def person(self, say: Say) -> None:
         """Approve whatever is asked, after a while."""
-        asked: set[str] = set()
         while True:
             for seen in (await self.people.look()).issues:
-                issue = seen.issue.id
-                if "needs:human_approval" in seen.issue.labels and issue not in asked:
-                    asked.add(issue)
+                if self._asks(seen.issue):
                     await anyio.sleep(THINKS)
-                    self.tracker.person_sets(issue, PERSON, add_labels=("human:approved",))
-                    say(f"{PERSON} sets the label human:approved on {issue}")
+                    self.tracker.person_sets(seen.issue.id, PERSON, add_labels=("human:approved",))
+                    say(f"{PERSON} sets the label human:approved on {seen.issue.id}")
             await anyio.sleep(1)
+
+    def _asks(self, issue: Issue) -> bool:
+        """Whether the person looks at an issue now."""
+        after = next(one.after for one in ISSUES if one.id == issue.id)
+        waits = "needs:human_approval" in issue.labels and "human:approved" not in issue.labels
+        return waits and after in (None, *self.closed)
 
     def prove(self, say: Say, state: Path, *, before: bool, after: bool) -> int:
         """Look at the world, and not only at what ashep says of it."""
         began, again = self.runner.began, Replay()
         differ = list(replay(state, again))
         account = anyio.run(examine, state, self.tracker, self.runner, RealClock())
+        conflicts = [run for run, text in self.told.items() if merge_asked(text)]
+        lacked = [run for run, text in self.told.items() if "It does not hold:" in text]
+        merged = {commit.subject.partition(" [")[0] for commit in self.trees.history()}
+        evidence = list(_evidence(state))
+        trees = {self.trees.tree_of(commit) for _, commit in evidence}
         proofs = [
-            (f"closed in the tracker: {self.closed} of {len(ISSUES)}", self.closed == len(ISSUES)),
+            (f"closed in the tracker: {len(self.closed)} of {len(ISSUES)}", len(self.closed) == len(ISSUES)),
             (
-                f"its test {'passed' if before else 'failed'} before and {'passes' if after else 'fails'} now",
+                f"its tests {'passed' if before else 'failed'} before and {'pass' if after else 'fail'} now on {BASE}",
                 after and not before,
             ),
-            (f"prompts that the agents saw: {began.total()}, for {len(began)} runs", set(began.values()) == {1}),
-            (f"commits of runs: {', '.join(self.commits)}", len(self.commits) == 4),
+            (f"{self.at_once} issues were worked on at once, each in a work tree of its own", self.at_once == 3),
+            (f"the check command had failed, as {' and '.join(lacked)} was told, which mended it", len(lacked) == 1),
+            (
+                f"two issues were in conflict, as {' and '.join(conflicts)} was told, which resolved it",
+                len(conflicts) == 1,
+            ),
+            (f"merged onto {BASE}: all", {f"{issue.title} ({issue.id})" for issue in ISSUES} <= merged),
+            ("what landed is what was verified, by its tree's hash", {tree for tree, _ in evidence} == trees),
+            (
+                f"prompts that the agents saw: {began.total()}, for {len(began)} runs",
+                len(began) == began.total() == RUNS,
+            ),
             (f"decisions derived again: {again.decisions}, {len(differ)} differences", not differ),
             (f"audit: {account.issues} issues, {len(account.findings)} findings", not account.findings),
         ]
@@ -134,6 +178,7 @@ async def _play(project: Path, say: Say) -> _Stage:
     stage = _Stage()
     folder = project / FOLDER
     write_starter(folder)
+    (folder / "config.yaml").write_text("version: 1\nworker: {workspace: worktree}\n")  # there is no repository to see
     configuration = load(folder)
     journal = ImmediateJournal.open_now(folder / "state", stage.clock.now())
 
@@ -145,7 +190,11 @@ async def _play(project: Path, say: Say) -> _Stage:
     def picture(entries: Sequence[Entry], world: World) -> None:
         tell(entries, world)
 
-    parts = Parts(stage.tracker, stage.runner, stage.tree, stage.clock)
+    means = Means(project, MemoryVerifier(stage.trees), MemoryDiffs(stage.trees), stage.landing)
+    parts = Parts(
+        stage.tracker, stage.runner, stage.tree, stage.clock,
+        workspaces=lambda _: stage.trees, means=lambda _settings, _keep: means,
+    )  # fmt: skip
     try:
         info = await stage.tracker.check()
         async with (
@@ -166,5 +215,15 @@ async def _play(project: Path, say: Say) -> _Stage:
 
 async def _over(stage: _Stage) -> bool:
     seen = [await stage.people.issue(issue.id) for issue in ISSUES]
-    stage.closed = sum(one is not None and one.issue.status == "closed" for one in seen)
-    return stage.closed == len(ISSUES)
+    stage.closed = {one.issue.id for one in seen if one is not None and one.issue.status == "closed"}
+    return len(stage.closed) == len(ISSUES)
+
+
+def _evidence(state: Path) -> Iterator[tuple[str, str]]:
+    """Give the tree that was verified last of each issue, and the commit that landed."""
+    verified: dict[str, str] = {}
+    for record in journal(state.parent.parent):
+        if record["type"] == "WorkVerified":
+            verified[record["issue"]] = record["tree"]
+        if record["type"] == "WorkLanded":
+            yield verified[record["issue"]], record["commit"]

@@ -11,7 +11,7 @@ from typing import Any
 
 from ashep.adapters import programs
 from ashep.demo.model import Ask, Call, Reply, opencode_config
-from ashep.demo.story import FILES, ISSUES, TEST_PROGRAM, part
+from ashep.demo.story import BASE, FILES, ISSUES, TEST_PROGRAM, merge_asked, part
 from ashep.errors import AshepError, ProgramMissing
 
 PERSON = "pat"
@@ -57,13 +57,14 @@ class Stage:
         (config / "opencode.json").write_text(json.dumps(opencode_config(model)))
         for name, text in FILES.items():
             (self.project / name).write_text(text)
-        for words in (("init", "-q", "."), ("add", "."), ("commit", "-qm", "A small program with a bug")):
+        begin = (("init", "-q", "-b", BASE, "."), ("add", "."), ("commit", "-qm", "A small program with a bug"))
+        for words in begin:
             await self.run("git", *words)
         await self.person(*_INIT)
         for issue in ISSUES:
-            waits = [f"--deps=blocked-by:{issue.blocked_by}"] if issue.blocked_by else []
-            flags = [f"--id={issue.id}", f"--type={issue.type}", f"--title={issue.title}", *waits]
-            await self.person("create", *flags, f"--description={issue.description}", "--silent")
+            flags = [f"--id={issue.id}", f"--type={issue.type}", f"--title={issue.title}"]
+            flags += [f"--description={issue.description}", f"--acceptance={issue.acceptance()}"]
+            await self.person("create", *flags, "--silent")
         await self.ashep("init")
 
     async def run(self, *argv: str | Path, check: bool = True) -> str:
@@ -141,18 +142,29 @@ def script(ask: Ask) -> Reply:
     run = run_of(ask.prompt)
     if run is None:
         return Reply("I was not told which run this is.")
-    role = part(run)
-    calls: list[Call] = []
-    for edit in role.edits:
+    role, onto = part(run, ask.prompt), merge_asked(ask.prompt)
+    calls = [_merge(onto)] if onto and role.edits else []
+    if calls and not ask.results:
+        return Reply(calls=(calls[0],))
+    edits = [edit for edit in role.edits if not calls or edit.path in ask.results[0].split()]
+    for edit in edits:
         calls.append(Call("read", {"filePath": edit.path}))
         calls.append(Call("edit", {"filePath": edit.path, "oldString": edit.old, "newString": edit.new}))
-    if role.edits:
+    if edits:
         calls.append(Call("bash", {"command": f"python3 {TEST_PROGRAM}", "description": "Run the tests"}))
-        paths = " ".join(dict.fromkeys(edit.path for edit in role.edits))
+    if edits and role.commits:
+        paths = " ".join(dict.fromkeys(edit.path for edit in edits))
         commit = f"git add {paths} && git commit -q -m '{role.summary}' -m 'Ashep-Run: {run}'"
         calls.append(Call("bash", {"command": commit, "description": "Commit the work"}))
-    else:
+    if not edits:
         calls.append(Call("read", {"filePath": "calc.py"}))
     if len(ask.results) < len(calls):
         return Reply(calls=(calls[len(ask.results)],))
     return Reply(role.message)
+
+
+def _merge(onto: str) -> Call:
+    """Merge, name the files that are in conflict, and begin with what the other side has in them."""
+    unmerged = "git diff --name-only --diff-filter=U"
+    command = f"git merge -q {onto} > /dev/null; {unmerged}; git checkout -q --theirs -- $({unmerged})"
+    return Call("bash", {"command": command, "description": f"Merge {onto}"})

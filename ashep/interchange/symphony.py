@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ashep.config.nodes import Problem
-from ashep.core.model import format_duration
+from ashep.core.documents import format_duration
 from ashep.interchange.fields import Fields
 from ashep.interchange.liquid import converted
 from ashep.interchange.notes import Imported, Kind, Note, Reading, read_text, read_yaml, refused
@@ -25,7 +25,7 @@ _LOST: dict[str, dict[str, str]] = {
         **dict.fromkeys(("kind", "endpoint", "api_key", "project_slug", "assignee"), _TRACKER),
         **dict.fromkeys(("active_states", "terminal_states"), _MOVES),
     },
-    "workspace": {"root": "runs share the project's work tree; a write run excludes every other"},
+    "workspace": {"root": "each issue has a work tree of its own where `worker.trees` says"},
     "hooks": dict.fromkeys(("after_create", "before_run", "after_run", "before_remove", "timeout_ms"), _HOOKS),
     "agent": {
         "max_turns": "an agent reports once for a run; another attempt is made where it failed",
@@ -110,7 +110,7 @@ def _config(root: Fields) -> dict[str, Any]:
         made["worker"] = {"max_concurrent_runs": min(many, 64)}
         agent.changed(
             "max_concurrent_agents",
-            "runs that write share a work tree and come one after the other (`worker.lock_work_tree`); 64 at most",
+            "64 at most; where the work tree is shared, runs that write come one after the other (`worker.workspace`)",
         )
     return made
 

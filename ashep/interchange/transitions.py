@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ashep.core.model import CLOSE, Human, Phase, Policies, Policy, format_duration
+from ashep.core.documents import format_duration
+from ashep.core.model import CLOSE, Human, Phase, Policies, Policy
 from ashep.core.names import is_name
 from ashep.core.routing import following, writer_before
 from ashep.interchange.naming import (
@@ -45,6 +46,8 @@ _ROLES = {
 
 _WRITERS = ("implement", "test", "debug", "doc")
 _RESULTS = ("failed", "partial")
+_UNSAID = ("allow_suggested", "verify", "checks", "when_flags")
+"""Keys of an agent phase that lead an issue elsewhere than its events do."""
 _STEM = 4
 """Letters that READY_FOR_REVIEW and REVIEWING have in common, at least."""
 
@@ -117,7 +120,7 @@ def _unsaid(policy: Policy) -> list[str]:
         for phase in agents
         if "failed" not in phase.next
     ]
-    said += [f"{phase.name}: `allow_suggested`" for phase in agents if phase.allow_suggested]
+    said += [f"{phase.name}: `{key}`" for phase in agents for key in _UNSAID if getattr(phase, key)]
     return said
 
 

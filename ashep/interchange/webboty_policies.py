@@ -11,7 +11,8 @@ from typing import Any
 
 from ashep.config.nodes import Node
 from ashep.core import names
-from ashep.core.model import CLOSE, format_duration
+from ashep.core.documents import format_duration
+from ashep.core.model import CLOSE
 from ashep.interchange.fields import Fields, bounded
 from ashep.interchange.notes import Note, Reading
 from ashep.prompt.templates import KINDS

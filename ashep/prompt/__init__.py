@@ -5,7 +5,8 @@ in fences. docs/prompts.md is the user's guide.
 """
 
 from ashep.prompt.brief import Brief, Kind
+from ashep.prompt.found import Found, evidence_of
 from ashep.prompt.templates import Templates, render, taken
 from ashep.prompt.trials import check_overrides
 
-__all__ = ["Brief", "Kind", "Templates", "check_overrides", "render", "taken"]
+__all__ = ["Brief", "Found", "Kind", "Templates", "check_overrides", "evidence_of", "render", "taken"]

@@ -11,6 +11,7 @@ from ashep.core.flow import Report
 from ashep.core.model import Comment, Phase
 from ashep.ports import Dependency, IssueText
 from ashep.prompt.fences import Foreign, tidy
+from ashep.prompt.found import Found, lines_of
 from ashep.trees import Changes
 
 Kind = Literal["task", "recover", "extract", "resume", "diagnose"]
@@ -63,6 +64,8 @@ class Brief:
     """The branch whose own work tree the run is in; empty in the shared one."""
     slot: int = 0
     """The number of that tree, for what the machine has once."""
+    found: Found = field(default_factory=Found)
+    """What Agent Shepherd itself found about the work."""
     wrong: str | None = None
     """What was wrong with the outcome (for recover and extract), or what was seen of the turn (for diagnose)."""
     transcript: str | None = None
@@ -120,12 +123,25 @@ def view(brief: Brief) -> dict[str, object]:
         "stat": Foreign(brief.changes.stat, 16_000),
         "left_over": _lines(brief.changes.left_over, str),
         "diff": Foreign(brief.changes.diff if brief.judges else "", 64_000, rest="read the files that are named"),
+        **_found(brief.found),
         "comments": comments,
         "comments_left_out": older,
         "wrong": Foreign(brief.wrong or "", 2_000),
         "transcript": Foreign(brief.transcript or "", 48_000, tail=True),
         "trailer": f"{TRAILER}: {_word(brief.run)}",
         "example": _example(phase),
+    }
+
+
+def _found(found: Found) -> dict[str, object]:
+    flaw, evidence = found.flaw, found.evidence
+    return {
+        "flaw": flaw.kind if flaw else "",
+        "flaw_why": Foreign(_line(flaw.why if flaw else "", 2_000), 2_000),
+        "flaw_log": Foreign(found.log if flaw else "", 24_000),
+        "onto": _word(flaw.onto if flaw else ""),
+        "evidence": _lines(lines_of(evidence), str),
+        "evidence_tree": _word(evidence.tree if evidence else ""),
     }
 
 

@@ -22,6 +22,9 @@ ENDING = ".md.j2"
 KINDS: tuple[Kind, ...] = ("task", "recover", "extract", "resume", "diagnose")
 """Each has a template of its own; a phase of such a name has none."""
 
+TOLD: tuple[Kind, ...] = ("task", "resume")
+"""The kinds of prompts that ask for work, and so tell what was found about it."""
+
 FILE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}\.md\.j2")
 """The names that templates have: `_` is for parts."""
 
@@ -166,6 +169,9 @@ def _render(brief: Brief, overrides: Overrides, name: str) -> str:
         text = language.get_template(name).render(variables)
         if "_header.md.j2" not in loader.used:
             text = language.get_template("_header.md.j2").render(variables) + "\n" + text
+        if brief.kind in TOLD and "_found.md.j2" not in loader.used:
+            found = language.get_template("_found.md.j2").render(variables)
+            text = text.rstrip("\n") + "\n\n" + found if found.strip() else text
         if "_contract.md.j2" not in loader.used:
             text = text.rstrip("\n") + "\n\n" + language.get_template("_contract.md.j2").render(variables)
     except ConfigError:

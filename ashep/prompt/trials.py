@@ -5,14 +5,21 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ashep.core.evidence import CheckResult
 from ashep.core.flow import Report
 from ashep.core.model import Comment, Phase
 from ashep.core.outcome import Outcome
+from ashep.core.proof import Evidence, Flaw
 from ashep.errors import ConfigError
 from ashep.ports import Dependency, IssueText
 from ashep.prompt.brief import Brief, Kind
+from ashep.prompt.found import Found
 from ashep.prompt.templates import ENDING, FILE, KINDS, Templates, compiled, render
 from ashep.trees import Changes, Commit
+
+_EVIDENCE = Evidence(
+    "commit", "tree", (CheckResult("check", "failed", "message", 0),), changed=True, isolated=True, log=""
+)
 
 
 def check_overrides(
@@ -71,7 +78,7 @@ def _trials(
 
 
 def _samples(phase: Phase, kind: Kind) -> list[Brief]:
-    """A first run with next to nothing to tell, and a later one with something of everything."""
+    """A first run with next to nothing to tell, and later ones with something of everything."""
     first = Brief(
         run=f"issue/{phase.name}.1.1",
         kind=kind,
@@ -98,7 +105,9 @@ def _samples(phase: Phase, kind: Kind) -> list[Brief]:
         ),
         comments=(Comment("1", "author", "text", datetime(2000, 1, 1, tzinfo=UTC)),),
         changes=Changes((Commit("sha", "subject"),), "stat", ("path",)),
+        found=Found(Flaw("checks", "why", "", "base"), "log", _EVIDENCE),
         wrong="wrong",
         transcript="transcript",
     )
-    return [first, later]
+    flaws = Flaw("conflict", "why", "", "base"), Flaw("review", "why", "")
+    return [first, later, *(replace(later, found=Found(flaw, "log")) for flaw in flaws)]

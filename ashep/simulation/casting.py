@@ -43,7 +43,8 @@ def cast_of(folder: Path, name: str, file: Path | None) -> Cast:
 
 def of_preset(name: str) -> Cast:
     """A shipped policy, with the agents that `ashep init` writes."""
-    return Cast(read(Policies, preset(name), Path(f"{name}.yaml")), name, starter_agents(), Settings())
+    policies = unproven(read(Policies, preset(name), Path(f"{name}.yaml")))
+    return Cast(policies, name, starter_agents(), Settings())
 
 
 def starter_agents() -> Agents:
@@ -58,4 +59,16 @@ def _of_files(folder: Path, name: str, file: Path | None) -> Cast:
     broken = [finding for finding in errors if finding.code not in UNSOUND]
     if broken or found.policies is None or found.agents is None or found.settings is None:
         raise ConfigErrors(broken)
-    return Cast(found.policies, name, found.agents, found.settings, tuple(map(str, errors)))
+    own = found.settings.worker.workspace != "shared"
+    policies = found.policies if own else unproven(found.policies)
+    return Cast(policies, name, found.agents, found.settings, tuple(map(str, errors)))
+
+
+def unproven(policies: Policies) -> Policies:
+    """Give policies without what has no effect in the shared work tree: then nobody can make a move of it."""
+    without: dict[str, object] = {"verify": None, "checks": (), "when_flags": {}}
+    bare = {
+        name: policy.model_copy(update={"phases": tuple(one.model_copy(update=without) for one in policy.phases)})
+        for name, policy in policies.policies.items()
+    }
+    return policies.model_copy(update={"policies": bare})

@@ -15,12 +15,17 @@ from pydantic import Field
 
 from ashep.config.explain import nearest
 from ashep.core.diagnosing import ASK_PERSON, CHANGE_AGENT, RETRY
-from ashep.core.model import Document, Duration, Phase, Policy
+from ashep.core.documents import Document, Duration
+from ashep.core.model import Phase, Policy
 from ashep.errors import UsageError
 from ashep.simulation.moves import (
     APPROVED,
     CHANGES_REQUESTED,
+    CONFLICT,
     FAILED,
+    FALLS_SHORT,
+    LANDINGS,
+    LANDS,
     NEED_HUMAN,
     NO_OUTCOME,
     PARTIAL,
@@ -31,6 +36,7 @@ from ashep.simulation.moves import (
     Point,
     Step,
     moves,
+    proofs,
     successes,
 )
 from ashep.simulation.script import possible_in
@@ -39,6 +45,13 @@ TROUBLE: Mapping[str, float] = {
     FAILED: 0.05, PARTIAL: 0.03, NEED_HUMAN: 0.02, NO_OUTCOME: 0.02, STALLED: 0.02, TIMED_OUT: 0.01,
 }  # fmt: skip
 """How likely a run comes to no success, if nobody says otherwise."""
+
+SHORT, TOUCHED = 0.1, 0.03
+"""How likely the work of a run does not hold, or touches what a flag of its phase stands for, where that is looked into
+and nobody says otherwise."""
+
+LANDED: Mapping[str, float] = {LANDS: 0.95, CONFLICT: 0.05}
+"""What comes of bringing work onto the base, if nobody says otherwise."""
 
 FIRST = 0.7
 """Of the successes, how many bring the first verdict, or suggest nothing; the others share what is left."""
@@ -114,7 +127,7 @@ class Dice:
         self._weights = cache(self._weigh)
         for phase in policy.phases:
             for kind in _kinds(phase):
-                self._weights(phase.name, kind, moves(phase, kind), successes(phase))
+                self._weights(phase.name, kind, moves(phase, kind), successes(phase), proofs(phase))
 
     def __call__(self, point: Point) -> Step | None:
         """Let chance decide; None where this has gone on for too long."""
@@ -126,7 +139,7 @@ class Dice:
         if left < 0:
             return None
         names = point.moves
-        weights = self._weights(point.phase.name, point.kind, names, successes(point.phase))
+        weights = self._weights(point.phase.name, point.kind, names, successes(point.phase), proofs(point.phase))
         move = chance.choices(names, cum_weights=weights)[0]
         return Step(move, self._takes(point, chance.random()))
 
@@ -136,7 +149,7 @@ class Dice:
         self._left.clear()
 
     def _takes(self, point: Point, share: float) -> timedelta | None:
-        if point.kind == "diagnosis":
+        if point.kind in ("diagnosis", "landing"):
             return None
         usual = self._chances.people_take if point.kind == "question" else self._chances.runs_take
         said = (self._chances.phases.get(name, PhaseChances()).takes for name in (point.phase.name, EVERY))
@@ -144,7 +157,9 @@ class Dice:
         takes = point.in_time(least + (most - least) * share)
         return timedelta(seconds=round(takes.total_seconds()))
 
-    def _weigh(self, name: str, kind: Kind, known: tuple[str, ...], good: tuple[str, ...]) -> tuple[float, ...]:
+    def _weigh(
+        self, name: str, kind: Kind, known: tuple[str, ...], good: tuple[str, ...], looked: tuple[str, ...]
+    ) -> tuple[float, ...]:
         """The chances of the moves, added up one after the other, as `random.choices` wants them."""
         given = {
             move: chance
@@ -152,7 +167,7 @@ class Dice:
             for move, chance in self._chances.phases.get(one, PhaseChances()).chance.items()
             if move in known
         }
-        usual = _usual(kind, good)
+        usual = _usual(kind, good, looked)
         left, others = 1 - sum(given.values()), sum(usual[move] for move in known if move not in given)
         if left < -1e-9 or (left > 1e-9 and others <= 0):
             said = ", ".join(f"{move} {chance:g}" for move, chance in given.items())
@@ -161,32 +176,37 @@ class Dice:
         return tuple(accumulate(given[move] if move in given else usual[move] * scale for move in known))
 
 
-def _usual(kind: Kind, good: tuple[str, ...]) -> dict[str, float]:
+def _usual(kind: Kind, good: tuple[str, ...], looked: tuple[str, ...]) -> dict[str, float]:
     """The chances of which nobody says otherwise."""
     if kind == "question":
         return dict(ANSWER)
     if kind == "diagnosis":
         return dict(DIAGNOSED)
-    well = 1 - sum(TROUBLE.values())
+    if kind == "landing":
+        return dict(LANDED)
+    trouble = {**TROUBLE, **{move: SHORT if move == FALLS_SHORT else TOUCHED for move in looked}}
+    well = 1 - sum(trouble.values())
     if len(good) == 1:
-        return {good[0]: well, **TROUBLE}
+        return {good[0]: well, **trouble}
     others = {move: well * (1 - FIRST) / (len(good) - 1) for move in good[1:]}
-    return {good[0]: well * FIRST, **others, **TROUBLE}
+    return {good[0]: well * FIRST, **others, **trouble}
 
 
 def _kinds(phase: Phase) -> tuple[Kind, ...]:
-    return ("question",) if phase.human is not None else ("run", "question", "diagnosis")
+    return ("question", "landing") if phase.human is not None else ("run", "question", "diagnosis", "landing")
 
 
 def _known(policy: Policy, chances: Chances) -> None:
     """Refuse the names of phases and moves that there are not."""
-    everything = tuple(dict.fromkeys(move for phase in policy.phases for move in (*possible_in(phase), *DIAGNOSED)))
+    everything = tuple(
+        dict.fromkeys(move for phase in policy.phases for move in (*possible_in(phase), *DIAGNOSED, *LANDINGS))
+    )
     for name, said in chances.phases.items():
         phase = policy.phase(name)
         if phase is None and name != EVERY:
             names = [one.name for one in policy.phases]
             raise UsageError(f"chances of {name}: the policy has no such phase{nearest(name, names)}")
-        possible = everything if phase is None else (*possible_in(phase), *DIAGNOSED)
+        possible = everything if phase is None else (*possible_in(phase), *DIAGNOSED, *LANDINGS)
         for move in said.chance:
             if move not in possible:
                 raise UsageError(f"chances of {name}: there is no move {move}{nearest(move, possible)}")

@@ -19,6 +19,7 @@ from ashep.adapters.memory.play import Play, Prompted
 from ashep.adapters.memory.runner import MemoryRunner
 from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.adapters.memory.tree import MemoryTree
+from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.core.account import account
 from ashep.core.agents import model_of
 from ashep.core.commands import SendPrompt, StopTurn
@@ -33,6 +34,7 @@ from ashep.core.events import (
     IssueParked,
     IssueTaken,
     JournalBegun,
+    PersonAnswered,
     PersonAsked,
     PhaseEntered,
     PromptSent,
@@ -42,7 +44,7 @@ from ashep.core.events import (
     TimerDue,
     TrackerSeen,
 )
-from ashep.core.model import Agents, Budgets, Model, Notify, Policies, Policy, Settings
+from ashep.core.model import Agents, Budgets, LandingSettings, Model, Notify, Policies, Policy, Settings
 from ashep.core.observe import issue_read, looked, turn_read
 from ashep.core.records import Entry
 from ashep.core.step import RULES
@@ -53,7 +55,8 @@ from ashep.leases import Leases
 from ashep.monitor import read_turn
 from ashep.shepherd import Picture, Shepherd
 from ashep.simulation.journal import MemoryJournal
-from ashep.simulation.moves import APPROVED, NO_OUTCOME, SILENCE, TIMED_OUT, Act, Kind, Point, Step, play
+from ashep.simulation.moves import APPROVED, LANDS, NO_OUTCOME, SILENCE, TIMED_OUT, Act, Kind, Point, Step, play
+from ashep.simulation.own_trees import MadeUpWork
 from ashep.simulation.virtual import VIRTUAL, LoopClock
 from ashep.tree_effects import TreeEffects
 
@@ -76,7 +79,7 @@ End = Literal["closed", "parked", "waiting", "stuck"]
 
 @dataclass
 class Cycle:
-    """What a cycle of an issue took: a person's answer begins another one."""
+    """What a cycle of an issue took, up to where a person answered: that mostly begins another one."""
 
     runs: int = 0
     questions: int = 0
@@ -127,6 +130,11 @@ class Cast:
     """Why no daemon would run these policies."""
 
     @property
+    def own_trees(self) -> bool:
+        """Whether each issue has a work tree of its own, whose work is looked into, and lands."""
+        return self.settings.worker.workspace != "shared"
+
+    @property
     def rules(self) -> Policy:
         """The policy."""
         return self.policies.policies[self.policy]
@@ -153,15 +161,19 @@ class _Scene:
         slugs, models = _served(cast.agents)
         self.runner = MemoryRunner(self.clock, self._perform, agents=slugs, models=models)
         self.journal = MemoryJournal()
+        self.tree, workspaces = MemoryTree(present=cast.own_trees), MemoryWorkspaces()
+        if cast.own_trees:
+            self.tree.commit("Begin")
         effects = Effects(
             tracker=self.tracker,
             runner=self.runner,
-            trees=TreeEffects(MemoryTree(present=False)),
+            trees=TreeEffects(self.tree, (lambda _: workspaces) if cast.own_trees else None),
             blobs=self.journal.blobs,
             leases=Leases(self.tracker, self.clock),
             # nobody reads a prompt here, and a real one costs a third of a life
             render=lambda brief, _: f"{brief.run} {brief.kind}",
         )
+        effects.work = self.work = MadeUpWork(self.tracker, self.journal.blobs, workspaces, self._fits)
         self.shepherd = Shepherd(self.journal, effects, self.clock, [*([watch] if watch else []), self._see])
         self.lives = {issue: Life(issue) for issue in issues}
         self.left = set(issues)
@@ -197,7 +209,10 @@ class _Scene:
 
     async def _first(self) -> list[Fact]:
         """What opens the journal: everything in it is the same in every process."""
-        first: list[Fact] = [JournalBegun("51" * 8, "51" * 16, ACTOR), DaemonStarted(1, __version__)]
+        first: list[Fact] = [
+            JournalBegun("51" * 8, "51" * 16, ACTOR),
+            DaemonStarted(1, __version__, trees=self.cast.own_trees),
+        ]
         text = await self.journal.blobs.keep("")
         settings, agents, policies = _unhindered(self.cast.settings), self.cast.agents, self.cast.policies
         first.append(Adopted("settings", settings.model_dump_json(), text, RULES))
@@ -211,7 +226,7 @@ class _Scene:
         return first
 
     async def _look(self) -> None:
-        look, tree, as_of = await self.tracker.look(), await MemoryTree(present=False).read(), self.shepherd.world.seq
+        look, tree, as_of = await self.tracker.look(), await self.tree.read(), self.shepherd.world.seq
         self.shepherd.tell(lambda world: looked(world, look.ready, [one.issue for one in look.issues], tree, as_of))
 
     # --- what happens -----------------------------------------------------------------------------------------------
@@ -237,7 +252,7 @@ class _Scene:
                 life.began = entry.at
             case PhaseEntered():
                 life.visits[entry.body.phase] += 1
-            case CycleBegan():
+            case CycleBegan() | PersonAnswered():
                 life.cycles.append(Cycle())
             case RunPlanned():
                 life.cycles[-1].runs += 1
@@ -295,7 +310,9 @@ class _Scene:
             point = Point(issue, phase, kind, run.timeout, run.visit, run.attempt, run.agent)
             step, usual = self._step(point), RUN_TAKES if kind == "run" else DIAGNOSIS_TAKES
             after = point.in_time(usual) if step is None or step.after is None else step.after
-            done = play(step.move if step else TIMED_OUT, after, run.timeout)
+            move = step.move if step else TIMED_OUT
+            self.work.done(issue, run.branch, run.id, move, writes=run.access == "write" and kind == "run")
+            done = play(move, after, run.timeout)
         hangs = done.fate == "hangs"
         self._ends[issue] = None if hangs else self.clock.now() + timedelta(seconds=done.delay)
         return done
@@ -308,6 +325,13 @@ class _Scene:
         elif point.issue in self.left:
             self._over(life, "waiting", "left_off", f"nobody says what happens at {point.name}", self.clock.now())
         return step
+
+    def _fits(self, issue: str) -> bool:
+        """Whether an issue's work fits the base."""
+        phase = self.cast.rules.phase(self.shepherd.world.flows[issue].phase or "")
+        assert phase is not None, "the policy stays as it is"
+        step = self._step(Point(issue, phase, "landing", timedelta()))
+        return step is None or step.move == LANDS
 
     async def _turn(self, issue: str, ends: datetime | None) -> None:
         """See a prompt's turn begin, and end."""
@@ -359,8 +383,9 @@ class _Scene:
 def _unhindered(settings: Settings) -> Settings:
     """The settings without what lets one issue wait for another, for money, for the hour or for anybody else."""
     free = {"max_concurrent_runs": AT_ONCE, "lock_work_tree": False, "allow_dirty": True, "quiet_hours": ()}
-    worker = settings.worker.model_copy(update={**free, "workspace": "shared"})
-    return settings.model_copy(update={"worker": worker, "budgets": Budgets(), "notify": Notify()})
+    worker, landing = settings.worker.model_copy(update=free), LandingSettings(base="main")
+    unhindered = {"worker": worker, "landing": landing, "budgets": Budgets(), "notify": Notify()}
+    return settings.model_copy(update=unhindered)
 
 
 def _served(agents: Agents) -> tuple[tuple[str, ...], tuple[Model, ...]]:

@@ -8,11 +8,16 @@ from typing import Literal
 
 from ashep.adapters.memory.play import Play
 from ashep.core.diagnosing import ASK_PERSON, CHANGE_AGENT, RETRY
-from ashep.core.model import Phase, format_duration
+from ashep.core.documents import format_duration
+from ashep.core.model import Phase
 
 SUCCESS, FAILED, PARTIAL, NEED_HUMAN = "success", "failed", "partial", "need_human"
 NO_OUTCOME, STALLED, TIMED_OUT = "no_outcome", "stalled", "timed_out"
 APPROVED, CHANGES_REQUESTED, SILENCE = "approved", "changes_requested", "silence"
+FALLS_SHORT, LANDS, CONFLICT = "falls_short", "lands", "conflict"
+TOUCHES = "touches:"
+"""Begins a success whose work touches what a flag of the phase's `when_flags` stands for."""
+
 SUGGEST = "suggest:"
 """Begins a success that suggests a phase of `allow_suggested`."""
 
@@ -28,10 +33,16 @@ DIAGNOSES = (RETRY, CHANGE_AGENT, ASK_PERSON, NO_OUTCOME)
 DIAGNOSIS = "/diagnosis"
 """Ends the name of a point at which a stalled turn of a phase is looked into; no phase is called so."""
 
+LANDINGS = (LANDS, CONFLICT)
+"""What comes of bringing work onto the base; a check that fails there leads where a conflict does."""
+
+LANDING = "/landing"
+"""Ends the name of a point at which the work of an issue is brought onto the base that a phase closes."""
+
 IN_TIME = 0.9
 """Where nobody says how long, a run takes at most so much of its timeout, an answer so much of its question's time."""
 
-Kind = Literal["run", "diagnosis", "question"]
+Kind = Literal["run", "diagnosis", "question", "landing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +61,7 @@ class Point:
     @property
     def name(self) -> str:
         """How a script calls it."""
-        return self.phase.name + DIAGNOSIS if self.kind == "diagnosis" else self.phase.name
+        return self.phase.name + {"diagnosis": DIAGNOSIS, "landing": LANDING}.get(self.kind, "")
 
     @property
     def moves(self) -> tuple[str, ...]:
@@ -84,7 +95,16 @@ def moves(phase: Phase, kind: Kind) -> tuple[str, ...]:
         return ANSWERS
     if kind == "diagnosis":
         return DIAGNOSES
-    return (*successes(phase), *TROUBLES)
+    if kind == "landing":
+        return LANDINGS
+    return (*successes(phase), *proofs(phase), *TROUBLES)
+
+
+def proofs(phase: Phase) -> tuple[str, ...]:
+    """The ways in which a success of a phase that is looked into does not go on as one."""
+    if phase.verdicts or not (phase.verify or phase.checks or phase.when_flags):
+        return ()
+    return (FALLS_SHORT, *(TOUCHES + flag for flag in phase.when_flags))
 
 
 def successes(phase: Phase) -> tuple[str, ...]:
@@ -111,6 +131,6 @@ def play(move: str, takes: timedelta, within: timedelta) -> Play:
         outcome["suggested_next_phase"] = move.removeprefix(SUGGEST)
     elif move == NEED_HUMAN:
         outcome |= {"result": PARTIAL, "needs_human": True}
-    elif move != SUCCESS:
+    elif move not in (SUCCESS, FALLS_SHORT) and not move.startswith(TOUCHES):
         outcome["verdict"] = move
     return Play(text=f"```json\n{json.dumps(outcome)}\n```\n", delay=seconds, tokens=0, cost=0.0)

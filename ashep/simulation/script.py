@@ -5,6 +5,7 @@
     implement: failed, success in 20m       # several moves, one after the other
     review: approve*                        # now and for ever
     implement/diagnosis: retry              # what comes of looking into a stalled turn
+    review/landing: conflict                # what comes of landing what review closes; else it lands
     human_review: approved in 2d
 
 Items stand on lines of their own, or are parted by `;`. Each point has moves of its own, and takes them in the order in
@@ -19,9 +20,10 @@ from datetime import timedelta
 from pathlib import Path
 
 from ashep.config.explain import nearest
-from ashep.core.model import Phase, Policy, parse_duration
+from ashep.core.documents import parse_duration
+from ashep.core.model import Phase, Policy
 from ashep.errors import ConfigError
-from ashep.simulation.moves import ANSWERS, DIAGNOSES, DIAGNOSIS, Point, Step, moves
+from ashep.simulation.moves import ANSWERS, DIAGNOSES, DIAGNOSIS, LANDING, LANDINGS, LANDS, Point, Step, moves
 
 _MOVE = re.compile(r"(?P<move>\S+?)(?:\s+in\s+(?P<after>\S+?))?\s*(?P<always>\*?)")
 
@@ -50,7 +52,7 @@ class Script:
     def __call__(self, point: Point) -> Step | None:
         """Make the next move of this point; None where the script has no more for it, or an impossible one."""
         if not (lines := self.left[point.name]):
-            return None
+            return Step(LANDS) if point.kind == "landing" else None
         line = lines[0] if lines[0].always else lines.pop(0)
         if line.step.move in point.moves:
             return line.step
@@ -118,12 +120,14 @@ def _duration(word: str, file: Path, number: int, point: str) -> timedelta:
 
 def _possible(policy: Policy, point: str) -> tuple[str, ...] | str:
     """The moves at a point of this name; a string says what is wrong with the name."""
-    name = point.removesuffix(DIAGNOSIS)
+    name = point.removesuffix(DIAGNOSIS).removesuffix(LANDING)
     phase = policy.phase(name)
     if phase is None:
         return f"the policy has no phase {name[:80]}{nearest(name, [one.name for one in policy.phases])}"
     if name == point:
         return possible_in(phase)
+    if point == name + LANDING:
+        return LANDINGS
     if phase.human is not None or phase.stall.action != "diagnose":
         return f"a stalled turn of {name} is not looked into: its stall.action is not diagnose"
     return DIAGNOSES

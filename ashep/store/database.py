@@ -21,6 +21,7 @@ from ashep import __version__
 from ashep.core.pauses import Pauses
 from ashep.core.records import Entry, from_json
 from ashep.core.runs import Tally, run_of, tell
+from ashep.core.workspaces import mode
 from ashep.core.world import World
 from ashep.store.drawing import CHUNK, NOWHERE, Drawing, Position, Progress, Source
 from ashep.store.reader import NAME
@@ -187,7 +188,7 @@ class Store:
         values["pauses"] = _PAUSES.dump_json(tuple(pause for pause in world.pauses if not pause.lifted)).decode()
         values["budgets"], values["providers"] = marks_json(world), outages_json(world)
         values["notices"], values["server"] = notices_json(world), server_json(world)
-        values["edit"] = edit_json(world)
+        values["edit"], values["workspace"] = edit_json(world), mode(world)
         rows = [{"key": key, "value": str(value)} for key, value in (values | {"seq": seq, "crc": crc}).items()]
         self._db.execute(delete(META))
         self._db.execute(insert(META), rows)

@@ -11,13 +11,15 @@ from ashep.core.account import account
 from ashep.core.asking import asked_now, question_of
 from ashep.core.commands import Command
 from ashep.core.events import DECISIONS, JournalBegun
-from ashep.core.flow import NO_PROVIDER, Flow
+from ashep.core.flow import Flow
+from ashep.core.holds import NO_PROVIDER
 from ashep.core.records import Entry, body_text, form_of, format_time
 from ashep.core.runs import RunRecord, run_of
 from ashep.core.telling import targets
 from ashep.core.world import World
+from ashep.store.proofs import landing, verification
 
-FORM = 1
+FORM = 2
 """The version of the tables."""
 
 Row = dict[str, Any]
@@ -132,7 +134,8 @@ def issue_row(world: World, issue: str) -> Row:
         "status": view.status, "type": view.type, "priority": view.priority, "labels": view.labels,
         "assignee": view.assignee, "blocked_by": view.blocked_by, "created_at": format_time(view.created_at),
         "stage": flow.stage, "cycle": flow.cycle, "visit": flow.visit, "attempt": flow.attempt, "runs": flow.runs,
-        "question": _question(flow),
+        "question": _question(flow), "verification": verification(flow),
+        "flags": flow.own.flags if flow.own is not None else (), "landing": landing(flow),
     }  # fmt: skip
     return {
         "issue": issue, "title": stands.title, "state": stands.state, "code": stands.code, "reason": stands.reason,

@@ -79,6 +79,7 @@ def show(database: Database | None, run: str, place: Callable[[str], str], text:
         "turns": [],
         "rejected": [],
         "commits": [],
+        "verified": [],
     }
     for fact in database.execute("SELECT at, type, body FROM facts WHERE run = ? ORDER BY seq", [run]):
         _add(told, fact["type"], fact["at"], json.loads(fact["body"]), place)
@@ -110,6 +111,9 @@ def _add(told: Data, kind: str, at: str, body: Data, place: Callable[[str], str]
             told["rejected"].append({"at": at, "n": body["n"], "why": body["why"], "then": body["then"]})
         case "TreeSeen":
             told["commits"] += body.get("commits", ())
+        case "WorkVerified":
+            keys = ("commit", "tree", "changed", "isolated", "results")
+            told["verified"].append({"at": at, **{key: body.get(key) for key in keys}})
         case _:
             pass
 
@@ -142,6 +146,7 @@ def lines(told: Data) -> list[tuple[str, str]]:
         ("summary", outcome.get("summary")),
         *(("pointer", pointer) for pointer in outcome.get("pointers", ())),
         *(("commit", commit) for commit in told["commits"]),
+        *(line for verified in told["verified"] for line in _verified(verified)),
         ("error", run["error"]),
         ("tokens", run["tokens"]),
         ("cost", run["cost"]),
@@ -149,3 +154,11 @@ def lines(told: Data) -> list[tuple[str, str]]:
         ("trace", f"#{run['trace']}"),
     ]
     return [(name, str(value)) for name, value in pairs if value not in (None, "", 0)]
+
+
+def _verified(verified: Data) -> list[tuple[str, str]]:
+    """Say what checks found in the tree that the run left."""
+    unchanged = "" if verified["changed"] else ": it changes nothing"
+    said = [f"git tree {verified['tree']}{unchanged}"]
+    said += [f"{one['check_id']}: {one['status']}: {one['message']}" for one in verified["results"] or ()]
+    return [("evidence" if not place else "", line) for place, line in enumerate(said)]

@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 
-from ashep.views import Data, Database
+from ashep.views import Data, Database, proof
 from ashep.views.times import local, stamp
 from ashep.views.usage import money
 
@@ -33,7 +33,9 @@ _SHOWN = 6
 """Numbers that a line of text shows; JSON has them all."""
 
 _ASKED = ("PersonAsked", "InputWanted", "IssueAdopted")
+_WORK = ("WorkVerified", "WorkLanded")
 _TAKEN = ("SessionTaken", "IssueHeld")
+_OPENED = ("PullRequestOpened",)
 _PARKED = ("IssueParked", "IssueAdopted")
 _GOES_ON = ("RunPlanned", "IssueHeld", "RetryScheduled", "RunWithdrawn", "EffectFailed", "IssueFinished",
             "IssueGivenBack", "PhaseEntered", "IssueTaken", "IssueAdopted", "SessionReleased")  # fmt: skip
@@ -55,6 +57,7 @@ def default_since(database: Database | None, now: datetime) -> str:
 def report(database: Database | None, since: str, now: datetime) -> Data:
     """Tell what happened since a time (as the database writes times), and how everything stands."""
     told: Data = {"since": since, "until": stamp(now), "sections": {name: [] for name in SECTIONS}}
+    told["closes"] = dict.fromkeys(proof.KINDS, 0)
     if database is None:
         return told
     rows = list(_facts(database, _first(database, since)))
@@ -71,12 +74,15 @@ def report(database: Database | None, since: str, now: datetime) -> Data:
         "notices": _notices(rows),
     }
     told["sections"] = {name: list(sections[name]) for name in SECTIONS}
+    told["closes"] = _closes(told["sections"]["closed"], issues)
     return told
 
 
 def _line(text: str, *seqs: int, issue: str | None = None, at: str | None = None) -> Data:
     return {"text": " ".join(text.split()), "issue": issue, "at": at, "seqs": sorted({*seqs})}
 
+
+Issues = list[tuple[sqlite3.Row, Data]]
 
 # --- what happened --------------------------------------------------------------------------------------------------
 
@@ -120,12 +126,27 @@ def _closed(database: Database, rows: list[Data], issues: dict[str, sqlite3.Row]
     for issue, row in last.items():
         if issue not in issues or issues[issue]["state"] != "closed":
             continue
-        by, evidence, seqs = row["body"]["by"], row["body"]["why"], [row["seq"]]
-        decided = _newest(database, issue, ("IssueFinished",), row["seq"]) if by == "shepherd" else None
-        if decided is not None:
-            evidence, seqs = decided["body"]["why"], [decided["seq"], row["seq"]]
-        said = "closed" if by == "shepherd" else "closed by somebody"
-        yield _line(f"{issue} ({issues[issue]['title']}): {said}: {evidence}", *seqs, issue=issue, at=row["at"])
+        by, said, seqs = row["body"]["by"], row["body"]["why"], [row["seq"]]
+        head = f"{issue} ({issues[issue]['title']})"
+        if by != "shepherd":
+            yield _line(f"{head}: closed by somebody: {said}", *seqs, issue=issue, at=row["at"])
+            continue
+        if (decided := _newest(database, issue, ("IssueFinished",), row["seq"])) is not None:
+            said, seqs = decided["body"]["why"], [*seqs, decided["seq"]]
+        shown = json.loads(issues[issue]["body"])
+        found, way = proof.in_short(proof.counted(shown.get("verification"))), proof.landing(shown.get("landing"))
+        work = [_newest(database, issue, (kind,), row["seq"]) for kind in _WORK]
+        seqs += [fact["seq"] for fact in work if fact is not None]
+        text = "; ".join(filter(None, (f"{head}: closed: {said}", found, way and f"its work {way}")))
+        yield _line(text, *seqs, issue=issue, at=row["at"])
+
+
+def _closes(lines: Iterable[Data], issues: Issues) -> Data:
+    """Count what ashep closed by the proof that there was of it; what somebody else closed is none of these."""
+    told = {line["issue"] for line in lines}
+    ours = (body for row, body in issues if row["issue"] in told and row["code"] == "shepherd")
+    kinds = [proof.kind_of(body.get("verification")) for body in ours]
+    return {kind: kinds.count(kind) for kind in proof.KINDS}
 
 
 def _limits(rows: list[Data]) -> Iterator[Data]:
@@ -229,15 +250,14 @@ def _failures(target: str, rows: list[Data]) -> Iterator[Data]:
 
 # --- how everything stands ------------------------------------------------------------------------------------------
 
-Issues = list[tuple[sqlite3.Row, Data]]
-
 
 def _waiting(database: Database, issues: Issues) -> Iterator[Data]:
     """In order of value: priority, then age."""
     asked = [(row, body) for row, body in issues if row["state"] == "person"]
     for row, body in sorted(asked, key=lambda one: (one[1]["priority"], one[0]["since"] or "", one[0]["issue"])):
-        taken = row["code"] == "paused"
-        fact = _newest(database, row["issue"], _TAKEN if taken else _ASKED)
+        taken = row["code"] in ("paused", "pull_request")
+        kinds = {"paused": _TAKEN, "pull_request": _OPENED}.get(row["code"], _ASKED)
+        fact = _newest(database, row["issue"], kinds)
         due = f", until {local(row['due'])}" if row["due"] else ""
         words = fact["body"]["question"] if fact and not taken else row["reason"]
         since = f"{'since' if taken else 'asked'} {local(row['since'])}{due}"
@@ -314,11 +334,19 @@ def lines(told: Data, when: Callable[[str], str] = local) -> Iterator[tuple[str,
     yield f"since {when(told['since'])}, until {when(told['until'])}", "title"
     for name, heading in SECTIONS.items():
         section = told["sections"][name]
-        yield f"{heading} ({len(section)})" if section else heading, "heading"
+        yield (f"{heading} ({len(section)})" if section else heading) + _proofs(name, told["closes"]), "heading"
         for line in section:
             yield f"{line['text']} {numbers(line['seqs'])}".rstrip(), "line"
         if not section:
             yield "nothing", "nothing"
+
+
+def _proofs(section: str, closes: Data) -> str:
+    """Say how many closed issues were verified; nothing where none was, as in a shared work tree."""
+    if section != "closed" or not (closes["verified"] or closes["waived"]):
+        return ""
+    words = {"verified": "verified", "waived": "with checks that a person let pass", "unverified": "unverified"}
+    return ": " + ", ".join(f"{closes[kind]} {word}" for kind, word in words.items() if closes[kind])
 
 
 def numbers(seqs: list[int]) -> str:

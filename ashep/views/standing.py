@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from ashep.views import Data, Database
+from ashep.views import Data, Database, proof
 from ashep.views.names import Names
 from ashep.views.times import distance, local
 
@@ -49,6 +49,7 @@ def status(database: Database | None, daemon: Data) -> Data:
     untold = [route | {"error": names.hide(route["error"])} for route in notices(database)]
     checked: Data = {"findings": findings(database), "pauses": paused, "budgets": budgets(database), "notices": untold}
     checked["server"] = server_state(database) if daemon["running"] else None
+    checked["workspace"] = workspace(database) if daemon["running"] else None
     refused = edit(database) if daemon["running"] else None
     checked["edit"] = refused and refused | {"problems": [names.hide(one) for one in refused["problems"]]}
     checked["providers"] = [one | {"why": names.hide(one["why"])} for one in providers(database)]
@@ -65,6 +66,12 @@ def server_state(database: Database | None) -> Data | None:
     """Say whether the agent server answers, and what is to become of it; None: it was not looked at yet."""
     row = database.execute("SELECT value FROM meta WHERE key = 'server'").fetchone() if database else None
     return json.loads(row["value"]) if row else None
+
+
+def workspace(database: Database | None) -> str | None:
+    """Say where issues that are begun now are worked on (`ashep.core.workspaces.Mode`); None: that is not known."""
+    row = database.execute("SELECT value FROM meta WHERE key = 'workspace'").fetchone() if database else None
+    return str(row["value"]) if row else None
 
 
 def edit(database: Database | None) -> Data | None:
@@ -124,7 +131,7 @@ def last_end(database: Database | None) -> dict[str, str]:
 
 def _entry(row: sqlite3.Row, body: Data, names: Names) -> Data:
     own = row["issue"]
-    question = body["question"]
+    question, landing = body["question"], body.get("landing")
     return {
         "issue": own,
         "state": row["state"],
@@ -143,6 +150,9 @@ def _entry(row: sqlite3.Row, body: Data, names: Names) -> Data:
         "waits_for": len(body["blocked_by"]),
         "cycle": body["cycle"],
         "runs": body["runs"],
+        "verification": proof.counted(body.get("verification")),
+        "flags": body.get("flags", []),
+        "landing": landing and landing | {"onto": landing["onto"] and names.hide(landing["onto"], own)},
     }
 
 
@@ -161,6 +171,20 @@ def headline(seen: Data, when: Callable[[str], str]) -> str:
         return f"ashep {daemon['version']} is running: process {daemon['pid']}{since}{behind}{low}"
     ended = f" since {when(daemon['ended'])} ({daemon['why']})" if "ended" in daemon else ""
     return f"ashep is not running{ended}{low}"
+
+
+WORKPLACE = {
+    "worktree": "each issue that is begun has a work tree and a branch of its own",
+    "shared": "all issues share the work tree that is checked out",
+    "impossible": "no issue is begun: worker.workspace is worktree, and this is no git repository with a commit",
+    "unknown": "the work tree was not read yet",
+}
+"""Where issues that are begun now are worked on."""
+
+
+def workplace(seen: Data) -> str:
+    """Say in a line where issues that are begun now are worked on; empty: that is not known."""
+    return WORKPLACE.get(seen["daemon"].get("workspace") or "", "")
 
 
 def paused(seen: Data, when: Callable[[str], str]) -> str:
@@ -267,7 +291,11 @@ def table(seen: Data, now: datetime, *, everything: bool) -> list[tuple[str, ...
 
 def _reason(entry: Data, now: datetime) -> str:
     due: Any = entry["due"]
-    return f"{entry['reason']} (due in {distance(due, now)})" if due and _ahead(due, now) else entry["reason"]
+    if due and _ahead(due, now):
+        return f"{entry['reason']} (due in {distance(due, now)})"
+    found = proof.in_short(entry["verification"]) if entry["state"] == "closed" else ""
+    way = proof.landing(entry["landing"]) if entry["state"] in ("closed", "running") else ""
+    return "; ".join(filter(None, (entry["reason"], found, way and f"its work {way}")))
 
 
 def _ahead(due: str, now: datetime) -> bool:

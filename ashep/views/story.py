@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
-from ashep.views import Data, Database
+from ashep.views import Data, Database, proof
 from ashep.views.standing import STATES
 from ashep.views.times import local
 
@@ -139,6 +139,22 @@ def _judged(_: Telling, body: Data) -> Said:
     return words[body["verdict"]], body["why"]
 
 
+def _adopted_criteria(_: Telling, body: Data) -> Said:
+    if body.get("error"):
+        return "its checks cannot be read", body["error"]
+    if not body["hash"]:
+        return None
+    return f"{body['checks']} checks of its own are adopted", f"criteria {body['hash'][:12]}"
+
+
+def _verified(_: Telling, body: Data) -> Said:
+    found = [f"{one['check_id']} {one['status']}" for one in body.get("results", ())]
+    found = (["the work changes nothing"] if not body["changed"] else []) + (found or ["nothing was to be checked"])
+    proves = [one["check_id"] for one in body.get("results", ()) if one.get("proves_nothing")]
+    empty = f"; passed on the base already: {', '.join(proves)}" if proves else ""
+    return "; ".join(found) + empty, f"tree {body['tree']}" + (", in a sandbox" if body.get("isolated") else "")
+
+
 _WRITES = {
     "work": "the tracker shows its phase",
     "ask": "the question stands in the tracker",
@@ -151,6 +167,14 @@ _ENDS = {
     "ours": "it goes on when the label is taken off",
     "theirs": "it goes on when they take the label off",
 }
+
+
+def _pull_seen(_: Telling, body: Data) -> Said:
+    said = [f"{one['by']}: {one['kind'].replace('_', ' ')}" for one in body["remarks"]]
+    ci = f"CI is {body['ci']}" + (f" ({', '.join(body['failing'])})" if body["failing"] else "")
+    return f"its pull request is {body['state']}; {ci}", "; ".join(said[-5:])
+
+
 _COMMANDS = {
     "ClaimIssue": "claim it",
     "WriteIssue": "write to it",
@@ -167,6 +191,10 @@ _COMMANDS = {
     "ReadTree": "read the work tree",
     "PrepareTree": "prepare its work tree",
     "SealTree": "commit what the run left",
+    "VerifyWork": "carry its checks out",
+    "IntegrateWork": "bring its work onto the base",
+    "MoveBase": "move the base",
+    "OpenPullRequest": "push its branch and open a pull request",
     "StopOrphan": "stop another journal's session",
     "ReclaimIssue": "take a dead daemon's claim back",
     "SendNotice": "tell people",
@@ -187,6 +215,24 @@ SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
         f"its branch has {len(body['commits'])} commit{'' if len(body['commits']) == 1 else 's'}",
         "; ".join((f"tree {body['tree']}", *body.get("told", ()))),
     ),
+    "CriteriaAdopted": _adopted_criteria,
+    "CriteriaChanged": _is("the checks of the issue were changed"),
+    "VerificationWanted": _is("whether its work holds is looked into"),
+    "WorkVerified": _verified,
+    "WorkIntegrated": _is("its work stands on {base} as {commit}; nothing has moved yet", "tree {tree}"),
+    "WorkConflicted": lambda _, body: (
+        "its work and the base contradict each other",
+        ", ".join(body["paths"]) or "they have no common history",
+    ),
+    "WorkLanded": lambda _, body: (
+        f"{body['base_branch']} holds its work" + (" already" if body.get("already") else ""),
+        f"at {body['commit']}",
+    ),
+    "LandingRefused": _is("its work did not land ({code})"),
+    "PullRequestOpened": _is("{url} asks for its work to be merged into {base}", "at {head}"),
+    "PullRequestSeen": _pull_seen,
+    "PullRequestReturned": _is("its pull request sends it back ({kind})"),
+    "PullRequestMerged": _is("its pull request is merged"),
     "TurnSeen": _turn,
     "IssueHeld": _is("held ({code})"),
     "IssueTaken": _is("taken under the policy {policy}"),
@@ -291,7 +337,7 @@ def why(database: Database | None, issue: str, text: Text) -> Data | None:
     stands = database.execute("SELECT * FROM issues WHERE issue = ?", [issue]).fetchone()
     if not rows and stands is None:
         return None
-    telling, lines, words = Telling(), list[Line](), None
+    telling, lines, words, shown = Telling(), list[Line](), None, json.loads(stands["body"])
     for row in rows:
         body = json.loads(row["body"])
         words = body.get("text") if row["type"] in ("IssueClaimed", "IssueWritten") and body.get("text") else words
@@ -302,8 +348,9 @@ def why(database: Database | None, issue: str, text: Text) -> Data | None:
     return {
         "issue": issue,
         "title": stands["title"],
-        "depends_on": _dependencies(database, json.loads(stands["body"]), text(words) if words else None),
+        "depends_on": _dependencies(database, shown, text(words) if words else None),
         "story": [asdict(line) for line in lines],
+        **proof.evidence(shown, text),
         "now": now | {"under_way": sorted(set(telling.open.values()))},
     }
 

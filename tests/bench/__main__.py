@@ -6,11 +6,13 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.bench import commands, idle, issues, labels, landing, policies, scale, suite, trees, verifier
+from tests.bench import commands, idle, issues, labels, landing, parallel, policies, scale, suite, trees, verifier
 from tests.bench.figures import Figure, markdown, table
 from tests.bench.place import say, tools
 
-NAMES = ("commands", "policies", "scale", "issues", "idle", "labels", "landing", "verifier", "trees", "suite")
+NAMES = (
+    "commands", "policies", "scale", "issues", "idle", "labels", "landing", "verifier", "trees", "parallel", "suite",
+)  # fmt: skip
 
 
 def benchmarks(options: argparse.Namespace) -> dict[str, Callable[[], list[Figure]]]:
@@ -29,7 +31,12 @@ def benchmarks(options: argparse.Namespace) -> dict[str, Callable[[], list[Figur
         with tools() as found:
             return labels.measure(found, trials=3 if quick else 12)
 
+    def with_parallel() -> list[Figure]:
+        with tools() as found:
+            return parallel.measure(found, issues=4 if quick else 20, rounds=1)
+
     return {
+        "parallel": with_parallel,
         "commands": lambda: commands.measure(runs=500 if quick else 10_000, pairs=5 if quick else 15),
         "policies": lambda: policies.measure(pairs=3 if quick else 9),
         "scale": lambda: scale.measure(facts=20_000 if quick else 1_000_000, issues=500 if quick else 10_000),

@@ -1,13 +1,14 @@
 """What every adapter of annotations keeps, over the one in memory and the real bd."""
 
 import pytest
+from pydantic import JsonValue
 
 from ashep.adapters.beads import BeadsAnnotations
 from ashep.adapters.memory.annotations import MemoryAnnotations
 from ashep.annotations import Annotations
 from ashep.errors import TrackerRefused
-from ashep.ports import ClaimRequest, IssueText
-from ashep.testing.worlds import STAMP, shown
+from ashep.ports import ClaimRequest, IssueText, Update
+from ashep.testing.worlds import STAMP, later, shown
 from tests.conformance.trackers import BeadsWorld, MemoryWorld
 
 TEXT = "  It works.\r\n\n```yaml\nchecks: []\t# é\u2028\u202e\x07\n```\n\n"
@@ -39,6 +40,25 @@ async def test_texts_and_metadata_stand_beside_what_a_daemon_writes(world: Memor
     assert {key: value for key, value in seen.metadata.items() if key != "ashep"} == {
         "verification_status": "passing",
         "verification_log": [{"n": 1}],
+    }
+
+
+async def test_a_daemons_write_sets_keys_beside_its_stamp_and_keeps_the_others(
+    world: MemoryWorld | BeadsWorld,
+) -> None:
+    issue = world.add("Work")
+    annotations = annotations_of(world)
+    await world.tracker.claim(ClaimRequest(issue, STAMP))
+    await annotations.annotate(issue, {"verification_log": [{"n": 1}], "verification_status": "failing"})
+    notes: dict[str, JsonValue] = {"verification_status": "passing", "ticket_files": {"created": ['a "b".py', "é"]}}
+    close = Update(issue, "in_progress", world.tracker.actor, later(9), "closed", None, metadata=notes)
+    closed = await world.tracker.update(close)
+    assert (closed.issue.status, closed.issue.stamp) == ("closed", later(9))
+    seen = await annotations.read(issue)
+    assert seen is not None
+    assert {key: value for key, value in seen.metadata.items() if key != "ashep"} == {
+        "verification_log": [{"n": 1}],
+        **notes,
     }
 
 

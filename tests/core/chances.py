@@ -42,6 +42,9 @@ class Chances:
     """A provider refuses for a while. Not in every wild life."""
     edit: float = 0.0
     """The policies are edited. Not in every wild life."""
+    landing: float = 0.0
+    """Work falls short, contradicts the base, or touches what a person is asked about; the base moves, or somebody is
+    in its way. In lives with own work trees."""
 
 
 CALM = Chances()

@@ -13,8 +13,11 @@ from ashep.core.account import State, account
 from ashep.core.budgets import of_all, of_flow, used_up
 from ashep.core.commands import WRITES, Command
 from ashep.core.evolve_run import provider_of
-from ashep.core.flow import NO_BUDGET, Flow
-from ashep.core.pauses import PAUSED, dues, hold
+from ashep.core.flags import must_ask
+from ashep.core.flow import Flow
+from ashep.core.holds import NO_BUDGET, PAUSED
+from ashep.core.model import CLOSE
+from ashep.core.pauses import dues, hold
 from ashep.core.records import Entry
 from ashep.core.routing import following
 from ashep.core.spending import TIMER, next_budget
@@ -65,6 +68,8 @@ class Laws:
                 self._asked_once(entry.body)
                 if not isinstance(entry.body, c.SendNotice):
                     _allowed(world, entry.body)
+                if isinstance(entry.body, c.MoveBase):
+                    may_move(world, entry.body)
             else:
                 self._counted(world, entry.body)
         for entry in entries:
@@ -107,6 +112,10 @@ class Laws:
                 self.failures[issue] = 0
                 bound = self._phase(world, issue, phase)
                 assert bound is None or self.cycle_visits[issue, phase] <= bound.max_visits, f"{phase} has no bound"
+            case e.IssueFinished(issue=issue):
+                self._along_an_edge(world, issue, CLOSE)
+            case e.WorkVerified(issue=issue, run=run) if run and world.flows[issue].unproven:
+                self.succeeded.pop(issue, None)  # the phase is repeated, or a person asked
             case e.IssueTaken(issue=issue):
                 assert hold(world.pauses, None) is None, f"{issue} is taken in a pause"
             case e.RunPlanned(issue=issue, run=run):
@@ -153,7 +162,8 @@ class Laws:
         source = self._phase(world, issue, self.succeeded.pop(issue, ""))
         policy = world.policy(world.flows[issue])
         if source is not None and policy is not None:
-            ways = {*source.next.values(), *source.allow_suggested, following(policy, source)}
+            ways = {*source.next.values(), *source.when_flags.values(), *source.allow_suggested}
+            ways.add(following(policy, source))
             assert target in ways, f"a success of {source.name} leads to {target}"
 
     def _phase(self, world: World, issue: str, name: str) -> given.Phase | None:
@@ -204,6 +214,28 @@ def at_most_one_write(flow: Flow) -> None:
     assert sum(isinstance(command, SESSION) for command in flow.open) <= 1, f"two effects on a run: {flow.open}"
 
 
+def may_move(world: World, move: c.MoveBase) -> None:
+    """The base moves for one issue at a time, to what was verified where anything is to be, and what people know of."""
+    flow = world.flows[move.issue]
+    landing, own, evidence = flow.landing, flow.own, flow.evidence
+    assert landing is not None
+    assert own is not None
+    assert (move.head, move.old, move.new) == (own.head, landing.base, landing.commit), f"another base moves: {move}"
+    assert not must_ask(own.flags) or own.approved == own.head, f"nobody was asked about {own.flags}"
+    if landing.verify:
+        assert evidence is not None
+        assert evidence.commit == move.new, f"{move.new} was not verified"
+        assert not evidence.lacking(flow.waived), f"{move.new} does not hold: {evidence}"
+    others = [
+        command
+        for name in world.unclosed
+        if name != move.issue and world.flows[name].stage == "finishing"
+        for command in world.flows[name].open
+        if isinstance(command, (c.IntegrateWork, c.MoveBase))
+    ]
+    assert not others, f"two land at once: {move} and {others}"
+
+
 def accounted(world: World, flow: Flow) -> None:
     """Exactly one state, with a reason."""
     told = account(world, flow.issue.id)
@@ -236,6 +268,13 @@ def somebody_is_at_work(world: World, flow: Flow) -> None:
         ends = held.due or held.busy or held.fresh_after or (held.label != "none" and held.cooldown is None)
         assert flow.wanted, f"a person is done, and nothing goes on: {flow}"
         assert ends or held.label != "none", f"nothing ends it that a person has the session: {held}"
+    elif flow.stage == "finishing":
+        landing, first = flow.landing, next(iter(world.landings), None)
+        assert landing is not None
+        assert landing.onto or landing.into, f"finishing and nothing under way: {flow}"
+        queued = landing.onto and first is not None and first[1] != flow.issue.id
+        assert landing.due or queued or flow.issue.id in world.reviewed, f"nobody lands it: {flow}"
+        assert landing.due is None or flow.code, f"waits to land without a reason: {flow}"
     else:
         assert flow.stage == "work", f"{flow.stage} and nothing under way: {flow}"
         assert flow.wanted, f"no run, none wanted: {flow}"
@@ -325,6 +364,11 @@ def at_rest(made: MadeUp) -> None:
         if flow.stage == "work":
             assert flow.code in ("paused", "no_agent", "work_tree", *NO_BUDGET), f"{name} hangs: {told} {flow}"
         assert not flow.open, f"{name} has open intents: {flow.open}"
+    for name, flow in made.world.flows.items():
+        if (flow.stage, flow.code) == ("closed", "shepherd") and flow.own is not None:
+            assert flow.own.head in made.base.landed.get(name, ()), f"{name} is closed, and its work landed nowhere"
+    for name, heads in made.base.landed.items():
+        assert len(heads) == len({*heads}), f"the work of {name} landed twice: {heads}"
     taken = [command.request for command in made.delivered]
     assert len(taken) == len(set(taken)), f"answered twice: {taken}"
     everybody_was_told(made)

@@ -7,12 +7,14 @@ from dataclasses import fields, replace
 from datetime import timedelta
 from typing import Literal
 
+from ashep.core.landing_settings import ForgeSettings
 from ashep.core.model import (
     Agent,
     Agents,
     Budget,
     Budgets,
     Human,
+    LandingSettings,
     Notify,
     NotifyTarget,
     PermissionRule,
@@ -24,6 +26,7 @@ from ashep.core.model import (
     Stamp,
     Takeover,
     Tree,
+    Verify,
 )
 from ashep.core.records import to_json
 from tests.core import given
@@ -55,14 +58,20 @@ SHORT = given.STANDARD.model_copy(update={"phases": (FIRST, *given.STANDARD.phas
 OWN = (5, 2)
 """Issues have work trees of their own in lives whose seed leaves this rest."""
 
+PULLS = (15, 2)
+"""Their work lands by pull request in lives whose seed leaves this rest, which are some of these."""
+
 EDITS = (6, 3)
 """The policies are edited in lives whose seed leaves this rest."""
 
 
+LANDING = LandingSettings(mode="pull_request", forge=ForgeSettings(type="github", repository="acme/tools"))
 NOTIFY = Notify(targets=(NotifyTarget(command=("pager",)), NotifyTarget(apprise_env="URLS")), urgent=("parked",))
 
 
-TROUBLES = [field.name for field in fields(WILD) if field.name not in ("pause", "leak", "asks", "limit", "edit")]
+TROUBLES = [
+    field.name for field in fields(WILD) if field.name not in ("pause", "leak", "asks", "limit", "edit", "landing")
+]
 
 
 def budgets(chance: random.Random) -> Budgets:
@@ -102,6 +111,17 @@ def looked_into(seed: int, policy: Policy) -> Policy:
     return policy.model_copy(update={"phases": tuple(p.model_copy(update={"stall": stall}) for p in policy.phases)})
 
 
+def proven(seed: int, policy: Policy) -> Policy:
+    """The policy, in which writers' work is verified in half of the lives with own work trees; else one that lands."""
+    if seed % OWN[0] != OWN[1]:
+        return policy
+    if seed % (2 * OWN[0]) != OWN[1]:
+        return given.policy_of(Phase(name="implement", retry=Retry(initial_delay=timedelta(seconds=5))))
+    verify = {"verify": Verify(max_attempts=2), "when_flags": {"size": policy.phases[-1].name}}
+    phases = (p.model_copy(update=verify) if p.writes and not p.verdicts else p for p in policy.phases)
+    return policy.model_copy(update={"phases": tuple(phases)})
+
+
 def live(seed: int, steps: int = 250) -> MadeUp:
     """Live a life; its laws are checked after every turn."""
     chance = random.Random(seed)
@@ -114,6 +134,8 @@ def live(seed: int, steps: int = 250) -> MadeUp:
         chances = replace(chances, leak=0.05)
     if seed % 4 == 1:
         chances = replace(chances, limit=0.03)
+    if seed % OWN[0] == OWN[1]:
+        chances = replace(chances, landing=0.15)
     extra = (ANN, READER) if chance.random() < 0.5 else (ANN,)
     team = Agents(version=1, agents=(*given.TEAM.agents, *extra))
     config = given.settings(
@@ -122,6 +144,8 @@ def live(seed: int, steps: int = 250) -> MadeUp:
         max_concurrent_runs=chance.choice([1, 2, 3]),
         workspace="worktree" if seed % OWN[0] == OWN[1] else "shared",
     )
+    if seed % PULLS[0] == PULLS[1]:
+        config = config.model_copy(update={"landing": LANDING})
     if chance.random() < 0.4:
         config = config.model_copy(update={"budgets": budgets(chance)})
     if seed % 16 == 13:
@@ -129,12 +153,14 @@ def live(seed: int, steps: int = 250) -> MadeUp:
     if seed % 3 == 1:
         chances = replace(chances, asks=0.3)
         config = config.model_copy(update={"permissions": permissions(random.Random(seed + 3))})
-    rules = given.policies(looked_into(seed, taken_over(seed, chance.choice([given.STANDARD, ROUND, SHORT]))))
+    policy = taken_over(seed, chance.choice([given.STANDARD, ROUND, SHORT]))
+    rules = given.policies(proven(seed, looked_into(seed, policy)))
     made = MadeUp(seed, chances, check=Laws())
     tree = Tree(True, "c0ffee", branch="main") if seed % OWN[0] == OWN[1] else None
     made.begin(*given.start(rules, team, config, tree))
     for number in range(4):
-        made.open(f"t-{number}", priority=number % 3)
+        shares = ("branch:epic",) if seed % (2 * OWN[0]) == OWN[1] and number in (1, 2) else ()
+        made.open(f"t-{number}", *shares, priority=number % 3)
     made.open("t-9", blocked_by=("t-0",))
     left = Stamp("another", 50, "t-7/implement.2.1", visit=2, attempt=1, runs=3, cycle_runs=2, actor="ashep-dead")
     if chance.random() < 0.5:

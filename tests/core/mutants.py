@@ -18,6 +18,7 @@ from ashep.core import (
     budgets,
     cancelling,
     choosing,
+    closing,
     decide,
     diagnosing,
     dispatch,
@@ -25,9 +26,13 @@ from ashep.core import (
     eligibility,
     evolve_flow,
     evolve_held,
+    evolve_landing,
+    evolve_pull,
     evolve_request,
     evolve_run,
+    evolve_tree,
     flow,
+    landing_steps,
     notices,
     observe,
     outstanding,
@@ -35,7 +40,9 @@ from ashep.core import (
     pauses,
     people,
     permissions,
+    proof,
     providers,
+    pull_requests,
     recycling,
     reminding,
     routing,
@@ -43,6 +50,7 @@ from ashep.core import (
     server,
     spending,
     stalls,
+    step,
     takeover,
     telling,
     timers,
@@ -50,6 +58,7 @@ from ashep.core import (
     workspaces,
     world,
 )
+from ashep.core import indexes as world_indexes
 
 
 @dataclass(frozen=True)
@@ -90,6 +99,10 @@ def private(module: Any, name: str) -> Callable[..., Any]:
 
 
 BROKEN_LAWS = [
+    Mutant("what lands is not verified", private(landing_steps, "_landing_step"), "landing.verify and", "False and"),
+    Mutant("closed before it landed", landing_steps.may_close, "flow.landing is None or flow.landing.over", "True"),
+    Mutant("nobody is asked about rules", closing.flagged, "not flags or", "True or"),
+    Mutant("conflicts without a bound", closing.back, "return enter(", "return begin_cycle("),
     Mutant(
         "always the first phase",
         routing.enter,
@@ -447,6 +460,104 @@ BROKEN_PLAYBOOKS = [
     Mutant("a label that is taken off is nothing", asking.withdrawn, "not stands or", "True or"),
     Mutant("a jump of the clock is lost", timers.shifted, "run.deadline + gap", "run.deadline"),
     Mutant("a sleep counts twice", server.jumped, "away=server.away + gap", "away=server.away"),
+    Mutant("two land at once", private(landing_steps, "_landing_step"), "turn is None or turn[1] != issue", "False"),
+    Mutant("what failed lands", closing.verified, "if lacking:", "if False:"),
+    Mutant("a success is believed", proof.is_proven, "return in_own_tree and", "return False and"),
+    Mutant("the shared tree is verified", proof.is_proven, "return in_own_tree and", "return"),
+    Mutant("an error is a pass", proof.failing, '("failed", "error")', '("failed",)'),
+    Mutant("no change is fine", proof.Evidence.lacking, "if self.changed", "if True"),
+    Mutant("nothing is waived", proof.Evidence.lacking, "if name not in waived", ""),
+    Mutant("checks without a bound", private(closing, "_fell_short"), "flow.unproven >= most", "False"),
+    Mutant("no progress is an attempt", private(closing, "_fell_short"), "if same and", "if False and"),
+    Mutant("every second failure ends it", private(closing, "_fell_short"), "if same and", "if"),
+    Mutant("flags lead nowhere", routing.proven, "return flagged or", "return"),
+    Mutant("an issue's checks are no reason to check", proof.is_checked, "or bool(flow.criteria.hash)", ""),
+    Mutant("unknown checks are none", proof.is_checked, "flow.criteria is None or", "flow.criteria is not None and"),
+    Mutant("verified before it is sealed", landing_steps.next_of_work, "not run.forgettable", "not run.ended"),
+    Mutant("moves while nobody knows whose it is", landing_steps.next_of_work, "or flow.look_again", ""),
+    Mutant("a moved base is moved all the same", private(evolve_landing, "_landing"), 'commit="", base="",', ""),
+    Mutant(
+        "a dirty checkout is tried in a hot loop",
+        private(evolve_landing, "_landing"),
+        "wait = min(DIRTY_AGAIN",
+        "wait = None and min(DIRTY_AGAIN",
+    ),
+    Mutant("a moving base is tried in a hot loop", private(evolve_landing, "_landing"), "refused > OFTEN", "False"),
+    Mutant("a clean checkout is not noticed", evolve_landing.checkout_changed, "flow.code !=", "True or flow.code !="),
+    Mutant("a protected base is tried for ever", closing.refused, 'in ("moved", "dirty", "away")', "is not None"),
+    Mutant("another commit's CI counts", private(pull_requests, "_open"), 'fact.head in ("", pull.head)', "True"),
+    Mutant("a person's push is nothing", private(pull_requests, "_open"), "fact.head not in pull.heads", "False"),
+    Mutant("what CI says is nothing", private(pull_requests, "_open"), 'fact.ci == "failing"', "False"),
+    Mutant("programs request changes", pull_requests.requested, " and not one.bot", ""),
+    Mutant("a remark takes a verdict back", pull_requests.requested, 'one.kind != "comment" and ', ""),
+    Mutant("a review is heard for ever", private(evolve_pull, "_opened"), "| {one.id for one in before.remarks}", ""),
+    Mutant("a read of before the push counts", pull_requests.seen, "fact.as_of < pull.seq", "False"),
+    Mutant("a read is told that tells nothing", pull_requests.pull_read, "return [] if now ==", "return [] if () =="),
+    Mutant(
+        "a pull request for each push",
+        private(landing_steps, "_ask_for_merge"),
+        "pull.name if pull is not None and",
+        "pull.name if pull is not None and False and",
+    ),
+    Mutant("a closed one goes on", private(landing_steps, "_ask_for_merge"), 'pull.state == "open" and ', ""),
+    Mutant(
+        "asked for before it holds",
+        private(landing_steps, "_landing_step"),
+        "(landing.verified or not landing.verify)",
+        "True",
+    ),
+    Mutant(
+        "a forge is asked in a hot loop", private(evolve_landing, "_landing"), 'if fact.code == "away":', "if False:"
+    ),
+    Mutant("a forge's time is not kept", private(evolve_landing, "_landing"), "fact.wait)", "AWAY_AGAIN)"),
+    Mutant(
+        "an agent's question approves the work",
+        evolve_landing.answered,
+        "own is not None and (",
+        "own is not None or (",
+    ),
+    Mutant("an approval is for ever", closing.flagged, "own.approved == own.head", "own.approved"),
+    Mutant(
+        "late evidence counts", private(evolve_landing, "_verified"), "if fact.run != flow.verifying or", "if False and"
+    ),
+    Mutant(
+        "waived for ever",
+        private(evolve_flow, "_decision"),
+        "waived=flow.waived if fact.keeps else ()",
+        "waived=flow.waived",
+    ),
+    Mutant(
+        "a conflict is forgotten", private(evolve_landing, "_landing"), "fact.log, landing.onto", '"", landing.onto'
+    ),
+    Mutant("the writer is not told what failed", private(evolve_landing, "_verified"), "flaw=flaw)", "flaw=None)"),
+    Mutant(
+        "landing goes on after a close by hand",
+        private(evolve_flow, "_stage"),
+        'verifying="", landing=None',
+        'verifying=""',
+    ),
+    Mutant(
+        "verifying goes on in another phase",
+        private(evolve_flow, "_stage"),
+        'verifying="", landing=None',
+        "landing=None",
+    ),
+    Mutant("attempts of a visit count in the next", private(evolve_flow, "_entered"), "unproven=0,", ""),
+    Mutant("what cannot be read is worked on", closing.criteria, "not fact.error or", "True or"),
+    Mutant("checks that cannot be read are none", private(evolve_landing, "work_fact"), "None if fact.error else ", ""),
+    Mutant("an edit of the checks counts", private(evolve_landing, "work_fact"), "seen=fact.hash", "hash=fact.hash"),
+    Mutant("lost work is closed", routing.finish, "if own is None:", "if own is None or not own.base:"),
+    Mutant("the queue is last come, first served", private(world_indexes, "_place"), "(landing.seq,", "(-landing.seq,"),
+    Mutant("whoever waits in the queue is forgotten", step.step, "issues.add(turn[1])", "pass"),
+    Mutant(
+        "a shared branch is everybody's at once", private(dispatch, "_branch_taken"), "if not others or", "if True or"
+    ),
+    Mutant(
+        "what others left is one's own", evolve_tree.own_tree, "if is_shared(flow.own.branch) else", "if False else"
+    ),
+    Mutant(
+        "all that is ever taken in is one's own", private(evolve_landing, "_landing"), "since=since", "since=own.since"
+    ),
     Mutant("nothing is required", routing.enter, "if not by_hand and (lacking", "if False and (lacking"),
     Mutant("a person's label is not obeyed", routing.enter, "if not by_hand and", "if"),
     Mutant("any end will do", passing.unmet, "ended.get(name) not in words", "name not in ended"),

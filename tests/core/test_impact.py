@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from ashep.core.flags import ALWAYS_ASK, FLAGS, must_ask, route
 from ashep.core.impact import (
-    ALWAYS_ASK,
-    FLAGS,
     LONGEST_PATH,
     MOST_EVIDENCE,
     MOST_PATHS,
@@ -19,8 +18,6 @@ from ashep.core.impact import (
     FileMap,
     Impact,
     impact_of,
-    must_ask,
-    route,
 )
 from ashep.core.model import ImpactSettings
 

@@ -13,11 +13,13 @@ from tests.core import (
     test_playbook_budgets,
     test_playbook_dispatch,
     test_playbook_effects,
+    test_playbook_landing,
     test_playbook_notices,
     test_playbook_pauses,
     test_playbook_people,
     test_playbook_permissions,
     test_playbook_providers,
+    test_playbook_pull_requests,
     test_playbook_reminding,
     test_playbook_requires,
     test_playbook_routing,
@@ -25,6 +27,7 @@ from tests.core import (
     test_playbook_stalls,
     test_playbook_takeover,
     test_playbook_turns,
+    test_playbook_verifying,
     test_playbook_workspaces,
 )
 from tests.core.laws import at_rest
@@ -57,6 +60,9 @@ MODULES = [
     test_playbook_permissions,
     test_playbook_asking,
     test_playbook_workspaces,
+    test_playbook_landing,
+    test_playbook_verifying,
+    test_playbook_pull_requests,
 ]
 """The module that caught a mistake is tried first at the next one: neighbours in the list are caught by the same."""
 

@@ -8,9 +8,10 @@ from datetime import timedelta
 from ashep.core import commands as c
 from ashep.core import events as e
 from ashep.core.account import account, is_idle
+from ashep.core.documents import Bytes
 from ashep.core.dues import next_due
 from ashep.core.flow import wall_time
-from ashep.core.model import Bytes, OpencodeSettings, Phase, Retry, Runners, Settings
+from ashep.core.model import OpencodeSettings, Phase, Retry, Runners, Settings
 from ashep.core.observe import runner_read
 from ashep.core.recycling import DRAIN, LONGEST_DELAY, SPACING, STABLE, is_due, memory_read
 from tests.core import given

@@ -9,6 +9,7 @@ import pytest
 
 from ashep.core import commands as c
 from ashep.core import events as e
+from ashep.core.branches import branch_of, issue_of, shared_branch
 from ashep.core.model import Phase, Settings, Tree
 from tests.core.given import policy_of, settings, start
 from tests.core.playbook import Playbook, like
@@ -54,7 +55,7 @@ def test_an_issue_gets_a_tree_and_its_sessions_work_there() -> None:
     assert book >> book.next() << like(c.PrepareTree, base="c0ffee", slot=0)
     assert book >> book.next() << like(c.OpenSession, directory="/trees/ashep/t-1", access="read")
     book.answered()
-    assert book >> book.reports() << like(e.RunEnded, state="succeeded") << e.IssueFinished << c.WriteIssue
+    assert book >> book.reports() << like(e.RunEnded, state="succeeded") << e.IssueFinished << c.IntegrateWork
 
 
 def test_trees_of_their_own_wait_for_no_lock_and_no_clean_work_tree() -> None:
@@ -155,3 +156,49 @@ def test_a_reused_session_is_looked_for_in_the_tree() -> None:
         (False, "/trees/ashep/t-1"),
         (True, "/trees/ashep/t-1"),
     ]
+
+
+# --- a branch that issues share -----------------------------------------------------------------------------------
+
+
+def sharing(*more: str) -> Playbook:
+    """Two issues on one branch, and another by itself."""
+    book = Playbook(policy_of(Phase(name="implement")), issues=(), config=own(), tree=TREE)
+    book.made.open("t-1", "branch:epic 1")
+    book.made.open("t-2", "branch:epic 1", *more)
+    book.made.open("t-3")
+    return book.looked()
+
+
+def test_issues_that_share_a_branch_are_worked_on_one_after_the_other() -> None:
+    book = sharing()
+    assert (book.run("t-1").branch, book.run("t-3").branch) == ("ashep/+epic%201", "ashep/t-3")
+    assert (book.flow("t-2").stage, book.flow("t-2").code) == ("idle", "branch")
+    book >> book.reports(name="t-1")
+    book.answered()
+    assert book.flow("t-1").stage == "closed"
+    book.looked()
+    later = book.flow("t-2")
+    assert (later.stage, book.run("t-2").branch) == ("work", "ashep/+epic%201")
+    assert later.own is not None
+    assert later.own.base == "head of t-1/implement.1.1"  # what the first left is not the second's work
+
+
+def test_unfinished_work_of_one_is_not_landed_with_the_others() -> None:
+    book = sharing()
+    book >> e.IssueCancelled("t-1", "pat", None)
+    book.answered()
+    assert book.flow("t-1").stage == "parked"
+    book.looked()
+    assert book.flow("t-2").code == "branch"
+    assert "t-1 is not done" in book.flow("t-2").why
+
+
+def test_of_several_shared_branches_one_is_taken_always_the_same() -> None:
+    book = sharing("branch:another")
+    assert book.run("t-2").branch == "ashep/+another"
+
+
+def test_a_shared_branch_is_no_issues_own() -> None:
+    assert branch_of("+epic") != shared_branch("epic")
+    assert issue_of(shared_branch("epic")) is None

@@ -29,6 +29,7 @@ from ashep.core.step import step
 from ashep.core.telling import open_messages
 from ashep.core.world import World
 from tests.core import given
+from tests.core.base_of import Base
 from tests.core.chances import CALM, Chances, Turn, said
 from tests.core.shut import Shut
 
@@ -60,6 +61,7 @@ class MadeUp:
     told: list[tuple[str, int]] = field(default_factory=list)
     """Which targets were told which notices."""
     late: list[Fact] = field(default_factory=list)
+    base: Base = field(default_factory=Base)
     instance: int = 1
     silent: set[str] = field(default_factory=set)
     """Runs whose turn shows no sign of life."""
@@ -78,6 +80,7 @@ class MadeUp:
         self.edits = random.Random(self.seed + 7)
         self.will = random.Random(self.seed + 1)  # of its own, so that other lives are as they were without pauses
         self.asking = random.Random(self.seed + 2)
+        self.base.random.seed(self.seed + 8)
         self.now = given.T0
         self.shut = Shut(self.will)
 
@@ -146,6 +149,8 @@ class MadeUp:
             self.shut.some(self.now)
         if self.edits.random() < chances.edit:
             self.turn(given.adopted(self.edits.choice(given.EDITED)))
+        if self.world.reviewed and (news := self.base.looked(self.world, chances.landing)):
+            self.turn(*news)
         if self.hit(chances.lease):
             self.turn(*self._expired())
             self.turn(*(e.LeaseLost(name, "not ours") for name, flow in self.world.flows.items() if flow.leased))
@@ -509,9 +514,13 @@ class MadeUp:
             case c.SealTree():
                 head = self.heads[command.branch] = f"head of {command.run}"
                 sealed = (head, f"tree of {command.run}", (*self.world.flows[command.issue].commits, head))
-                return e.TreeSealed(command.issue, command.run, command.key, *sealed)
+                flag = self.base.happens(self.chances.landing, "ci", "size")
+                return e.TreeSealed(command.issue, command.run, command.key, *sealed, flags=(flag,) if flag else ())
             case c.ReadTree():
-                return e.TreeSeen(Tree(True, "c0ffee"), command.moment, command.issue, command.run)
+                branch = self.world.tree.branch if self.world.tree is not None else None
+                return e.TreeSeen(Tree(True, "c0ffee", branch=branch), command.moment, command.issue, command.run)
+            case c.VerifyWork() | c.IntegrateWork() | c.MoveBase() | c.OpenPullRequest():
+                return self.base.answer(command, self.chances.landing)
             case _:
                 raise AssertionError(command)
 

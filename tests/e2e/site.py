@@ -55,6 +55,16 @@ policies:
     phases:
       - {name: implement, access: write, timeout: 2m, retry: {max_attempts: 1}}
       - {name: sign_off, human: {ask: "Fine?"}}
+  proven:
+    match: null
+    phases:
+      - name: implement
+        access: write
+        timeout: 2m
+        retry: {max_attempts: 1}
+        verify: {max_attempts: 2}
+        checks: [{id: program, description: the program's own test, type: test_pass, verify: {command: [sh, test.sh]}}]
+        next: {success: close}
 """
 
 BEHAVES: dict[str, Callable[[Ask], Reply]] = {}
@@ -128,8 +138,16 @@ class Site:
 
     # --- issues ---
 
-    def add(self, title: str, *labels: str, behaves: Callable[[Ask], Reply] | None = None, priority: int = 2) -> str:
+    def add(
+        self,
+        title: str,
+        *labels: str,
+        behaves: Callable[[Ask], Reply] | None = None,
+        priority: int = 2,
+        acceptance: str = "",
+    ) -> str:
         flags = [f"--priority={priority}", *([f"--labels={','.join(labels)}"] if labels else [])]
+        flags += [f"--acceptance={acceptance}"] if acceptance else []
         issue = self.bd("create", f"--title={title}", "--type=task", *flags, "--silent").strip()
         if behaves is not None:
             BEHAVES[issue] = behaves
@@ -137,6 +155,10 @@ class Site:
 
     def issue(self, issue: str) -> dict[str, Any]:
         return json.loads(self.bd("show", issue, "--json", "--include-comments"))[0]
+
+    def tree(self, issue: str) -> Path:
+        """The issue's own work tree."""
+        return Path(self.ashep("trees", "open", issue).strip())
 
     def label(self, issue: str, label: str, actor: str = "pat") -> None:
         self.bd("label", "add", issue, label, "--json", actor=actor)

@@ -87,21 +87,21 @@ def test_a_person_answers_a_question_although_ashep_was_killed_meanwhile(site: S
 def test_what_a_rule_asks_about_is_allowed_by_a_comment_and_denied_by_time(site: Site, rules: Any) -> None:
     asks = {"tool": "bash", "pattern": "echo made *", "action": "ask"}
     rules("5m", asks)
-    there = site.project / "made-by-leave.txt"
-    made = Call("bash", {"command": f"echo made > {there.name}", "description": "write it"})
+    made = Call("bash", {"command": "echo made > by-leave.txt", "description": "write it"})
     first = site.add("asks for leave", behaves=calling(made))
     with site.working(first, "--until-idle", "--idle-grace", "20s") as working:
         asked(site, first)
-        assert not there.exists()
+        assert not (site.tree(first) / "by-leave.txt").exists()
         site.bd("comment", first, "@ashep yes")
         working.says("closed by shepherd")
-    assert there.read_text() == "made\n"
-    there.unlink()
+    assert (site.tree(first) / "by-leave.txt").read_text() == "made\n"
     rules("10s", asks)
+    made = Call("bash", {"command": "echo made > by-nobody.txt", "description": "write it"})
     second = site.add("asks, and nobody is there", behaves=calling(made))
     with site.working(second, "--until-idle", "--idle-grace", "20s") as working:
         working.says("closed by shepherd")
-    assert not there.exists()
+    assert site.tree(second).is_dir()
+    assert not (site.tree(second) / "by-nobody.txt").exists()
     assert "nobody answered within 10s" in summary(site, second)
     records = site.journal(second)
     at = {one["type"]: one["at"] for one in records}
@@ -111,11 +111,9 @@ def test_what_a_rule_asks_about_is_allowed_by_a_comment_and_denied_by_time(site:
 
 def test_what_no_rule_allows_is_denied_at_once_and_the_agent_goes_on(site: Site, rules: Any) -> None:
     rules("10m")
-    calls = [Call("read", {"filePath": str(site.project / "secret.env")})]
-    (site.project / "secret.env").write_text("x")
-    issue = site.add("reads a secret", behaves=calling(*calls))
+    write = Call("bash", {"command": "echo x > secret.env", "description": "write it"})
+    issue = site.add("reads a secret", behaves=calling(write, Call("read", {"filePath": "secret.env"})))
     assert site.work_until_idle(issue) == 0
     assert "no rule allows it. Go on without it" in summary(site, issue)
     records = [one for one in site.journal(issue) if one["type"] in ("RequestOpened", "RequestAnswered")]
     assert [one["type"] for one in records] == ["RequestOpened", "RequestAnswered"]
-    (site.project / "secret.env").unlink()

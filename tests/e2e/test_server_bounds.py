@@ -57,7 +57,7 @@ def test_a_server_that_is_killed_in_the_middle_of_three_runs(site: Site) -> None
 
     issues = [site.add(f"one of three, {number}", behaves=behaves) for number in range(3)]
     runs = [f"{issue}/implement.1.1" for issue in issues]
-    site.config("worker: {max_concurrent_runs: 3, lock_work_tree: false, allow_dirty: true}")
+    site.config("worker: {max_concurrent_runs: 3, workspace: shared, lock_work_tree: false, allow_dirty: true}")
     try:
         with site.working(*issues, "--until-idle", "--idle-grace", "60s") as working:
             until(lambda: all(site.requests(run) for run in runs), 120, lambda: working.text)
@@ -76,7 +76,7 @@ def test_a_server_that_is_killed_in_the_middle_of_three_runs(site: Site) -> None
 
 def test_a_server_beyond_its_memory_limit_is_begun_anew_between_two_runs(site: Site) -> None:
     """One that has just begun holds more than the least that can be configured."""
-    site.config("runners: {opencode: {memory_limit: 256MiB}}")
+    site.config("worker: {max_concurrent_runs: 1}\nrunners: {opencode: {memory_limit: 256MiB}}")
     before = len(lines(site, "ServerEnded"))
     issues = [site.add("beyond the limit"), site.add("and another one")]
     try:

@@ -1,13 +1,17 @@
-"""The state folder is gone in the middle of three issues: one waits for a person, one runs, one waits for its turn."""
+"""The state folder is gone in the middle of three issues: one waits for a person, one runs, one waits for its turn.
+
+And once more where it held the work tree in which an agent was at work.
+"""
 
 import json
 import shutil
 import signal
 import time
+from collections.abc import Iterator
 
 import pytest
 
-from ashep.demo.model import Ask, Reply, outcome_text
+from ashep.demo.model import Ask, Call, Reply, outcome_text
 from tests.e2e.site import Site, until
 
 pytestmark = pytest.mark.real
@@ -17,7 +21,15 @@ def slowly(_: Ask) -> Reply:
     return Reply("I think about it. " * 12 + outcome_text(), drip=0.1)
 
 
-def test_the_state_folder_is_deleted_in_the_middle_of_three_issues(site: Site) -> None:
+@pytest.fixture
+def shared_tree(site: Site) -> Iterator[Site]:
+    site.config("worker: {workspace: shared}")
+    yield site
+    site.config("")
+
+
+def test_the_state_folder_is_deleted_in_the_middle_of_three_issues(shared_tree: Site) -> None:
+    site = shared_tree
     asks = site.add("asks a person", "policy:asked")
     with site.working(asks) as working:
         working.says("waits for a person")
@@ -50,3 +62,25 @@ def test_the_state_folder_is_deleted_in_the_middle_of_three_issues(site: Site) -
     assert [run["run"] for run in site.runs(runs)] == [f"{runs}/implement.1.2"]
     assert site.prompts(f"{runs}/implement.1.1") == 1
     assert json.loads(site.ashep("status", "--all", "--json"))["issues"]
+
+
+def committing(ask: Ask) -> Reply:
+    if not ask.results:
+        commit = "echo kept > c.txt; git add c.txt; git commit -qm c; true"
+        return Reply(calls=(Call("bash", {"command": commit, "description": "work"}),))
+    return Reply("I think about it. " * 12 + outcome_text(), drip=0.1)
+
+
+def test_an_issue_whose_tree_went_with_the_state_folder_goes_on(site: Site) -> None:
+    issue = site.add("runs", behaves=committing)
+    with site.working(issue) as working:
+        until(lambda: site.requests(f"{issue}/implement.1.1") > 1, 60, lambda: working.text)
+        time.sleep(1)
+        working.signal(signal.SIGKILL)
+        working.wait(10)
+    assert site.tree(issue).is_dir()
+    shutil.rmtree(site.state)
+    assert site.work_until_idle(issue) == 0
+    assert site.issue(issue)["status"] == "closed"
+    assert site.run("git", "show", "HEAD:c.txt") == "kept\n", "what was committed before is on the branch still"
+    assert (site.prompts(f"{issue}/implement.1.1"), site.prompts(f"{issue}/implement.1.2")) == (1, 1)

@@ -29,7 +29,7 @@ def writing(line: str, drip: float = 0.0) -> Callable[[Ask], Reply]:
 
 @pytest.fixture
 def own_trees(site: Site) -> Iterator[Site]:
-    site.config("worker: {workspace: worktree, max_concurrent_runs: 2}")
+    site.config("worker: {workspace: worktree, max_concurrent_runs: 2}\nlanding: {mode: branch}")
     yield site
     site.config("")
 

@@ -9,6 +9,7 @@ from ashep.core import commands as c
 from ashep.core import events as e
 from ashep.core.commands import Command
 from ashep.core.events import Fact
+from ashep.core.evidence import CheckResult
 from ashep.core.finding import Finding
 from ashep.core.model import (
     Agent,
@@ -30,6 +31,7 @@ from ashep.core.model import (
     Tree,
 )
 from ashep.core.outcome import CreatedIssue, Outcome
+from ashep.core.pull_events import Remark
 from ashep.core.records import Entry
 from ashep.core.requests import Asked, Request
 
@@ -152,7 +154,55 @@ def work() -> list[list[Fact | Command]]:
             c.PrepareTree(f"{RUN}/tree/own", "demo-1", RUN, "ashep/demo-1", "c0ffee", 2),
             e.TreePrepared("demo-1", RUN, f"{RUN}/tree/own", "ashep/demo-1", "/trees/demo-1", "c0ffee", "c0ffee"),
             c.SealTree(f"{RUN}/tree/sealed", "demo-1", RUN, "ashep/demo-1"),
-            e.TreeSealed("demo-1", RUN, f"{RUN}/tree/sealed", "beef", "7ree", ("beef",), ("a merge was ended",)),
+            e.TreeSealed(
+                "demo-1", RUN, f"{RUN}/tree/sealed", "beef", "7ree", ("beef",), ("a merge was ended",), ("ci",)
+            ),
+        ],
+        [
+            e.CriteriaAdopted("demo-1", "ab" * 32, BLOB, 2, ("Is it pretty?",)),
+            e.CriteriaChanged("demo-1", "cd" * 32, "somebody changed the checks"),
+            e.VerificationWanted("demo-1", RUN, "implement", "implement succeeded: done"),
+            c.VerifyWork(f"{RUN}/verify", "demo-1", "beef", "c0ffee", RUN, "standard", "implement", BLOB, change=True),
+            e.WorkVerified(
+                "demo-1",
+                f"{RUN}/verify",
+                "beef",
+                "7ree",
+                True,
+                RUN,
+                "ef" * 32,
+                (CheckResult("tests", "failed", "exit code 1", 812, BLOB), CheckResult("pretty", "skipped", "", 0)),
+                True,
+                BLOB,
+            ),
+            c.IntegrateWork("demo-1/integrate/9.0", "demo-1", "ashep/demo-1", "beef", "main", "merge", "Work (demo-1)"),
+            e.WorkConflicted("demo-1", "demo-1/integrate/9.0", "beef", "c0ffee", ("calc.py",), BLOB),
+            e.WorkIntegrated("demo-1", "demo-1/integrate/9.0", "beef", "c0ffee", "f00d", "7ree"),
+            c.MoveBase("demo-1/land/9.0.0", "demo-1", "ashep/demo-1", "beef", "main", "c0ffee", "f00d"),
+            e.LandingRefused("demo-1", "demo-1/land/9.0.0", "dirty", "calc.py has changes"),
+            e.WorkLanded("demo-1", "demo-1/land/9.0.1", "main", "beef", "f00d"),
+        ],
+        [
+            c.OpenPullRequest(
+                "demo-1/pull/9.0", "demo-1", "ashep/demo-1", "beef", "c0ffee", "main", f"{INSTANCE}/demo-1/9", "Do it"
+            ),
+            e.LandingRefused("demo-1", "demo-1/pull/9.0", "away", "rate limit", timedelta(minutes=5)),
+            e.PullRequestOpened(
+                "demo-1", "demo-1/pull/9.1", 7, "https://forge.example/7", f"{INSTANCE}/demo-1/9", "main", "beef"
+            ),
+            e.PullRequestSeen(
+                "demo-1",
+                7,
+                10**6,
+                "open",
+                "beef",
+                ci="failing",
+                failing=("build",),
+                log=BLOB,
+                remarks=(Remark("r/1", "changes_requested", "ann"), Remark("r/2", "comment", "lint", bot=True)),
+            ),
+            e.PullRequestReturned("demo-1", 7, "review", "ann requested changes", BLOB),
+            e.PullRequestMerged("demo-1", 7, "f00d", "ann merged it"),
         ],
         [
             e.SessionOpened("demo-1", RUN, f"{RUN}/session", "ses_1"),

@@ -18,7 +18,9 @@ def main() -> int:
     from ashep import app, connect
     from ashep.adapters.beads import BeadsTracker
     from ashep.adapters.git import GitTree
+    from ashep.adapters.landing import GitLanding
     from ashep.adapters.opencode import OpencodeRunner
+    from ashep.adapters.verifier import LocalVerifier
     from ashep.adapters.worktrees import Worktrees
     from ashep.cli import main as ashep
 
@@ -33,6 +35,8 @@ def main() -> int:
     connect.BeadsTracker = lambda *words, **named: Through("tracker", BeadsTracker(*words, **named), points)
     app.GitTree = lambda *words, **named: Through("tree", GitTree(*words, **named), points)
     connect.Worktrees = lambda *words, **named: Through("trees", Worktrees(*words, **named), points)
+    connect.LocalVerifier = lambda *words, **named: Through("verifier", LocalVerifier(*words, **named), points)
+    connect.GitLanding = lambda *words, **named: Through("landing", GitLanding(*words, **named), points)
     connect.OpencodeRunner = Runners
     return ashep()
 

@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from ashep.adapters.opencode.server import folder_of
-from ashep.core.branches import branch_of
 from ashep.core.replay import Replay
 from ashep.demo.model import ModelServer, opencode_config
 from ashep.demo.stage import PERSON, Stage, run_of
 from ashep.replay import replay
 from tests.killed.forks import Forked, Forks
-from tests.killed.scenario import EFFECT, PHASES, POLICIES
+from tests.killed.scenario import EFFECT, PHASES, POLICIES, PROVEN, TEST, effect_of
 from tests.places import made as new_folder
 from tests.places import sweep
 
@@ -61,7 +60,7 @@ class Place:
     """
 
     def __init__(
-        self, folder: Path, model: ModelServer, name: str, *, policies: str = POLICIES, workspace: str = "shared"
+        self, folder: Path, model: ModelServer, name: str, *, policies: str | None = None, workspace: str = "shared"
     ) -> None:
         self.model, self.name, self.workspace = model, name, workspace
         stage = Stage.at(folder)
@@ -74,12 +73,15 @@ class Place:
         # no copies of the work tree at each step: they cost half of the server's time, and ashep does not know of them
         (config / "opencode.json").write_text(json.dumps(opencode_config(model.url) | {"snapshot": False}))
         (self.project / "a.txt").write_text("a\n")
+        (self.project / "test.sh").write_text(TEST)
         for words in (("init", "-q", "."), ("add", "."), ("commit", "-qm", "first")):
             self.run("git", *words)
         quiet = ("--quiet", "--non-interactive", "--stealth", "--skip-hooks", "--skip-agents")
         self.bd("init", f"--prefix={name}", *quiet)
         self.run(sys.executable, "-m", "ashep", "init")
-        (self.project / ".agent-shepherd" / "policies.yaml").write_text(policies)
+        (self.project / ".agent-shepherd" / "policies.yaml").write_text(
+            policies or (POLICIES if workspace == "shared" else PROVEN)
+        )
         self._template = folder / "template"
         self._forks = Forks(self.project, self.environ)
         self.use_bd(stage.bd)
@@ -220,20 +222,22 @@ class Place:
         assert (audited["findings"], audited["not_asked"]["tracker"]) == ([], ""), audited
 
     def _effects(self, issues: Iterable[str]) -> list[str]:
-        """What tools did, by run; in own trees each stands in one commit on its issue's branch, and nowhere else."""
+        """What tools did, by run; in own trees each is one commit of its issue's branch, which landed once."""
         if self.workspace == "shared":
             return (self.project / EFFECT).read_text().split()
-        assert not (self.project / EFFECT).exists()
         assert self.run("git", "status", "--porcelain", "--untracked-files=no") == ""
-        found: list[str] = []
-        for issue in issues:
-            wrote = self.run(
-                "git", "log", "--format=%(trailers:key=Ashep-Run,valueonly,separator=)", f"HEAD..{branch_of(issue)}"
-            )
-            effects = self.run("git", "show", f"{branch_of(issue)}:{EFFECT}").split()
-            assert wrote.split() == effects, f"commits of {issue}: {wrote}"
-            found += effects
+        assert self.run("git", "for-each-ref", "refs/ashep/moving", "refs/ashep/landing") == "", "a landing is over"
+        assert not list((self.project / ".git").glob("*.lock"))
+        found = [run for issue in issues for run in (self.project / effect_of(issue)).read_text().split()]
+        assert sorted(self._trailers("Ashep-Run")) == sorted(found), "the base has each commit of an agent's once"
+        assert sorted(self._trailers("Ashep-Issue")) == sorted(issues), "the base has each landing once"
+        told = [(one["type"], one["issue"]) for one in self.records() if one["type"] in ("WorkLanded", "IssueClosed")]
+        assert sorted(told) == sorted((kind, issue) for issue in issues for kind in ("WorkLanded", "IssueClosed")), told
         return found
+
+    def _trailers(self, key: str) -> list[str]:
+        """What the commits of the base have under a trailer."""
+        return self.run("git", "log", f"--format=%(trailers:key={key},valueonly)", "HEAD").split()
 
     def _check_model(self, mark: int, expected: Counter[str], restarts: int) -> None:
         asks = self.model.asks[mark:]

@@ -35,6 +35,7 @@ CONFIG = """version: 1
 tracker: {command: [%s], poll_every: 5s, timeout: 60s}
 monitor: {check_every: 500ms}
 runners: {opencode: {url: "%s"}}
+worker: {workspace: shared}
 """
 
 

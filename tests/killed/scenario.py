@@ -1,4 +1,7 @@
-"""The life that is killed: a review that rejects once, an issue that the first one leads to, a person who approves."""
+"""The life that is killed: a review that rejects once, an issue that the first one leads to, a person who approves.
+
+In work trees of issues' own what agents did is verified by a program, and lands on the base before its issue closes.
+"""
 
 import json
 
@@ -28,6 +31,15 @@ policies:
 """
 """One attempt a phase: whatever burns one, parks the issue, and is seen."""
 
+PROVEN = POLICIES.replace(
+    "access: write,",
+    "access: write, verify: true, checks: [{id: wrote, type: test_pass, verify: {command: [sh, test.sh]}}],",
+)
+"""The same, where what agents say is not believed."""
+
+TEST = "cat effects-*.txt\n"
+"""The project's own test: somebody did something."""
+
 PHASES = ("implement.1.1", "review.1.1", "implement.2.1", "review.2.1")
 """The runs of the first issue; the one that it leads to has the first of them only."""
 
@@ -35,8 +47,13 @@ EFFECT = "effects.txt"
 """A file of the work tree to which the first run's tool adds a line: what a tool did twice is seen."""
 
 
+def effect_of(issue: str) -> str:
+    """The same file for an issue in a tree of its own: two that write one file would contradict each other."""
+    return f"effects-{issue}.txt"
+
+
 def play(ask: Ask, *, commits: bool = True) -> Reply:
-    """The agents, by the run that the prompt begins with; one that does not commit leaves that to ashep."""
+    """The agents, by the run that the prompt begins with; in trees of issues' own they leave the commit to ashep."""
     run = run_of(ask.prompt) or ""
     issue, _, way = run.partition("/")
     if way.startswith("review."):
@@ -44,7 +61,7 @@ def play(ask: Ask, *, commits: bool = True) -> Reply:
     if way != "implement.1.1" or ask.session == "":
         return Reply(outcome_text())
     if not ask.results:
-        command = f"echo {run} >> {EFFECT}"
+        command = f"echo {run} >> {EFFECT if commits else effect_of(issue)}"
         if commits:
             command += f" && git add {EFFECT} && git commit -qm work -m 'Ashep-Run: {run}'"
         return Reply(calls=(Call("bash", {"command": command, "description": "work"}),))

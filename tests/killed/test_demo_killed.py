@@ -11,7 +11,7 @@ import pytest
 
 from ashep.demo.kept import LOG, prompts
 from ashep.demo.stage import PERSON
-from ashep.demo.story import ISSUES
+from ashep.demo.story import ISSUES, RUNS
 from tests.killed.place import wait_for
 from tests.places import living_in, sweep
 
@@ -62,7 +62,7 @@ def test_killed_and_said_again_and_gone_on_with_by_hand(tmp_path: Path) -> None:
             if "needs:human_approval" in (issue.get("labels") or []):
                 by_hand(folder, f"bd --actor={PERSON} label add {issue['id']} human:approved --json")
     seen = prompts(folder)
-    assert (len(seen), set(seen.values())) == (12, {1}), seen
+    assert (len(seen), set(seen.values())) == (RUNS, {1}), seen
     again(folder)
 
 
@@ -72,6 +72,6 @@ def again(folder: Path) -> None:
     done = subprocess.run(argv, capture_output=True, text=True, timeout=280)
     said = done.stdout + done.stderr
     assert done.returncode == 0, said
-    assert "prompts that the model saw: 12, for 12 runs" in said
+    assert f"prompts that the model saw: {RUNS}, for {RUNS} runs" in said
     assert "FAILED" not in said
     assert not living_in(folder), "a process was left behind"

@@ -1,4 +1,7 @@
-"""Lives in work trees of issues' own, killed around what is done to those. All: `python -m tests.killed --worktree`."""
+"""Lives in work trees of issues' own, killed around what is done there, and while their work is verified and lands.
+
+All boundaries: `python -m tests.killed --worktree`.
+"""
 
 from collections.abc import Iterator
 from functools import partial
@@ -27,19 +30,35 @@ def place() -> Iterator[Place]:
 
 
 @pytest.fixture(scope="module")
-def around(place: Place) -> list[Kill]:
-    """The boundaries that lie in the preparing and sealing of trees."""
+def lived(place: Place) -> list[Kill]:
+    return boundaries_at_once(place)
+
+
+def within(lived: list[Kill], *ports: str) -> list[Kill]:
+    """The boundaries that lie in calls of these adapters, and at their ends."""
     found, inside = list[Kill](), False
-    for kill in boundaries_at_once(place):
-        if kill.at.startswith("trees."):
+    for kill in lived:
+        ends = kill.at.startswith(ports)
+        if ends:
             inside = " asked#" in kill.at
-        if inside or kill.at.startswith("trees."):
+        if inside or ends:
             found.append(kill)
     return found
 
 
+def one_of(kills: list[Kill], number: int, count: int) -> Kill:
+    return kills[(2 * number + 1) * len(kills) // (2 * count)]
+
+
 @pytest.mark.parametrize("number", range(COUNT))
-def test_killed_around_a_tree_its_work_is_sealed_once(place: Place, around: list[Kill], number: int) -> None:
-    kill = around[(2 * number + 1) * len(around) // (2 * COUNT)]
-    life = once_or_twice(place, kill)
+def test_killed_around_a_tree_its_work_is_sealed_once(place: Place, lived: list[Kill], number: int) -> None:
+    around = within(lived, "trees.")
+    life = once_or_twice(place, one_of(around, number, COUNT))
+    print(f"killed at {' and '.join(life.killed)}, {life.seconds:.1f} s, one of {len(around)}")
+
+
+@pytest.mark.parametrize("port", ["verifier.verify", "landing.integrate", "landing.advance"])
+def test_killed_at_a_step_of_landing_it_lands_once(place: Place, lived: list[Kill], port: str) -> None:
+    around = within(lived, port)
+    life = once_or_twice(place, around[len(around) // 2])
     print(f"killed at {' and '.join(life.killed)}, {life.seconds:.1f} s, one of {len(around)}")

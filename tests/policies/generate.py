@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
+from ashep.core.criteria import FileExists, FileExistsCheck
 from ashep.core.model import (
     CLOSE,
     Agent,
@@ -27,6 +28,7 @@ from ashep.core.model import (
     ReuseFrom,
     RunnerChoice,
     Stall,
+    Verify,
 )
 
 NAMES: Final = ("alpha", "beta", "gamma", "delta", "epsilon")
@@ -110,6 +112,7 @@ class _Maker:
                 wants["next"]["success"] = self._target()
             if chance.random() < 0.25:
                 wants["allow_suggested"] = tuple(dict.fromkeys(self._target() for _ in range(chance.randint(1, 2))))
+            wants |= self._proof(wants)
         for result in ("failed", "partial"):
             if chance.random() < 0.25:
                 wants["next"][result] = self._target()
@@ -128,6 +131,18 @@ class _Maker:
         some["retry"] = Retry(max_attempts=chance.randint(1, 2), initial_delay=delay, change_agent=change)
         if chance.random() < 0.3:
             some["stall"] = Stall(action=chance.choice(("retry", "fail", "diagnose")))
+        return some
+
+    def _proof(self, phase: dict[str, Any]) -> dict[str, Any]:
+        """What is looked into before a success leads on; what is made up besides is the same with and without it."""
+        chance, some = random.Random(repr((self.names, self.before, phase))), dict[str, Any]()
+        if chance.random() < 0.3:
+            some["verify"] = Verify(max_attempts=chance.randint(1, 2))
+        if chance.random() < 0.15:
+            some["checks"] = (FileExistsCheck(id="there", type="file_exists", verify=FileExists(path="README.md")),)
+        if chance.random() < 0.25:
+            flags = chance.sample(("ci", "rules", "size"), chance.randint(1, 2))
+            some["when_flags"] = {flag: NOWHERE if self._is_broken() else chance.choice(self.names) for flag in flags}
         return some
 
     def _wishes(self, phase: dict[str, Any]) -> dict[str, Any]:

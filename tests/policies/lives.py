@@ -7,16 +7,21 @@ no corner is spared.
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
+from ashep.config import read
 from ashep.config.presets import PRESETS
-from ashep.core.model import Settings
+from ashep.config.presets import preset as shipped
+from ashep.core.model import Policies, Settings, WorkerSettings
 from ashep.core.soundness import Verdict, analyse
-from ashep.simulation.casting import of_preset
+from ashep.simulation.casting import starter_agents
 from ashep.simulation.chances import Chances, Dice
 from ashep.simulation.lives import Cast, Life, live
-from ashep.simulation.moves import SILENCE, TROUBLES, Point, Step
+from ashep.simulation.moves import CONFLICT, FALLS_SHORT, SILENCE, TOUCHES, TROUBLES, Point, Step
 from ashep.simulation.script import written
 from tests.policies.generate import of_seed
+
+OWN = Settings(worker=WorkerSettings(workspace="worktree"))
 
 MOST = 150
 """Moves of a life, after which it is left off: through people, a policy may go on for ever."""
@@ -37,14 +42,16 @@ class Subject:
 
 
 def preset(name: str) -> Subject:
-    """A shipped policy."""
-    return _subject(name, of_preset(name))
+    """A shipped policy, with a work tree for each issue."""
+    policies = read(Policies, shipped(name), Path(f"{name}.yaml"))
+    return _subject(name, Cast(policies, name, starter_agents(), OWN))
 
 
 def made(seed: int) -> Subject:
-    """A made-up one."""
+    """A made-up one, half of them with a work tree for each issue."""
     case = of_seed(seed)
-    return _subject(f"made-up policy {seed}:\n{case}", Cast(case.policies, "made", case.agents, Settings()))
+    settings = OWN if seed % 2 else Settings()
+    return _subject(f"made-up policy {seed}:\n{case}", Cast(case.policies, "made", case.agents, settings))
 
 
 def subjects(first: int = 0) -> Iterator[Subject]:
@@ -87,12 +94,16 @@ def lived(subject: Subject, seed: int, count: int) -> list[str]:
     ]
 
 
+def _is_trouble(move: str) -> bool:
+    return move in (*TROUBLES, SILENCE, FALLS_SHORT, CONFLICT) or move.startswith(TOUCHES)
+
+
 def wrong(subject: Subject, life: Life) -> Iterator[str]:
     """What should not have become of a life."""
     if life.end == "stuck" or (life.end == "waiting" and life.code != "left_off"):
         yield f"it has no next move: {life.end}, {life.code}, {life.why}"
     bounds = subject.verdict.bounds
-    went_well = life.end == "closed" and not any(step.move in (*TROUBLES, SILENCE) for _, step in life.moves)
+    went_well = life.end == "closed" and not any(_is_trouble(step.move) for _, step in life.moves)
     if bounds is None:
         if went_well:
             yield "it closed, and the checker says that nothing good leads there"

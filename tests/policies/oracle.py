@@ -6,7 +6,7 @@ A state here holds everything at once (what every phase ended with, and every fa
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ashep.core.model import Agents, Phase, Policy
 
@@ -21,7 +21,16 @@ class Spot:
     phase: str = ""
     passed: Passed = frozenset()
     failed: frozenset[str] = frozenset()
+    writer: str = ""
+    """Who wrote last."""
+    on: str = ""
+    """Where the work leads that a person is asked to let pass."""
 
+
+ASKED = ("own", "proof", "change")
+"""Questions that no human phase asks."""
+
+ALWAYS = ("rules", "agent_instructions", "ci")
 
 Move = tuple[str, bool, Spot]
 """How it is told, whether it is a success or an answer, and where it leads."""
@@ -56,7 +65,7 @@ class Oracle:
 
     def trapped(self) -> set[str]:
         """Phases in which an issue may stand although nothing good leads to `close` from there."""
-        return {spot.phase for spot in self.ways if spot.kind in ("work", "ask", "own") and not self._closes(spot)}
+        return {spot.phase for spot in self.ways if spot.kind in ("work", "ask", *ASKED) and not self._closes(spot)}
 
     def closed_without(self, phase: Phase) -> int | None:
         """Steps of the shortest life that ends with `close` although this phase was not passed."""
@@ -79,7 +88,7 @@ class Oracle:
             spot = queue.popleft()
             for _, good, after in self.moves[spot]:
                 runs = best[spot] + (spot.kind == "work")
-                if good and spot.kind != "own" and after.kind != "own" and runs < best.get(after, 10**9):
+                if good and spot.kind not in ASKED and after.kind not in ASKED and runs < best.get(after, 10**9):
                     best[after] = runs
                     queue.append(after)
         return min((runs for spot, runs in best.items() if spot.kind == "close"), default=None)
@@ -93,10 +102,10 @@ class Oracle:
             spot, worn = queue.popleft()
             if spot.kind == "close":
                 return True
-            for _, good, after in self.moves[spot] if worn is not None and spot.kind != "own" else ():
+            for _, good, after in self.moves[spot] if worn is not None and spot.kind not in ASKED else ():
                 fresh = spot.kind == "ask" and after.kind != "close"
                 then = self._worn(after, (0, frozenset()) if fresh or worn is None else worn)
-                if good and after.kind != "own" and (after, then) not in seen:
+                if good and after.kind not in ASKED and (after, then) not in seen:
                     seen.add((after, then))
                     queue.append((after, then))
         return False
@@ -137,11 +146,41 @@ class Oracle:
 
     def _moves(self, spot: Spot) -> Iterator[Move]:
         phase = self.policy.phase(spot.phase)
-        if phase is None or spot.kind not in ("work", "ask", "own"):
+        if phase is None or spot.kind not in ("work", "ask", *ASKED):
             return
-        steps = {"work": self._works, "ask": self._is_asked, "own": self._asks_itself}[spot.kind](phase, spot)
-        for name, good, after in steps:
+        writer = phase.name if spot.kind == "work" and phase.writes else spot.writer
+        for name, good, after in self._steps(phase, spot, writer):
+            after = replace(after, writer=writer if after.kind in ("work", "ask", *ASKED) else "")
             yield f"{phase.name}: {name} → {_place(after)}", good, after
+
+    def _steps(self, phase: Phase, spot: Spot, writer: str) -> Iterator[Move]:
+        """What can happen, and what becomes of work that is to be closed, on its way to the base."""
+        rules = {
+            "work": self._works, "ask": self._is_asked, "own": self._asks_itself, "proof": self._is_doubted,
+            "change": self._may_land,
+        }  # fmt: skip
+        for name, good, after in rules[spot.kind](phase, spot):
+            yield name, good, after
+            if after.kind != "close" or not writer:
+                continue
+            yield f"{name}, but it does not fit the base", False, self._back(writer, after)
+            flag = next((flag for flag in ALWAYS if flag not in phase.when_flags), None)
+            if flag is not None and name != "a person answers approved":
+                yield f"{name}, and it touches {flag}", good, replace(after, kind="change", phase=phase.name)
+
+    def _back(self, writer: str, after: Spot) -> Spot:
+        return self._enter(writer, after.passed, after.failed)
+
+    def _may_land(self, phase: Phase, spot: Spot) -> Iterator[Move]:
+        yield "a person answers approved", True, Spot("close", "", spot.passed)
+        back = self._back(spot.writer, replace(spot, failed=frozenset()))
+        yield "a person answers changes_requested", True, back
+        yield "nobody answers in time", False, Spot("park")
+
+    def _is_doubted(self, phase: Phase, spot: Spot) -> Iterator[Move]:
+        yield "a person answers approved", True, self._enter(spot.on, spot.passed, frozenset())
+        yield "a person answers changes_requested", True, self._enter(phase.name, spot.passed, frozenset())
+        yield "nobody answers in time", False, Spot("park")
 
     def _works(self, phase: Phase, spot: Spot) -> Iterator[Move]:
         rest = frozenset(one for one in spot.passed if one[0] != phase.name)
@@ -150,10 +189,16 @@ class Oracle:
             yield verdict, True, self._enter(phase.next[verdict], rest | {(phase.name, verdict)}, well)
         if not phase.verdicts:
             done = rest | {(phase.name, "success")}
-            target = phase.next.get("success") or self._following(phase)
-            yield "success", True, self._enter(target, done, well)
-            for other in phase.allow_suggested if "success" not in phase.next else ():
-                yield f"suggests {other}", True, self._enter(other, done, well)
+            good = {"success": phase.next.get("success") or self._following(phase)}
+            if "success" not in phase.next:
+                good |= {f"suggests {other}": other for other in phase.allow_suggested}
+            for name, target in good.items():
+                yield name, True, self._enter(target, done, well)
+            for flag, target in phase.when_flags.items() if phase.writes or spot.writer else ():
+                yield f"success that touches {flag}", False, self._enter(target, done, well)
+            for name, target in good.items() if phase.verify or phase.checks or phase.when_flags else ():
+                doubted = Spot("proof", phase.name, done, spot.failed, on=target)
+                yield f"{name}, but it does not hold", False, doubted
         yield "asks a person", True, Spot("own", phase.name, rest, spot.failed)
         for word in ("failed", "timed out", "stalled"):
             yield word, False, self._or_park(phase.next.get("failed"), rest, spot.failed | {phase.name})
@@ -204,5 +249,5 @@ class Oracle:
 
 
 def _place(spot: Spot) -> str:
-    words = {"work": spot.phase, "ask": f"{spot.phase} asks a person", "own": f"{spot.phase} asks a person"}
+    words = {"work": spot.phase} | dict.fromkeys(("ask", *ASKED), f"{spot.phase} asks a person")
     return words.get(spot.kind, {"close": "closed", "unmet": "parked (requires)"}.get(spot.kind, "parked"))

@@ -9,7 +9,18 @@ from ashep.cli.policy_check import said
 from ashep.config import check_files, load, write_starter
 from ashep.config.presets import PRESETS
 from ashep.core.bounds import Bounds
-from ashep.core.model import Agents, Human, Performance, Phase, Policies, Policy, Retry, Settings
+from ashep.core.model import (
+    Agents,
+    Human,
+    Performance,
+    Phase,
+    Policies,
+    Policy,
+    Retry,
+    Settings,
+    Verify,
+    WorkerSettings,
+)
 from ashep.core.soundness import analyse
 from tests.core.given import BUILDER, CRITIC, TEAM, policy_of
 
@@ -17,9 +28,13 @@ GUIDE = Path("docs/guides/policies.md")
 ONCE = Retry(max_attempts=1)
 
 
-def bounds(policy: Policy, agents: Agents = TEAM) -> Bounds | None:
+OWN = Settings(worker=WorkerSettings(workspace="worktree"))
+SHARED = Settings(worker=WorkerSettings(workspace="shared"))
+
+
+def bounds(policy: Policy, agents: Agents = TEAM, settings: Settings = SHARED) -> Bounds | None:
     policies = Policies(version=1, policies={"p": policy})
-    return analyse(policies, agents, Settings())["p"].bounds
+    return analyse(policies, agents, settings)["p"].bounds
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -27,7 +42,7 @@ def test_the_presets_have_no_mistake_and_the_bounds_that_the_guide_says(name: st
     write_starter(tmp_path, name)
     assert check_files(tmp_path) == []
     config = load(tmp_path)
-    one = analyse(config.policies, config.agents, config.settings)[name].bounds
+    one = analyse(config.policies, config.agents, OWN)[name].bounds
     assert one is not None
     best, most = said(one).split("; until a person answers at most ")
     best = best.removeprefix("at best ").replace(" and ", ", ")
@@ -47,6 +62,25 @@ def test_a_phase_off_every_circle_comes_once_and_one_on_it_as_often_as_it_may() 
     found = bounds(policy_of(Phase(name="implement", retry=ONCE, max_visits=2), back, max_runs=5))
     assert found is not None
     assert found.worst_runs == 5
+
+
+def runs(policy: Policy, settings: Settings) -> tuple[int, int]:
+    found = bounds(policy, TEAM, settings)
+    assert found is not None
+    return found.best_runs, found.worst_runs
+
+
+def test_work_that_does_not_hold_and_work_that_does_not_fit_the_base_cost_runs() -> None:
+    ask = Phase(name="ask", human=Human())
+    proven = Phase(name="implement", retry=Retry(max_attempts=2), verify=Verify(max_attempts=3), max_visits=3)
+    assert runs(policy_of(proven, ask, max_runs=100), SHARED) == (1, 2)
+    assert runs(policy_of(proven, ask, max_runs=100), OWN) == (1, 2 + 3 - 1)  # the answer ends it
+    assert runs(policy_of(proven, max_runs=100), OWN) == (1, (2 + 3 - 1) * 3)  # each visit ends with a conflict
+    assert runs(policy_of(proven, max_runs=100), SHARED) == (1, 2)
+    flagged = Phase(name="implement", retry=ONCE, when_flags={"ci": "code"}, next={"success": "ask"})
+    policy = policy_of(flagged, ask, Phase(name="code", retry=ONCE, next={"success": "ask"}), max_runs=100)
+    assert runs(policy, SHARED) == (1, 1)
+    assert runs(policy, OWN) == (1, 1 + 3 - 1 + 1)  # three attempts by default, and one of the other phase
 
 
 def test_of_two_ways_the_longer_one_counts() -> None:

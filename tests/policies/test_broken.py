@@ -44,4 +44,4 @@ def test_a_broken_policy_is_found_at_its_key_and_told(file: Path, tmp_path: Path
 def test_every_code_of_the_search_is_explained() -> None:
     table = Path("docs/codes.md").read_text(encoding="utf-8").split("## Codes of findings about policies")[1]
     explained = set(re.findall(r"^\| `([a-z-]+)`", table.split("\n## ")[0], flags=re.M))
-    assert explained == {*get_args(Code), "one-agent", "one-provider"}
+    assert explained == {*get_args(Code), "one-agent", "one-provider", "shared-work-tree"}

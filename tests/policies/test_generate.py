@@ -16,7 +16,11 @@ def words(case: Case) -> set[str]:
     said: set[str] = set()
     for phase in case.policy.phases:
         said |= {f"next {edge}" for edge in phase.next if edge in ("success", "failed", "partial")}
-        said |= {key for key in ("verdicts", "allow_suggested", "prefer", "session") if key in phase.model_fields_set}
+        said |= {
+            key
+            for key in ("verdicts", "allow_suggested", "prefer", "session", "verify", "checks", "when_flags")
+            if key in phase.model_fields_set
+        }
         if "sign" in phase.capabilities:
             said.add("a person is chosen")
         if phase.human is not None:
@@ -28,7 +32,7 @@ def words(case: Case) -> set[str]:
 
 def test_whatever_a_policy_can_say_is_said() -> None:
     counted = Counter(word for seed in range(300) for word in words(of_seed(seed)))
-    assert len(counted) == 27, sorted(counted)
+    assert len(counted) == 30, sorted(counted)
     assert min(counted.values()) >= 15, counted
 
 

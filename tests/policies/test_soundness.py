@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from ashep.config.requirements import ends_of
-from ashep.core import bounds, moves, passing, routing, soundness
-from ashep.core.model import Human, Phase, Policy, Retry, Settings, WorkerSettings
+from ashep.core import bounds, closing, moves, passing, routing, soundness
+from ashep.core.model import Human, Phase, Policy, Retry, Settings, Verify, WorkerSettings
 from ashep.core.soundness import Defect, Verdict, analyse
+from ashep.core.space import explore, line
 from tests.core.given import TEAM, policy_of
 from tests.core.mutants import Mutant, planted, private
 from tests.policies.generate import Case, of_seed
@@ -84,7 +85,8 @@ def test_where_runs_work_is_no_matter() -> None:
     own = Settings(worker=WorkerSettings(workspace="worktree"))
     for seed in range(20):
         case = demanding(seed)
-        assert analyse(case.policies, case.agents, own)["made"] == verdict_of(case)
+        found, shared = analyse(case.policies, case.agents, own)["made"], verdict_of(case)
+        assert (found.findings, found.edges) == (shared.findings, shared.edges)
 
 
 def test_it_finds_what_brute_force_finds_and_nothing_else() -> None:
@@ -101,14 +103,54 @@ def test_it_finds_what_brute_force_finds_and_nothing_else() -> None:
     assert min(codes.values()) > 20, codes
 
 
+def errors(case: Case) -> set[tuple[str, str]]:
+    return {(one.code, one.phase) for one in verdict_of(case).findings if one.severity == "error"}
+
+
+@pytest.mark.slow
+def test_what_may_come_of_landing_makes_no_policy_unsound_that_was_sound() -> None:
+    """Files that were in order before there was any landing stay so: at worst they are warned of."""
+    differing = 0
+    for seed in range(200):
+        case = demanding(seed)
+        without: dict[str, object] = {"verify": None, "checks": (), "when_flags": {}}
+        phases = tuple(phase.model_copy(update=without) for phase in case.policy.phases)
+        case = replace(case, policy=case.policy.model_copy(update={"phases": phases}))
+        now = verdict_of(case)
+        with planted(NEVER_BACK):
+            before, were = errors(case), verdict_of(case)
+        assert bool(errors(case)) <= bool(before), (seed, errors(case) - before, str(case))
+        differing += now != were
+    assert differing  # some are
+
+
+NEVER_BACK = Mutant("all work fits", moves.Board.steps, '== "finishing"', '== ""')
 BLIND = [
     Mutant("nothing is undone", private(soundness, "_skipped"), "if step.resets:", "if False:"),
     Mutant("any end passes", private(soundness, "_skipped"), "step.ended in phase.must_pass", "True"),
     Mutant("nothing heals", private(soundness, "_left_behind"), "before or good or", "before or"),
     Mutant("nobody looks", private(soundness, "_left_behind"), 'step.source.code != "own"', "False"),
     Mutant("partial is a failure", private(soundness, "_left_behind"), ' if step.move.name != "partial"', ""),
-    Mutant("failures lead on", private(soundness, "_never_closes"), '"question")', '"question", "failure")'),
-    Mutant("people never help", private(soundness, "_never_closes"), '"success", "answer"', '"success"'),
+    Mutant("failures lead on", private(soundness, "_is_good"), '"question")', '"question", "failure")'),
+    Mutant("people never help", private(soundness, "_is_good"), '"answer", "question")', '"question")'),
+    Mutant(
+        "flags close", private(soundness, "_is_good"), '"success", "answer", "q', '"flagged", "success", "answer", "q'
+    ),
+    Mutant("whoever wrote", private(soundness, "_bare"), "replace(state, writer", "replace(state, phase"),
+    Mutant("what does not land is not good", private(soundness, "_left_behind"), "step.move.of or ", ""),
+    Mutant("flags lead nowhere", moves.Board._moves, "for flag in phase.when_flags", "for flag in ()"),  # pyright: ignore[reportPrivateUsage] - as below
+    NEVER_BACK,
+    Mutant("who wrote is forgotten", moves.Board._state, "if report.phase in self._writers", "if False"),  # pyright: ignore[reportPrivateUsage] - as below
+    Mutant("flags are not followed", routing.proven, "return flagged or", "return"),
+    Mutant(
+        "a no undoes what was passed",
+        private(routing, "_after_work_answer"),
+        "why, keeps=True)\n    if",
+        "why)\n    if",
+    ),
+    Mutant(
+        "anybody mends it", routing.writer_of, "next(ran, writers[-1] if writers else None)", "(writers or [None])[0]"
+    ),
     Mutant("every dead end is one", private(soundness, "_dead_ends"), 'step.target.kind != "park"', "True"),
     Mutant("what is required is forgotten", moves.Board._fresh, "passed = state.passed if", "passed = () if"),  # pyright: ignore[reportPrivateUsage] - it is to be broken
     Mutant("nobody suggests", moves.Board._moves, "phase.allow_suggested", "()"),  # pyright: ignore[reportPrivateUsage] - as above
@@ -153,13 +195,77 @@ TWICE_THERE = Case(
 """Only who comes to the review twice gets on, and once is all that is allowed."""
 
 
+LOOKED_AT = Case(
+    policy_of(
+        Phase(name="implement", verdicts=("small", "large"), next={"small": "close", "large": "review"}),
+        Phase(name="review", next={"success": "close", "failed": "ask"}),
+        Phase(name="ask", human=Human()),
+    ),
+    TEAM,
+)
+"""A person looked at the failed review; that the work then does not fit the base changes nothing about that."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", BLIND, ids=lambda mutant: mutant.name)
 def test_a_mistake_in_the_checker_or_in_the_core_shows(mutant: Mutant) -> None:
     with planted(mutant):
-        assert any(differences(case) for case in (UNDONE, TWICE_THERE)) or any(
+        assert any(differences(case) for case in (UNDONE, TWICE_THERE, LOOKED_AT)) or any(
             differences(demanding(seed)) for seed in range(400)
         )
+
+
+FALLS_SHORT = policy_of(
+    Phase(name="implement", verify=Verify(), allow_suggested=("code",)),
+    Phase(name="ask", human=Human(approved="close", on_deadline="close")),
+    Phase(name="code", when_flags={"rules": "ask"}, next={"success": "close"}),
+)
+TRIED = """\
+implement: success → ask asks a person
+implement: suggests code → code
+implement: success, but it does not hold → implement asks a person
+implement: suggests code, but it does not hold → implement asks a person
+ask: a person answers approved → closed
+ask: a person answers approved, but it does not fit the base → implement
+ask: nobody answers in time → closed
+ask: nobody answers in time, but it does not fit the base → implement
+ask: nobody answers in time, and it touches rules → ask asks a person
+code: success → closed
+code: success, but it does not fit the base → code
+code: success, and it touches agent_instructions → code asks a person
+code: success that touches rules → ask asks a person
+code: success, but it does not hold → code asks a person
+implement: a person answers approved → ask asks a person
+implement: a person answers approved → code
+code: a person answers approved → closed
+code: a person answers approved, but it does not fit the base → code
+code: a person answers changes_requested → code"""
+
+
+def tried() -> set[str]:
+    """Every line that a search of the policy comes to."""
+    case = Case(FALLS_SHORT, TEAM)
+    space = explore(moves.Board(case.policies, case.agents, Settings(), "made"))
+    return {line(step) for steps in space.steps.values() for step in steps}
+
+
+UNTRIED = [
+    Mutant("all work holds", moves.Board._moves, "if _is_looked_into(phase)", "if False"),  # pyright: ignore[reportPrivateUsage] - as below
+    Mutant("nobody asks about rules", moves.Board._looked_at, "if flag is None or", "if True or"),  # pyright: ignore[reportPrivateUsage] - as below
+    Mutant("suggestions are forgotten", moves.Board._state, '(said.suggested_next_phase or "")', '""'),  # pyright: ignore[reportPrivateUsage] - as below
+    Mutant("work passes nowhere", private(routing, "_after_work_answer"), "target = proven(flow", "target = CLOSE #"),
+]
+
+
+def test_work_that_does_not_hold_fit_or_pass_by_itself_is_tried() -> None:
+    assert set(TRIED.splitlines()) <= tried()
+    assert "ask: a person answers approved, and it touches rules → ask asks a person" not in tried()  # they saw it
+
+
+@pytest.mark.parametrize("mutant", UNTRIED, ids=lambda mutant: mutant.name)
+def test_what_is_not_tried_any_more_is_missed(mutant: Mutant) -> None:
+    with planted(mutant):
+        assert not set(TRIED.splitlines()) <= tried()
 
 
 TWICE = policy_of(
@@ -171,9 +277,13 @@ IDLE = policy_of(
     Phase(name="ask", human=Human(on_deadline="remind")),
     Phase(name="remind", human=Human(on_deadline="ask", changes_requested="implement")),
 )
+PROVEN = policy_of(Phase(name="implement", verify=Verify(max_attempts=2)))
+LINE = policy_of(Phase(name="implement"), Phase(name="review"))
 ENDLESS = [
     (Mutant("visits", routing.enter, ">= phase.max_visits", ">= 10**9"), TWICE),
     (Mutant("attempts", private(routing, "_try_again"), "failures < phase.retry.max_attempts", "True"), TWICE),
+    (Mutant("evidence", private(closing, "_fell_short"), "flow.unproven >= most", "False"), PROVEN),
+    (Mutant("landing", routing.enter, ">= phase.max_visits", ">= 10**9"), LINE),
     (Mutant("deadlines", routing.after_deadline, ">= target.max_visits", ">= 10**9"), IDLE),
 ]
 

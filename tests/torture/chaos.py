@@ -83,6 +83,21 @@ KINDS: dict[str, str] = {
     "budgets": "limits of a run, an issue, a provider, a day, an hour and a minute, some of which are met",
 }
 
+WORK: dict[str, str] = {
+    "work_contradicts": "agents write what others write, too",
+    "work_falls_short": "agents leave the project's check broken",
+    "work_idle": "agents say success and change nothing",
+    "work_touches_ci": "agents change what a person is always asked about",
+    "work_fails": "git or the verifier fails, before or after it did what it was asked for",
+    "work_slow": "a verification or a landing takes long",
+    "checks_flaky": "checks fail by chance",
+    "base_moves": "people commit to the base, sometimes what contradicts everybody",
+    "base_dirty": "people work where the base is checked out",
+}
+"""Of work that is verified and lands, where issues have work trees of their own; chosen by dice of their own."""
+
+KINDS |= WORK
+
 Kinds = frozenset[str]
 
 
@@ -100,7 +115,10 @@ class Dice:
         """Few kinds in some seeds, most of them in others: what hides behind one lie shows without it."""
         dice = self.of("kinds")
         share = dice.choice((0.08, 0.15, 0.3, 0.5, 0.8))
-        return frozenset(kind for kind in KINDS if dice.random() < share)
+        some = frozenset(kind for kind in KINDS if kind not in WORK and dice.random() < share)
+        dice = self.of("kinds of work")
+        share = dice.choice((0.2, 0.5, 0.9))
+        return some | frozenset(kind for kind in WORK if dice.random() < share)
 
     def of(self, name: str) -> random.Random:
         """The dice of this name."""

@@ -84,6 +84,8 @@ class Laws:
             self._entries[entry.seq] = entry
             self.world.tell(entry)
             self._may_start(entry)
+            if self.world.own is not None:
+                self.world.own.durable(entry.body)
             if isinstance(entry.body, RunEnded) and entry.body.state == "stalled":
                 self._was_silent(entry.body.run)
 
@@ -221,6 +223,8 @@ class Laws:
     def at_rest(self, findings: Sequence[Finding]) -> None:
         """Nobody acts any more: each issue is where its account says, and nothing of ashep's is left over."""
         self.audited(findings)
+        if self.world.own is not None:
+            self.world.own.at_rest()
         known = self.world.known
         for issue in known.flows:
             if why := self._untrue(issue):
@@ -288,6 +292,8 @@ class Laws:
         self._blames(bodies)
         self._waits(entries)
         self._replays(batches)
+        if self.world.own is not None:
+            self.world.own.at_end(entries, bodies)
         left = self.world.known
         if left.lock is not None or list(left.live):
             self.broken("nothing is left over", f"lock {left.lock}, live {list(left.live)}")

@@ -1,6 +1,7 @@
 """One life of a daemon: from its start to a stop, a kill, a power cut or a failed disk."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -153,13 +154,12 @@ class Life:
     async def _work(self) -> None:
         world = self.world
         tracker, runner = SimulatedTracker(self, world.actor), SimulatedRunner(self)
-        parts = Parts(
-            cast("Any", tracker),
-            cast("Any", runner),
-            cast("Any", SimulatedTree(self, world.tree)),
-            world.clock,
-            workspaces=lambda _: cast("Any", SimulatedTree(self, world.workspaces)),
-        )
+        tree = cast("Any", SimulatedTree(self, world.tree))
+        own = world.own
+        trees = cast("Any", SimulatedTree(self, own.trees if own is not None else None))
+        parts = Parts(cast("Any", tracker), cast("Any", runner), tree, world.clock, workspaces=lambda _: trees)
+        if own is not None:
+            parts = replace(parts, means=lambda *_: own.means(self))
         journal = Journal.open(world.state, world.clock.now())
         try:
             info = await tracker.check()

@@ -13,7 +13,18 @@ from unittest.mock import patch
 
 from ashep.adapters.beads.tracker import BeadsTracker
 from ashep.adapters.opencode.turns import Message
-from ashep.core import asking, budgets, decide, dispatch, evolve_flow, observe, people, routing
+from ashep.core import (
+    asking,
+    budgets,
+    decide,
+    dispatch,
+    evolve_flow,
+    landing_steps,
+    observe,
+    outstanding,
+    people,
+    routing,
+)
 from ashep.core.commands import Command, IssueCommand, SendPrompt
 from ashep.core.events import Fact, IssueHeld
 from ashep.core.flow import Flow
@@ -99,8 +110,8 @@ def unguarded_transition() -> AbstractContextManager[object]:
     """A transition is written whatever the issue has become."""
     original = BeadsTracker._update  # pyright: ignore[reportPrivateUsage]
 
-    async def update(self: BeadsTracker, issue: str, wanted: Any, *flags: str) -> Seen:
-        return await original(self, issue, wanted, *(flag for flag in flags if not flag.startswith("--if-")))
+    async def update(self: BeadsTracker, issue: str, wanted: Any, *flags: str, **more: Any) -> Seen:
+        return await original(self, issue, wanted, *(flag for flag in flags if not flag.startswith("--if-")), **more)
 
     return patch.object(BeadsTracker, "_update", update)
 
@@ -213,6 +224,27 @@ def budget_forgotten() -> AbstractContextManager[object]:
     return patch.object(budgets, "used_up", lambda _: None)
 
 
+def close_before_landing() -> AbstractContextManager[object]:
+    """The close does not wait until the work is where it is to be."""
+    return patch.object(outstanding, "may_close", lambda _: True)
+
+
+def landing_unverified() -> AbstractContextManager[object]:
+    """What lands is what the branch was found to be, whatever the base is by now."""
+    return patch.object(routing, "is_checked", lambda *_: False)
+
+
+def landing_out_of_turn() -> AbstractContextManager[object]:
+    """Whoever is finished lands at once."""
+
+    def step(world: World, flow: Flow, landing: Any) -> Any:
+        only = world.landings.of([(landing.seq, flow.issue.id)])
+        return original(replace(world, landings=only), flow, landing)
+
+    original = landing_steps._landing_step  # pyright: ignore[reportPrivateUsage]
+    return patch.object(landing_steps, "_landing_step", step)
+
+
 BUGS: dict[str, tuple[Planted, Kinds, tuple[str, ...]]] = {
     "random message id at retry": (
         random_message_id,
@@ -276,6 +308,17 @@ BUGS: dict[str, tuple[Planted, Kinds, tuple[str, ...]]] = {
         budget_forgotten,
         _kinds("budgets turn_tools agent_fails"),
         ("nothing starts without budget",),
+    ),
+    "the close does not wait for the landing": (
+        close_before_landing,
+        _kinds("work_slow base_dirty"),
+        ("what is closed is on the base", "every closing is accounted for", "the audit finds nothing"),
+    ),
+    "what lands is not verified": (landing_unverified, _kinds("base_moves"), ("what lands is verified",)),
+    "two land at once": (
+        landing_out_of_turn,
+        _kinds("work_slow work_contradicts"),
+        ("one lands at a time",),
     ),
 }
 """The bugs, the kinds of chaos in which they are looked for, and the laws of which one must be broken."""

@@ -14,11 +14,10 @@ import yaml
 from anyio.abc import TaskGroup
 
 from ashep.adapters.memory.tree import MemoryTree
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.config import Configuration, load, write_starter
 from ashep.core.account import account
-from ashep.core.branches import branch_of
 from ashep.core.world import World as Known
+from tests.torture import landing
 from tests.torture.agents import Agents
 from tests.torture.bd import Process, SimulatedTracker
 from tests.torture.chaos import Dice
@@ -75,9 +74,13 @@ permissions:
 
 
 @cache
-def configuration(number: int, apart: bool) -> Configuration:
-    """The configuration of a kind of story: read once, for that costs more than a life. `apart`: in own work trees."""
+def configuration(number: int, mode: str = "", verifies: bool = False) -> Configuration:
+    """The configuration of a kind of story: read once, for that costs more than a life. `mode`: how work lands that is
+    done in trees of issues' own; empty: all work in one.
+    """
     phases, more, config = POLICIES[number]
+    if mode:
+        phases, more = landing.phases(phases, verifies=verifies), landing.limits(more)
     match = {"types": ["task", "bug", "feature", "chore"]}
     policy = {"version": 1, "default_policy": None, "policies": {"standard": {"match": match, "phases": phases} | more}}
     with TemporaryDirectory() as folder:
@@ -85,7 +88,9 @@ def configuration(number: int, apart: bool) -> Configuration:
         Path(folder, "policies.yaml").write_text(yaml.safe_dump(policy, sort_keys=False))
         Path(folder, "config.yaml").write_text(f"version: 1\n{ASKING}{config}")
         read = load(Path(folder))
-    worker = read.settings.worker.model_copy(update={"workspace": "worktree" if apart else "shared"})
+    if mode:
+        return replace(read, settings=landing.with_landing(read.settings, mode))
+    worker = read.settings.worker.model_copy(update={"workspace": "shared"})
     return replace(read, settings=read.settings.model_copy(update={"worker": worker}))
 
 
@@ -114,9 +119,9 @@ class World:
         self.server = Server(self)
         self.people = People(self)
         number = dice.of("policy").randrange(len(POLICIES))
-        self.apart = dice.of("workspace").random() < 0.3
-        self.workspaces = MemoryWorkspaces({"calc.py": "1"})
-        self.configuration = configuration(number, self.apart)
+        self.own = landing.Repository(self) if dice.of("workspace").random() < 0.3 else None
+        """Where issues have work trees of their own."""
+        self.configuration = configuration(number, *((self.own.mode, self.own.verifies) if self.own else ()))
         self.orders = Orders(self)
         self.phases_of_policy = self.configuration.policies.policies["standard"].phases
         self.phases = [str(phase["name"]) for phase in POLICIES[number][0]]
@@ -157,8 +162,8 @@ class World:
 
     def edit(self, run: str) -> None:
         """An agent edits the work tree that it is in."""
-        if self.apart:
-            self.workspaces.edit(branch_of(run.split("/")[0]), "calc.py", run)
+        if self.own is not None:
+            self.own.edit(run)
             return
         self.tree.write("calc.py", run)
         if self.dice.of("edit").random() < 0.7:
@@ -248,6 +253,11 @@ class World:
                 ("hand_pauses", 40, self.orders.pause),
                 ("hand_cancels", 60, self.orders.cancel),
                 ("files_change", 50, self.orders.edit),
+                *(
+                    (("base_moves", 15, self.own.move), ("base_dirty", 40, self.own.work_in_checkout))
+                    if self.own
+                    else ()
+                ),
             ):
                 if self.dice.on(kind):
                     group.start_soon(self._now_and_then, kind, mean, act)
@@ -340,6 +350,8 @@ class World:
         self.orders.go_on()
         self.store.damaged = False
         self.tree.commit("a person's notes")
+        if self.own is not None:
+            self.own.calm()
         self.tell("--- the chaos is over ---")
         if self.laws.bad:
             return

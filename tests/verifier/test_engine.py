@@ -3,6 +3,7 @@
 import shutil
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -51,6 +52,13 @@ async def test_the_same_tree_and_checks_are_not_verified_twice(world: World, cou
     world.verifier.remember([first])
     await world.verify(count(counted))
     assert runs(counted) == 2
+    world.begin()
+    request = VerifyRequest(world.repository.folder, "HEAD", None, criteria_of(count(counted)))
+    assert (await world.verifier.verify(replace(request, known=first))).results == first.results
+    assert runs(counted) == 2
+    for _ in range(2):
+        await world.verifier.verify(replace(request, afresh=True))
+    assert runs(counted) == 4
 
 
 async def test_another_tree_other_checks_and_other_scripts_are_verified(world: World, counted: Path) -> None:

@@ -8,11 +8,13 @@ that nothing is written to an issue that was not read under exactly its id befor
 
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+
+from pydantic import JsonValue
 
 from ashep.adapters import processes
 from ashep.adapters.beads import wire
@@ -208,11 +210,14 @@ class BeadsTracker:
             f"--if-assignee={update.if_assignee or ''}",
             f"--status={update.status}",
             f"--assignee={update.assignee or ''}",
+            beside=update.metadata,
         )
 
-    async def _update(self, issue: str, wanted: _Wanted, *flags: str) -> Seen:
+    async def _update(
+        self, issue: str, wanted: _Wanted, *flags: str, beside: Mapping[str, JsonValue] | None = None
+    ) -> Seen:
         assert wanted.stamp is not None
-        metadata = f"--metadata={wire.stamp_json(wanted.stamp)}"
+        metadata = f"--metadata={wire.stamp_json(wanted.stamp, beside)}"
         return await self._write(issue, wanted, _stamped(wanted.stamp), *flags, metadata)
 
     async def heartbeat(self, issue: str) -> None:

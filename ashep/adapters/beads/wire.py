@@ -4,11 +4,21 @@ The shapes are those of bd 1.3.0 (facts/beads.md 4). A write's answer lacks depe
 has raw edges where `show` has whole issues, and `metadata` holds whatever anybody put there.
 """
 
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    JsonValue,
+    TypeAdapter,
+    ValidationError,
+)
 
 from ashep.core.model import Comment, Issue, LabelEvent, Stamp
 from ashep.core.text import clean
@@ -165,9 +175,14 @@ EVENTS = TypeAdapter(tuple[_EventRow, ...] | None)
 _STAMP = TypeAdapter(Stamp)
 
 
-def stamp_json(stamp: Stamp) -> str:
-    """Give the metadata that a write sets: an object under our key; other keys are kept (facts/beads.md 4)."""
-    return f'{{"{STAMP_KEY}":{_STAMP.dump_json(stamp).decode()}}}'
+def stamp_json(stamp: Stamp, beside: Mapping[str, JsonValue] | None = None) -> str:
+    """Give the metadata that a write sets: an object under our key, and what else is to stand there.
+
+    Keys that are not named are kept (facts/beads.md 4).
+    """
+    assert STAMP_KEY not in (beside or ()), "the stamp is a key of its own"
+    more = "".join(f",{json.dumps(key)}:{json.dumps(value)}" for key, value in (beside or {}).items())
+    return f'{{"{STAMP_KEY}":{_STAMP.dump_json(stamp).decode()}{more}}}'
 
 
 def _stamp(metadata: object) -> Stamp | None:

@@ -12,17 +12,16 @@ from ashep.errors import TrackerRefused
 
 
 class MemoryAnnotations:
-    """Metadata is kept here; acceptance criteria are the tracker's."""
+    """Everything is the tracker's."""
 
     def __init__(self, tracker: MemoryTracker) -> None:
         self._tracker = tracker
-        self._metadata: dict[str, dict[str, JsonValue]] = {}
 
     async def read(self, issue: str) -> Annotated | None:
         """Give a copy of what stands there."""
         await anyio.lowlevel.checkpoint()
         text = self._tracker.stored(issue)
-        return None if text is None else Annotated(text.acceptance, _copy(self._metadata.get(issue, {})))
+        return None if text is None else Annotated(text.acceptance, _copy(self._tracker.metadata(issue)))
 
     async def set_acceptance(self, issue: str, text: str) -> None:
         """Replace the text."""
@@ -33,7 +32,7 @@ class MemoryAnnotations:
         """Merge the keys."""
         assert "ashep" not in values, "the stamp is the daemon's"
         await self._check(issue)
-        self._metadata.setdefault(issue, {}).update(_copy(values))
+        self._tracker.metadata(issue).update(_copy(values))
 
     async def _check(self, issue: str) -> None:
         await anyio.lowlevel.checkpoint()

@@ -90,6 +90,8 @@ class MemoryForge:
             return NotPushed("theirs", f"{branch} is at {stands[:12]}, which {commit[:12]} does not hold")
         self.branches[branch] = commit
         if stands != commit:
+            for number in (number for number, one in self.requests.items() if one.branch == branch):
+                self.checks(number, "none")  # CI has not seen this commit
             self._written()
         return Pushed(commit)
 

@@ -25,9 +25,10 @@ class MemoryLanding:
     async def landed(self, head: str, base_branch: str) -> bool:
         """Say whether the base holds all that `head` brings, or held it once."""
         base = await self.tip(base_branch)
-        return base is not None and self._landed(head, base)
+        return base is not None and self.holds(base, head)
 
-    def _landed(self, head: str, base: str) -> bool:
+    def holds(self, base: str, head: str) -> bool:
+        """Say whether a base holds all that `head` brings, or held it once."""
         held = self._workspaces.holds(base, head) or self._workspaces.claimed(_claim(head), base)
         return held or self._brings_nothing(head, base)
 
@@ -40,7 +41,7 @@ class MemoryLanding:
         base, head = await self.tip(candidate.base_branch), candidate.head
         if base is None:
             raise AshepError(f"there is no branch {candidate.base_branch}")
-        if self._landed(head, base):
+        if self.holds(base, head):
             return AlreadyLanded(base)
         subject = f"{candidate.message.partition(chr(10))[0] or f'Land {candidate.branch}'} {_claim(head)}"
         made = self._workspaces.merge(head, base, subject, squash=candidate.method != "merge")

@@ -13,8 +13,9 @@ from datetime import datetime, timedelta
 
 import anyio
 import anyio.lowlevel
+from pydantic import JsonValue
 
-from ashep.core.model import Comment, Issue, LabelEvent, Stamp
+from ashep.core.model import Comment, Issue, LabelEvent
 from ashep.core.text import clean
 from ashep.errors import ClaimLost, GuardTripped, TrackerRefused
 from ashep.ports import ClaimRequest, Creation, Dependency, IssueText, Look, Seen, TrackerInfo, Update
@@ -36,6 +37,7 @@ class _Record:
     lease: datetime | None = None
     comments: list[Comment] = field(default_factory=list[Comment])
     events: list[LabelEvent] = field(default_factory=list[LabelEvent])
+    metadata: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
 
 
 @dataclass(slots=True)
@@ -228,6 +230,10 @@ class MemoryTracker:
         """Give the words of an issue as they were written."""
         return self._database.records[issue].text if issue in self._database.records else None
 
+    def metadata(self, issue: str) -> dict[str, JsonValue]:
+        """Give what else stands on an issue, to be read and changed."""
+        return self._database.record(issue).metadata
+
     def person_deletes(self, issue: str, actor: str) -> None:
         """Delete an issue, and every edge that leads to it."""
         self._database.record(issue)
@@ -278,9 +284,7 @@ class MemoryTracker:
             if status != "open" and (status, holder) != ("in_progress", self.actor):
                 raise ClaimLost(f"{request.issue} is not claimable: status {status}")
             record.lease = record.lease or self._database.now() + LEASE  # claiming again does not extend it
-            return self._write(
-                record, "in_progress", self.actor, request.stamp, request.add_labels, request.remove_labels
-            )
+            return self._write(record, "in_progress", self.actor, request)
 
     async def update(self, update: Update) -> Seen:
         """Write all or nothing, under both guards."""
@@ -290,22 +294,13 @@ class MemoryTracker:
                 raise GuardTripped(f"{update.issue} is {record.issue.status}, assigned to {record.issue.assignee}")
             if update.status == "closed" and any(map(self._database.is_open, record.issue.blocked_by)):
                 raise TrackerRefused(f"cannot close {update.issue}: it is blocked by an open issue")
-            return self._write(
-                record, update.status, update.assignee, update.stamp, update.add_labels, update.remove_labels
-            )
+            record.metadata |= update.metadata
+            return self._write(record, update.status, update.assignee, update)
 
-    def _write(
-        self,
-        record: _Record,
-        status: str,
-        assignee: str | None,
-        stamp: Stamp,
-        add: tuple[str, ...],
-        remove: tuple[str, ...],
-    ) -> Seen:
-        record.issue = replace(record.issue, status=status, assignee=assignee, stamp=stamp)
+    def _write(self, record: _Record, status: str, assignee: str | None, write: ClaimRequest | Update) -> Seen:
+        record.issue = replace(record.issue, status=status, assignee=assignee, stamp=write.stamp)
         record.lease = record.lease if status == "in_progress" else None
-        self._database.relabel(record, self.actor, add, remove)
+        self._database.relabel(record, self.actor, write.add_labels, write.remove_labels)
         self._database.note(self.actor)
         return self._database.seen(record)
 

@@ -76,8 +76,18 @@ class MemoryWorkspaces:
         return known.head
 
     def files(self, commit: str) -> Files:
-        """Give what a commit holds."""
+        """Give what a commit holds. Raises `AshepError` where there is no such commit."""
+        self._there(commit)
         return dict(self._snapshots[commit].files)
+
+    def fork(self, one: str, other: str) -> str:
+        """Give the newest commit that two have in common; where there are several, the first on one's line."""
+        self._there(one, other)
+        before = self._ancestors(other)
+        common, below = [commit for commit in self._line(one) if commit in before], set[str]()
+        for commit in common:
+            below |= set() if commit in below else self._ancestors(commit) - {commit}
+        return next(commit for commit in common if commit not in below)
 
     def tree_of(self, commit: str) -> str:
         """Give a commit's git tree hash."""
@@ -85,15 +95,17 @@ class MemoryWorkspaces:
 
     def holds(self, later: str, earlier: str) -> bool:
         """Say whether a commit comes after another, or is it. Raises `AshepError` where there is no such commit."""
-        for one in (later, earlier):
-            if one not in self._snapshots:
-                raise AshepError(f"{one} is no commit of this repository")
+        self._there(later, earlier)
         return earlier in self._ancestors(later)
 
     def merge(self, head: str, onto: str, subject: str, *, squash: bool = False) -> str | tuple[str, ...]:
         """Merge a commit onto another, and give the new commit, or the files that both changed; no branch moves."""
         conflicts, files = self._merged(head, onto)
         return conflicts or self._commit(subject, files, onto, None if squash else head)
+
+    def history(self) -> tuple[Commit, ...]:
+        """Give the commits that the base branch holds, the newest first."""
+        return tuple(self._snapshots[one].commit for one in self._line(self.base))
 
     def claimed(self, claim: str, base: str) -> bool:
         """Say whether the subject of a commit of this history ends with `claim`."""
@@ -108,7 +120,7 @@ class MemoryWorkspaces:
 
     def _merged(self, head: str, onto: str) -> tuple[tuple[str, ...], Files]:
         """Merge two commits' files, by file: those that both changed, and what comes of it where the head's win."""
-        common = next(commit for commit in self._line(head) if commit in self._ancestors(onto))
+        common = self.fork(head, onto)
         old, mine, theirs = self.files(common), self.files(head), self.files(onto)
         merged, conflicts = Files(), list[str]()
         for path in sorted({*old, *mine, *theirs}):
@@ -128,8 +140,7 @@ class MemoryWorkspaces:
             if not self.room:
                 raise AshepError("no new work tree: the disk has less room than worker.disk_floor asks for")
             begin = base or self.base
-            if begin not in self._snapshots:
-                raise AshepError(f"{begin} is no commit of this repository")
+            self._there(begin)
             known = self._branches.setdefault(branch, _Branch(begin, begin))
             known.tree = self.files(known.head)
             known.slots.append(slot)
@@ -156,8 +167,7 @@ class MemoryWorkspaces:
     async def restore(self, branch: str, head: str) -> tuple[str, ...]:
         """Set branch and tree to a commit."""
         known = self._known(branch)
-        if head not in self._snapshots:
-            raise AshepError(f"{head} is no commit of this repository")
+        self._there(head)
         saved = self._save(branch, known, unless=head)
         known.head, known.tree = head, self.files(head)
         return saved
@@ -192,6 +202,11 @@ class MemoryWorkspaces:
         )
 
     # --- inside ---
+
+    def _there(self, *commits: str) -> None:
+        for one in commits:
+            if one not in self._snapshots:
+                raise AshepError(f"{one} is no commit of this repository")
 
     def _known(self, branch: str) -> _Branch:
         if branch not in self._branches:

@@ -24,7 +24,7 @@ Rule = dict[str, str]
 _READER_TOOLS = ("read", "glob", "grep", "list", "lsp", "skill", "todoread", "todowrite", "webfetch", "websearch")
 _WRAPPERS = ("env", "command", "exec", "nohup", "time", "timeout", "nice", "setsid", "sudo", "xargs")
 _SHELLS = ("bash", "sh", "zsh", "dash")
-_BD_READS = ("bd show *", "bd list *", "bd ready *", "bd search *", "bd help *", "bd --help")
+_READS = ("bd show *", "bd list *", "bd ready *", "bd search *", "bd help *", "bd --help", "ashep verify *")
 
 
 def _rules(action: str, permission: str, *patterns: str) -> list[Rule]:
@@ -49,8 +49,8 @@ def _calls_of(program: str) -> list[str]:
 
 
 def _issues_are_ours(permissions: Sequence[PermissionRule]) -> list[Rule]:
-    """No ashep, and of bd only what reads, where the user's rules have nothing against it."""
-    said = {pattern: deciding(permissions, "bash", pattern) for pattern in _BD_READS}
+    """Of ashep and bd only what reads, where the user's rules have nothing against it."""
+    said = {pattern: deciding(permissions, "bash", pattern) for pattern in _READS}
     reads = [rule for pattern, one in said.items() for rule in _rules(one.action if one else "allow", "bash", pattern)]
     denied = not any(one is None or one.action != "deny" for one in said.values())
     return [

@@ -27,7 +27,7 @@ from ashep.core.criteria import (
     TestPass,
     TestPassCheck,
 )
-from ashep.core.model import format_duration
+from ashep.core.documents import format_duration
 from ashep.redaction import Redaction
 from ashep.verification import CheckType, Ended, Found
 

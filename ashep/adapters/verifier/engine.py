@@ -74,9 +74,11 @@ class LocalVerifier:
     async def verify(self, request: VerifyRequest) -> Verification:
         """Carry the checks out, in order (`ashep.verification.Verifier`)."""
         commits = await find(request.repository, request.commit, request.base)
+        if request.known is not None:
+            self.remember([request.known])
         key = commits.tree, hashlib.sha256(f"{hash_of(request.criteria)}\n{commits.scripts}".encode()).hexdigest()
         async with self._locks.setdefault(key, anyio.Lock()):
-            if key not in self._known:
+            if request.afresh or key not in self._known:
                 results, isolated = await self._carry_out(request.criteria.checks, commits)
                 made = Verification(commits.commit, *key, results, isolated)
                 self.remember([made])
@@ -88,7 +90,7 @@ class LocalVerifier:
         found = await self.verify(request)
         if request.base is None:
             return found
-        return against(found, await self.verify(replace(request, commit=request.base)))
+        return against(found, await self.verify(replace(request, commit=request.base, known=None, afresh=False)))
 
     async def _carry_out(self, checks: tuple[Check, ...], commits: Commits) -> tuple[tuple[CheckResult, ...], bool]:
         runs = [check for check in checks if not is_look(check)]

@@ -73,6 +73,8 @@ async def save(
     Raises `AshepError` where something cannot be read, is too much, or changes all the time. Nothing is to be deleted
     then.
     """
+    # git takes a work tree whose folder is gone, but not one whose folder could not even be made
+    await anyio.Path(place.path.parent).mkdir(mode=0o700, parents=True, exist_ok=True)
     for _ in range(_TRIES):
         before = await anyio.to_thread.run_sync(git_files, place)
         content = await look(repository, place)

@@ -1,0 +1,119 @@
+"""What the demonstration proves in the end: from git, bd, the model's log and the journal, not from what ashep says."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from anyio import to_thread
+
+from ashep.adapters import programs
+from ashep.core.branches import branch_of
+from ashep.core.text import clean
+from ashep.demo.edits import Edits, in_force
+from ashep.demo.kept import Asked, asked, journal
+from ashep.demo.stage import CALL, Stage, ashep
+from ashep.demo.story import BASE, ISSUES, merge_asked
+
+Proof = tuple[str, bool]
+"""What is to be true, in words, and whether it is."""
+
+WRITES = 6
+"""Runs that change something."""
+
+
+async def proofs(stage: Stage, edits: Edits, why: str, *, before: bool) -> list[Proof]:
+    """Look at the world. `why`: what `ashep why` said of `SHOWN`; `before`: whether the tests passed at first."""
+    issues = await stage.issues()
+    closed = sum(issue["status"] == "closed" for issue in issues)
+    after = await stage.test()
+    seen = await to_thread.run_sync(asked, stage.folder)
+    log = (await stage.run("git", "log", "--format=%(trailers:key=Ashep-Run,valueonly,separator=)")).split()
+    found = [
+        (f"closed in bd: {closed} of {len(issues)}", closed == len(ISSUES) == len(issues)),
+        (f"the program's tests failed before and {'pass' if after else 'fail'} now on {BASE}", after and not before),
+        await _at_once(stage, seen),
+        _falls_short(seen),
+        _conflict(seen),
+        await _merged(stage),
+        await _evidence(stage, why),
+        (f"prompts that the model saw: {_turns(seen)}, for {len(seen)} runs", _turns(seen) == len(seen)),
+        (f"commits of runs on {BASE}: {', '.join(sorted(log))}", len(log) == WRITES and set(log) <= set(seen)),
+    ]
+    if edits.begun:
+        kept = await to_thread.run_sync(in_force, stage)
+        found += [
+            (f"an unsound edit of the policy was refused: {clean(edits.refused)}", bool(edits.refused)),
+            ("a sound edit came into force, while runs went on", edits.mended and kept),
+        ]
+    return [*found, await _said(stage, "replay"), await _said(stage, "audit")]
+
+
+SHOWN = ISSUES[1].id
+"""The issue whose story is shown."""
+
+
+def _turns(seen: Mapping[str, Asked]) -> int:
+    return sum(one.turns for one in seen.values())
+
+
+async def _at_once(stage: Stage, seen: Mapping[str, Asked]) -> Proof:
+    """The model was asked for every issue before it was asked for the last time for any."""
+    spans = [
+        [one for run, one in seen.items() if run.startswith(f"{issue.id}/") and _visit(run) == "1"] for issue in ISSUES
+    ]
+    begun = max((min(one.first for one in span) for span in spans if span), default=0)
+    ended = min((max(one.last for one in span) for span in spans if span), default=0)
+    trees = (await stage.run("git", "worktree", "list")).splitlines()
+    words = f"{len(spans)} issues were worked on at once, in {len(trees) - 1} work trees beside the user's own"
+    return words, all(spans) and begun < ended and len(trees) == 1 + len(ISSUES)
+
+
+def _visit(run: str) -> str:
+    return run.rpartition("/")[2].split(".")[1]
+
+
+def _falls_short(seen: Mapping[str, Asked]) -> Proof:
+    check = ISSUES[-1].checks[0]
+    said = f"{check['id']} ({check['description']}): failed"
+    told = [run for run, one in seen.items() if "It does not hold:" in one.prompt and said in one.prompt]
+    return f"the check {check['id']} had failed, as {_and(told)} was told, which mended it", len(told) == 1
+
+
+def _conflict(seen: Mapping[str, Asked]) -> Proof:
+    told = [run for run, one in seen.items() if merge_asked(one.prompt) and "<<<<<<<" in one.prompt]
+    return f"two issues were in conflict, as {_and(told)} was told, which resolved it", len(told) == 1
+
+
+def _and(runs: list[str]) -> str:
+    return " and ".join(runs) or "nobody"
+
+
+async def _merged(stage: Stage) -> Proof:
+    branches = {branch_of(issue.id) for issue in ISSUES}
+    merged = set((await stage.run("git", "branch", "--merged", BASE, "--format=%(refname:short)")).split())
+    dirty = await stage.run("git", "status", "--porcelain", "--untracked-files=no")
+    words = f"merged onto {BASE}, which is checked out and clean: {', '.join(sorted(branches & merged))}"
+    return words, branches <= merged and not dirty
+
+
+async def _evidence(stage: Stage, why: str) -> Proof:
+    """What was verified last is what landed, by git's own hashes, and `ashep why` names it."""
+    last: dict[str, dict[str, Any]] = {}
+    for record in journal(stage.project):
+        if record["type"] in ("WorkVerified", "WorkLanded") and record["issue"] == SHOWN:
+            last[record["type"]] = record
+    verified, landed = last.get("WorkVerified"), last.get("WorkLanded")
+    if verified is None or landed is None:
+        return f"{SHOWN} was verified, and landed", False
+    tree = (await stage.run("git", "rev-parse", f"{landed['commit']}^{{tree}}")).strip()
+    ancestor = (await stage.run("git", "merge-base", landed["commit"], BASE)).strip()
+    passed = [one["status"] for one in verified["results"]]
+    words = f"{SHOWN} landed as {landed['commit'][:12]}; its {len(passed)} checks passed in that very tree, {tree[:12]}"
+    holds = verified["tree"] == tree and ancestor == landed["commit"] and set(passed) == {"passed"}
+    return words, holds and tree[:12] in why
+
+
+async def _said(stage: Stage, word: str) -> Proof:
+    """The last line of one of ashep's own checks, and whether it ended well."""
+    done = await programs.run(ashep(word), cwd=stage.project, env=stage.environ, timeout=CALL)
+    lines = (done.stdout or done.stderr).decode(errors="replace").strip().split("\n")
+    return f"ashep {word}: {lines[-1]}", done.returncode == 0

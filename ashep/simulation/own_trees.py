@@ -1,0 +1,86 @@
+"""Work in trees of issues' own, made up: what is found of it, and whether it fits the base, is said by whoever acts."""
+
+from collections.abc import Callable
+
+import anyio.lowlevel
+
+from ashep.adapters.memory.workspaces import MemoryWorkspaces
+from ashep.core.commands import IntegrateWork, MoveBase, VerifyWork
+from ashep.core.events import (
+    CriteriaAdopted,
+    Fact,
+    TreeSealed,
+    WorkConflicted,
+    WorkIntegrated,
+    WorkLanded,
+    WorkVerified,
+)
+from ashep.core.evidence import CheckResult
+from ashep.core.flags import FLAGS
+from ashep.core.flow import Flow
+from ashep.core.model import Settings
+from ashep.core.world import World
+from ashep.journal.blobs import Blobs
+from ashep.ports import Tracker
+from ashep.simulation.moves import FALLS_SHORT, TOUCHES
+from ashep.work_effects import WorkCommand, WorkEffects
+
+CHECK = "simulated"
+"""The one check that there is."""
+
+
+class MadeUpWork(WorkEffects):
+    """Answers what is asked about the work of issues: by what their last run did, and by `fits` for the base."""
+
+    def __init__(self, tracker: Tracker, blobs: Blobs, trees: MemoryWorkspaces, fits: Callable[[str], bool]) -> None:
+        super().__init__(tracker, blobs)
+        self._trees, self._fits = trees, fits
+        self._short = set[str]()
+        self._touched: dict[str, set[str]] = {}
+
+    def done(self, issue: str, branch: str | None, run: str, move: str, *, writes: bool) -> None:
+        """A run did this; what writes leaves a file, whatever comes of it."""
+        if move == FALLS_SHORT:
+            self._short.add(issue)
+        else:
+            self._short.discard(issue)
+        if move.startswith(TOUCHES):
+            self._touched.setdefault(issue, set()).add(move.removeprefix(TOUCHES))
+        if writes and branch is not None:
+            self._trees.edit(branch, issue, run)
+
+    async def flagged(self, sealed: TreeSealed, flow: Flow, settings: Settings) -> tuple[str, ...]:
+        """Give what all runs so far have touched."""
+        del settings
+        await anyio.lowlevel.checkpoint()
+        if flow.own is not None and sealed.head == flow.own.base:
+            return ()
+        touched = self._touched.get(sealed.issue, set())
+        return tuple(flag for flag in FLAGS if flag in touched)
+
+    async def settle(self, settings: Settings) -> None:
+        """Nothing is ever half done here."""
+
+    async def carry_out(self, command: WorkCommand, now: Callable[[], World]) -> list[Fact]:
+        """Say what comes of it."""
+        await anyio.lowlevel.checkpoint()
+        issue, key = command.issue, command.key
+        match command:
+            case VerifyWork():
+                short = bool(command.run) and issue in self._short
+                result = CheckResult(CHECK, "failed" if short else "passed", "made up", 0)
+                tree = self._trees.tree_of(command.commit)
+                found = WorkVerified(
+                    issue, key, command.commit, tree, changed=True, run=command.run, checks=CHECK, results=(result,)
+                )
+                return [*([CriteriaAdopted(issue, "")] if command.adopt else []), found]
+            case IntegrateWork():
+                base = self._trees.base
+                if command.head == base:
+                    return [WorkLanded(issue, key, command.onto, command.head, base, already=True)]
+                if not self._fits(issue):
+                    return [WorkConflicted(issue, key, command.head, base, ("made-up",))]
+                tree = self._trees.tree_of(command.head)
+                return [WorkIntegrated(issue, key, command.head, base, command.head, tree)]
+            case MoveBase():
+                return [WorkLanded(issue, key, command.onto, command.head, command.new)]

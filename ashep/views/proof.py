@@ -1,0 +1,96 @@
+"""Evidence about an issue's work, and its way to the base, in words: for `ashep why`, `status`, `show` and `report`."""
+
+from collections.abc import Callable
+
+from ashep.views import Data
+from ashep.views.times import local
+
+SHORT = 12
+"""Characters of a hash that a line shows."""
+
+Text = Callable[[str], str | None]
+
+KINDS = ("verified", "waived", "unverified")
+"""Kinds of proof of what was closed."""
+
+_LANDINGS = {
+    "queued": "waits for its turn to land on {onto}",
+    "integrating": "is brought onto the newest {onto}",
+    "verifying": "is checked as it is to land{on}",
+    "moving": "stands on the newest {onto}; the branch is to follow",
+    "opening": "is to be merged into {onto}; its pull request is being opened",
+    "pull_request": "is to be merged into {onto} by people, as {commit}",
+    "waits": "waits for {onto}",
+    "landed": "landed on {onto} as {commit}",
+    "branch": "stays on {onto}, at {commit}",
+}
+
+
+def kind_of(verification: Data | None) -> str:
+    """Say what proof there is of a closed issue: `verified`, `waived` (a person let something pass), `unverified`."""
+    if not verification:
+        return "unverified"
+    return "waived" if verification["waived"] else "verified" if verification["status"] == "passing" else "unverified"
+
+
+def in_short(verification: Data | None) -> str:
+    """Say in a few words what was found, and of what, of what `counted` gives; empty: nothing is known."""
+    if not verification:
+        return ""
+    tree = f" in tree {verification['tree'][:SHORT]}" if verification["tree"] else ""
+    let_pass = f"; a person let pass: {', '.join(verification['waived'])}" if verification["waived"] else ""
+    summary = verification["summary"]
+    if not summary["total"]:
+        return f"unverified{tree}{let_pass}"
+    return f"{verification['status']}: {summary['passed']} of {summary['total']} checks passed{tree}{let_pass}"
+
+
+def landing(stands: Data | None) -> str:
+    """Say how far the work is on its way; empty: it is on none."""
+    if not stands:
+        return ""
+    onto, commit = stands["onto"] or "its branch", (stands["commit"] or "")[:SHORT]
+    on = f" on {onto}" if stands["onto"] else ""
+    due = f", tried again at {local(stands['due'])}" if stands["due"] else ""
+    return _LANDINGS[stands["state"]].format(onto=onto, commit=commit, on=on) + due
+
+
+def counted(verification: Data | None) -> Data | None:
+    """Give the evidence without what each check said."""
+    if verification is None:
+        return None
+    found = [one["status"] for one in verification["checks"]]
+    passed, skipped = found.count("passed"), found.count("skipped")
+    summary = {"total": len(found), "passed": passed, "failed": len(found) - passed - skipped, "skipped": skipped}
+    return {key: verification[key] for key in ("status", "tree", "waived")} | {"summary": summary}
+
+
+def evidence(body: Data, text: Text) -> Data:
+    """Give an issue's evidence and landing for a program; what failed with what it printed, where that is kept."""
+    verification: Data | None = body.get("verification")
+    told = verification
+    if verification is not None and (log := verification["log"]):
+        told = verification | {"log": text(log)}
+    return {"verification": told, "flags": body.get("flags", []), "landing": body.get("landing")}
+
+
+def lines(told: Data) -> list[str]:
+    """Give evidence and landing as lines."""
+    verification: Data | None = told["verification"]
+    said = [f"evidence: {in_short(counted(verification))}"] if verification else []
+    if verification and verification["tree"]:
+        sandbox = ", in a sandbox" if verification["isolated"] else ""
+        said.append(f"  of the git tree {verification['tree']}, commit {verification['commit']}{sandbox}")
+        if not verification["changed"]:
+            said.append("  the work changes nothing: its tree is that of its base")
+        said += [f"  {_check(one, verification['waived'])}" for one in verification["checks"]]
+        said += [f"    {line}" for line in (verification["log"] or "").splitlines()]
+    said += [f"its work touches: {', '.join(told['flags'])}"] if told["flags"] else []
+    way = landing(told["landing"])
+    return [*said, f"its work {way}"] if way else said
+
+
+def _check(one: Data, waived: list[str]) -> str:
+    let_pass = " (a person let it pass)" if one["check_id"] in waived else ""
+    nothing = " (it passed before any work, too)" if one["proves_nothing"] else ""
+    return f"{one['check_id']}: {one['status']}{let_pass}{nothing}: {one['message']}"

@@ -1,0 +1,312 @@
+"""Effects on the work of issues: looking into it, and bringing it onto the base. For `ashep.effects`."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+from pydantic import TypeAdapter
+
+from ashep.config.criteria import read_criteria
+from ashep.config.findings import ConfigErrors
+from ashep.core.closing_notes import Notes, notes_of
+from ashep.core.commands import IntegrateWork, MoveBase, VerifyWork
+from ashep.core.criteria import Check, Criteria, ManualCheck, canonical, hash_of
+from ashep.core.events import (
+    CriteriaAdopted,
+    CriteriaChanged,
+    EffectFailed,
+    Fact,
+    LandingRefused,
+    TreeSealed,
+    WorkConflicted,
+    WorkIntegrated,
+    WorkLanded,
+    WorkVerified,
+)
+from ashep.core.evidence import Verification, against
+from ashep.core.flow import Flow
+from ashep.core.impact import file_map
+from ashep.core.landing_steps import is_wanted
+from ashep.core.model import Settings
+from ashep.core.proof import Evidence
+from ashep.core.world import World
+from ashep.errors import AshepError, TrackerRefused
+from ashep.impacts import Diffs, assess
+from ashep.journal.blobs import Blobs
+from ashep.landing import Advanced, Candidate, Conflict, Integrated, Landing
+from ashep.ports import IssueText, Seen, Tracker
+from ashep.redaction import MARK
+from ashep.verification import Verifier, VerifyRequest
+
+AT_ONCE = 2
+"""How many verifications are carried out at once: their programs are as heavy as the project's tests."""
+
+UNWANTED = 1.0
+"""Seconds between looks whether a verification is still wanted."""
+
+LOG = 20_000
+"""Characters of what failed that an agent is shown."""
+
+NO_CHECKS = hash_of(Criteria())
+"""What an issue's checks are known by that were taken away, or cannot be read any more."""
+
+WorkCommand = VerifyWork | IntegrateWork | MoveBase
+
+_CRITERIA: TypeAdapter[Criteria] = TypeAdapter(Criteria)
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What looks into the work of issues, and lands it."""
+
+    repository: Path
+    verifier: Verifier
+    diffs: Diffs
+    landing: Landing
+
+
+class WorkEffects:
+    """Carries out what is asked for about the work of issues.
+
+    `means`: what does so, as the settings say; None: nothing can.
+    """
+
+    def __init__(self, tracker: Tracker, blobs: Blobs, means: Callable[[Settings], Means] | None = None) -> None:
+        self._tracker, self._blobs, self._means = tracker, blobs, means
+        self._known: tuple[Settings, Means] | None = None
+        self._verifying, self._landing = anyio.CapacityLimiter(AT_ONCE), anyio.Lock()
+
+    async def carry_out(self, command: WorkCommand, now: Callable[[], World]) -> list[Fact]:
+        """Do what a command says and give its answer; it may have been done before, in part or whole.
+
+        Raises `AshepError` with what a person can do.
+        """
+        means = self._of(now().settings)
+        match command:
+            case VerifyWork():
+                return await self._verify_if_wanted(means, command, now)
+            case IntegrateWork():
+                async with self._landing:  # an issue that is not to land any more may still be at it
+                    return await self._integrate(means.landing, command)
+            case MoveBase():
+                async with self._landing:
+                    return await self._move(means.landing, command)
+
+    async def settle(self, settings: Settings) -> None:
+        """Finish or undo what an earlier life left half done on a base."""
+        if self._means is not None:
+            async with self._landing:
+                await self._of(settings).landing.settle()
+
+    async def flagged(self, sealed: TreeSealed, flow: Flow, settings: Settings) -> tuple[str, ...]:
+        """Give the flags of all that the issue changed."""
+        base = flow.own.base if flow.own is not None else ""
+        if self._means is None or not base or sealed.head == base:
+            return ()
+        diffs = self._of(settings).diffs
+        impact = await assess(diffs, _fits(flow), sealed.head, settings.impact)
+        return tuple(flag.name for flag in impact.flags)
+
+    async def fork(self, flow: Flow, settings: Settings) -> str:
+        """Give the commit where the issue's branch and the one that it must fit last were one; empty: none is known."""
+        own = flow.own
+        if self._means is None or own is None or not own.base or not own.head:
+            return own.base if own is not None else ""
+        diffs = self._of(settings).diffs
+        try:
+            return (await diffs.read(_fits(flow), own.head)).base
+        except AshepError:
+            return own.base
+
+    async def notes(self, flow: Flow, settings: Settings) -> Notes:
+        """Say what is to stand on an issue that is about to be closed; nothing here keeps it from being closed."""
+        own, files, landing = flow.own, None, flow.landing
+        if self._means is not None and own is not None and own.base and own.head:
+            landed = (landing.base, landing.commit) if landing is not None and landing.base else (own.base, own.head)
+            try:
+                files = file_map(await self._of(settings).diffs.read(*landed))
+            except AshepError:
+                files = None
+        return notes_of(flow, files)
+
+    # --- what is checked --------------------------------------------------------------------------------------------
+
+    async def adopted(self, seen: Seen, settings: Settings) -> CriteriaAdopted:
+        """Adopt an issue's checks as they stand."""
+        issue = seen.issue.id
+        try:
+            criteria = _read(seen.text, issue, settings)
+        except ConfigErrors as error:
+            return CriteriaAdopted(issue, "", error=str(error))
+        if criteria is None:
+            return CriteriaAdopted(issue, "")
+        manual = tuple(check.verify.question for check in criteria.checks if isinstance(check, ManualCheck))
+        text = self._blobs.redact(canonical(criteria))
+        if MARK in text:  # what is kept, and would be carried out, is not what was written
+            told = f"they hold a secret of this machine, which is known as {MARK} only: take it out of them"
+            return CriteriaAdopted(issue, "", error=told)
+        blob = await self._blobs.keep(text)
+        return CriteriaAdopted(issue, hash_of(criteria), blob, len(criteria.checks), manual)
+
+    def changed(self, seen: Seen, flow: Flow | None, settings: Settings) -> list[Fact]:
+        """Tell of checks that are not those that were adopted; once for each."""
+        if flow is None or flow.criteria is None or not flow.active:
+            return []
+        try:
+            criteria = _read(seen.text, seen.issue.id, settings)
+        except ConfigErrors:
+            criteria = Criteria()
+        now = hash_of(criteria) if criteria is not None else NO_CHECKS
+        if now == (flow.criteria.seen or flow.criteria.hash or NO_CHECKS):
+            return []
+        why = "somebody changed the checks in the acceptance criteria; those that were adopted go on to count"
+        return [CriteriaChanged(flow.issue.id, now, why)]
+
+    async def _verify_if_wanted(self, means: Means, command: VerifyWork, now: Callable[[], World]) -> list[Fact]:
+        """Verify while something would follow from it: checks may take hours, and people change their minds."""
+        why = "nobody wants to know any more what these checks find"
+        answer: list[Fact] | AshepError = [EffectFailed(command.issue, command.key, why, infra=False)]
+        async with anyio.create_task_group() as group:
+            group.start_soon(_until_unwanted, command, now, group.cancel_scope)
+            try:
+                async with self._verifying:
+                    if is_wanted(now().flows[command.issue], command):  # it may have waited for long
+                        answer = await self._verify(means, command, now())
+            except AshepError as error:
+                answer = error  # the group would wrap it
+            group.cancel_scope.cancel()
+        if isinstance(answer, AshepError):
+            raise answer
+        return answer
+
+    async def _verify(self, means: Means, command: VerifyWork, world: World) -> list[Fact]:
+        flow = world.flows[command.issue]
+        facts: list[Fact] = []
+        blob = command.criteria
+        if command.adopt:
+            seen = await self._tracker.issue(command.issue)
+            if seen is None:
+                raise TrackerRefused(f"the tracker has no issue {command.issue}")
+            adopted = await self.adopted(seen, world.settings)
+            facts.append(adopted)
+            blob = adopted.blob
+        own = await self._text(blob)
+        criteria = self._to_check(command, world, flow, own)
+        known = _known(flow.evidence)
+        afresh = known is None and flow.cycle > 1  # a person wants it tried again
+        request = VerifyRequest(means.repository, command.commit, command.base, criteria, known, afresh)
+        found = await means.verifier.verify(request)
+        if command.run and any(one.status == "passed" for one in found.results):
+            base = replace(request, commit=command.base, known=None, afresh=False)
+            found = against(found, await means.verifier.verify(base))
+        changes = not command.change or await _changes(means.diffs, flow, world.settings, command.commit)
+        log = await self._log(found, criteria, changes=changes)
+        checks = found.checks if criteria.checks else ""
+        verified = WorkVerified(
+            command.issue, command.key, found.commit, found.tree, changes, command.run, checks, found.results,
+            found.isolated, log,
+        )  # fmt: skip
+        return [*facts, verified]
+
+    def _to_check(self, command: VerifyWork, world: World, flow: Flow, own: str) -> Criteria:
+        policy = world.policy(flow)
+        if policy is None and not command.run:  # without its checks anything would land
+            raise AshepError(f"policies.yaml has no policy {flow.policy} any more, whose checks the work must pass")
+        phases = [one for one in policy.phases if command.phase in ("", one.name)] if policy is not None else []
+        issues = _CRITERIA.validate_json(own).checks if own else ()
+        return Criteria(checks=tuple(_apart([*(check for phase in phases for check in phase.checks), *issues])))
+
+    async def _text(self, blob: str) -> str:
+        return await to_thread.run_sync(self._blobs.text, blob) if blob else ""
+
+    async def _log(self, found: Verification, criteria: Criteria, *, changes: bool) -> str:
+        said = {check.id: check.description for check in criteria.checks}
+        parts = [] if changes else ["The work changes nothing: its tree is that of its base."]
+        for one in found.results:
+            if one.status in ("failed", "error"):
+                about = f" ({said[one.check_id]})" if said.get(one.check_id) else ""
+                output = (await self._text(one.output)).strip()
+                parts.append(f"{one.check_id}{about}: {one.status}: {one.message}" + (f"\n{output}" if output else ""))
+        return await self._blobs.keep("\n\n".join(_capped(parts))) if parts else ""
+
+    # --- landing ----------------------------------------------------------------------------------------------------
+
+    async def _integrate(self, landing: Landing, command: IntegrateWork) -> list[Fact]:
+        issue, key, head, onto = command.issue, command.key, command.head, command.onto
+        made = await landing.integrate(Candidate(issue, command.branch, head, onto, command.message, command.method))
+        if isinstance(made, Integrated):
+            return [WorkIntegrated(issue, key, head, made.base, made.commit, made.tree)]
+        if isinstance(made, Conflict):
+            log = await self._blobs.keep(made.text[:LOG])
+            return [WorkConflicted(issue, key, head, made.base, made.paths, log)]
+        await landing.forget(command.branch)  # an earlier round may have made something
+        return [WorkLanded(issue, key, onto, head, made.base, already=True)]
+
+    async def _move(self, landing: Landing, command: MoveBase) -> list[Fact]:
+        moved = await landing.advance(command.onto, command.old, command.new)
+        if isinstance(moved, Advanced):
+            await landing.forget(command.branch)
+            return [WorkLanded(command.issue, command.key, command.onto, command.head, moved.base)]
+        return [LandingRefused(command.issue, command.key, moved.code, moved.why)]
+
+    def _of(self, settings: Settings) -> Means:
+        if self._means is None:
+            raise AshepError("nothing here can look into the work of issues, or land it; set landing.mode to branch")
+        if self._known is None or self._known[0] != settings:
+            self._known = settings, self._means(settings)
+        return self._known[1]
+
+
+async def _until_unwanted(command: VerifyWork, now: Callable[[], World], verifying: anyio.CancelScope) -> None:
+    while is_wanted(now().flows[command.issue], command):
+        await anyio.sleep(UNWANTED)
+    verifying.cancel()
+
+
+def _known(evidence: Evidence | None) -> Verification | None:
+    if evidence is None or not evidence.checks:
+        return None
+    return Verification(evidence.commit, evidence.tree, evidence.checks, evidence.results, evidence.isolated)
+
+
+def _fits(flow: Flow) -> str:
+    """Give the commit that the issue's work is compared with: since it and the work last were one, all is the issue's.
+
+    It is one that the journal knows, and not the base branch as it stands: whoever may write to the repository, agents
+    too, can move that to where nothing differs.
+    """
+    own = flow.own
+    assert own is not None, "whoever has no tree has no work of its own"
+    return own.since or own.base
+
+
+async def _changes(diffs: Diffs, flow: Flow, settings: Settings, commit: str) -> bool:
+    """Whether a commit brings anything that neither its own beginning nor the base branch as it stands now has."""
+    own = flow.own
+    onto = settings.landing.base or (own.onto if own is not None else None)
+    tip = await diffs.find(f"refs/heads/{onto}") if onto else None
+    bases = {_fits(flow), tip or _fits(flow)}
+    return all([(await diffs.read(base, commit)).files for base in bases])
+
+
+def _read(text: IssueText, issue: str, settings: Settings) -> Criteria | None:
+    return read_criteria(text.acceptance, f"acceptance criteria of {issue}", tuple(settings.verification.types))
+
+
+def _apart(checks: Iterable[Check]) -> Iterable[Check]:
+    """Give every check a name of its own: an issue's may have that of a policy's."""
+    known = set[str]()
+    for check in checks:
+        name, number = check.id, 1
+        while name in known:
+            number += 1
+            name = f"{check.id[:60]}-{number}"
+        known.add(name)
+        yield check if name == check.id else check.model_copy(update={"id": name})
+
+
+def _capped(parts: list[str]) -> list[str]:
+    room = LOG // max(len(parts), 1)
+    return [part if len(part) <= room else f"{part[: room // 4]}\n[…]\n{part[-(room - room // 4) :]}" for part in parts]

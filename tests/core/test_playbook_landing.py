@@ -1,0 +1,516 @@
+"""Conversations about work on its way to the base: one at a time, verified there, and never in anybody's way."""
+
+# pyright: reportUnusedExpression=false
+# A playbook's lines are expressions: `book >> fact << what << follows`.
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ashep.core import commands as c
+from ashep.core import events as e
+from ashep.core.evidence import CheckResult
+from ashep.core.model import Human, LandingSettings, Phase, Settings, Stamp, Verify
+from tests.core.given import ME, policy_of, start
+from tests.core.playbook import Playbook, like
+from tests.core.test_playbook_workspaces import TREE, own
+
+ONE = policy_of(Phase(name="implement"))
+CHECKED = policy_of(Phase(name="implement", verify=Verify()))
+HUMAN = policy_of(Phase(name="implement"), Phase(name="look", human=Human(ask="Fine?", changes_requested="implement")))
+
+
+def landing(**fields: Any) -> Settings:
+    return own().model_copy(update={"landing": LandingSettings(**fields)})
+
+
+def book_of(policy: Any = ONE, *, issues: tuple[str, ...] = ("t-1",), **more: Any) -> Playbook:
+    """Issues that are worked on in their own trees, and have no checks of their own."""
+    more = {"config": own(), "tree": TREE} | more
+    book = Playbook(policy, issues=issues, **more).looked()
+    for name in issues:
+        book >> e.CriteriaAdopted(name, "", "")
+        book.answered()
+    return book
+
+
+def finished(book: Playbook, name: str = "t-1") -> Playbook:
+    """The agent is done, and what it left is committed: the first step of landing waits to be carried out."""
+    book >> book.reports(name=name)
+    book.left = []
+    book >> book.next()
+    return book
+
+
+def test_what_is_done_is_brought_onto_the_base_and_the_base_moved_before_it_closes() -> None:
+    book = book_of()
+    book >> book.reports() << e.RunEnded << like(e.IssueFinished, onto="main", verify=False) << c.SealTree
+    head = "head of t-1/implement.1.1"
+    assert (
+        book
+        >> book.next()
+        << like(
+            c.IntegrateWork, branch="ashep/t-1", head=head, onto="main", method="merge", message="Title of t-1 (t-1)"
+        )
+    )
+    assert book >> book.next() << like(c.MoveBase, old="c0ffee", new=f"{head} on c0ffee", onto="main")
+    book >> book.next() << like(e.CommentWanted, issue="t-1") << c.PostComment
+    assert "Landed on `main` as head of" in book.flow().comments[0][1]
+    assert book.flow().own.since == f"{head} on c0ffee"  # type: ignore[union-attr]
+    assert "nothing was to be checked" in book.flow().comments[0][1]
+    assert book >> book.next() << like(c.WriteIssue, kind="close")
+    book.answered()
+    assert (book.flow().stage, book.flow().code) == ("closed", "shepherd")
+    assert not [*book.world.landings]
+
+
+def test_what_lands_is_verified_where_it_lands() -> None:
+    book = book_of(CHECKED)
+    book >> book.reports()
+    book.left = []
+    for _ in range(2):  # the seal, and the phase's own verification
+        book >> book.next()
+        book.left = []
+    (
+        book
+        >> book.next()
+        << like(
+            c.VerifyWork, commit="head of t-1/implement.1.1 on c0ffee", base="c0ffee", run="", phase="", change=False
+        )
+    )
+    assert book
+    assert book >> book.next() << c.MoveBase
+    book.answered()
+    assert book.flow().stage == "closed"
+    told = [body.text for body in (entry.body for entry in book.made.entries) if isinstance(body, e.CommentWanted)]
+    assert "1 of 1 checks passed in tree tree of hea" in told[-1]
+
+
+def test_checks_that_fail_on_the_base_lead_back_to_the_writer() -> None:
+    book = book_of(CHECKED)
+    book.made.base.goes_wrong("t-1", "fine", "fails")
+    book >> book.reports()
+    book.answered()
+    flow = book.flow()
+    assert (flow.stage, flow.phase, flow.visit, flow.landing) == ("work", "implement", 2, None)
+    assert "on main it did not hold: tests" in next(
+        entry.body.why for entry in reversed(book.made.entries) if isinstance(entry.body, e.PhaseEntered)
+    )
+    assert flow.flaw is not None
+    assert (flow.flaw.kind, flow.flaw.onto) == ("checks", "main")
+    assert book.made.base.tip == "c0ffee"
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_what_the_base_holds_already_is_verified_there_before_the_issue_closes(holds: bool) -> None:
+    book = book_of(CHECKED)
+    book.made.base.landed["t-1"] = ["head of t-1/implement.1.1"]
+    book.made.base.goes_wrong("t-1", "fine", "fine" if holds else "fails")
+    book >> book.reports()
+    book.left = []
+    for _ in range(2):  # the seal, and the phase's own verification
+        book >> book.next()
+        book.left = []
+    assert book >> book.next() << like(c.VerifyWork, commit="c0ffee", run="", phase="", change=False)
+    assert not [*book.world.landings], "whoever comes next need not wait for that"
+    if holds:
+        book >> book.next() << e.CommentWanted << c.PostComment
+        assert book.answered().flow().stage == "closed"
+    else:
+        book >> book.next() << like(e.PhaseEntered, phase="implement", visit=2)
+        assert book.flow().stage == "work"
+
+
+def test_a_conflict_leads_back_to_the_writer_with_what_contradicts_what() -> None:
+    book = finished(book_of())
+    book.made.base.goes_wrong("t-1", "conflict")
+    book.left = []
+    (
+        book
+        >> book.next()
+        << like(e.PhaseEntered, phase="implement", visit=2)
+        << like(e.RunPlanned, run="t-1/implement.2.1")
+    )
+    flow = book.flow()
+    assert flow.flaw is not None
+    assert (flow.flaw.kind, flow.flaw.log, flow.flaw.onto) == ("conflict", "ef" * 32, "main")
+    assert flow.flaw.why == "contradicts main in calc.py"
+    assert flow.own.since == "c0ffee"  # type: ignore[union-attr]
+    assert not [*book.world.landings]
+
+
+def test_conflicts_end_with_a_person() -> None:
+    once = policy_of(Phase(name="implement", max_visits=2))
+    book = book_of(once)
+    book.made.base.goes_wrong("t-1", "conflict", "conflict")
+    for _ in range(2):
+        book >> book.reports()
+        book.answered()
+    assert (book.flow().stage, book.flow().code) == ("parked", "max_visits")
+    assert "contradict each other" in book.flow().why
+
+
+def test_a_conflict_in_a_policy_without_a_writer_is_a_persons() -> None:
+    book = book_of(policy_of(Phase(name="implement", access="read")))
+    book.made.base.goes_wrong("t-1", "conflict")
+    book >> book.reports()
+    book.answered()
+    assert (book.flow().stage, book.flow().code) == ("parked", "not_landed")
+
+
+def test_one_lands_at_a_time_in_the_order_in_which_they_were_finished() -> None:
+    book = book_of(issues=("t-1", "t-2"))
+    finished(book, "t-2")
+    book.left = []
+    assert isinstance(book.made.jobs[0], c.IntegrateWork)
+    book.made.jobs, waiting = [], book.made.jobs
+    finished(book, "t-1")
+    assert not book.made.jobs
+    assert [issue for _, issue in book.world.landings] == ["t-2", "t-1"]
+    book.made.jobs, book.left = waiting, []
+    book >> book.next() << like(c.MoveBase, issue="t-2")
+    book >> book.next() << e.CommentWanted << like(c.IntegrateWork, issue="t-1") << like(c.PostComment, issue="t-2")
+    assert book
+
+
+def test_whoever_comes_next_goes_on_where_the_first_leaves_the_queue() -> None:
+    book = book_of(issues=("t-1", "t-2"))
+    finished(book, "t-1")
+    book.made.jobs, book.left = [], []
+    finished(book, "t-2")
+    book >> book.seen("t-1", status="closed") << e.IssueClosed << like(c.IntegrateWork, issue="t-2")
+    assert book
+
+
+def test_a_base_that_moved_is_integrated_with_again() -> None:
+    book = finished(book_of())
+    book.left = []
+    book >> book.next()
+    book.made.base.tip, book.left = "beef", []
+    book >> book.next() << like(c.IntegrateWork, key=f"t-1/integrate/{book.flow().landing.seq}.1")  # type: ignore[union-attr]
+    assert book
+    book >> book.next() << like(c.MoveBase, old="beef")
+
+
+def test_a_base_that_keeps_moving_is_left_alone_for_a_while() -> None:
+    book = book_of()
+    book.made.base.goes_wrong("t-1", *["moved"] * 4)
+    book >> book.reports()
+    book.answered()
+    flow = book.flow()
+    assert flow.landing is not None
+    assert (flow.code, flow.landing.refused, flow.landing.round) == ("landing_moved", 4, 4)
+    assert flow.landing.due is not None
+    assert (flow.landing.due - book.now).total_seconds() == 60
+    book >> book.later(60)
+    book.answered()
+    assert book.flow().stage == "closed"
+
+
+def dirty(book: Playbook) -> Playbook:
+    book.made.base.goes_wrong("t-1", "dirty")
+    book >> book.reports()
+    return book.answered()
+
+
+def test_a_checkout_in_the_way_is_waited_for_and_said() -> None:
+    book = dirty(book_of())
+    flow = book.flow()
+    assert (flow.stage, flow.code, flow.why, flow.busy) == ("finishing", "landing_dirty", "told so", False)
+    book.left = []
+    book >> book.later(59)
+    assert book
+    book >> book.later(1) << like(c.MoveBase, old="c0ffee")
+    book.answered()
+    assert book.flow().stage == "closed"
+
+
+def test_a_checkout_that_stays_in_the_way_is_tried_ever_more_seldom() -> None:
+    book = book_of()
+    book.made.base.goes_wrong("t-1", *["dirty"] * 6)
+    book >> book.reports()
+    book.answered()
+    waits: list[float] = []
+    while (landing := book.flow().landing) is not None and landing.due is not None:
+        waits.append((landing.due - book.now).total_seconds())
+        book >> book.later(waits[-1])
+        book.answered()
+    assert waits == [60, 120, 240, 480, 600, 600]
+    assert book.flow().stage == "closed"
+
+
+def test_a_checkout_that_is_not_known_any_more_is_tried_at_once() -> None:
+    book = dirty(book_of())
+    book >> start(config=own())[1]
+    book.left = []
+    book >> e.TreeSeen(TREE) << c.MoveBase
+
+
+def test_a_checkout_that_changes_is_tried_at_once() -> None:
+    book = dirty(book_of())
+    book.left = []
+    book >> e.TreeSeen(TREE)
+    assert book  # as it was
+    book >> e.TreeSeen(replace(TREE, untracked=("new",))) << c.MoveBase
+
+
+def test_a_base_that_only_people_move_is_theirs() -> None:
+    for code in ("protected", "gone"):
+        book = book_of()
+        book.made.base.goes_wrong("t-1", code)
+        book >> book.reports()
+        book.answered()
+        assert (book.flow().stage, book.flow().code) == ("parked", f"landing_{code}")
+
+
+def test_what_a_person_let_pass_may_fail_where_it_lands_and_people_read_so() -> None:
+    book = book_of(policy_of(Phase(name="implement", verify=Verify(max_attempts=1))))
+    book.made.base.goes_wrong("t-1", "fails", "fails")
+    book >> book.reports()
+    book.answered()
+    assert book.flow().question.about == "proof"  # type: ignore[union-attr]
+    book >> book.seen(add=("human:approved",))
+    book.answered()
+    assert book.flow().stage == "closed"
+    told = [body.text for body in (entry.body for entry in book.made.entries) if isinstance(body, e.CommentWanted)]
+    assert "A person let these pass: tests." in told[-1]
+
+
+def test_checks_that_nobody_read_are_read_before_it_lands() -> None:
+    book = Playbook(ONE, config=own(), tree=TREE).looked()
+    book >> book.reports() << e.RunEnded << like(e.IssueFinished, verify=True)
+    book.left = []
+    for _ in range(2):
+        book >> book.next()
+        book.left = []
+    assert isinstance(book.made.jobs[0], c.VerifyWork)
+    assert book.made.jobs[0].adopt
+
+
+def test_work_that_has_landed_lands_no_second_time() -> None:
+    book = finished(book_of())
+    lost = book.failed(landed=False)
+    book.left = []
+    book >> lost
+    book.left = []
+    book >> book.later(5) << like(c.IntegrateWork, tries=1)
+    book.left = []
+    book >> book.next()
+    book.left = []
+    book >> book.failed(landed=True)  # the base has moved, and nobody heard of it
+    book.left = []
+    book >> book.later(5) << like(c.MoveBase, tries=1)
+    book.answered()
+    assert book.flow().stage == "closed"
+    assert book.made.base.landed == {"t-1": ["head of t-1/implement.1.1"]}
+
+
+def test_an_issue_that_comes_back_after_it_landed_brings_only_what_is_new() -> None:
+    book = book_of()
+    book >> book.reports()
+    book.answered()
+    book >> book.seen(status="open", assignee=None)
+    book.looked()
+    book >> e.CriteriaAdopted("t-1", "", "")
+    book >> book.reports()
+    book.answered()
+    assert book.flow().stage == "closed"
+    assert len(book.made.base.landed["t-1"]) == 2
+
+
+def test_nothing_lands_with_landing_off_and_it_is_still_verified() -> None:
+    book = book_of(config=landing(mode="branch"))
+    book >> e.CriteriaAdopted("t-1", "ab" * 32, "cd" * 32, 1)
+    book >> book.reports() << e.RunEnded << like(e.IssueFinished, onto="", verify=True)
+    book.left = []
+    book >> book.next() << like(c.VerifyWork, commit="head of t-1/implement.1.1", criteria="cd" * 32)
+    book.left = []
+    book >> book.next() << e.CommentWanted
+    book.answered()
+    assert book.flow().stage == "closed"
+    assert book.made.base.tip == "c0ffee"
+
+
+@pytest.mark.parametrize("status", ["passed", "failed"])
+def test_what_was_found_about_another_commit_says_nothing(status: Any) -> None:
+    book = book_of(config=landing(mode="branch"))
+    book >> e.CriteriaAdopted("t-1", "ab" * 32, "cd" * 32, 1)
+    book >> book.reports() << e.RunEnded << like(e.IssueFinished, onto="", verify=True)
+    book.left = []
+    book >> book.next() << c.VerifyWork
+    result = CheckResult("tests", status, "told so", 1)
+    assert book >> e.WorkVerified("t-1", "another key", "an earlier head", "tree", True, results=(result,))
+    assert (book.flow().stage, book.flow().evidence) == ("finishing", None)
+
+
+def test_where_nothing_is_to_be_checked_and_nothing_lands_it_closes_as_ever() -> None:
+    book = book_of(config=landing(mode="branch"))
+    book >> book.reports()
+    book.answered()
+    assert (book.flow().stage, book.flow().landing) == ("closed", None)
+
+
+def test_the_base_is_the_one_that_is_set_or_the_one_that_was_checked_out() -> None:
+    book = finished(book_of(config=landing(base="release", method="squash")))
+    command = book.made.jobs[0]
+    assert isinstance(command, c.IntegrateWork)
+    assert (command.onto, command.method) == ("release", "squash")
+
+
+def test_without_a_branch_to_land_on_nothing_is_begun() -> None:
+    book = Playbook(ONE, config=own(), tree=replace(TREE, branch=None)).looked()
+    assert (book.flow().stage, book.flow().code) == ("idle", "no_base")
+    book >> e.TreeSeen(TREE)
+    book.answered()
+    assert book.flow().own.onto == "main"  # type: ignore[union-attr]
+
+
+def test_what_was_begun_without_a_branch_to_land_on_is_a_persons() -> None:
+    book = book_of(config=landing(mode="branch"), tree=replace(TREE, branch=None))
+    book >> start(config=own())[4]
+    book >> book.reports()
+    book.answered()
+    assert (book.flow().stage, book.flow().code) == ("parked", "landing_base")
+
+
+# --- what a person is always asked about --------------------------------------------------------------------------
+
+
+def sealed(book: Playbook, *flags: str) -> Playbook:
+    """What the run left touches something."""
+    book.left = []
+    seal = book.dropped()
+    assert isinstance(seal, c.SealTree)
+    book >> e.TreeSealed("t-1", seal.run, seal.key, f"head of {seal.run}", "7ree", ("head",), flags=flags)
+    return book
+
+
+def test_work_on_what_makes_later_work_trusted_asks_a_person_whatever_the_policy_says() -> None:
+    book = book_of()
+    book >> book.reports()
+    sealed(book, "size", "ci") << like(e.PersonAsked, about="change", human_phase=False)
+    assert "touches ci" in book.flow().why
+    book.answered()
+    assert not [job for job in book.made.done if isinstance(job, c.IntegrateWork)]
+    book >> book.seen(add=("human:approved",))
+    book.left = []
+    book >> book.next() << e.PersonAnswered << like(e.IssueFinished, onto="main")
+    book.answered()
+    assert book.flow().stage == "closed"
+
+
+def test_work_that_stays_on_its_branch_is_asked_about_just_so() -> None:
+    book = book_of(config=landing(mode="branch"))
+    book >> book.reports()
+    sealed(book, "agent_instructions") << like(e.PersonAsked, about="change")
+    assert "May this be closed?" in book.flow().question.text  # type: ignore[union-attr]
+    book.answered()
+    book >> book.seen(add=("human:approved",))
+    book.answered()
+    assert book.flow().stage == "closed"
+
+
+def test_a_person_who_does_not_want_it_has_it_worked_on_again() -> None:
+    book = book_of()
+    book >> book.reports()
+    sealed(book, "rules")
+    book.answered()
+    book >> book.seen(add=("human:changes_requested",))
+    book.left = []
+    book >> book.next() << e.PersonAnswered << e.CycleBegan << like(e.PhaseEntered, phase="implement")
+
+
+def test_each_work_that_touches_such_things_is_asked_about() -> None:
+    book = book_of()
+    book.made.base.goes_wrong("t-1", "conflict")
+    book >> book.reports()
+    sealed(book, "ci")
+    book.answered()
+    book >> book.seen(add=("human:approved",))
+    book.answered()
+    assert (book.flow().stage, book.flow().visit) == ("work", 2)
+    book >> book.reports()
+    sealed(book, "ci") << like(e.PersonAsked, about="change")
+
+
+def test_other_flags_ask_nobody() -> None:
+    book = book_of()
+    book >> book.reports()
+    sealed(book, "size", "secrets") << c.IntegrateWork
+
+
+def test_what_a_human_phase_approved_is_not_asked_again() -> None:
+    book = book_of(HUMAN)
+    book >> book.reports()
+    sealed(book, "ci")
+    book.answered()
+    assert book.flow().question.human_phase  # type: ignore[union-attr]
+    book >> book.seen(add=("human:approved",))
+    book.left = []
+    book >> book.next() << e.PersonAnswered << e.IssueFinished << c.IntegrateWork
+
+
+def test_an_approval_of_earlier_work_is_none_of_later_work() -> None:
+    book = book_of(HUMAN)
+    book >> book.reports()
+    sealed(book, "ci")
+    book.answered()
+    book.made.base.goes_wrong("t-1", "conflict")
+    book >> book.seen(add=("human:approved",))
+    book.answered()
+    assert book.flow().phase == "implement"
+    assert book.flow().own.approved == "head of t-1/implement.1.1"  # type: ignore[union-attr]
+    book >> book.reports()
+    sealed(book, "ci")
+    assert book.flow().own.approved != book.flow().own.head  # type: ignore[union-attr]
+
+
+# --- people, and other lives --------------------------------------------------------------------------------------
+
+
+def test_nothing_moves_while_it_is_not_known_whose_the_issue_is() -> None:
+    book = finished(book_of())
+    book.made.jobs, book.left = [], []
+    key = book.flow().open[0].key
+    book >> e.IssueGone("t-1", book.world.seq)
+    book.left = []
+    head = "head of t-1/implement.1.1"
+    book >> e.WorkIntegrated("t-1", key, head, "c0ffee", "f00d", "7ree")
+    assert not [body for body in book.left if isinstance(body, c.MoveBase)]
+
+
+def test_who_closes_it_meanwhile_has_closed_it() -> None:
+    book = finished(book_of())
+    book.made.jobs, book.left = [], []
+    key = book.flow().open[0].key
+    book >> book.seen(status="closed") << like(e.IssueClosed, by="somebody")
+    book.left = []
+    book >> e.WorkIntegrated("t-1", key, "head", "c0ffee", "f00d", "7ree")
+    assert book
+    assert book.flow().landing is None
+
+
+def test_another_start_goes_on_where_the_last_ended() -> None:
+    book = finished(book_of())
+    book.made.jobs, book.left = [], []
+    (open_before,) = book.flow().open
+    book >> start(config=own())[1]
+    assert book.flow().open == (open_before,)
+
+
+def test_work_of_a_lost_state_folder_lands_from_its_branch() -> None:
+    book = Playbook(HUMAN, issues=(), config=own(), tree=TREE)
+    book.made.heads["ashep/t-1"] = "head of an earlier life"
+    book.made.open(
+        "t-1", "phase:look", "needs:human_approval", status="blocked", assignee=ME,
+        stamp=Stamp("another", 7, "t-1/look.1.1", 1, 1, 1),
+    )  # fmt: skip
+    book.looked()
+    assert (book.flow().stage, book.flow().own.branch) == ("person", "ashep/t-1")  # type: ignore[union-attr]
+    book >> book.seen(add=("human:approved",))
+    book.left = []
+    book >> book.next() << e.PersonAnswered << e.IssueFinished << like(c.PrepareTree, branch="ashep/t-1", run="")
+    book.answered()
+    assert book.flow().stage == "closed"
+    assert book.made.base.landed == {"t-1": ["head of an earlier life"]}

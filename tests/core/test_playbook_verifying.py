@@ -1,0 +1,265 @@
+"""Conversations about work that is looked into before anything follows from an agent's word."""
+
+# pyright: reportUnusedExpression=false
+# A playbook's lines are expressions: `book >> fact << what << follows`.
+
+from typing import Any
+
+from ashep.core import commands as c
+from ashep.core import events as e
+from ashep.core.evidence import CheckResult
+from ashep.core.model import Human, Phase, Verify
+from ashep.core.proof import UNCHANGED
+from tests.core.given import policy_of, settings, start
+from tests.core.playbook import Playbook, like
+from tests.core.test_playbook_workspaces import TREE, own
+
+VERIFIED = Phase(name="implement", verify=Verify(max_attempts=2), next={"success": "review"})
+TWO = policy_of(VERIFIED, Phase(name="review"))
+
+
+def book_of(policy: Any = TWO, **more: Any) -> Playbook:
+    """An issue whose implementer is at work in its own tree, and has changed something."""
+    more["config"] = more.get("config") or own()
+    book = Playbook(policy, tree=TREE, **more).looked()
+    book >> e.CriteriaAdopted("t-1", "", "")
+    book.answered()
+    return book
+
+
+def sealed(book: Playbook) -> Playbook:
+    """The agent says success, and what it left is committed."""
+    book.answered()
+    book >> book.reports()
+    book.left = []
+    book >> book.next()
+    book.left = []
+    return book
+
+
+def result(status: Any = "failed", name: str = "tests") -> CheckResult:
+    return CheckResult(name, status, "told so", 1)
+
+
+def found(book: Playbook, *results: CheckResult, changed: bool = True, tree: str = "7ree") -> e.WorkVerified:
+    """What the verification that is asked for finds."""
+    command = book.dropped()
+    assert isinstance(command, c.VerifyWork)
+    return e.WorkVerified(
+        "t-1", command.key, command.commit, tree, changed, command.run, "ab" * 32, results, True, "cd" * 32
+    )
+
+
+def test_a_success_is_looked_into_before_anything_follows() -> None:
+    book = book_of()
+    book >> book.reports() << like(e.RunEnded, state="succeeded") << like(e.VerificationWanted, phase="implement")
+    assert book << c.SealTree
+    book >> book.next() << like(
+        c.VerifyWork, run="t-1/implement.1.1", commit="head of t-1/implement.1.1", base="c0ffee", phase="implement",
+        change=True, adopt=False,
+    )  # fmt: skip
+    assert book
+    assert (book.flow().wanted, book.flow().verifying) == (False, "t-1/implement.1.1")
+    book >> found(book, result("passed")) << like(e.PhaseEntered, phase="review") << e.RunPlanned
+    entered = next(entry.body for entry in book.made.entries if isinstance(entry.body, e.PhaseEntered) and
+                   entry.body.phase == "review")  # fmt: skip
+    assert "1 of 1 checks passed in tree 7ree" in entered.why
+
+
+def test_work_that_falls_short_goes_back_with_what_failed() -> None:
+    book = sealed(book_of())
+    book >> found(book, result(), result("passed", "lint")) << like(e.RetryScheduled, phase="implement", failures=0)
+    again = book.flow().why
+    assert "these checks do not pass: tests; attempt 1 of 2" in again
+    flaw = book.flow().flaw
+    assert flaw is not None
+    assert (flaw.kind, flaw.log) == ("checks", "cd" * 32)
+    book.left = []
+    book >> book.later(0) << like(e.RunPlanned, run="t-1/implement.1.2")
+
+
+def test_an_error_is_no_pass() -> None:
+    book = sealed(book_of())
+    book >> found(book, result("error")) << e.RetryScheduled
+
+
+def test_what_is_a_persons_to_check_fails_nothing() -> None:
+    book = sealed(book_of())
+    book >> found(book, result("skipped")) << like(e.PhaseEntered, phase="review")
+
+
+def again(book: Playbook) -> Playbook:
+    """The next attempt, up to its verification."""
+    book.left = []
+    book >> book.later(0)
+    return sealed(book)
+
+
+def test_attempts_used_up_ask_a_person() -> None:
+    book = sealed(book_of())
+    book >> found(book, result(), tree="one")
+    book = again(book)
+    book >> found(book, result(), tree="other") << like(e.PersonAsked, about="proof", human_phase=False)
+    assert "attempt 2 of 2, the last" in book.flow().why
+
+
+def test_no_progress_ends_the_attempts_early() -> None:
+    patient = policy_of(VERIFIED.model_copy(update={"verify": Verify(max_attempts=9)}), Phase(name="review"))
+    book = sealed(book_of(patient))
+    book >> found(book, result())
+    book = again(book)
+    book >> found(book, result()) << like(e.PersonAsked, about="proof")
+    assert "nothing has changed since the attempt before" in book.flow().why
+
+
+def test_another_failure_in_the_same_tree_is_another_attempt() -> None:
+    patient = policy_of(VERIFIED.model_copy(update={"verify": Verify(max_attempts=9)}), Phase(name="review"))
+    book = sealed(book_of(patient))
+    book >> found(book, result())
+    book = again(book)
+    book >> found(book, result(name="lint")) << e.RetryScheduled
+
+
+def test_each_visit_has_its_own_attempts() -> None:
+    book = sealed(book_of())
+    book >> found(book, result()) << e.RetryScheduled
+    book >> book.seen(add=("phase:review",), drop=("phase:implement",))
+    book.answered()
+    book >> book.seen(add=("phase:implement",), drop=("phase:review",))
+    sealed(book)
+    book >> found(book, result(), tree="other") << e.RetryScheduled
+
+
+def test_a_person_lets_it_pass_and_that_is_on_record() -> None:
+    once = VERIFIED.model_copy(update={"verify": Verify(max_attempts=1)})
+    book = sealed(book_of(policy_of(once, Phase(name="review"))))
+    book >> found(book, result(), changed=False) << like(e.PersonAsked, about="proof")
+    book.answered()
+    book >> book.seen(add=("human:approved",))
+    book.left = []
+    (
+        book
+        >> book.next()
+        << like(e.PersonAnswered, answer="approved")
+        << e.CycleBegan
+        << like(e.PhaseEntered, phase="review")
+    )
+    assert book.flow().waived == ("tests", UNCHANGED)
+    assert book.flow().flaw is None
+
+
+def test_what_was_let_pass_is_not_let_pass_once_a_person_wants_changes() -> None:
+    once = Phase(name="implement", verify=Verify(max_attempts=1))
+    look = Phase(name="look", human=Human(ask="Fine?", changes_requested="implement"))
+    book = sealed(book_of(policy_of(once, look)))
+    book >> found(book, result())
+    book.answered()
+    book >> book.seen(add=("human:approved",))
+    book.answered()
+    assert (book.flow().stage, book.flow().waived) == ("person", ("tests",))
+    book >> book.seen(add=("human:changes_requested",))
+    book.answered()
+    assert (book.flow().phase, book.flow().waived) == ("implement", ())
+
+
+def test_a_person_who_wants_changes_has_it_worked_on_again_and_nothing_is_let_pass() -> None:
+    book = sealed(book_of(policy_of(Phase(name="implement", verify=Verify(max_attempts=1)))))
+    book >> found(book, result()) << like(e.PersonAsked, about="proof")
+    book.answered()
+    book >> book.seen(add=("human:changes_requested",))
+    book.left = []
+    book >> book.next() << e.PersonAnswered << e.CycleBegan << like(e.PhaseEntered, phase="implement")
+    assert book.flow().waived == ()
+    assert book.flow().flaw is not None
+
+
+def test_work_that_changes_nothing_falls_short_where_the_phase_is_verified() -> None:
+    book = sealed(book_of())
+    book >> found(book, changed=False) << e.RetryScheduled
+    assert "the work changes nothing" in book.flow().why
+
+
+def test_without_verify_nothing_is_asked_of_the_change() -> None:
+    checks = VERIFIED.model_copy(update={"verify": None, "when_flags": {"ci": "review"}})
+    book = sealed(book_of(policy_of(checks, Phase(name="review"))))
+    assert not next(job for job in book.made.jobs if isinstance(job, c.VerifyWork)).change
+
+
+def test_flags_lead_elsewhere() -> None:
+    human = Phase(name="look", human=Human(ask="CI?"))
+    routed = VERIFIED.model_copy(update={"when_flags": {"ci": "look"}})
+    book = book_of(policy_of(routed, Phase(name="review"), human))
+    book >> book.reports()
+    book.left = []
+    seal = book.dropped()
+    assert isinstance(seal, c.SealTree)
+    book >> e.TreeSealed("t-1", seal.run, seal.key, "head", "7ree", ("head",), flags=("size", "ci"))
+    book.left = []
+    book >> found(book) << like(e.PersonAsked, phase="look", human_phase=True)
+
+
+def test_in_the_shared_work_tree_nothing_is_verified() -> None:
+    book = Playbook(TWO, config=settings()).looked()
+    book >> book.reports() << like(e.RunEnded, state="succeeded") << like(e.PhaseEntered, phase="review")
+
+
+def test_a_verification_that_cannot_be_carried_out_is_tried_again_and_burns_no_attempt() -> None:
+    book = sealed(book_of())
+    book >> book.failed()
+    book.left = []
+    book >> book.later(3) << like(c.VerifyWork, tries=1)
+    assert (book.flow().failures, book.flow().unproven) == (0, 0)
+
+
+def test_what_is_found_after_somebody_had_it_otherwise_says_nothing() -> None:
+    book = sealed(book_of())
+    late = found(book, result())
+    book >> book.seen(add=("phase:review",), drop=("phase:implement",))
+    book.answered()
+    book >> late
+    assert book
+    assert (book.flow().phase, book.flow().flaw, book.flow().evidence) == ("review", None, None)
+
+
+def test_checks_that_cannot_be_read_park_the_issue_before_anybody_works_on_it() -> None:
+    book = Playbook(TWO, tree=TREE, config=own())
+    book.made.look()
+    book.left = []
+    claimed = book.next()
+    book >> [claimed, e.CriteriaAdopted("t-1", "", error="line 3: expected a list")]
+    parked = next(body for body in book.left if isinstance(body, e.IssueParked))
+    assert (parked.code, "line 3" in parked.why) == ("criteria", True)
+    ended = next(body for body in book.left if isinstance(body, e.RunEnded))
+    assert ended.state == "aborted"
+    assert book.flow().criteria is None, "they count as not read, not as none: they are read again"
+
+
+def test_criteria_are_those_of_the_claim_whatever_is_seen_later() -> None:
+    book = book_of()
+    book >> e.CriteriaAdopted("t-1", "ab" * 32, "ef" * 32, 1)
+    book.left = []
+    book >> e.CriteriaChanged("t-1", "cd" * 32, "somebody changed them")
+    assert book
+    sealed(book)
+    command = book.dropped()
+    assert isinstance(command, c.VerifyWork)
+    assert (command.criteria, command.adopt) == ("ef" * 32, False)
+    adopted = book.flow().criteria
+    assert adopted is not None
+    assert (adopted.hash, adopted.seen) == ("ab" * 32, "cd" * 32)
+
+
+def test_criteria_that_nobody_read_are_read_then() -> None:
+    book = Playbook(TWO, tree=TREE, config=own()).looked()
+    assert book.flow().criteria is None
+    sealed(book)
+    command = book.dropped()
+    assert isinstance(command, c.VerifyWork)
+    assert command.adopt
+
+
+def test_another_start_goes_on_with_the_verification() -> None:
+    book = sealed(book_of())
+    command = book.dropped()
+    book >> start(config=own())[1]
+    assert command in book.flow().open

@@ -1,0 +1,290 @@
+"""The whole daemon where work is verified and lands, killed at its boundaries, over adapters in memory."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from ashep.adapters.memory.landing import MemoryLanding
+from ashep.core.events import (
+    IssueClosed,
+    LandingRefused,
+    PersonAsked,
+    RetryScheduled,
+    RunPlanned,
+    WorkConflicted,
+    WorkLanded,
+    WorkVerified,
+)
+from ashep.core.world import World as Known
+from ashep.core.world import evolve
+from ashep.journal.log import Journal
+from ashep.landing import Advanced, Refused
+from ashep.simulation.virtual import START
+from ashep.store.drawing import NOWHERE, Drawing
+from ashep.store.tables import issue_row
+from tests.loop_hands import Hands, check_landed, landing_world
+from tests.loop_world import Points, World, minutes, simulate
+from tests.test_loop import some, with_person
+
+
+def alone(issue: str) -> tuple[str, ...]:
+    """Each issue writes a file of its own."""
+    return (f"{issue}.py",)
+
+
+def together(_: str) -> tuple[str, ...]:
+    """All write the same file."""
+    return ("calc.py",)
+
+
+class Moving(MemoryLanding):
+    """A base to which a person commits in the moment before ashep moves it, so many times."""
+
+    times = 1
+
+    async def advance(self, base_branch: str, old: str, new: str) -> Advanced | Refused:
+        if self.times > 0:
+            self.times -= 1
+            self._workspaces.commit(f"notes.{self.times}", "a person's")
+        return await super().advance(base_branch, old, new)
+
+
+def add(world: World, count: int) -> list[str]:
+    return [world.tracker.add(f"issue {number}") for number in range(count)]
+
+
+def test_the_work_of_issues_that_do_not_meet_lands(folder: Path) -> None:
+    async def scenario() -> None:
+        hands = Hands(alone)
+        world = landing_world(folder, hands)
+        issues = add(world, 4)
+        await world.live()
+        world.check_done()
+        check_landed(world, hands)
+        assert hands.taken_in == 0
+        assert [fact.run for fact in world.bodies(RunPlanned)] == [f"{issue}/implement.1.1" for issue in issues]
+        for issue in issues:
+            (told,) = [text for text in world.comments(issue) if text.startswith("Landed on `main` as ")]
+            assert "1 of 1 checks passed in tree " in told
+
+    simulate(scenario)
+
+
+def test_work_that_contradicts_the_base_goes_back_to_who_wrote_it_and_lands_then(folder: Path) -> None:
+    async def scenario() -> None:
+        hands = Hands(together)
+        world = landing_world(folder, hands)
+        add(world, 3)
+        await world.live()
+        world.check_done()
+        check_landed(world, hands)
+        # one lands, the others contradict it; the second of them that comes back may contradict the first
+        assert len({fact.issue for fact in world.bodies(WorkConflicted)}) == 2
+        assert 2 <= hands.taken_in == len(world.bodies(WorkConflicted)) <= 3
+        assert all(fact.paths == ("calc.py",) for fact in world.bodies(WorkConflicted))
+
+    simulate(scenario)
+
+
+def test_a_check_that_fails_is_mended_in_the_second_attempt(folder: Path) -> None:
+    async def scenario() -> None:
+        hands = Hands(alone, bad={"t-2": 1})
+        world = landing_world(folder, hands)
+        add(world, 3)
+        await world.live()
+        world.check_done()
+        check_landed(world, hands)
+        (again,) = world.bodies(RetryScheduled)
+        told = "implement says success, but these checks do not pass: sound; attempt 1 of 3"
+        assert (again.issue, again.why) == ("t-2", told)
+        runs = [fact.run for fact in world.bodies(RunPlanned) if fact.issue == "t-2"]
+        assert runs == ["t-2/implement.1.1", "t-2/implement.1.2"]
+
+    simulate(scenario)
+
+
+def test_an_agent_that_changes_nothing_closes_nothing(folder: Path) -> None:
+    async def scenario() -> None:
+        hands = Hands(alone, idle={"t-2": 99})
+        world = landing_world(folder, hands)
+        add(world, 3)
+        await world.live(lambda: world.issues()["t-2"].status == "blocked" and len(world.bodies(IssueClosed)) == 2)
+        world.check()
+        (asked,) = world.bodies(PersonAsked)
+        assert (asked.issue, asked.about) == ("t-2", "proof")
+        assert "implement says success, but the work changes nothing" in asked.question
+        assert world.issues()["t-2"].status == "blocked"
+        assert {fact.issue for fact in world.bodies(WorkLanded)} == {"t-1", "t-3"}
+
+    simulate(scenario)
+
+
+def test_what_a_person_lets_pass_lands_nothing_where_there_is_nothing(folder: Path) -> None:
+    async def scenario() -> None:
+        hands = Hands(alone, idle={"t-1": 99})
+        world = landing_world(folder, hands)
+        add(world, 1)
+        await with_person(world)
+        world.check_done()
+        assert world.world.flows["t-1"].waived == ("unchanged",)
+        (landed,) = world.bodies(WorkLanded)
+        assert landed.already
+
+    simulate(scenario)
+
+
+def test_a_base_that_a_person_moves_meanwhile_is_met_again_and_verified_again(folder: Path) -> None:
+    async def scenario() -> None:
+        hands = Hands(alone)
+        world = landing_world(folder, hands)
+        assert world.workspaces is not None
+        world.landing = Moving(world.workspaces)
+        world.landing.times = 6
+        add(world, 2)
+        await world.live()
+        world.check_done()
+        check_landed(world, hands)
+        held = world.workspaces.files(world.workspaces.base)
+        assert {f"notes.{number}" for number in range(6)} <= held.keys()
+        refused = world.bodies(LandingRefused)
+        assert [fact.code for fact in refused] == ["moved"] * 6
+        verified = [fact.commit for fact in world.bodies(WorkVerified) if not fact.run]
+        assert len(set(verified)) == len(verified) == 8
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("seen_to_change", [False, True])
+def test_a_checkout_that_a_person_works_in_is_waited_for(folder: Path, seen_to_change: bool) -> None:
+    async def scenario() -> None:
+        hands = Hands(alone)
+        world = landing_world(folder, hands)
+        assert world.workspaces is not None
+        world.landing = MemoryLanding(world.workspaces)
+        world.landing.refuses = Refused("dirty", "main is checked out in /p, and calc.py has uncommitted changes there")
+        first, second = add(world, 2)
+
+        async def person() -> None:
+            while not world.bodies(LandingRefused):
+                await anyio.sleep(5)
+            await anyio.sleep(minutes(30))
+            while "landing_dirty" not in (world.code(first), world.code(second)):
+                await anyio.sleep(0.5)  # it is being tried just now
+            tried = len(world.bodies(LandingRefused))
+            if seen_to_change:
+                world.tree.write("calc.py", "a person's")
+                await anyio.sleep(minutes(1.5))
+                assert len(world.bodies(LandingRefused)) == tried + 1, "it is tried when the checkout changes"
+            assert {world.code(first), world.code(second)} == {"landing_dirty", "landing_queue"}
+            assert {world.stands(first), world.stands(second)} == {"time"}
+            assert not world.bodies(WorkLanded)
+            assert world.landing is not None
+            world.landing.refuses = None
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(person)
+            await world.live()
+        world.check_done()
+        check_landed(world, hands)
+        refused = world.bodies(LandingRefused)
+        assert len(refused) == 6 + seen_to_change  # after 1, 2, 4, 8 and 10 minutes
+        assert len({fact.issue for fact in refused}) == 1
+
+    simulate(scenario)
+    assert check_drawn(folder) >= {"landing_dirty", "landing_queue", "landing"}
+
+
+def test_whoever_waits_behind_is_drawn_anew_when_the_queue_moves(folder: Path) -> None:
+    async def scenario() -> None:
+        world = landing_world(folder, Hands(together))
+        add(world, 3)
+        await world.live()
+
+    simulate(scenario)
+    codes = check_drawn(folder)
+    assert codes >= {"verify", "landing", "landing_queue", "landing_verify", "finishing", "shepherd"}
+
+
+def check_drawn(folder: Path) -> set[str]:
+    """Whatever a batch changes about how an issue is shown is drawn with it; gives the codes that were shown."""
+    journal, shown, codes = Journal.open(folder / "state", START), dict[str, Any](), set[str]()
+    known, after = Known(), NOWHERE
+    for end, entries in journal.batches(after):
+        for entry in entries:
+            known = evolve(known, entry)
+        drawing = Drawing(journal, after, end, known)
+        assert [entry for chunk in drawing.chunks(lambda *_: None) for entry in chunk] == list(entries)
+        touched, after = {*drawing.end()[1]}, end
+        for issue in known.flows:
+            row = issue_row(known, issue)
+            assert issue in touched or shown[issue] == row, f"{issue} is shown as {shown[issue]}, and is {row}"
+            shown[issue] = row
+            codes.add(row["code"])
+    journal.close()
+    return codes
+
+
+# --- whatever is killed or lost -----------------------------------------------------------------------------------
+
+
+def full(folder: Path) -> tuple[World, Hands]:
+    """Three issues: two that contradict each other, one whose check fails at first, and a base that moves once."""
+    hands = Hands(lambda issue: ("calc.py",) if issue != "t-3" else ("apart.py",), bad={"t-3": 1})
+    world = landing_world(folder, hands)
+    assert world.workspaces is not None
+    world.landing = Moving(world.workspaces)
+    add(world, 3)
+    return world, hands
+
+
+def crossed(folder: Path) -> Points:
+    """The points of an undisturbed life."""
+    points = Points()
+
+    async def scenario() -> None:
+        world, hands = full(folder)
+        await world.live(points=points)
+        world.check_done()
+        check_landed(world, hands)
+        assert hands.taken_in == 1
+        assert [fact.code for fact in world.bodies(LandingRefused)] == ["moved"]
+
+    simulate(scenario)
+    return points
+
+
+@pytest.mark.slow
+def test_a_crash_at_each_kind_of_boundary(folder: Path) -> None:
+    points = crossed(folder / "0")
+    of_work = ("verify", "integrate", "advance", "seal", "read", "forget")
+    kinds = {f"{name} {end}" for name in of_work for end in ("asked", "done")}
+    assert kinds <= {*points.names}
+    here = [name if name in kinds else "" for name in points.names]
+    for number in sorted({*some(points.names, 1), *some(here, 4)}):
+
+        async def scenario(number: int = number) -> None:
+            world, hands = full(folder / str(number))
+            if not await world.live(points=Points(number)):
+                await anyio.sleep(1)
+                await world.live()
+            world.check_done(restarts=1)
+            check_landed(world, hands)
+
+        simulate(scenario)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("which", ["before", "after"])
+def test_a_lost_answer_of_each_kind_of_call(folder: Path, which: str) -> None:
+    points = crossed(folder / "0")
+    for number in some(points.calls, 1):
+
+        async def scenario(number: int = number) -> None:
+            world, hands = full(folder / str(number))
+            await world.live(points=Points(lose={number: which}))
+            world.check_done()
+            check_landed(world, hands)
+
+        simulate(scenario)

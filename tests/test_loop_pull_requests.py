@@ -1,0 +1,264 @@
+"""The whole daemon where work lands by pull request, killed at its boundaries, over adapters in memory."""
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from ashep.adapters.memory.forge import MemoryForge
+from ashep.adapters.memory.workspaces import MemoryWorkspaces
+from ashep.core.account import account
+from ashep.core.branches import branch_of
+from ashep.core.events import (
+    IssueClosed,
+    LandingRefused,
+    PhaseEntered,
+    PullRequestMerged,
+    PullRequestOpened,
+    PullRequestReturned,
+    RunPlanned,
+)
+from ashep.errors import ForgeRefused, ForgeUnavailable
+from ashep.forge import PullState
+from tests.loop_world import Points, World, policy, simulate
+from tests.test_loop import some
+
+CONFIG = """\
+version: 1
+worker: {workspace: worktree}
+landing: {mode: pull_request, forge: {type: github, repository: acme/tools, poll_every: 30s}}
+"""
+IMPLEMENT: dict[str, object] = {"name": "implement", "access": "write", "verify": True, "max_visits": 4}
+ISSUE = "t-1"
+BRANCH = branch_of(ISSUE)
+
+
+def forged(folder: Path) -> tuple[World, MemoryForge]:
+    """A world with one issue that lands by pull request."""
+    world = World(folder, config=CONFIG, policies=policy(IMPLEMENT))
+    world.workspaces = MemoryWorkspaces({"calc.py": "1"})
+    world.forge = MemoryForge(world.workspaces)
+    world.delay = 4.0
+    world.tracker.add("an issue")
+    return world, world.forge
+
+
+async def people(world: World, site: MemoryForge) -> None:
+    """CI fails on the first work, a person wants changes of the second, and the third is merged."""
+    heads = list[str]()
+    while True:
+        await anyio.sleep(10)
+        head = site.branches.get(BRANCH)
+        if head is None or head in heads or 1 not in site.requests:
+            continue
+        heads.append(head)
+        if len(heads) == 1:
+            site.checks(1, "failing", "build")
+        elif len(heads) == 2:
+            site.checks(1, "passing")
+            site.says(1, "changes_requested", "ann", "Say it in other words.")
+        else:
+            site.says(1, "approved", "ann", "")
+            await anyio.sleep(60)
+            merge(world, site, head)
+
+
+def merge(world: World, site: MemoryForge, head: str) -> None:
+    """A person merges it."""
+    trees = world.workspaces
+    assert trees is not None
+    commit = trees.merge(head, trees.base, "Merge it")
+    assert isinstance(commit, str)
+    trees.advance(trees.base, commit)
+    site.ends(1, "merged", "ann", commit)
+
+
+async def lived(world: World, site: MemoryForge, points: Points | None = None) -> None:
+    """Live until the issue is closed, through a crash where there is one."""
+    async with anyio.create_task_group() as group:
+        group.start_soon(people, world, site)
+        if not await world.live(points=points):
+            await anyio.sleep(1)
+            await world.live()
+        group.cancel_scope.cancel()
+    holds(world, site)
+
+
+def holds(world: World, site: MemoryForge) -> None:
+    """One pull request, of three pieces of work, and the base has the last."""
+    world.check_done()
+    trees, flow = world.workspaces, world.world.flows[ISSUE]
+    assert trees is not None
+    assert flow.own is not None
+    assert len(site.requests) == 1
+    assert site.branches[BRANCH] == flow.own.head
+    assert trees.holds(trees.base, flow.own.head)
+    assert [fact.kind for fact in world.bodies(PullRequestReturned)] == ["ci", "review"]
+    assert [fact.visit for fact in world.bodies(PhaseEntered)] == [1, 2, 3]
+    assert len(world.bodies(PullRequestMerged)) == 1
+    assert [fact.by for fact in world.bodies(IssueClosed)] == ["shepherd"]
+    told = [text for text in world.comments(ISSUE) if text.startswith("The pull request ")]
+    assert [text.split(":")[0] for text in told] == ["The pull request waits to be merged"] + [
+        "The pull request has new work"
+    ] * 2
+    assert any(text.startswith(f"Landed on `main` as {trees.base}") for text in world.comments(ISSUE))
+
+
+def test_ci_a_review_and_a_merge_come_back(folder: Path) -> None:
+    async def scenario() -> None:
+        world, site = forged(folder)
+        await lived(world, site)
+        (request,) = site.requests.values()
+        assert (request.branch, request.base) == (BRANCH, "main")
+        first = world.bodies(RunPlanned)[0]
+        trace = next(entry.seq for entry in world.journal() if entry.body == first)
+        assert f"{first.run} (trace {trace})" in request.body
+        assert "**unverified**" in request.body
+        prompts = [message.text for one in world.runner.sessions.values() for message in one.messages]
+        assert "Checks of the forge that failed" in prompts[1]
+        assert "build" in prompts[1]
+        assert "Say it in other words." in prompts[2]
+        assert "failed checks" not in prompts[2]
+
+    simulate(scenario)
+
+
+def refusals(world: World) -> list[LandingRefused]:
+    """What was refused in this life of the daemon."""
+    return [entry.body for entry in world.entries if isinstance(entry.body, LandingRefused)]
+
+
+def test_one_that_nobody_looks_at_leaves_nothing_in_the_journal(folder: Path) -> None:
+    async def scenario() -> None:
+        world, site = forged(folder)
+        async with world.living() as running:
+            while not world.world.flows or account(world.world, ISSUE).code != "pull_request":
+                await running.shepherd.changed()
+            await anyio.sleep(3600)  # the agent server, on which nothing runs, has been ended by then
+            before = len(world.entries)
+            await anyio.sleep(24 * 3600)
+            told = [entry.body for entry in world.entries[before:]]
+        assert not told
+        assert account(world.world, ISSUE).state == "person"
+        assert len(site.requests) == 1
+        world.check()
+
+    simulate(scenario)
+
+
+def test_what_a_person_pushed_is_never_overwritten(folder: Path) -> None:
+    async def scenario() -> None:
+        world, site = forged(folder)
+        trees = world.workspaces
+        assert trees is not None
+        theirs = list[str]()
+        async with anyio.create_task_group() as group:
+
+            async def person() -> None:
+                while BRANCH not in site.branches:
+                    await anyio.sleep(5)
+                theirs.append(trees.commit("notes", "a person's"))
+                site.branches[BRANCH] = theirs[0]
+                site.checks(1, "failing", "build")
+
+            group.start_soon(person)
+            await world.live(lambda: "ashep:parked" in world.issues()[ISSUE].labels)
+        assert world.code(ISSUE) == "landing_theirs"
+        assert site.branches[BRANCH] == theirs[0]
+        world.tracker.person_sets(ISSUE, "pat", remove_labels=("ashep:parked",))
+        await world.live(lambda: bool(refusals(world)) and world.code(ISSUE) == "landing_theirs")
+        assert site.branches[BRANCH] == theirs[0]
+        (refused,) = world.bodies(LandingRefused)
+        assert refused.code == "theirs"
+        world.check()
+
+    simulate(scenario)
+
+
+def test_a_forge_that_is_away_costs_no_attempt_and_is_asked_again(folder: Path) -> None:
+    async def scenario() -> None:
+        world, site = forged(folder)
+        site.away = ForgeUnavailable("rate limit", retry_after=300)
+        async with world.living() as running:
+            while not refusals(world):
+                await running.shepherd.changed()
+            assert account(world.world, ISSUE).state == "time"
+            site.away = None
+            while account(world.world, ISSUE).code != "pull_request":
+                await running.shepherd.changed()
+            (refused,) = refusals(world)
+            assert refused.wait.total_seconds() == 300
+            site.away = ForgeUnavailable("down")
+            await anyio.sleep(3600)
+            site.away = None
+            merge(world, site, site.branches[BRANCH])
+            while not world.all_closed():
+                await running.shepherd.changed()
+        world.check_done()
+        assert len(world.bodies(PullRequestOpened)) == 1
+
+    simulate(scenario)
+
+
+class Shy(MemoryForge):
+    """A forge that refuses to show the first pull request."""
+
+    async def state(self, number: int) -> PullState:
+        if number == 1:
+            raise ForgeRefused("it is nothing for you", status=403)
+        return await super().state(number)
+
+
+def test_one_that_cannot_be_read_keeps_no_other_waiting(folder: Path) -> None:
+    async def scenario() -> None:
+        world, _ = forged(folder)
+        assert world.workspaces is not None
+        world.forge = site = Shy(world.workspaces)
+        world.tracker.add("another issue")
+        goal = {"t-1", "t-2"}
+        await world.live(lambda: {name for name in world.world.flows if world.code(name) == "pull_request"} == goal)
+        second = next(name for name in goal if site.requests[2].branch == branch_of(name))
+        site.ends(2, "merged", "ann", "f00d")
+        await world.live(lambda: world.issues()[second].status == "closed")
+        assert world.stands(min(goal - {second})) == "person"
+        world.check()
+
+    simulate(scenario)
+
+
+def crossed(folder: Path) -> Points:
+    """The points of an undisturbed life."""
+    points = Points()
+
+    async def scenario() -> None:
+        world, site = forged(folder)
+        await lived(world, site, points)
+
+    simulate(scenario)
+    return points
+
+
+@pytest.mark.slow
+def test_a_crash_at_each_kind_of_boundary(folder: Path) -> None:
+    points = crossed(folder / "0")
+    assert {"push asked", "push done", "open asked", "open done", "state asked", "state done"} <= {*points.names}
+    for number in some(points.names, 1):
+
+        async def scenario(number: int = number) -> None:
+            world, site = forged(folder / str(number))
+            await lived(world, site, Points(number))
+
+        simulate(scenario)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("which", ["before", "after"])
+def test_a_lost_answer_of_each_kind_of_call(folder: Path, which: str) -> None:
+    points = crossed(folder / "0")
+    for number in some(points.calls, 1):
+
+        async def scenario(number: int = number) -> None:
+            world, site = forged(folder / str(number))
+            await lived(world, site, Points(lose={number: which}))
+
+        simulate(scenario)

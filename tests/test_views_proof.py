@@ -1,0 +1,238 @@
+"""What people and programs see of evidence and of landing: `ashep why`, `status`, `show` and `report`."""
+
+import json
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from ashep.adapters.memory.landing import MemoryLanding
+from ashep.adapters.memory.play import Play, Prompted
+from ashep.adapters.memory.workspaces import MemoryWorkspaces
+from ashep.cli import look
+from ashep.cli.reading import Reading
+from ashep.core import commands as c
+from ashep.core.branches import branch_of
+from ashep.core.closing_notes import notes_of
+from ashep.core.events import WorkLanded, WorkVerified
+from ashep.core.evidence import CheckResult
+from ashep.core.flow import Flow
+from ashep.core.impact import FileMap
+from ashep.core.model import Issue
+from ashep.core.proof import Evidence, Landing
+from ashep.core.workspaces import OwnTree
+from ashep.landing import Refused
+from ashep.store.database import Store
+from ashep.store.proofs import landing, verification
+from ashep.store.reader import open_read_only
+from ashep.views import attempts, proof, standing
+from ashep.views import report as reported
+from tests.loop_world import Points, World, policy, said, simulate
+
+CONFIG = "version: 1\nworker: {workspace: worktree, max_concurrent_runs: 3}\n"
+POLICY = policy(
+    {
+        "name": "implement",
+        "capabilities": ["implement"],
+        "access": "write",
+        "verify": {"max_attempts": 1},
+        "checks": [
+            {"id": "made", "type": "file_exists", "description": "It is better", "verify": {"path": "calc.py"}},
+            {"id": "better", "type": "file_exists", "verify": {"path": "t-2.py", "contains": ["better"]}},
+        ],
+        "next": {"success": "close"},
+    }
+)
+STOPPED: dict[str, Any] = {"running": False}
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+FLOW = Flow(Issue("t-1", "title", "open", "task", 2, AT))
+EVIDENCE = Evidence("c" * 40, "7" * 40, (CheckResult("made", "passed", "as expected", 3),), True, False, "")
+
+
+def plays(world: World, asked: Prompted) -> Play:
+    issue = asked.key.split(":", 1)[1].partition("/")[0]
+    assert world.workspaces is not None
+    world.workspaces.edit(branch_of(issue), f"{issue}.py", "worse" if issue == "t-1" else "better")
+    if issue == "t-3":
+        world.landing = world.landing or MemoryLanding(world.workspaces)
+        world.landing.refuses = Refused("dirty", "main is checked out, and calc.py was changed there")
+    return Play(text=said("implement"), delay=world.delay)
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a state folder: t-1 was closed with a check that a person let pass, t-2 verified, t-3 cannot land."""
+    folder = tmp_path_factory.mktemp("lived") / ".agent-shepherd"
+
+    async def scenario() -> None:
+        world = World(folder, config=CONFIG, policies=POLICY)
+        world.workspaces = MemoryWorkspaces({"calc.py": "1"})
+        world.answer = plays
+        for number in (1, 2, 3):
+            async with anyio.create_task_group() as group:
+                group.start_soon(world.person)
+                name = world.tracker.add(f"issue {number}", id=f"t-{number}")
+                await world.live(lambda name=name: over(world, name))
+                group.cancel_scope.cancel()
+        (asked,) = (text for text in world.comments("t-1") if "Let it pass?" in text)
+        assert "- better: t-2.py lacks ['better']\n\n`ashep why t-1` shows what they printed.\n\nAnswer by" in asked
+        Store.open(folder / "state", Reading(folder / "state" / "journal")).close()
+
+    simulate(scenario)
+    return folder / "state"
+
+
+def over(world: World, name: str) -> bool:
+    flow = world.world.flows.get(name)
+    return flow is not None and (flow.stage == "closed" or (flow.landing is not None and flow.landing.due is not None))
+
+
+def why(state: Path, issue: str, capsys: pytest.CaptureFixture[str]) -> tuple[list[str], dict[str, Any]]:
+    project = state.parent.parent
+    assert look.why(project, issue=issue) == 0
+    text = capsys.readouterr().out
+    assert look.why(project, issue=issue, as_json=True) == 0
+    return text.splitlines(), json.loads(capsys.readouterr().out)
+
+
+def test_why_shows_the_evidence_with_its_tree_and_where_the_work_landed(
+    lived: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines, told = why(lived, "t-2", capsys)
+    found = told["verification"]
+    assert (found["status"], found["waived"], len(found["tree"])) == ("passing", [], 40)
+    assert f"evidence: passing: 2 of 2 checks passed in tree {found['tree'][:12]}" in lines
+    assert f"  of the git tree {found['tree']}, commit {found['commit']}" in lines
+    assert "  better: passed: as expected" in lines
+    assert (told["landing"]["state"], told["landing"]["onto"]) == ("landed", "main")
+    assert f"its work landed on main as {told['landing']['commit'][:12]}" in lines
+    assert lines[-1].startswith("now: closed"), "what stands last is where it is now"
+
+
+def test_why_shows_what_a_person_let_pass_and_what_the_failed_check_said(
+    lived: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines, told = why(lived, "t-1", capsys)
+    assert told["verification"]["waived"] == ["better"]
+    assert "  better: failed (a person let it pass): t-2.py lacks ['better']" in lines
+    assert "    better: failed: t-2.py lacks ['better']" in lines, "the log of what failed"
+    assert told["verification"]["log"] == "better: failed: t-2.py lacks ['better']"
+    assert any(line.endswith("; a person let pass: better") for line in lines)
+
+
+def test_why_and_status_show_what_landing_waits_for(lived: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines, told = why(lived, "t-3", capsys)
+    assert (told["landing"]["state"], told["now"]["code"]) == ("waits", "landing_dirty")
+    assert any(line.startswith("its work waits for main, tried again at ") for line in lines)
+    with closing(open_read_only(lived)) as database:
+        entries = {entry["issue"]: entry for entry in standing.status(database, dict(STOPPED))["issues"]}
+        rows = {row[1]: row[-1] for row in standing.table({"issues": list(entries.values())}, AT, everything=True)}
+    assert entries["t-3"]["landing"]["state"] == "waits"
+    assert "calc.py was changed there (due in" in rows["t-3"]
+    assert entries["t-2"]["verification"]["summary"] == {"total": 2, "passed": 2, "failed": 0, "skipped": 0}
+    assert "; passing: 2 of 2 checks passed in tree " in rows["t-2"]
+    assert "; its work landed on main as " in rows["t-2"]
+
+
+def test_a_run_is_shown_with_what_checks_found_in_what_it_left(lived: Path) -> None:
+    with closing(open_read_only(lived)) as database:
+        told = attempts.show(database, "t-2/implement.1.1", str)
+    assert told is not None
+    (found,) = told["verified"]
+    pairs = attempts.lines(told)
+    assert ("evidence", f"git tree {found['tree']}") in pairs
+    assert ("", "better: passed: as expected") in pairs
+
+
+def test_the_report_counts_what_was_closed_by_its_proof(lived: Path) -> None:
+    with closing(open_read_only(lived)) as database:
+        told = reported.report(database, "2000-01-01", datetime(2100, 1, 1, tzinfo=UTC))
+        kinds = {row["seq"]: row["type"] for row in database.execute("SELECT seq, type FROM facts")}
+    assert told["closes"] == {"verified": 1, "waived": 1, "unverified": 0}
+    assert ("Closed (2): 1 verified, 1 with checks that a person let pass", "heading") in list(reported.lines(told))
+    lines = {line["issue"]: line for line in told["sections"]["closed"]}
+    assert "; a person let pass: better; its work landed on main as " in lines["t-1"]["text"]
+    assert [kinds[seq] for seq in lines["t-2"]["seqs"]] == [
+        "IssueFinished",
+        "WorkVerified",
+        "WorkLanded",
+        "IssueClosed",
+    ]
+
+
+def test_what_was_closed_without_anything_checked_is_unverified() -> None:
+    closed = replace(FLOW, stage="closed", code="shepherd")
+    shown = verification(closed)
+    assert shown is not None
+    assert (shown["status"], shown["tree"]) == ("unverified", None)
+    assert proof.kind_of(shown) == "unverified"
+    assert proof.in_short(proof.counted(shown)) == "unverified"
+    assert verification(replace(closed, code="somebody")) is None, "whoever closed it knows why"
+    assert verification(FLOW) is None
+    empty = verification(replace(closed, evidence=replace(EVIDENCE, results=())))
+    assert proof.in_short(proof.counted(empty)) == f"unverified in tree {'7' * 12}"
+    red = verification(replace(closed, evidence=replace(EVIDENCE, results=(CheckResult("made", "error", "", 1),))))
+    assert proof.kind_of(red) == "unverified"
+
+
+def test_each_step_of_landing_has_its_word() -> None:
+    at = replace(FLOW, stage="finishing", landing=Landing(7, "main", verify=True))
+    step = ("k", "t-1", "b", "h", "main", "old", "new")
+
+    def said(flow: Flow) -> str:
+        return proof.landing(json.loads(json.dumps(landing(flow))))
+
+    assert said(at) == "waits for its turn to land on main"
+    assert said(replace(at, open=(c.IntegrateWork("k", "t-1", "b", "h", "main", "merge", ""),))).startswith(
+        "is brought"
+    )
+    assert said(replace(at, open=(c.VerifyWork("k", "t-1", "h", "base"),))) == "is checked as it is to land on main"
+    assert said(replace(at, open=(c.MoveBase(*step),))) == "stands on the newest main; the branch is to follow"
+    due = replace(at, landing=Landing(7, "main", verify=True, due=AT + timedelta(minutes=1)))
+    assert said(due).startswith("waits for main, tried again at ")
+    landed = replace(FLOW, landed=("main", "f" * 40))
+    assert said(landed) == f"landed on main as {'f' * 12}"
+    assert said(replace(at, landed=("main", "f" * 40))) == "waits for its turn to land on main", "it lands once more"
+    assert landing(FLOW) is None
+    told = {"verification": None, "flags": ["rules", "ci"], "landing": None}
+    assert proof.lines(told) == ["its work touches: rules, ci"]
+    kept = replace(FLOW, stage="closed", code="shepherd", own=OwnTree("ashep/t-1", 0, head="a" * 40))
+    assert said(kept) == f"stays on its branch, at {'a' * 12}"
+    assert said(replace(at, landing=Landing(7, "", verify=True))) == "stays on its branch, at "
+
+
+def test_the_tracker_is_told_with_the_close_and_without_a_call_of_its_own(folder: Path) -> None:
+    async def scenario() -> None:
+        world, points = World(folder, config=CONFIG, policies=POLICY), Points()
+        world.workspaces = MemoryWorkspaces({"calc.py": "1"})
+        world.answer = plays
+        issue = world.tracker.add("issue 2", id="t-2")
+        await world.live(lambda: over(world, issue), points)
+        found, landed = world.bodies(WorkVerified)[-1], world.bodies(WorkLanded)[-1]
+        notes = world.tracker.metadata(issue)
+        assert notes["verification_status"] == "passing"
+        said = {"commit": found.commit, "tree": found.tree, "passed": 2, "failed": 0, "skipped": 0}
+        assert notes["verification"] == {**said, "failures": [], "waived": []}
+        assert notes["landed"] == {"onto": "main", "commit": landed.commit}
+        assert notes["impact_flags"] == []
+        assert notes["ticket_files"] == {"created": ["t-2.py"], "modified": [], "deleted": [], "more": 0}
+        assert points.calls.count("update") == 1, "the close alone"
+
+    simulate(scenario)
+
+
+def test_what_stands_on_a_closed_issue_is_short_and_true_of_what_was_not_checked() -> None:
+    assert notes_of(FLOW, FileMap()) == {}, "in the shared tree nothing is known"
+    flow = replace(FLOW, own=OwnTree("ashep/t-1", 0, flags=("ci",)))
+    assert notes_of(flow, None) == {"verification_status": "unverified", "impact_flags": ["ci"]}
+    paths = tuple(f"{number:04}/{'x' * 295}" for number in range(100))
+    files = notes_of(flow, FileMap(paths, paths, ("short",), more=7))["ticket_files"]
+    assert len(json.dumps(files)) < 10_000
+    assert isinstance(files, dict)
+    shown = [files[kind] for kind in ("created", "modified", "deleted")]
+    assert [len(one) for one in shown if isinstance(one, list)] == [26, 0, 0]
+    assert files["more"] == 7 + 74 + 100 + 1
