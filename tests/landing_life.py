@@ -2,7 +2,8 @@
 
 Each life is a fork of this process, so that importing costs nothing. It is killed by SIGKILL before its n-th effect (a
 git that writes, a file that is written, linked, renamed or deleted), or by the n-th git that writes, which then goes on
-without it. What is left is judged after another life; a line of JSON tells each.
+without it: soon, or when the next life has long been at work. What is left is judged after another life; a line of JSON
+tells each.
 """
 
 import json
@@ -12,11 +13,13 @@ import signal
 import stat
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import anyio
 
+from ashep.adapters import processes
 from ashep.adapters.landing import GitLanding
 from ashep.landing import Advanced, Candidate, Integrated
 from tests.conformance.landings import GitLandingWorld, put
@@ -27,7 +30,7 @@ MOST = 200
 GIT = """#!/bin/sh
 case "$*" in *update-ref*|*read-tree*|*hash-object*) ;; *) exec "$GIT" "$@";; esac
 n=$(cat "$COUNT" 2>/dev/null || echo 0); n=$((n + 1)); echo $n > "$COUNT"
-if [ $n = "$KILL" ]; then kill -9 $PPID; sleep 0.2; fi
+if [ $n = "$KILL" ]; then kill -9 $PPID; sleep "$LATE"; fi
 exec "$GIT" "$@"
 """
 
@@ -59,14 +62,14 @@ async def live(top: Path, head: str) -> str:
     return "landed" if await landing.landed(head, "main") else "lost"
 
 
-def forked(top: Path, head: str, *, effect: int = 0, program: int = 0) -> str:
+def forked(top: Path, head: str, *, effect: int = 0, program: int = 0, late: float = 0.0) -> str:
     """Live in a fork, to the end or to the step at which it is killed; give what came of it."""
     reading, writing = os.pipe()
     if (pid := os.fork()) == 0:
         os.close(reading)
         if program:
             os.environ |= {"PATH": f"{top.parent / 'bin'}:{os.environ['PATH']}", "KILL": str(program)}
-            os.environ |= {"COUNT": str(top.parent / "count")}
+            os.environ |= {"COUNT": str(top.parent / "count"), "LATE": str(late)}
         if effect:
             _kill_at(effect)
         os.write(writing, anyio.run(live, top, head).encode())
@@ -110,13 +113,15 @@ def judge(world: GitLandingWorld, after: dict[str, str], mine: str | None) -> li
     return wrong + [f"left behind: {name}" for name in world.left_behind()]
 
 
-def tried(place: Path, *, effect: int = 0, program: int = 0, edit: bool = False) -> tuple[bool, list[str]]:
+def tried(
+    place: Path, *, effect: int = 0, program: int = 0, late: float = 0.0, edit: bool = False
+) -> tuple[bool, list[str]]:
     """Kill one life, live another, and judge; whether the first was killed at all, and what is wrong."""
     shutil.copytree(place / "scene", place / "now", symlinks=True)
     world = GitLandingWorld.standing(place / "now")
     head, after = json.loads((place / "scene.json").read_text())
     (place / "count").unlink(missing_ok=True)
-    first = forked(world.top, head, effect=effect, program=program)
+    first = forked(world.top, head, effect=effect, program=program, late=late)
     wrong: list[str] = []
     if edit:  # the person writes into what stands there, and takes it back only after we have looked
         was = (world.top / "same").read_text()
@@ -129,6 +134,8 @@ def tried(place: Path, *, effect: int = 0, program: int = 0, edit: bool = False)
             wrong.append("the person's edit is gone")
         put(world.top / "same", was)
     second = forked(world.top, head)
+    while processes.holders_of(processes.Mark("ASHEP_LANDING_CALL", str(world.top))):  # it does what it is still to do
+        time.sleep(0.02)
     wrong += [] if second == "landed" else [f"the second life: {second}"]
     wrong += judge(world, after, "a person's\n" if edit else None)
     shutil.rmtree(world.top)
@@ -142,10 +149,11 @@ def main() -> None:
     (place / "bin").mkdir()
     put(place / "bin/git", GIT.replace("$GIT", shutil.which("git") or "git"))
     (place / "bin/git").chmod(stat.S_IRWXU)
-    for kind in ("effect", "program"):
+    for kind, late in (("effect", 0.0), ("program", 0.1), ("program", 0.4), ("program", 2.0)):
         for number in range(1, MOST):
-            killed, wrong = tried(place, **{kind: number}, edit=number % 3 == 0)
-            print(json.dumps({"kind": kind, "number": number, "killed": killed, "wrong": wrong}), flush=True)
+            killed, wrong = tried(place, **{kind: number}, late=late, edit=number % 3 == 0)
+            point = {"kind": kind, "late": late, "number": number, "killed": killed, "wrong": wrong}
+            print(json.dumps(point), flush=True)
             if not killed:
                 break
 

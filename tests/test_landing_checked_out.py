@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -135,6 +136,20 @@ async def test_what_is_not_in_the_way_stays(world: GitLandingWorld) -> None:
     put(world.top / "added/deep/beside", "untracked\n")
     assert await world.landing.advance("main", made.base, made.commit) == Advanced(made.commit)
     assert (world.top / "notes").read_text() == (world.top / "added/deep/beside").read_text() == "untracked\n"
+
+
+async def test_an_edit_that_neither_time_nor_size_shows_waits_and_stays(world: GitLandingWorld) -> None:
+    """Git finds it only because the file is not older than the index: so our copy of the index has to be as old."""
+    index, file, seconds = world.top / ".git/index", world.top / "same", {0.0, 1.0}
+    while len(seconds) > 1:  # git stamped and the person wrote in one second
+        world.commit({"same": f"{time.time_ns()}\n"})
+        put(file, f"{time.time_ns()}\n")
+        seconds = {path.stat().st_mtime // 1 for path in (index, file)}
+    made = await ready(world)
+    await anyio.sleep_until(anyio.current_time() + max(0.0, seconds.pop() + 1.1 - time.time()))
+    before = world.top.joinpath("same").read_text()
+    refusal(await world.landing.advance("main", made.base, made.commit), "same", "uncommitted")
+    assert file.read_text() == before
 
 
 async def test_files_of_bd_and_of_our_own_are_no_reason_to_wait(world: GitLandingWorld) -> None:

@@ -18,8 +18,8 @@ def test_whatever_is_killed_it_lands_once_and_nothing_of_the_persons_is_lost(fol
     done = subprocess.run(life, env=environ, capture_output=True, text=True, timeout=250)
     points = [json.loads(line) for line in done.stdout.splitlines()]
     assert [point for point in points if point["wrong"]] == [], done.stderr
-    for kind, least in (("effect", 15), ("program", 5)):
-        killed = [point["killed"] for point in points if point["kind"] == kind]
+    for kind, late, least in (("effect", 0.0, 15), ("program", 0.1, 5), ("program", 0.4, 5), ("program", 2.0, 5)):
+        killed = [point["killed"] for point in points if (point["kind"], point["late"]) == (kind, late)]
         assert killed[-1] is False, "the last one is not killed at all: there are no more steps"
         assert all(killed[:-1])
         assert len(killed) > least

@@ -121,6 +121,8 @@ class Advance:
 
     async def settle(self) -> None:
         """Undo what earlier lives left half done, of all branches."""
+        # a git of a dead life may still be about to write what it is to do, over what we write of ours
+        await processes.end(self._git.mark, AshepError)
         names = await self._refs(_MOVING)
         for base in sorted({name.removeprefix(_MOVING).rpartition("/")[0] for name in names}):
             await self._settle(base)

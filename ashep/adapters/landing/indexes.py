@@ -76,7 +76,8 @@ def _is_ours(lock: Path) -> bool:
 def _copy(index: Path, copy: Path) -> None:
     copy.with_name(f"{copy.name}.lock").unlink(missing_ok=True)  # of a git of ours that was killed
     if index.exists():
-        shutil.copyfile(index, copy)
+        # with its time: by it git tells which files may have changed since without their time or size showing it
+        shutil.copy2(index, copy)
     else:
         copy.unlink(missing_ok=True)
 
