@@ -92,13 +92,14 @@ def test_what_a_phase_may_not_say(folder: Path, text: str, line: int, key: str, 
 
 
 @pytest.mark.parametrize("text", ["verify: true", f"checks: [{FILE}]", "when_flags: {ci: review}"])
-def test_only_where_agents_succeed_without_a_verdict(folder: Path, text: str) -> None:
+def test_of_verdicts_only_those_that_must_be_passed_are_looked_into(folder: Path, text: str) -> None:
     key = text.partition(":")[0]
     judge = f"verdicts: [a]\n        next: {{a: review}}\n        {text}"
     assert said(folder, PHASE.format(judge)) == [
-        f"policies.yaml:8: policies.p.phases[0].{key}: only a success without a verdict is looked into; remove it, or "
-        "the verdicts of this phase"
+        f"policies.yaml:8: policies.p.phases[0].{key}: of verdicts only those are looked into that `must_pass` "
+        "names; name those that say the work holds"
     ]
+    assert said(folder, PHASE.format(judge.replace("next:", "must_pass: [a]\n        next:"))) == []
     person = f"version: 1\npolicies: {{p: [implement, {{name: review, human: {{}}, {text}}}]}}\n"
     assert said(folder, person) == [
         f"policies.yaml:2: policies.p[1].{key}: has no effect in a phase with `human`; remove it"

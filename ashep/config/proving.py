@@ -9,6 +9,7 @@ from ashep.config.nodes import Node
 from ashep.config.nodes import Problem as NodeProblem
 from ashep.core.criteria import KINDS
 from ashep.core.model import CLOSE, Phase, Policies, Policy, Settings
+from ashep.core.proof import claims
 
 Problem = tuple[str, KeyPath, str]
 """Code, path, message."""
@@ -44,8 +45,8 @@ def of_phase(policy: Policy, phase: Phase, path: KeyPath) -> Iterator[Problem]:
     """Say where a key has no effect, or a change would be led nowhere or around what follows."""
     if phase.human is not None:
         return  # no key of an agent's means anything there, and that is said
-    for key in declared(phase) if phase.verdicts else ():
-        message = "only a success without a verdict is looked into; remove it, or the verdicts of this phase"
+    for key in declared(phase) if not claims(phase) else ():
+        message = "of verdicts only those are looked into that `must_pass` names; name those that say the work holds"
         yield "verify-with-verdicts", (*path, key), message
     names = [other.name for other in policy.phases]
     for flag, target in phase.when_flags.items():

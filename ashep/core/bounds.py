@@ -8,6 +8,7 @@ from itertools import count
 
 from ashep.core.model import Agent, Agents, Human, Phase, Policy, Verify
 from ashep.core.moves import BUILT_IN, State, Step
+from ashep.core.proof import is_looked_into
 from ashep.core.registry import can
 
 
@@ -72,7 +73,7 @@ def _of_own_tree(step: Step) -> bool:
 
 def _attempts(phase: Phase, *, own_trees: bool) -> int:
     """Runs of a visit: a failure uses up an attempt, and work that falls short one of `verify`."""
-    looked_into = own_trees and bool(phase.verify or phase.checks or phase.when_flags)
+    looked_into = own_trees and is_looked_into(phase)
     return phase.retry.max_attempts + ((phase.verify or Verify()).max_attempts - 1 if looked_into else 0)
 
 

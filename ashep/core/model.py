@@ -204,7 +204,7 @@ class Phase(Document):
     """`true`, or `{max_attempts: 3}`: after an agent's success ashep itself looks whether the work holds, before it
     goes on. The issue's tree must differ from its base, and all checks must pass: those of the issue's acceptance
     criteria, and this phase's `checks`. What failed goes into the phase's next prompt. Issues that are worked on in
-    the shared work tree are not verified. Not in a phase with verdicts: only a success without one is looked into."""
+    the shared work tree are not verified. In a phase with verdicts those are looked into that `must_pass` names."""
     checks: Annotated[tuple[Check, ...], Field(max_length=100)] = ()
     """Checks of the project's own, for every issue: carried out after an agent's success in this phase, and once more
     before the work lands (docs/guides/criteria.md says what there is). Where and when as `verify`."""

@@ -31,6 +31,7 @@ from ashep.core.indexes import put
 from ashep.core.model import Agents, Issue, LabelEvent, LandingSettings, Model, Phase, Policies, Settings, Verify
 from ashep.core.outcome import Outcome
 from ashep.core.passing import Passed
+from ashep.core.proof import claims, is_looked_into
 from ashep.core.records import Entry
 from ashep.core.routing import begin_cycle
 from ashep.core.timers import flow_dues
@@ -82,8 +83,8 @@ class State:
     """What phases ended with, as far as a phase of the policy requires it."""
     writer: str = ""
     """The phase that wrote last: work that does not land goes back there."""
-    suggested: str = ""
-    """What the agent suggested whose work is asked about."""
+    said: str = ""
+    """What the agent said whose work is asked about: its verdict, or the phase that it suggested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +172,12 @@ class Board:
         if not phase.verdicts and "success" not in phase.next:
             good += [Move(f"suggests {target}", "success") for target in phase.allow_suggested]
         yield from good
-        if not phase.verdicts and self._is_changed(state):
-            yield from (Move(f"success that touches {flag}", "flagged", flag) for flag in phase.when_flags)
-        if _is_looked_into(phase):
+        if is_looked_into(phase):
+            flags = phase.when_flags if self._is_changed(state) else ()
+            yield from (
+                Move(f"{word} that touches {flag}", "flagged", flag) for word in claims(phase) for flag in flags
+            )
+            good = [move for move in good if not phase.verdicts or move.name in claims(phase)]
             yield from (Move(f"{move.name}, but it does not hold", "short") for move in good)
         yield Move("asks a person", "question")
         yield from (Move(word, "failure") for word in ("failed", "partial", "timed out", "stalled"))
@@ -221,8 +225,8 @@ class Board:
                 asked = flow.question
                 code = "" if asked.human_phase else "own" if asked.about == "phase" else asked.about
                 said = flow.reports[-1].outcome if code == "proof" else None
-                suggested = (said.suggested_next_phase or "") if said else ""
-                return State("ask", asked.phase, code, passed, writer, suggested)
+                words = (said.verdict or said.suggested_next_phase or "") if said else ""
+                return State("ask", asked.phase, code, passed, writer, words)
             case "finishing":
                 return State("close")
             case _:
@@ -234,7 +238,8 @@ class Board:
         last = phase.retry.max_attempts - 1 if phase else 0
         short = ((phase.verify if phase else None) or Verify()).max_attempts - 1
         passed = state.passed if dict(state.passed).get(state.phase) else (*state.passed, (state.phase, _SAME))
-        reports = tuple(_report(state, name) for name in (state.writer, state.phase if state.suggested else "") if name)
+        names = (state.writer, state.phase if state.said else "")
+        reports = tuple(_report(state, self.policy.phase(name)) for name in names if name)
         return replace(
             flow, cycle_visits=(), cycle_runs=0, failures=last, unproven=short, reports=reports, comments=(),
             passed=(*passed, _KEPT), issue=_issue(), visits=(), answers=(), own=_OWN, waived=(), evidence=None,
@@ -242,14 +247,13 @@ class Board:
         )  # fmt: skip
 
 
-def _is_looked_into(phase: Phase) -> bool:
-    return not phase.verdicts and bool(phase.verify or phase.checks or phase.when_flags)
-
-
-def _report(state: State, phase: str) -> Report:
+def _report(state: State, phase: Phase | None) -> Report:
     """What the last run of a phase left, as far as anything follows from it."""
-    outcome = Outcome(result="success", summary="", suggested_next_phase=state.suggested or None)
-    return Report(f"{ISSUE}/{phase}.1.1", phase, "", "succeeded", "", outcome)
+    assert phase is not None  # no other is ever asked for
+    said = (state.said or None) if state.phase == phase.name else None
+    verdict, suggested = (said, None) if phase.verdicts else (None, said)
+    outcome = Outcome(result="success", summary="", verdict=verdict, suggested_next_phase=suggested)
+    return Report(f"{ISSUE}/{phase.name}.1.1", phase.name, "", "succeeded", "", outcome)
 
 
 def told(move: Move) -> str:
@@ -298,10 +302,9 @@ def _ended(run: str, move: Move) -> Fact:
         case Move(name) if name.startswith("suggests "):
             target = name.removeprefix("suggests ").partition(",")[0]
             outcome = Outcome(result="success", summary="", suggested_next_phase=target)
-        case Move("success") | Move(kind="flagged" | "short"):
-            outcome = Outcome(result="success", summary="")
         case _:
-            outcome = Outcome(result="success", summary="", verdict=move.name)
+            word = move.name.partition(",")[0].partition(" ")[0]
+            outcome = Outcome(result="success", summary="", verdict=None if word == "success" else word)
     return RunEnded(ISSUE, run, "succeeded", "finished", outcome)
 
 

@@ -142,10 +142,20 @@ def about_to_land(flow: Flow) -> str:
     return flow.landing.commit if flow.landing.onto else flow.own.head if flow.own is not None else ""
 
 
-def is_proven(phase: Phase, flow: Flow) -> bool:
-    """Whether a success in this phase is not believed before it was looked into."""
+def claims(phase: Phase) -> tuple[str, ...]:
+    """What an agent ends with who says that the work holds: `success`, or the verdicts that `must_pass` names."""
+    return tuple(word for word in phase.verdicts if word in phase.must_pass) if phase.verdicts else ("success",)
+
+
+def is_looked_into(phase: Phase) -> bool:
+    """Whether that is not believed before ashep itself has looked."""
+    return bool(claims(phase)) and bool(phase.verify or phase.checks or phase.when_flags)
+
+
+def is_proven(phase: Phase, flow: Flow, said: str | None) -> bool:
+    """Whether what the agent of this phase ended with is not believed before it was looked into."""
     in_own_tree = flow.run is not None and flow.run.branch is not None
-    return in_own_tree and bool(phase.verify or phase.checks or phase.when_flags)
+    return in_own_tree and is_looked_into(phase) and said in claims(phase)
 
 
 def is_checked(policy: Policy | None, flow: Flow) -> bool:

@@ -177,19 +177,18 @@ def _follow(world: World, flow: Flow, policy: Policy, phase: Phase, outcome: Out
     if outcome.next_action == "repeat_phase" or outcome.result != "success":
         kind = "partial" if outcome.result == "partial" else "failed"
         return _try_again(world, flow, phase, kind, f"{phase.name} reported {outcome.result}: {summary}")
-    if outcome.verdict is not None:
-        target = phase.next.get(outcome.verdict)
-        if target is None:
-            return park(flow, "no_edge", f"the verdict {outcome.verdict} of {phase.name} leads nowhere in the policy")
-        return enter(world, flow, target, f"{phase.name} said {outcome.verdict}: {summary}")
-    why = f"{phase.name} succeeded: {summary}"
-    if flow.run is not None and is_proven(phase, flow):
+    if outcome.verdict is not None and outcome.verdict not in phase.next:
+        return park(flow, "no_edge", f"the verdict {outcome.verdict} of {phase.name} leads nowhere in the policy")
+    why = f"{phase.name} {f'said {outcome.verdict}' if outcome.verdict else 'succeeded'}: {summary}"
+    if flow.run is not None and is_proven(phase, flow, outcome.passed):
         return [VerificationWanted(flow.issue.id, flow.run.id, phase.name, why)]
     return enter(world, flow, after_success(policy, phase, outcome), why)
 
 
 def after_success(policy: Policy, phase: Phase, outcome: Outcome | None) -> str:
-    """Say where a success leads that names no verdict; None: what its agent said is not known any more."""
+    """Say where a success leads; None: what its agent said is not known any more."""
+    if outcome is not None and outcome.verdict is not None:
+        return phase.next.get(outcome.verdict, outcome.verdict)  # parks where the policy has lost the edge meanwhile
     if "success" in phase.next:
         return phase.next["success"]
     if outcome is not None and outcome.suggested_next_phase in phase.allow_suggested:

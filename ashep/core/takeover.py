@@ -175,6 +175,6 @@ def released(world: World, flow: Flow, held: Held, why: str) -> list[Fact]:
     if phase is None or target is None:
         return []
     done = f"a person did {phase.name}: {why}"
-    if flow.run is not None and is_proven(phase, flow):
+    if flow.run is not None and is_proven(phase, flow, "success"):
         return [VerificationWanted(flow.issue.id, flow.run.id, phase.name, done)]
     return enter(world, flow, target, done)

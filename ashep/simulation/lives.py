@@ -301,18 +301,18 @@ class _Scene:
         issue = asked.key.partition(":")[2].partition("/")[0]
         run = self.shepherd.world.flows[issue].run
         assert run is not None, "a prompt is one of a run"
+        phase = self.cast.rules.phase(run.phase)
+        assert phase is not None, "the policy stays as it is"
         if run.prompt.kind in ("recover", "extract"):  # of a run that was to come to no outcome
-            done = play(NO_OUTCOME, DIAGNOSIS_TAKES, run.timeout)
+            done = play(NO_OUTCOME, phase, DIAGNOSIS_TAKES, run.timeout)
         else:
             kind: Kind = "diagnosis" if run.prompt.kind == "diagnose" else "run"
-            phase = self.cast.rules.phase(run.phase)
-            assert phase is not None, "the policy stays as it is"
             point = Point(issue, phase, kind, run.timeout, run.visit, run.attempt, run.agent)
             step, usual = self._step(point), RUN_TAKES if kind == "run" else DIAGNOSIS_TAKES
             after = point.in_time(usual) if step is None or step.after is None else step.after
             move = step.move if step else TIMED_OUT
             self.work.done(issue, run.branch, run.id, move, writes=run.access == "write" and kind == "run")
-            done = play(move, after, run.timeout)
+            done = play(move, phase, after, run.timeout)
         hangs = done.fate == "hangs"
         self._ends[issue] = None if hangs else self.clock.now() + timedelta(seconds=done.delay)
         return done

@@ -10,6 +10,7 @@ from ashep.adapters.memory.play import Play
 from ashep.core.diagnosing import ASK_PERSON, CHANGE_AGENT, RETRY
 from ashep.core.documents import format_duration
 from ashep.core.model import Phase
+from ashep.core.proof import claims, is_looked_into
 
 SUCCESS, FAILED, PARTIAL, NEED_HUMAN = "success", "failed", "partial", "need_human"
 NO_OUTCOME, STALLED, TIMED_OUT = "no_outcome", "stalled", "timed_out"
@@ -102,7 +103,7 @@ def moves(phase: Phase, kind: Kind) -> tuple[str, ...]:
 
 def proofs(phase: Phase) -> tuple[str, ...]:
     """The ways in which a success of a phase that is looked into does not go on as one."""
-    if phase.verdicts or not (phase.verify or phase.checks or phase.when_flags):
+    if not is_looked_into(phase):
         return ()
     return (FALLS_SHORT, *(TOUCHES + flag for flag in phase.when_flags))
 
@@ -115,8 +116,8 @@ def successes(phase: Phase) -> tuple[str, ...]:
     return (SUCCESS, *(SUGGEST + target for target in suggested))
 
 
-def play(move: str, takes: timedelta, within: timedelta) -> Play:
-    """What the agent does who makes this move, and has so much time."""
+def play(move: str, phase: Phase, takes: timedelta, within: timedelta) -> Play:
+    """What the agent of a phase does who makes this move, and has so much time."""
     seconds = takes.total_seconds()
     if move == STALLED:
         return Play(fate="hangs")
@@ -131,6 +132,8 @@ def play(move: str, takes: timedelta, within: timedelta) -> Play:
         outcome["suggested_next_phase"] = move.removeprefix(SUGGEST)
     elif move == NEED_HUMAN:
         outcome |= {"result": PARTIAL, "needs_human": True}
-    elif move not in (SUCCESS, FALLS_SHORT) and not move.startswith(TOUCHES):
+    elif move == FALLS_SHORT or move.startswith(TOUCHES):
+        outcome |= {"verdict": claims(phase)[0]} if phase.verdicts else {}
+    elif move != SUCCESS:
         outcome["verdict"] = move
     return Play(text=f"```json\n{json.dumps(outcome)}\n```\n", delay=seconds, tokens=0, cost=0.0)

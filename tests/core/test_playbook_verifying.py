@@ -10,7 +10,7 @@ from ashep.core import events as e
 from ashep.core.evidence import CheckResult
 from ashep.core.model import Human, Phase, Verify
 from ashep.core.proof import UNCHANGED
-from tests.core.given import policy_of, settings, start
+from tests.core.given import adopted, policies, policy_of, settings, start
 from tests.core.playbook import Playbook, like
 from tests.core.test_playbook_workspaces import TREE, own
 
@@ -81,6 +81,80 @@ def test_work_that_falls_short_goes_back_with_what_failed() -> None:
 def test_an_error_is_no_pass() -> None:
     book = sealed(book_of())
     book >> found(book, result("error")) << e.RetryScheduled
+
+
+TOLD = Phase(
+    name="implement", verdicts=("done", "blocked"), must_pass=("done",), verify=Verify(max_attempts=2),
+    next={"done": "review", "blocked": "ask"},
+)  # fmt: skip
+TIERS = policy_of(TOLD, Phase(name="review"), Phase(name="ask", human=Human(approved="implement")))
+
+
+def says(book: Playbook, verdict: str) -> Playbook:
+    """The agent ends with a verdict, and what it left is committed."""
+    book.answered()
+    book >> book.reports(verdict=verdict)
+    book.left = []
+    book >> book.next()
+    book.left = []
+    return book
+
+
+def test_a_verdict_that_must_be_passed_is_looked_into_and_leads_where_it_leads() -> None:
+    book = says(book_of(TIERS), "done")
+    assert (book.flow().verifying, book.flow().phase) == ("t-1/implement.1.1", "implement")
+    book >> found(book, result()) << like(e.RetryScheduled, phase="implement", failures=0)
+    book.left = []
+    book >> book.later(0)
+    book = says(book, "done")
+    book >> found(book, result("passed"), tree="other") << like(e.PhaseEntered, phase="review")
+
+
+def test_any_other_verdict_is_believed() -> None:
+    book = book_of(TIERS)
+    book.answered()
+    book >> book.reports(verdict="blocked") << like(e.RunEnded, state="succeeded") << like(e.PersonAsked, phase="ask")
+
+
+def test_a_person_lets_a_verdict_pass() -> None:
+    book = says(book_of(TIERS), "done")
+    book >> found(book, result(), tree="one")
+    book.left = []
+    book >> book.later(0)
+    book = says(book, "done")
+    book >> found(book, result(), tree="other") << like(e.PersonAsked, about="proof")
+    book.answered()
+    book >> book.seen(add=("human:approved",))
+    book.left = []
+    (
+        book
+        >> book.next()
+        << like(e.PersonAnswered, answer="approved")
+        << e.CycleBegan
+        << like(e.PhaseEntered, phase="review")
+    )
+
+
+def test_flags_lead_around_where_a_verdict_leads() -> None:
+    flagging = TOLD.model_copy(update={"verify": None, "when_flags": {"ci": "ask"}})
+    book = book_of(policy_of(flagging, *TIERS.phases[1:]))
+    book.answered()
+    book >> book.reports(verdict="done")
+    book.left = []
+    seal = book.dropped()
+    assert isinstance(seal, c.SealTree)
+    book >> e.TreeSealed("t-1", seal.run, seal.key, "head", "7ree", ("head",), flags=("ci",))
+    book.left = []
+    book >> found(book) << like(e.PersonAsked, phase="ask", human_phase=True)
+
+
+def test_a_verdict_that_the_policy_lost_meanwhile_parks() -> None:
+    book = says(book_of(TIERS), "done")
+    holds = found(book, result("passed"))
+    other = TOLD.model_copy(update={"verdicts": ("fine",), "must_pass": ("fine",), "next": {"fine": "review"}})
+    book >> adopted(policies(policy_of(other, *TIERS.phases[1:])))
+    book.left = []
+    book >> holds << like(e.IssueParked, code="unknown_phase")
 
 
 def test_what_is_a_persons_to_check_fails_nothing() -> None:

@@ -107,6 +107,8 @@ class _Maker:
         if kind == "judge":
             wants["verdicts"] = VERDICTS[: chance.randint(1, 3)]
             wants["next"] = {verdict: self._target() for verdict in wants["verdicts"] if not self._is_broken()}
+            if looked_into := self._proof(wants):
+                wants |= {"must_pass": wants["verdicts"][:1], **looked_into}
         else:
             if chance.random() < 0.5:
                 wants["next"]["success"] = self._target()

@@ -185,20 +185,21 @@ class Oracle:
     def _works(self, phase: Phase, spot: Spot) -> Iterator[Move]:
         rest = frozenset(one for one in spot.passed if one[0] != phase.name)
         well = spot.failed - {phase.name}
-        for verdict in phase.verdicts:
-            yield verdict, True, self._enter(phase.next[verdict], rest | {(phase.name, verdict)}, well)
+        good = [(verdict, verdict, phase.next[verdict]) for verdict in phase.verdicts]
         if not phase.verdicts:
-            done = rest | {(phase.name, "success")}
-            good = {"success": phase.next.get("success") or self._following(phase)}
+            good = [("success", "success", phase.next.get("success") or self._following(phase))]
             if "success" not in phase.next:
-                good |= {f"suggests {other}": other for other in phase.allow_suggested}
-            for name, target in good.items():
-                yield name, True, self._enter(target, done, well)
-            for flag, target in phase.when_flags.items() if phase.writes or spot.writer else ():
-                yield f"success that touches {flag}", False, self._enter(target, done, well)
-            for name, target in good.items() if phase.verify or phase.checks or phase.when_flags else ():
-                doubted = Spot("proof", phase.name, done, spot.failed, on=target)
-                yield f"{name}, but it does not hold", False, doubted
+                good += [(f"suggests {other}", "success", other) for other in phase.allow_suggested]
+        looked_into = phase.verify or phase.checks or phase.when_flags
+        for name, word, target in good:
+            done = rest | {(phase.name, word)}
+            yield name, True, self._enter(target, done, well)
+            if not looked_into or (phase.verdicts and word not in phase.must_pass):
+                continue
+            doubted = Spot("proof", phase.name, done, spot.failed, on=target)
+            yield f"{name}, but it does not hold", False, doubted
+            for flag, there in phase.when_flags.items() if name == word and (phase.writes or spot.writer) else ():
+                yield f"{name} that touches {flag}", False, self._enter(there, done, well)
         yield "asks a person", True, Spot("own", phase.name, rest, spot.failed)
         for word in ("failed", "timed out", "stalled"):
             yield word, False, self._or_park(phase.next.get("failed"), rest, spot.failed | {phase.name})

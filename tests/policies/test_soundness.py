@@ -138,7 +138,7 @@ BLIND = [
     ),
     Mutant("whoever wrote", private(soundness, "_bare"), "replace(state, writer", "replace(state, phase"),
     Mutant("what does not land is not good", private(soundness, "_left_behind"), "step.move.of or ", ""),
-    Mutant("flags lead nowhere", moves.Board._moves, "for flag in phase.when_flags", "for flag in ()"),  # pyright: ignore[reportPrivateUsage] - as below
+    Mutant("flags lead nowhere", moves.Board._moves, "phase.when_flags if self._is_changed(state) else ()", "()"),  # pyright: ignore[reportPrivateUsage] - as below
     NEVER_BACK,
     Mutant("who wrote is forgotten", moves.Board._state, "if report.phase in self._writers", "if False"),  # pyright: ignore[reportPrivateUsage] - as below
     Mutant("flags are not followed", routing.proven, "return flagged or", "return"),
@@ -217,9 +217,13 @@ def test_a_mistake_in_the_checker_or_in_the_core_shows(mutant: Mutant) -> None:
 
 FALLS_SHORT = policy_of(
     Phase(name="implement", verify=Verify(), allow_suggested=("code",)),
-    Phase(name="ask", human=Human(approved="close", on_deadline="close")),
+    Phase(name="ask", human=Human(approved="close", changes_requested="judge", on_deadline="close")),
     Phase(name="code", when_flags={"rules": "ask"}, next={"success": "close"}),
-)
+    Phase(
+        name="judge", capabilities=("code",), verdicts=("good", "bad"), must_pass=("good",), verify=Verify(),
+        when_flags={"rules": "ask"}, next={"good": "ask", "bad": "code"},
+    ),
+)  # fmt: skip
 TRIED = """\
 implement: success → ask asks a person
 implement: suggests code → code
@@ -239,7 +243,12 @@ implement: a person answers approved → ask asks a person
 implement: a person answers approved → code
 code: a person answers approved → closed
 code: a person answers approved, but it does not fit the base → code
-code: a person answers changes_requested → code"""
+code: a person answers changes_requested → code
+judge: good → ask asks a person
+judge: bad → code
+judge: good that touches rules → ask asks a person
+judge: good, but it does not hold → judge asks a person
+judge: a person answers approved → ask asks a person"""
 
 
 def tried() -> set[str]:
@@ -250,9 +259,11 @@ def tried() -> set[str]:
 
 
 UNTRIED = [
-    Mutant("all work holds", moves.Board._moves, "if _is_looked_into(phase)", "if False"),  # pyright: ignore[reportPrivateUsage] - as below
+    Mutant("all work holds", moves.Board._moves, '"short") for move in good', '"short") for move in ()'),  # pyright: ignore[reportPrivateUsage] - as below
     Mutant("nobody asks about rules", moves.Board._looked_at, "if flag is None or", "if True or"),  # pyright: ignore[reportPrivateUsage] - as below
-    Mutant("suggestions are forgotten", moves.Board._state, '(said.suggested_next_phase or "")', '""'),  # pyright: ignore[reportPrivateUsage] - as below
+    Mutant("suggestions are forgotten", moves.Board._state, "said.suggested_next_phase or", ""),  # pyright: ignore[reportPrivateUsage] - as below
+    Mutant("verdicts are forgotten", moves.Board._state, "said.verdict or", ""),  # pyright: ignore[reportPrivateUsage] - as below
+    Mutant("every verdict is looked into", moves.Board._moves, "or move.name in claims(phase)", "or True"),  # pyright: ignore[reportPrivateUsage] - as below
     Mutant("work passes nowhere", private(routing, "_after_work_answer"), "target = proven(flow", "target = CLOSE #"),
 ]
 
@@ -260,12 +271,14 @@ UNTRIED = [
 def test_work_that_does_not_hold_fit_or_pass_by_itself_is_tried() -> None:
     assert set(TRIED.splitlines()) <= tried()
     assert "ask: a person answers approved, and it touches rules → ask asks a person" not in tried()  # they saw it
+    assert not any(line.startswith("judge: bad,") for line in tried())  # it says so itself
 
 
 @pytest.mark.parametrize("mutant", UNTRIED, ids=lambda mutant: mutant.name)
 def test_what_is_not_tried_any_more_is_missed(mutant: Mutant) -> None:
     with planted(mutant):
-        assert not set(TRIED.splitlines()) <= tried()
+        with pytest.raises(AssertionError):
+            test_work_that_does_not_hold_fit_or_pass_by_itself_is_tried()
 
 
 TWICE = policy_of(
