@@ -107,7 +107,7 @@ async def _work(
     runner = connect.runner_of(project, settings, redaction=redaction, clock=clock)
     notifier = Messenger(project, redaction=redaction)
     tree, trees = GitTree(project, redaction=redaction), partial(connect.worktrees_of, project, redaction=redaction)
-    means = partial(connect.means_of, project, redaction=redaction, clock=clock)
+    means = partial(connect.means_of, project, actor=actor, redaction=redaction, clock=clock)
     pulls = partial(connect.pulls_of, project, redaction=redaction)
     parts = Parts(tracker, runner, tree, clock, notifier, trees, means, pulls)
     systemd = Systemd.of(os.environ)

@@ -153,7 +153,13 @@ def verifier_of(
 
 
 def means_of(
-    project: Path, settings: Settings, keep: Keep, *, redaction: Redaction | None = None, clock: Clock | None = None
+    project: Path,
+    settings: Settings,
+    keep: Keep,
+    *,
+    actor: str,
+    redaction: Redaction | None = None,
+    clock: Clock | None = None,
 ) -> Means:
     """Make what looks into the work of issues, and lands it. Raises `ConfigError`. `keep`: as for `verifier_of`."""
     return Means(
@@ -161,6 +167,7 @@ def means_of(
         verifier_of(project, settings, keep, redaction=redaction, clock=clock),
         GitDiffs(project, redaction=redaction),
         GitLanding(project, redaction=redaction),
+        None if settings.tracker.own else annotations_of(project, settings, actor),
     )
 
 

@@ -216,9 +216,7 @@ class Effects:
             commits = (await self.trees.changes(world, flow, own.since)).commits
             facts = [replace(facts[0], commits=tuple(commit.sha for commit in commits))]
         return [
-            replace(fact, flags=await self.work.flagged(fact, flow, world.settings))
-            if isinstance(fact, TreeSealed)
-            else fact
+            await self.work.touched(fact, flow, world.settings) if isinstance(fact, TreeSealed) else fact
             for fact in facts
         ]
 

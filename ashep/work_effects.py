@@ -1,6 +1,7 @@
 """Effects on the work of issues: looking into it, and bringing it onto the base. For `ashep.effects`."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -8,9 +9,10 @@ import anyio
 from anyio import to_thread
 from pydantic import TypeAdapter
 
+from ashep.annotations import Annotations
 from ashep.config.criteria import read_criteria
 from ashep.config.findings import ConfigErrors
-from ashep.core.closing_notes import Notes, notes_of
+from ashep.core.closing_notes import LOG, Notes, appended, entry_of, notes_of, unknown
 from ashep.core.commands import IntegrateWork, MoveBase, VerifyWork
 from ashep.core.criteria import Check, Criteria, ManualCheck, canonical, hash_of
 from ashep.core.events import (
@@ -26,8 +28,8 @@ from ashep.core.events import (
     WorkVerified,
 )
 from ashep.core.evidence import Verification, against
+from ashep.core.file_map import FileMap, shortened
 from ashep.core.flow import Flow
-from ashep.core.impact import file_map
 from ashep.core.landing_steps import is_wanted
 from ashep.core.model import Settings
 from ashep.core.proof import Evidence
@@ -46,7 +48,7 @@ AT_ONCE = 2
 UNWANTED = 1.0
 """Seconds between looks whether a verification is still wanted."""
 
-LOG = 20_000
+MOST_LOG = 20_000
 """Characters of what failed that an agent is shown."""
 
 NO_CHECKS = hash_of(Criteria())
@@ -65,6 +67,8 @@ class Means:
     verifier: Verifier
     diffs: Diffs
     landing: Landing
+    annotations: Annotations | None = None
+    """Reads what stands on issues; None: the tracker has no place for such things."""
 
 
 class WorkEffects:
@@ -100,14 +104,15 @@ class WorkEffects:
             async with self._landing:
                 await self._of(settings).landing.settle()
 
-    async def flagged(self, sealed: TreeSealed, flow: Flow, settings: Settings) -> tuple[str, ...]:
-        """Give the flags of all that the issue changed."""
+    async def touched(self, sealed: TreeSealed, flow: Flow, settings: Settings) -> TreeSealed:
+        """Say with what was sealed which files all that the issue changed touches, and what else."""
         base = flow.own.base if flow.own is not None else ""
-        if self._means is None or not base or sealed.head == base:
-            return ()
-        diffs = self._of(settings).diffs
-        impact = await assess(diffs, _fits(flow), sealed.head, settings.impact)
-        return tuple(flag.name for flag in impact.flags)
+        if self._means is None or not base:
+            return sealed
+        if sealed.head == base:
+            return replace(sealed, files=FileMap())
+        impact = await assess(self._of(settings).diffs, _fits(flow), sealed.head, settings.impact)
+        return replace(sealed, flags=impact.raised, files=shortened(impact.files))
 
     async def fork(self, flow: Flow, settings: Settings) -> str:
         """Give the commit where the issue's branch and the one that it must fit last were one; empty: none is known."""
@@ -122,14 +127,14 @@ class WorkEffects:
 
     async def notes(self, flow: Flow, settings: Settings) -> Notes:
         """Say what is to stand on an issue that is about to be closed; nothing here keeps it from being closed."""
-        own, files, landing = flow.own, None, flow.landing
-        if self._means is not None and own is not None and own.base and own.head:
-            landed = (landing.base, landing.commit) if landing is not None and landing.base else (own.base, own.head)
-            try:
-                files = file_map(await self._of(settings).diffs.read(*landed))
-            except AshepError:
-                files = None
-        return notes_of(flow, files)
+        notes, annotations = notes_of(flow), self._of(settings).annotations if self._means is not None else None
+        if not flow.proofs or annotations is None:
+            return notes
+        with suppress(AshepError):  # without the log as it stands there, nothing can be added to it
+            if (found := await annotations.read(flow.issue.id)) is not None:
+                log = found.metadata.get(LOG)
+                notes[LOG] = appended(log, unknown(log, map(entry_of, flow.proofs)))
+        return notes
 
     # --- what is checked --------------------------------------------------------------------------------------------
 
@@ -239,7 +244,7 @@ class WorkEffects:
         if isinstance(made, Integrated):
             return [WorkIntegrated(issue, key, head, made.base, made.commit, made.tree)]
         if isinstance(made, Conflict):
-            log = await self._blobs.keep(made.text[:LOG])
+            log = await self._blobs.keep(made.text[:MOST_LOG])
             return [WorkConflicted(issue, key, head, made.base, made.paths, log)]
         await landing.forget(command.branch)  # an earlier round may have made something
         return [WorkLanded(issue, key, onto, head, made.base, already=True)]
@@ -308,5 +313,5 @@ def _apart(checks: Iterable[Check]) -> Iterable[Check]:
 
 
 def _capped(parts: list[str]) -> list[str]:
-    room = LOG // max(len(parts), 1)
+    room = MOST_LOG // max(len(parts), 1)
     return [part if len(part) <= room else f"{part[: room // 4]}\n[…]\n{part[-(room - room // 4) :]}" for part in parts]

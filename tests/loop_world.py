@@ -18,6 +18,7 @@ from typing import Any, TypeVar, cast
 import anyio
 import yaml
 
+from ashep.adapters.memory.annotations import MemoryAnnotations
 from ashep.adapters.memory.forge import MemoryForge
 from ashep.adapters.memory.landing import MemoryLanding
 from ashep.adapters.memory.looking import MemoryDiffs, MemoryVerifier
@@ -188,12 +189,12 @@ class World:
     def _means(self, points: Points) -> Callable[..., Means]:
         """What looks into the work of issues, and lands it, as seen through the points."""
         assert self.workspaces is not None
-        targets = MemoryVerifier(self.workspaces), MemoryDiffs(self.workspaces), self.landing
+        trees, annotations = self.workspaces, MemoryAnnotations(self.tracker)
+        targets = MemoryVerifier(trees), MemoryDiffs(trees), self.landing, annotations
         seen = [
             Through(one, points, lambda: self.random.uniform(0.05, 0.3), AshepError("git: lost")) for one in targets
         ]
-        verifier, diffs, landing = cast("Any", seen)
-        return lambda *_: Means(self.folder, verifier, diffs, landing)
+        return lambda *_: Means(self.folder, *cast("Any", seen))
 
     def _pulls(self, points: Points) -> Callable[..., Pulls]:
         """Where pull requests are opened, and what they are pushed to, as seen through the points."""

@@ -2,7 +2,7 @@
 
 import json
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,8 @@ from ashep.core.branches import branch_of
 from ashep.core.closing_notes import notes_of
 from ashep.core.events import WorkLanded, WorkVerified
 from ashep.core.evidence import CheckResult
+from ashep.core.file_map import FileMap, shortened
 from ashep.core.flow import Flow
-from ashep.core.impact import FileMap
 from ashep.core.model import Issue
 from ashep.core.proof import Evidence, Landing
 from ashep.core.workspaces import OwnTree
@@ -205,7 +205,7 @@ def test_each_step_of_landing_has_its_word() -> None:
     assert said(replace(at, landing=Landing(7, "", verify=True))) == "stays on its branch, at "
 
 
-def test_the_tracker_is_told_with_the_close_and_without_a_call_of_its_own(folder: Path) -> None:
+def test_the_tracker_is_told_with_the_close_and_without_a_write_of_its_own(folder: Path) -> None:
     async def scenario() -> None:
         world, points = World(folder, config=CONFIG, policies=POLICY), Points()
         world.workspaces = MemoryWorkspaces({"calc.py": "1"})
@@ -220,19 +220,24 @@ def test_the_tracker_is_told_with_the_close_and_without_a_call_of_its_own(folder
         assert notes["landed"] == {"onto": "main", "commit": landed.commit}
         assert notes["impact_flags"] == []
         assert notes["ticket_files"] == {"created": ["t-2.py"], "modified": [], "deleted": [], "more": 0}
+        log = notes["verification_log"]
+        assert isinstance(log, list)
+        assert [(one["n"], one["commit"], one["passed"]) for one in log if isinstance(one, dict)] == [
+            (1, world.bodies(WorkVerified)[0].commit, 2), (2, found.commit, 2)
+        ]  # fmt: skip
         assert points.calls.count("update") == 1, "the close alone"
 
     simulate(scenario)
 
 
 def test_what_stands_on_a_closed_issue_is_short_and_true_of_what_was_not_checked() -> None:
-    assert notes_of(FLOW, FileMap()) == {}, "in the shared tree nothing is known"
+    assert notes_of(FLOW) == {}, "in the shared tree nothing is known"
     flow = replace(FLOW, own=OwnTree("ashep/t-1", 0, flags=("ci",)))
-    assert notes_of(flow, None) == {"verification_status": "unverified", "impact_flags": ["ci"]}
+    assert notes_of(flow) == {"verification_status": "unverified", "impact_flags": ["ci"]}
     paths = tuple(f"{number:04}/{'x' * 295}" for number in range(100))
-    files = notes_of(flow, FileMap(paths, paths, ("short",), more=7))["ticket_files"]
-    assert len(json.dumps(files)) < 10_000
-    assert isinstance(files, dict)
-    shown = [files[kind] for kind in ("created", "modified", "deleted")]
-    assert [len(one) for one in shown if isinstance(one, list)] == [26, 0, 0]
-    assert files["more"] == 7 + 74 + 100 + 1
+    files = shortened(FileMap(paths, paths, ("short",), more=7))
+    assert len(json.dumps(asdict(files))) < 10_000
+    assert [len(one) for one in (files.created, files.modified, files.deleted)] == [26, 0, 0]
+    assert files.more == 7 + 74 + 100 + 1
+    touched = replace(flow, own=OwnTree("ashep/t-1", 0, files=FileMap(("a",), more=3)))
+    assert notes_of(touched)["ticket_files"] == {"created": ["a"], "modified": [], "deleted": [], "more": 3}

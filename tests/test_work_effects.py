@@ -4,6 +4,7 @@ import json
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,15 @@ from typing import Any
 import anyio
 import pytest
 from anyio import to_thread
+from pydantic import JsonValue
 
+from ashep.adapters.memory.annotations import MemoryAnnotations
 from ashep.adapters.memory.landing import MemoryLanding
 from ashep.adapters.memory.looking import MemoryDiffs, MemoryVerifier
 from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.adapters.verifier import LocalVerifier
+from ashep.annotations import Annotated
 from ashep.core.branches import branch_of
 from ashep.core.commands import IntegrateWork, MoveBase, VerifyWork
 from ashep.core.criteria import canonical
@@ -33,18 +37,20 @@ from ashep.core.events import (
     WorkVerified,
 )
 from ashep.core.evidence import CheckResult, Verification
+from ashep.core.file_map import FileMap
 from ashep.core.flow import Flow
 from ashep.core.indexes import put
 from ashep.core.model import Issue, Phase, Settings, VerificationSettings, Verify
-from ashep.core.proof import Criteria, Evidence, Landing
+from ashep.core.proof import Criteria, Evidence, Landing, Proof
 from ashep.core.workspaces import OwnTree
 from ashep.core.world import World
-from ashep.errors import AshepError, TrackerRefused
+from ashep.errors import AshepError, TrackerRefused, TrackerUnavailable
 from ashep.journal.blobs import Blobs
 from ashep.landing import Refused
 from ashep.ports import IssueText
+from ashep.service.models import Entry
 from ashep.verification import VerifyRequest
-from ashep.work_effects import AT_ONCE, LOG, Means, WorkEffects
+from ashep.work_effects import AT_ONCE, MOST_LOG, Means, WorkEffects
 from tests.core.given import T0, policies, policy_of
 from tests.loop_hands import Hands, landing_world
 from tests.loop_world import simulate
@@ -125,7 +131,7 @@ class Place:
 
     @property
     def means(self) -> Means:
-        return Means(self.folder, self.verifier, MemoryDiffs(self.trees), self.base)
+        return Means(self.folder, self.verifier, MemoryDiffs(self.trees), self.base, MemoryAnnotations(self.tracker))
 
     @property
     def world(self) -> World:
@@ -227,7 +233,7 @@ async def test_a_long_log_shows_something_of_every_check(place: Place) -> None:
     await place.adopt(*checks)
     await place.work(b="b")
     log = await place.text((await place.verify()).log)
-    assert len(log) < LOG + 1_000
+    assert len(log) < MOST_LOG + 1_000
     assert [f"c{number} (" in log for number in range(10)] == [True] * 10
 
 
@@ -489,10 +495,12 @@ async def test_without_means_it_is_said_what_to_do(place: Place) -> None:
 async def test_all_that_an_issue_changed_is_flagged(place: Place) -> None:
     head = await place.work(**{"AGENTS.md": "Be kind.\n"})
     sealed = TreeSealed("t-1", RUN, "key", head, "tree", ())
-    assert await place.effects.flagged(sealed, place.flow, Settings()) == ("agent_instructions",)
+    found = await place.effects.touched(sealed, place.flow, Settings())
+    assert (found.flags, found.files) == (("agent_instructions",), FileMap(created=("AGENTS.md",)))
     assert place.flow.own is not None
     nothing = replace(sealed, head=place.flow.own.base)
-    assert await place.effects.flagged(nothing, place.flow, Settings()) == ()
+    found = await place.effects.touched(nothing, place.flow, Settings())
+    assert (found.flags, found.files) == ((), FileMap())
     assert branch_of("t-1") == BRANCH
 
 
@@ -500,13 +508,46 @@ async def test_an_agent_that_moves_the_base_hides_nothing(place: Place) -> None:
     """Whoever works in a tree of the repository can move its branches, too."""
     head = await place.work(**{".github/workflows/ci.yml": "mine"})
     place.trees.advance(place.trees.base, head)
-    flags = await place.effects.flagged(
-        TreeSealed("t-1", RUN, f"{RUN}/tree/after", head, "7ree", (head,)), place.flow, place.world.settings
-    )
-    assert "ci" in flags
+    sealed = TreeSealed("t-1", RUN, f"{RUN}/tree/after", head, "7ree", (head,))
+    found = await place.effects.touched(sealed, place.flow, place.world.settings)
+    assert "ci" in found.flags
     assert place.flow.own is not None
     place.flow = replace(place.flow, own=replace(place.flow.own, since=head))
-    flags = await place.effects.flagged(
-        TreeSealed("t-1", RUN, f"{RUN}/tree/after", head, "7ree", (head,)), place.flow, place.world.settings
-    )
-    assert flags == ()  # it was brought onto that once: what comes after is its own
+    found = await place.effects.touched(sealed, place.flow, place.world.settings)
+    assert (found.flags, found.files) == ((), FileMap())  # it was brought onto that once: what comes after is its own
+
+
+# --- what is written down with the close ---------------------------------------------------------------------------
+
+WHEN = datetime(2026, 3, 1, 12, 30, 1, 5, UTC)
+MADE = Proof(WHEN, "failing", BRANCH, "c" * 40, "7" * 40, "", 1, 1, 0, ("tests",))
+
+
+async def test_the_log_on_the_issue_is_only_added_to_and_each_entry_once(place: Place) -> None:
+    theirs: dict[str, JsonValue] = {"n": 6, "status": "passing", "by": "somebody else"}
+    place.tracker.add("It", id="t-1")
+    annotations = MemoryAnnotations(place.tracker)
+    await annotations.annotate("t-1", {"verification_log": [theirs]})
+    place.flow = replace(place.flow, proofs=(MADE, replace(MADE, at=WHEN + timedelta(minutes=1), status="passing")))
+    first = (await place.effects.notes(place.flow, Settings()))["verification_log"]
+    assert isinstance(first, list)
+    assert first[0] == theirs
+    assert first[1] == {
+        "n": 7, "at": "2026-03-01T12:30:01Z", "status": "failing", "branch": BRANCH, "commit": "c" * 40,
+        "tree": "7" * 40, "criteria": "", "passed": 1, "failed": 1, "skipped": 0, "failures": ["tests"],
+    }  # fmt: skip
+    assert Entry.model_validate(first[1]), "the service reads it"
+    assert [one["n"] for one in first if isinstance(one, dict)] == [6, 7, 8]
+    await annotations.annotate("t-1", {"verification_log": first})
+    assert (await place.effects.notes(place.flow, Settings()))["verification_log"] == first, "closed again"
+
+
+async def test_where_the_log_cannot_be_read_it_is_left_alone(place: Place) -> None:
+    class Lost(MemoryAnnotations):
+        async def read(self, issue: str) -> Annotated | None:
+            raise TrackerUnavailable(f"{issue}: no answer")
+
+    effects = WorkEffects(place.tracker, place.blobs, lambda _: replace(place.means, annotations=Lost(place.tracker)))
+    notes = await effects.notes(replace(place.flow, proofs=(MADE,)), Settings())
+    assert "verification_log" not in notes
+    assert notes["verification_status"] == "unverified"

@@ -3,29 +3,36 @@
 Whoever reads a list of issues reads their metadata, too: it is short. The journal has all of it.
 """
 
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import UTC, datetime
+
 from pydantic import JsonValue
 
 from ashep.core.evidence import summary_of
 from ashep.core.flow import Flow
-from ashep.core.impact import FileMap
+from ashep.core.proof import Proof
 
 NAMED = 10
 """Checks that are named."""
 
-ROOM = 8_000
-"""Characters of all paths."""
+KEPT = 10
+"""Entries of an issue's log; the oldest ones are dropped, and the numbers of the others stay."""
+
+LOG = "verification_log"
+"""The key of the log."""
 
 Notes = dict[str, JsonValue]
 
 
-def notes_of(flow: Flow, files: FileMap | None) -> Notes:
-    """Give the keys for an issue that is about to be closed; none where it was worked on in the shared tree.
-
-    `files`: what its work touches; None: that is not known.
+def notes_of(flow: Flow) -> Notes:
+    """Give the keys for an issue that is about to be closed, but for the log; none where it was worked on in the shared
+    tree.
     """
-    if flow.own is None:
+    own = flow.own
+    if own is None:
         return {}
-    notes: Notes = {"verification_status": "unverified", "impact_flags": list(flow.own.flags)}
+    notes: Notes = {"verification_status": "unverified", "impact_flags": list(own.flags)}
     evidence = flow.evidence
     if evidence is not None:
         summary = summary_of(evidence.results)
@@ -36,19 +43,44 @@ def notes_of(flow: Flow, files: FileMap | None) -> Notes:
         }  # fmt: skip
     if flow.landed is not None:
         notes["landed"] = {"onto": flow.landed[0], "commit": flow.landed[1]}
-    return notes | ({"ticket_files": _short(files)} if files is not None else {})
+    if own.files is not None:
+        files = own.files
+        kinds = {"created": files.created, "modified": files.modified, "deleted": files.deleted}
+        notes["ticket_files"] = {**{kind: list(paths) for kind, paths in kinds.items()}, "more": files.more}
+    return notes
 
 
-def _short(files: FileMap) -> JsonValue:
-    """Name files while there is room, and count the others."""
-    room, more, named = ROOM, files.more, dict[str, JsonValue]()
-    for kind, paths in (("created", files.created), ("modified", files.modified), ("deleted", files.deleted)):
-        shown = list[JsonValue]()
-        for path in paths:
-            room -= len(path)
-            if room >= 0:
-                shown.append(path)
-            else:
-                more += 1
-        named[kind] = shown
-    return named | {"more": more}
+# --- the log ------------------------------------------------------------------------------------------------------
+
+
+def entry_of(found: Proof) -> Notes:
+    """Give what is noted of a verification, without its number."""
+    return {**asdict(found), "failures": list(found.failures[:NAMED]), "at": moment(found.at)}
+
+
+def moment(at: datetime) -> str:
+    """Write down when something was verified."""
+    return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def appended(before: JsonValue, new: Iterable[Notes]) -> list[JsonValue]:
+    """Give the log with these entries at its end."""
+    log = _entries(before)
+    for one in new:
+        log.append({"n": max((_number(other) for other in log), default=0) + 1, **one})
+    return list(log[-KEPT:])
+
+
+def unknown(before: JsonValue, entries: Iterable[Notes]) -> list[Notes]:
+    """Give the entries that the log does not have: an issue is closed again, and a write may be repeated."""
+    known = [{key: value for key, value in one.items() if key != "n"} for one in _entries(before)]
+    return [one for one in entries if one not in known]
+
+
+def _entries(log: JsonValue) -> list[Notes]:
+    return [one for one in log if isinstance(one, dict)] if isinstance(log, list) else []
+
+
+def _number(entry: Notes) -> int:
+    number = entry.get("n")
+    return number if isinstance(number, int) else 0

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
 
+from ashep.core.file_map import FileMap
 from ashep.core.finding import Finding
 from ashep.core.landing_events import (
     CriteriaAdopted,
@@ -314,6 +315,8 @@ class TreeSealed:
     """What was found out of order, and what was done about it."""
     flags: tuple[str, ...] = ()
     """What all its changes since the base touch (`ashep.core.flags`)."""
+    files: FileMap | None = None
+    """The files that they touch; None: it is not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,11 @@ from ashep.core.events import (
     WorkLanded,
     WorkVerified,
 )
+from ashep.core.evidence import status_of, summary_of
 from ashep.core.evolve_pull import PullFact, pull_fact
 from ashep.core.evolve_run import done
 from ashep.core.flow import Flow
-from ashep.core.proof import Criteria, Evidence, Flaw, about_to_land
+from ashep.core.proof import Criteria, Evidence, Flaw, Proof, about_to_land
 from ashep.core.values import replace
 
 DIRTY_AGAIN, DIRTY_LONGEST = timedelta(minutes=1), timedelta(minutes=10)
@@ -31,6 +32,9 @@ OFTEN = 3
 
 AWAY_AGAIN = timedelta(minutes=1)
 """How long a forge is left alone that does not answer, at first."""
+
+MOST_PROOFS = 10
+"""Verifications that are remembered."""
 
 MOST_DOUBLED = 5
 """How often that time doubles, at most."""
@@ -55,12 +59,12 @@ def work_fact(flow: Flow, fact: WorkFact, seq: int, at: datetime) -> Flow:
         case VerificationWanted():
             return replace(flow, verifying=fact.run, why=fact.why, since=at)
         case WorkVerified():
-            return _verified(flow, fact)
+            return _verified(flow, fact, at)
         case _:
             return _landing(flow, fact, at)
 
 
-def _verified(flow: Flow, fact: WorkVerified) -> Flow:
+def _verified(flow: Flow, fact: WorkVerified, at: datetime) -> Flow:
     if fact.run != flow.verifying or not (fact.run or fact.commit == about_to_land(flow)):
         return flow  # somebody had it otherwise meanwhile
     evidence = Evidence(
@@ -69,13 +73,26 @@ def _verified(flow: Flow, fact: WorkVerified) -> Flow:
     lacking = evidence.lacking(flow.waived)
     onto = flow.landing.onto if flow.landing is not None else ""
     flaw = Flaw("checks", f"did not hold: {', '.join(lacking)}", fact.log, onto) if lacking else None
-    flow = replace(flow, evidence=evidence, flaw=flaw)
+    flow = replace(flow, evidence=evidence, flaw=flaw, proofs=_noted(flow, evidence, at))
     if fact.run:
         return replace(flow, unproven=flow.unproven + 1) if lacking else flow
     landing = flow.landing
     if landing is None or lacking:
         return flow
     return replace(flow, landing=dataclasses.replace(landing, verified=True), flaw=None)
+
+
+def _noted(flow: Flow, evidence: Evidence, at: datetime) -> tuple[Proof, ...]:
+    """Note what was found, where anything was checked."""
+    if not evidence.results:
+        return flow.proofs
+    counted, branch = summary_of(evidence.results), flow.own.branch if flow.own is not None else ""
+    made = Proof(
+        at, status_of(evidence.results), branch, evidence.commit, evidence.tree,
+        flow.criteria.hash if flow.criteria is not None else "", counted.passed, counted.failed, counted.skipped,
+        evidence.failed,
+    )  # fmt: skip
+    return (*flow.proofs, made)[-MOST_PROOFS:]
 
 
 def _landing(flow: Flow, fact: WorkIntegrated | WorkConflicted | WorkLanded | LandingRefused, at: datetime) -> Flow:

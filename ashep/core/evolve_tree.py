@@ -76,7 +76,7 @@ def own_tree(world: World, fact: TreePrepared | TreeSealed) -> World:
         own = dataclasses.replace(flow.own, path=fact.path, base=base, head=fact.head)
         flow = replace(flow, own=own, base=base)
     else:
-        own = dataclasses.replace(flow.own, head=fact.head, tree=fact.tree, flags=fact.flags)
+        own = dataclasses.replace(flow.own, head=fact.head, tree=fact.tree, flags=fact.flags, files=fact.files)
         flow = replace(flow, own=own, commits=fact.commits)
     run = flow.run
     if run is not None and run.id == fact.run:

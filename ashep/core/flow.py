@@ -12,7 +12,7 @@ from ashep.core.holds import NO_BUDGET, NO_PROVIDER, PAUSED, WAITS_FOR_PEOPLE, W
 from ashep.core.model import Comment, Issue, Model, Phase, Tree
 from ashep.core.outcome import Outcome
 from ashep.core.passing import Passed
-from ashep.core.proof import Criteria, Evidence, Flaw, Landing, Pull
+from ashep.core.proof import Criteria, Evidence, Flaw, Landing, Proof, Pull
 from ashep.core.question import Question
 from ashep.core.records import Intent
 from ashep.core.requests import Pending
@@ -253,6 +253,8 @@ class Flow:
     waived: tuple[str, ...] = ()
     """Checks that a person let fail."""
     evidence: Evidence | None = None
+    proofs: tuple[Proof, ...] = ()
+    """How often its work was looked into, and what came of it: the last ones."""
     flaw: Flaw | None = None
     landing: Landing | None = None
     landed: tuple[str, str] | None = None

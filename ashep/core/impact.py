@@ -6,11 +6,12 @@ All of it follows from a diff and the settings. `ashep.impacts` is the port that
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Literal, TypeVar
 
 from ashep.core import impact_paths, sources
+from ashep.core.file_map import FileMap
 from ashep.core.flags import ALWAYS_ASK, FLAGS, FlagName
 from ashep.core.globs import Globs
 from ashep.core.leaks import Line, find_secrets
@@ -63,17 +64,6 @@ class Diff:
 
 
 @dataclass(frozen=True, slots=True)
-class FileMap:
-    """Which files a change touches. A renamed file is created under its name and deleted under its former one."""
-
-    created: tuple[str, ...] = ()
-    modified: tuple[str, ...] = ()
-    deleted: tuple[str, ...] = ()
-    more: int = 0
-    """How many paths are not named, because there are so many."""
-
-
-@dataclass(frozen=True, slots=True)
 class Evidence:
     """A place for which a flag is raised."""
 
@@ -101,7 +91,7 @@ class Impact:
 
     base: str
     head: str
-    files: FileMap = FileMap()
+    files: FileMap = field(default_factory=FileMap)
     flags: tuple[Flag, ...] = ()
     """The gravest first."""
     added: int = 0

@@ -66,6 +66,23 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Proof:
+    """That work was looked into, and what came of it, in short."""
+
+    at: datetime
+    status: Status
+    branch: str
+    commit: str
+    tree: str
+    criteria: str
+    """The hash of the issue's own checks."""
+    passed: int
+    failed: int
+    skipped: int
+    failures: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Flaw:
     """What ashep found wrong about the issue's work: input for its next write run."""
 

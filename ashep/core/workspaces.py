@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ashep.core.branches import SHARED, branch_of, shared_branch
+from ashep.core.file_map import FileMap
 
 if TYPE_CHECKING:
     from ashep.core.model import Issue, Labels
@@ -29,6 +30,8 @@ class OwnTree:
     """The git tree hash of `head`, once a run's work was sealed."""
     flags: tuple[str, ...] = ()
     """What its changes since the base touched, when it was sealed last."""
+    files: FileMap | None = None
+    """The files that they touched; None: it is not known."""
     approved: str = ""
     """The head that a person approved last."""
     since: str = ""

@@ -12,6 +12,7 @@ from pathlib import Path
 import anyio
 
 from ashep.adapters.clock import RealClock
+from ashep.adapters.memory.annotations import MemoryAnnotations
 from ashep.adapters.memory.landing import MemoryLanding
 from ashep.adapters.memory.looking import MemoryDiffs, MemoryVerifier
 from ashep.adapters.memory.runner import MemoryRunner, Play, Prompted
@@ -190,7 +191,8 @@ async def _play(project: Path, say: Say) -> _Stage:
     def picture(entries: Sequence[Entry], world: World) -> None:
         tell(entries, world)
 
-    means = Means(project, MemoryVerifier(stage.trees), MemoryDiffs(stage.trees), stage.landing)
+    looking = MemoryVerifier(stage.trees), MemoryDiffs(stage.trees)
+    means = Means(project, *looking, stage.landing, MemoryAnnotations(stage.tracker))
     parts = Parts(
         stage.tracker, stage.runner, stage.tree, stage.clock,
         workspaces=lambda _: stage.trees, means=lambda _settings, _keep: means,

@@ -4,23 +4,18 @@ Whoever reads a list of issues from bd reads their metadata, too: so the log is 
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 
 from pydantic import JsonValue, ValidationError
 
+from ashep.core.closing_notes import LOG, NAMED, appended, moment
 from ashep.core.criteria import hash_of
 from ashep.core.evidence import summary_of
 from ashep.service.models import Entry
 from ashep.verifying import Verified
 
-STATUS, LOG = "verification_status", "verification_log"
-"""Keys of the metadata."""
-
-KEPT = 10
-"""Entries of a log; the oldest ones are dropped, and the numbers of the others stay."""
-
-NAMED = 10
-"""Checks that an entry names."""
+STATUS = "verification_status"
+"""The key of the status."""
 
 
 def read(metadata: Mapping[str, JsonValue]) -> tuple[Entry, ...]:
@@ -42,7 +37,7 @@ def entry(verified: Verified, at: datetime) -> Entry:
     failures = [one.check_id for one in made.results if one.status in ("failed", "error")]
     return Entry(
         n=1,
-        at=at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        at=moment(at),
         status=verified.status,
         branch=verified.candidate.name,
         commit=made.commit,
@@ -57,7 +52,4 @@ def entry(verified: Verified, at: datetime) -> Entry:
 
 def added(metadata: Mapping[str, JsonValue], new: Entry) -> dict[str, JsonValue]:
     """Give the keys to be set so that the log ends with this entry, and every other stays as it is."""
-    before = read(metadata)
-    numbered = new.model_copy(update={"n": max((one.n for one in before), default=0) + 1})
-    kept = (*before, numbered)[-KEPT:]
-    return {STATUS: new.status, LOG: [one.model_dump(mode="json") for one in kept]}
+    return {STATUS: new.status, LOG: appended(metadata.get(LOG), [new.model_dump(mode="json", exclude={"n"})])}

@@ -1,6 +1,7 @@
 """Work in trees of issues' own, made up: what is found of it, and whether it fits the base, is said by whoever acts."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import anyio.lowlevel
 
@@ -49,14 +50,14 @@ class MadeUpWork(WorkEffects):
         if writes and branch is not None:
             self._trees.edit(branch, issue, run)
 
-    async def flagged(self, sealed: TreeSealed, flow: Flow, settings: Settings) -> tuple[str, ...]:
-        """Give what all runs so far have touched."""
+    async def touched(self, sealed: TreeSealed, flow: Flow, settings: Settings) -> TreeSealed:
+        """Say what all runs so far have touched."""
         del settings
         await anyio.lowlevel.checkpoint()
         if flow.own is not None and sealed.head == flow.own.base:
-            return ()
+            return sealed
         touched = self._touched.get(sealed.issue, set())
-        return tuple(flag for flag in FLAGS if flag in touched)
+        return replace(sealed, flags=tuple(flag for flag in FLAGS if flag in touched))
 
     async def settle(self, settings: Settings) -> None:
         """Nothing is ever half done here."""

@@ -3,6 +3,7 @@
 They say nothing that depends on other issues, so that a row is right for as long as nothing happens to its own.
 """
 
+from dataclasses import asdict
 from typing import Any
 
 from ashep.core.commands import IntegrateWork, MoveBase, OpenPullRequest, VerifyWork
@@ -33,6 +34,11 @@ def verification(flow: Flow) -> Row | None:
         "status": evidence.status, "commit": evidence.commit, "tree": evidence.tree, "changed": evidence.changed,
         "isolated": evidence.isolated, "checks": checks, "log": evidence.log or None, "waived": flow.waived,
     }  # fmt: skip
+
+
+def looked_into(flow: Flow) -> list[Row]:
+    """Give the verifications of the work, the oldest first."""
+    return [{**asdict(one), "at": format_time(one.at)} for one in flow.proofs]
 
 
 def landing(flow: Flow) -> Row | None:

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import Table
@@ -17,9 +18,9 @@ from ashep.core.records import Entry, body_text, form_of, format_time
 from ashep.core.runs import RunRecord, run_of
 from ashep.core.telling import targets
 from ashep.core.world import World
-from ashep.store.proofs import landing, verification
+from ashep.store.proofs import landing, looked_into, verification
 
-FORM = 2
+FORM = 3
 """The version of the tables."""
 
 Row = dict[str, Any]
@@ -135,7 +136,9 @@ def issue_row(world: World, issue: str) -> Row:
         "assignee": view.assignee, "blocked_by": view.blocked_by, "created_at": format_time(view.created_at),
         "stage": flow.stage, "cycle": flow.cycle, "visit": flow.visit, "attempt": flow.attempt, "runs": flow.runs,
         "question": _question(flow), "verification": verification(flow),
-        "flags": flow.own.flags if flow.own is not None else (), "landing": landing(flow),
+        "verification_log": looked_into(flow), "flags": flow.own.flags if flow.own is not None else (),
+        "files": asdict(flow.own.files) if flow.own is not None and flow.own.files is not None else None,
+        "landing": landing(flow),
     }  # fmt: skip
     return {
         "issue": issue, "title": stands.title, "state": stands.state, "code": stands.code, "reason": stands.reason,

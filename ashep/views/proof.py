@@ -71,7 +71,8 @@ def evidence(body: Data, text: Text) -> Data:
     told = verification
     if verification is not None and (log := verification["log"]):
         told = verification | {"log": text(log)}
-    return {"verification": told, "flags": body.get("flags", []), "landing": body.get("landing")}
+    beside = {"verification_log": body.get("verification_log", []), "files": body.get("files")}
+    return {"verification": told, **beside, "flags": body.get("flags", []), "landing": body.get("landing")}
 
 
 def lines(told: Data) -> list[str]:

@@ -10,6 +10,7 @@ from ashep.core import events as e
 from ashep.core.commands import Command
 from ashep.core.events import Fact
 from ashep.core.evidence import CheckResult
+from ashep.core.file_map import FileMap
 from ashep.core.finding import Finding
 from ashep.core.model import (
     Agent,
@@ -155,7 +156,15 @@ def work() -> list[list[Fact | Command]]:
             e.TreePrepared("demo-1", RUN, f"{RUN}/tree/own", "ashep/demo-1", "/trees/demo-1", "c0ffee", "c0ffee"),
             c.SealTree(f"{RUN}/tree/sealed", "demo-1", RUN, "ashep/demo-1"),
             e.TreeSealed(
-                "demo-1", RUN, f"{RUN}/tree/sealed", "beef", "7ree", ("beef",), ("a merge was ended",), ("ci",)
+                "demo-1",
+                RUN,
+                f"{RUN}/tree/sealed",
+                "beef",
+                "7ree",
+                ("beef",),
+                ("a merge was ended",),
+                ("ci",),
+                FileMap(("a",), ("b",), ("c",), 1),
             ),
         ],
         [

@@ -276,9 +276,8 @@ def test_work_that_does_not_hold_fit_or_pass_by_itself_is_tried() -> None:
 
 @pytest.mark.parametrize("mutant", UNTRIED, ids=lambda mutant: mutant.name)
 def test_what_is_not_tried_any_more_is_missed(mutant: Mutant) -> None:
-    with planted(mutant):
-        with pytest.raises(AssertionError):
-            test_work_that_does_not_hold_fit_or_pass_by_itself_is_tried()
+    with planted(mutant), pytest.raises(AssertionError):
+        test_work_that_does_not_hold_fit_or_pass_by_itself_is_tried()
 
 
 TWICE = policy_of(

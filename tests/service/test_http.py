@@ -9,9 +9,9 @@ import anyio
 import httpx
 import pytest
 
+from ashep.core.closing_notes import KEPT
 from ashep.errors import AshepError, TrackerUnavailable
 from ashep.service import history, http
-from ashep.service.history import KEPT
 from tests.service.worlds import CHECKS, TOKEN, World, git, repository
 
 NO_CHECKS = "It works."
