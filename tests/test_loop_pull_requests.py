@@ -146,27 +146,55 @@ def test_one_that_nobody_looks_at_leaves_nothing_in_the_journal(folder: Path) ->
     simulate(scenario)
 
 
+def pushes(world: World, site: MemoryForge) -> str:
+    """A person pushes a commit of theirs to the issue's branch."""
+    trees = world.workspaces
+    assert trees is not None
+    site.branches[BRANCH] = trees.commit("notes", "a person's")
+    return site.branches[BRANCH]
+
+
+def test_what_a_person_pushed_is_left_to_them_and_closes_the_issue_once_they_merge_it(folder: Path) -> None:
+    async def scenario() -> None:
+        world, site = forged(folder)
+        async with anyio.create_task_group() as group:
+
+            async def person() -> None:
+                while BRANCH not in site.branches:
+                    await anyio.sleep(5)
+                theirs = pushes(world, site)
+                site.checks(1, "failing", "build")
+                await anyio.sleep(3600)
+                assert site.branches[BRANCH] == theirs
+                merge(world, site, theirs)
+
+            group.start_soon(person)
+            await world.live()
+        world.check_done()
+        assert [fact.visit for fact in world.bodies(PhaseEntered)] == [1], "nobody worked on it again"
+        assert [fact.by for fact in world.bodies(IssueClosed)] == ["shepherd"]
+        assert sum("ashep touches it no more" in text for text in world.comments(ISSUE)) == 1
+
+    simulate(scenario)
+
+
 def test_what_a_person_pushed_is_never_overwritten(folder: Path) -> None:
     async def scenario() -> None:
         world, site = forged(folder)
-        trees = world.workspaces
-        assert trees is not None
         theirs = list[str]()
         async with anyio.create_task_group() as group:
 
             async def person() -> None:
                 while BRANCH not in site.branches:
                     await anyio.sleep(5)
-                theirs.append(trees.commit("notes", "a person's"))
-                site.branches[BRANCH] = theirs[0]
                 site.checks(1, "failing", "build")
+                while len(world.bodies(PhaseEntered)) < 2:  # it is worked on again
+                    await anyio.sleep(1)
+                theirs.append(pushes(world, site))
 
             group.start_soon(person)
             await world.live(lambda: "ashep:parked" in world.issues()[ISSUE].labels)
         assert world.code(ISSUE) == "landing_theirs"
-        assert site.branches[BRANCH] == theirs[0]
-        world.tracker.person_sets(ISSUE, "pat", remove_labels=("ashep:parked",))
-        await world.live(lambda: bool(refusals(world)) and world.code(ISSUE) == "landing_theirs")
         assert site.branches[BRANCH] == theirs[0]
         (refused,) = world.bodies(LandingRefused)
         assert refused.code == "theirs"

@@ -208,7 +208,7 @@ def _work(
 def _pull(world: World, earlier: Flow | None, flow: Flow, fact: PullRequestOpened | PullRequestSeen) -> list[Fact]:
     if isinstance(fact, PullRequestOpened):
         return pull_requests.opened(earlier or flow, flow, fact)
-    return pull_requests.seen(world, flow, fact)
+    return pull_requests.seen(world, earlier or flow, flow, fact)
 
 
 def _orphan(

@@ -28,6 +28,9 @@ def pull_fact(flow: Flow, fact: PullFact, seq: int, at: datetime) -> Flow:
             told = dataclasses.replace(
                 pull, state=fact.state, seen=fact.head, ci=fact.ci, failing=fact.failing, remarks=fact.remarks
             )
+            if flow.reviewed and told.theirs and not pull.theirs:
+                why = f"somebody pushed {fact.head[:12]} to its pull request: that waits for them, {pull.url}"
+                return replace(flow, pull=told, why=why, since=at)
             return replace(flow, pull=told)
         case PullRequestReturned():
             return replace(flow, flaw=Flaw(fact.kind, fact.why, fact.log))

@@ -151,6 +151,11 @@ class Pull:
     remarks: tuple[Remark, ...] = ()
     """What was said since."""
 
+    @property
+    def theirs(self) -> bool:
+        """Whether its newest commit is none of ours."""
+        return bool(self.seen) and self.seen not in self.heads
+
 
 def about_to_land(flow: Flow) -> str:
     """Give the commit that is on its way, or done where it lands nowhere; empty: none is, or it was not made yet."""

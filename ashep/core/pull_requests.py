@@ -43,7 +43,7 @@ def opened(earlier: Flow, flow: Flow, fact: PullRequestOpened) -> list[Fact]:
     return [CommentWanted(fact.issue, f"pull.{landing.seq}", text)]
 
 
-def seen(world: World, flow: Flow, fact: PullRequestSeen) -> list[Fact]:
+def seen(world: World, earlier: Flow, flow: Flow, fact: PullRequestSeen) -> list[Fact]:
     """Follow what became of a pull request, where the issue waits for that."""
     pull, landing = flow.pull, flow.landing
     if pull is None or landing is None or not flow.reviewed or fact.number != pull.number or fact.as_of < pull.seq:
@@ -57,16 +57,23 @@ def seen(world: World, flow: Flow, fact: PullRequestSeen) -> list[Fact]:
         case "gone":
             return park(flow, "landing_closed", f"the forge shows {pull.url} no more")
         case "open":
+            if pull.theirs:
+                return _left_to_them(earlier, pull, fact)
             return _open(world, flow, pull, fact)
 
 
+def _left_to_them(earlier: Flow, pull: Pull, fact: PullRequestSeen) -> list[Fact]:
+    """Tell once that a person's commit is there: nobody works on it now but them, and what they end it with counts."""
+    if earlier.pull is not None and earlier.pull.theirs:
+        return []
+    text = (
+        f"Somebody pushed {fact.head[:12]} to the branch of {pull.url}: ashep touches it no more. "
+        "Once it is merged, this issue is closed; closed without that, it is parked."
+    )
+    return [CommentWanted(fact.issue, f"theirs.{fact.head[:12]}", text)]
+
+
 def _open(world: World, flow: Flow, pull: Pull, fact: PullRequestSeen) -> list[Fact]:
-    if fact.head and fact.head not in pull.heads:
-        why = (
-            f"somebody pushed {fact.head[:12]} to the branch of {pull.url}, which ashep does not touch any more: "
-            "merge it, or close it, and close the issue"
-        )
-        return park(flow, "landing_theirs", why)
     who = requested(fact.remarks)
     red = fact.ci == "failing" and fact.head in ("", pull.head)  # older commits' results say nothing of this one
     parts = [f"{', '.join(who[:MOST_NAMED])} requested changes"] if who else []

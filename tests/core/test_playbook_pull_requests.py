@@ -173,8 +173,25 @@ def test_the_last_verdict_of_each_person_counts() -> None:
 
 def test_what_a_person_pushed_is_theirs() -> None:
     book = asked(book_of())
-    book >> seen(book, head="a person's", ci="failing") << like(e.IssueParked, code="landing_theirs")
-    assert not any(isinstance(one, c.OpenPullRequest) for one in book.made.jobs)
+    book >> seen(book, head="a person's", ci="failing") << like(e.CommentWanted, name="theirs.a person's")
+    assert "somebody pushed a person's to its pull request" in book.flow().why
+    book.answered()
+    stands = book.flow()
+    for more in ({"ci": "failing", "remarks": (remark("ann"),)}, {"ci": "passing"}):
+        book.left = []
+        assert book >> seen(book, head="their next", **more), "it is told once, and nobody works on it"
+    assert (book.flow().stage, book.flow().comments, book.flow().run) == ("finishing", stands.comments, stands.run)
+    assert account(book.world, "t-1").state == "person"
+
+
+@pytest.mark.parametrize(("state", "end"), [("merged", "closed"), ("closed", "parked")])
+def test_what_a_person_pushed_ends_as_they_end_it(state: Any, end: str) -> None:
+    book = asked(book_of())
+    book >> seen(book, head="a person's") << e.CommentWanted
+    book.answered()
+    book >> seen(book, head="a person's", state=state, merged_as="m")
+    book.answered()
+    assert book.flow().stage == end
 
 
 @pytest.mark.parametrize("word", ["theirs", "refused", "protected"])
