@@ -60,8 +60,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         return
     factory: pytest.TempPathFactory | None = getattr(config, "_tmp_path_factory", None)
     below = [factory.getbasetemp()] if factory is not None and factory._basetemp is not None else []
-    for pid in places.end_run(os.environ.pop(places.RUN), *below):
-        print(f"process {pid} was left by a test, and is ended", file=sys.stderr)
+    for pid, words in places.end_run(os.environ.pop(places.RUN), *below).items():
+        print(f"process {pid} was left by a test, and is ended: {words}", file=sys.stderr)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -41,21 +41,29 @@ def living_in(*folders: Path, run: str | None = None) -> list[int]:
     return found
 
 
-def sweep(*folders: Path, run: str | None = None) -> list[int]:
+def sweep(*folders: Path, run: str | None = None) -> dict[int, str]:
     """Kill what lives there; one look more, since what is killed may just have started something. Give who it was."""
-    killed = list[int]()
+    killed = dict[int, str]()
     for _ in range(3):
         left = [pid for pid in living_in(*folders, run=run) if pid not in (os.getpid(), os.getppid(), *killed)]
         for pid in left:
+            killed[pid] = _words(pid)
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        killed += left
         if not left:
             break
     return killed
 
 
-def end_run(run: str, *folders: Path) -> list[int]:
+def _words(pid: int) -> str:
+    """Say what a process is."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()[:300]
+    except OSError:
+        return "it has ended"
+
+
+def end_run(run: str, *folders: Path) -> dict[int, str]:
     """End a whole run: no process of it lives, its folders in memory are gone."""
     killed = sweep(memory(run), *folders, run=run)
     shutil.rmtree(memory(run), ignore_errors=True)
