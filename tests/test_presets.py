@@ -130,21 +130,26 @@ def test_bmad_story_waits_for_a_person_after_three_iterations(folder: Path) -> N
     assert lived.parked == ["max_visits"]
 
 
-@pytest.mark.parametrize(
-    ("name", "phase"),
-    [("standard", "implement"), ("quick", "implement"), ("planned", "implement"), ("bmad-story", "developer")],
-)
-def test_a_success_that_changes_nothing_closes_no_issue(folder: Path, name: str, phase: str) -> None:
+WRITERS = {
+    "standard": "implement", "quick": "implement", "planned": "implement", "multi-tier": "implementer",
+    "bmad-story": "developer",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_success_that_changes_nothing_closes_no_issue(folder: Path, name: str) -> None:
+    phase, verdict = WRITERS[name], {"verdict": "done"} if name == "multi-tier" else {}
+
     def idle(_: World, asked: Prompted) -> Play:
-        return Play(text=words(asked.key.split("/")[1].split(".")[0]), delay=20.0)
+        return Play(text=words(asked.key.split("/")[1].split(".")[0], **verdict), delay=20.0)
 
     async def scenario() -> None:
         world.tracker.add("one")
         await world.live(lambda: bool(world.bodies(PersonAsked)))
         (asked,) = world.bodies(PersonAsked)
         assert (asked.phase, asked.about) == (phase, "proof")
-        assert f"{phase} says success, but the work changes nothing" in asked.question
-        assert {run.phase for run in world.bodies(RunPlanned)} - {"plan"} == {phase}
+        assert f"{phase} says {verdict.get('verdict', 'success')}, but the work changes nothing" in asked.question
+        assert {run.phase for run in world.bodies(RunPlanned)} - {"plan", "planner"} == {phase}
         assert not world.all_closed()
 
     write_starter(folder, name)

@@ -51,7 +51,8 @@ def _of_run(world: World, earlier: Flow, flow: Flow, evidence: Evidence) -> list
 
 def _fell_short(world: World, earlier: Flow, flow: Flow, phase: Phase, evidence: Evidence) -> list[Fact]:
     lacking, before = evidence.lacking(flow.waived), earlier.evidence
-    told, most = f"{phase.name} says success, but {_short(lacking)}", (phase.verify or Verify()).max_attempts
+    said, most = dict(flow.passed).get(phase.name, "success"), (phase.verify or Verify()).max_attempts
+    told = f"{phase.name} says {said}, but {_short(lacking)}"
     same = before is not None and (before.tree, before.lacking(flow.waived)) == (evidence.tree, lacking)
     if same and flow.unproven > 1:
         return _ask(world, flow, phase, f"{told}; nothing has changed since the attempt before")
