@@ -489,7 +489,10 @@ BROKEN_PLAYBOOKS = [
     Mutant("a clean checkout is not noticed", evolve_landing.checkout_changed, "flow.code !=", "True or flow.code !="),
     Mutant("a protected base is tried for ever", closing.refused, 'in ("moved", "dirty", "away")', "is not None"),
     Mutant("another commit's CI counts", private(pull_requests, "_open"), 'fact.head in ("", pull.head)', "True"),
-    Mutant("a person's push is nothing", private(pull_requests, "_open"), "fact.head not in pull.heads", "False"),
+    Mutant("a person's push is nothing", pull_requests.seen, "if pull.theirs:", "if False:"),
+    Mutant(
+        "a person's push is told each time", private(pull_requests, "_left_to_them"), "earlier.pull.theirs", "False"
+    ),
     Mutant("what CI says is nothing", private(pull_requests, "_open"), 'fact.ci == "failing"', "False"),
     Mutant("programs request changes", pull_requests.requested, " and not one.bot", ""),
     Mutant("a remark takes a verdict back", pull_requests.requested, 'one.kind != "comment" and ', ""),
@@ -532,7 +535,7 @@ BROKEN_PLAYBOOKS = [
     Mutant(
         "a conflict is forgotten", private(evolve_landing, "_landing"), "fact.log, landing.onto", '"", landing.onto'
     ),
-    Mutant("the writer is not told what failed", private(evolve_landing, "_verified"), "flaw=flaw)", "flaw=None)"),
+    Mutant("the writer is not told what failed", private(evolve_landing, "_verified"), "flaw=flaw,", "flaw=None,"),
     Mutant(
         "landing goes on after a close by hand",
         private(evolve_flow, "_stage"),
