@@ -61,6 +61,8 @@ class PullState:
     ci: Ci = "none"
     failing: tuple[str, ...] = ()
     """Names of the checks that failed, sorted."""
+    failures: tuple[str, ...] = ()
+    """What they say: each with its name, and its address where it has one."""
     said: tuple[Said, ...] = ()
     """Everything that people and programs said, oldest first; what carries our marker is ours and left out."""
 

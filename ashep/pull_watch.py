@@ -108,6 +108,7 @@ def words(url: str, found: PullState, said: list[Said]) -> str:
     parts = [f"The pull request {url}"]
     if found.failing:
         parts.append(f"Checks of the forge that failed on {found.head[:12]}: {', '.join(found.failing)}")
+        parts += found.failures
     for one in said:
         about = f", about {one.path}" if one.path else ""
         kind = {"comment": "says", "approved": "approves", "changes_requested": "requests changes"}[one.kind]

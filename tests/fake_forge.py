@@ -199,14 +199,24 @@ def _github(forge: FakeForge) -> Iterator[Route]:
 
     def statuses(request: Request) -> Any:
         states = {"passing": "success", "pending": "pending", "failing": "failure"}
-        found = [{"context": name, "state": states[state]} for name, state in _checks(forge, request) if name[0] != "@"]
+        found = [
+            {"context": name, "state": states[state], "description": f"{name} says", "target_url": address(name)}
+            for name, state in _checks(forge, request)
+            if name[0] != "@"
+        ]
         return {"state": "pending", "total_count": len(found), "statuses": found}
 
     def runs(request: Request) -> Any:
         found = [
             {"name": name[1:], "status": "in_progress", "conclusion": None}
             if state == "pending"
-            else {"name": name[1:], "status": "completed", "conclusion": {"passing": "neutral"}.get(state, "timed_out")}
+            else {
+                "name": name[1:],
+                "status": "completed",
+                "conclusion": {"passing": "neutral"}.get(state, "timed_out"),
+                "html_url": address(name),
+                "output": {"title": f"{name[1:]} says", "summary": None, "text": "line 7"},
+            }
             for name, state in _checks(forge, request)
             if name[0] == "@"
         ]
@@ -225,6 +235,11 @@ def _github(forge: FakeForge) -> Iterator[Route]:
     yield forge.route(f"{place}/pulls/{{number}}/reviews", remarks(*verdicts, at="submitted_at"))
     yield forge.route(f"{place}/commits/{{sha}}/status", statuses)
     yield forge.route(f"{place}/commits/{{sha}}/check-runs", runs)
+
+
+def address(name: str) -> str:
+    """Where more of a check is."""
+    return f"https://ci.example/{name.lstrip('@')}"
 
 
 def _checks(forge: FakeForge, request: Request) -> list[tuple[str, str]]:
@@ -309,7 +324,8 @@ def _gitlab(forge: FakeForge) -> Iterator[Route]:
         pull = forge.pull(str(int(request.path_params["pipeline"]) - 500))
         assert request.query_params["scope[]"] == "failed"
         failed = [name for name, state in (pull.checks.items() if pull else ()) if state == "failing"]
-        return _paged(request, [{"name": name.lstrip("@"), "status": "failed"} for name in failed])
+        said = [{"name": name.lstrip("@"), "web_url": address(name)} for name in failed]
+        return _paged(request, [{**one, "status": "failed", "failure_reason": f"{one['name']} says"} for one in said])
 
     yield forge.route(place, listed, write=created)
     yield forge.route(f"{place}/{{number}}", lambda request: (pull := _of(forge, request)) and whole(pull))
@@ -400,7 +416,11 @@ def _gitea(forge: FakeForge) -> Iterator[Route]:
 
     def status(request: Request) -> Any:
         states = {"passing": "success", "pending": "pending", "failing": "failure"}
-        found = [{"context": name.lstrip("@"), "status": states[state]} for name, state in _checks(forge, request)]
+        found = [
+            {"context": name.lstrip("@"), "status": states[state], "description": f"{name.lstrip('@')} says"}
+            | {"target_url": address(name)}
+            for name, state in _checks(forge, request)
+        ]
         return {"state": "pending" if found else "", "total_count": len(found), "statuses": found or None}
 
     yield forge.route(f"{place}/pulls", listed, write=created)

@@ -116,7 +116,7 @@ def test_ci_a_review_and_a_merge_come_back(folder: Path) -> None:
         assert "**unverified**" in request.body
         prompts = [message.text for one in world.runner.sessions.values() for message in one.messages]
         assert "Checks of the forge that failed" in prompts[1]
-        assert "build" in prompts[1]
+        assert "build: it fails" in prompts[1]
         assert "Say it in other words." in prompts[2]
         assert "failed checks" not in prompts[2]
 

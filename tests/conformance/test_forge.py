@@ -213,6 +213,9 @@ async def test_what_ci_says(
     pull.checks = checks
     state = await forge.state(pull.number)
     assert (state.ci, state.failing) == (ci, failing)
+    assert [told.splitlines()[0] for told in state.failures] == [
+        f"{name} (https://ci.example/{name}): {name} says" for name in failing
+    ]
 
 
 async def test_a_pipeline_of_an_older_commit_says_nothing(site: FakeForge) -> None:

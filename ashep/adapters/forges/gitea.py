@@ -3,9 +3,9 @@
 from typing import Any
 from urllib.parse import quote
 
-from ashep.adapters.forges.github import opened
+from ashep.adapters.forges.github import opened, status
 from ashep.adapters.forges.opening import open_once
-from ashep.adapters.forges.reading import chosen, ci_of, entries, field, ordered, remark, text, whole
+from ashep.adapters.forges.reading import chosen, ci_of, entries, failures_of, field, ordered, remark, text, whole
 from ashep.adapters.forges.transport import Api
 from ashep.core.pull_request import marker
 from ashep.forge import Opened, PullRequest, PullState, Said
@@ -48,11 +48,9 @@ class Gitea:
         if closed and not merged:
             events = await self._api.pages(f"{self._place}/issues/{number}/timeline", _SIZE)
             by = next((text(one, "user", "login") for one in reversed(events) if text(one, "type") == "close"), "")
-        status = await self._api.get(f"{self._place}/commits/{quote(head, safe='')}/status", limit=100)
-        checks = [
-            (text(one, "context"), _STATUSES.get(text(one, "status") or text(one, "state"), "pending"))
-            for one in entries(status, "statuses")
-        ]
+        found = await self._api.get(f"{self._place}/commits/{quote(head, safe='')}/status", limit=100)
+        said = ((one, text(one, "status") or text(one, "state")) for one in entries(found, "statuses"))
+        checks = [status(one, _STATUSES.get(state, "pending")) for one, state in said]
         ci, failing = ci_of(checks)
         return PullState(
             state="merged" if merged else "closed" if closed else "open",
@@ -61,6 +59,7 @@ class Gitea:
             merged_as=text(pull, "merge_commit_sha") or None if merged else None,
             ci=ci,
             failing=failing,
+            failures=failures_of(checks),
             said=await self._said(number),
         )
 

@@ -4,7 +4,18 @@ from typing import Any
 from urllib.parse import quote
 
 from ashep.adapters.forges.opening import open_once
-from ashep.adapters.forges.reading import chosen, ci_of, entries, field, ordered, remark, text, whole
+from ashep.adapters.forges.reading import (
+    Check,
+    chosen,
+    ci_of,
+    entries,
+    failures_of,
+    field,
+    ordered,
+    remark,
+    text,
+    whole,
+)
 from ashep.adapters.forges.transport import Api
 from ashep.core.pull_request import marker
 from ashep.forge import Opened, PullRequest, PullState, Said
@@ -53,7 +64,8 @@ class GitHub:
         by = text(pull, "merged_by", "login")
         if closed and not merged:
             by = text(await self._api.get(f"{self._place}/issues/{number}"), "closed_by", "login")
-        ci, failing = ci_of(await self._checks(head))
+        checks = await self._checks(head)
+        ci, failing = ci_of(checks)
         return PullState(
             state="merged" if merged else "closed" if closed else "open",
             head=head,
@@ -61,16 +73,17 @@ class GitHub:
             merged_as=text(pull, "merge_commit_sha") or None if merged else None,
             ci=ci,
             failing=failing,
+            failures=failures_of(checks),
             said=await self._said(number),
         )
 
-    async def _checks(self, head: str) -> list[tuple[str, str]]:
+    async def _checks(self, head: str) -> list[Check]:
         """Read commit statuses and check runs: both are CI to GitHub."""
         commit = f"{self._place}/commits/{quote(head, safe='')}"
         statuses = entries(await self._api.get(f"{commit}/status", per_page=100), "statuses")
         runs = entries(await self._api.get(f"{commit}/check-runs", per_page=100), "check_runs")
-        found = [(text(one, "context"), _STATUSES.get(text(one, "state"), "pending")) for one in statuses]
-        return found + [(text(one, "name"), _run_state(one)) for one in runs]
+        said = [status(one, _STATUSES.get(text(one, "state"), "pending")) for one in statuses]
+        return [*said, *map(_run, runs)]
 
     async def _said(self, number: int) -> tuple[Said, ...]:
         comments = await self._api.pages(f"{self._place}/issues/{number}/comments")
@@ -89,10 +102,16 @@ class GitHub:
         await self._api.aclose()
 
 
-def _run_state(run: Any) -> str:
-    if text(run, "status") != "completed":
-        return "pending"
-    return "passing" if text(run, "conclusion") in _GOOD else "failing"
+def status(entry: Any, state: str) -> Check:
+    """Read a commit status as GitHub and Gitea write it."""
+    return Check(text(entry, "context"), state, text(entry, "description"), text(entry, "target_url"))
+
+
+def _run(run: Any) -> Check:
+    good = text(run, "conclusion") in _GOOD
+    state = "pending" if text(run, "status") != "completed" else "passing" if good else "failing"
+    said = (text(run, "output", name) for name in ("title", "summary", "text"))
+    return Check(text(run, "name"), state, "\n".join(filter(None, said)), text(run, "html_url"))
 
 
 def _remark(entry: Any, kind: Any, at: str, of: str) -> Said:

@@ -4,7 +4,18 @@ from typing import Any
 from urllib.parse import quote
 
 from ashep.adapters.forges.opening import open_once
-from ashep.adapters.forges.reading import chosen, ci_of, entries, field, ordered, remark, text, whole
+from ashep.adapters.forges.reading import (
+    Check,
+    chosen,
+    ci_of,
+    entries,
+    failures_of,
+    field,
+    ordered,
+    remark,
+    text,
+    whole,
+)
 from ashep.adapters.forges.transport import Api
 from ashep.core.pull_request import marker
 from ashep.forge import Opened, PullRequest, PullState, Said
@@ -52,7 +63,8 @@ class GitLab:
         merged_as = next(
             filter(None, (text(request, name) for name in ("merge_commit_sha", "squash_commit_sha"))), head
         )
-        ci, failing = ci_of(await self._checks(field(request, "head_pipeline"), head))
+        checks = await self._checks(field(request, "head_pipeline"), head)
+        ci, failing = ci_of(checks)
         return PullState(
             state=state,  # pyright: ignore[reportArgumentType] - the values of _STATES
             head=head,
@@ -60,21 +72,25 @@ class GitLab:
             merged_as=merged_as if state == "merged" else None,
             ci=ci,
             failing=failing,
+            failures=failures_of(checks),
             said=await self._said(place),
         )
 
-    async def _checks(self, pipeline: Any, head: str) -> list[tuple[str, str]]:
+    async def _checks(self, pipeline: Any, head: str) -> list[Check]:
         """Read the pipeline of the newest commit; one of an older commit says nothing of it."""
         if not pipeline or text(pipeline, "sha") != head:
             return []
         status = text(pipeline, "status")
         if status in _PASSING:
-            return [("pipeline", "passing")]
+            return [Check("pipeline", "passing")]
         if status not in _FAILING:
-            return [("pipeline", "pending")]
+            return [Check("pipeline", "pending")]
         jobs = f"{self._project}/pipelines/{whole(pipeline, 'id')}/jobs"
-        names = [text(one, "name") for one in await self._api.pages(jobs, **{"scope[]": "failed"})]
-        return [(name, "failing") for name in names or ["pipeline"]]
+        failed = await self._api.pages(jobs, **{"scope[]": "failed"})
+        found = [
+            Check(text(one, "name"), "failing", text(one, "failure_reason"), text(one, "web_url")) for one in failed
+        ]
+        return found or [Check("pipeline", "failing", url=text(pipeline, "web_url"))]
 
     async def _said(self, place: str) -> tuple[Said, ...]:
         notes = await self._api.pages(f"{place}/notes", sort="asc", order_by="created_at")

@@ -1,7 +1,7 @@
 """Reads what forges answer: fields that may be missing or of another type, and texts of strangers."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ashep.core.text import clean
 from ashep.forge import Ci, Said
@@ -9,6 +9,9 @@ from ashep.forge import Ci, Said
 MOST_TEXT = 20_000
 """Characters that are kept of one remark."""
 MOST_NAME = 200
+MOST_WORDS = 4_000
+"""Characters that are kept of what one check says."""
+MOST_URL = 500
 OURS = "<!-- agent-shepherd:"
 """What a text of ours holds (`ashep.core.pull_request.marker`)."""
 
@@ -43,12 +46,39 @@ def entries(found: Any, *names: str) -> list[Any]:
     return list(found) if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - JSON
 
 
-def ci_of(checks: Sequence[tuple[str, str]]) -> tuple[Ci, tuple[str, ...]]:
-    """Fold checks, each a name and `passing`, `pending` or `failing`: what they come to, and which failed."""
-    failing = {" ".join(name.split())[:MOST_NAME] for name, state in checks if state == "failing"}
-    states = {state for _, state in checks}
+class Check(NamedTuple):
+    """What a check of the forge came to."""
+
+    name: str
+    state: str
+    """passing, pending or failing."""
+    words: str = ""
+    """What it says of that."""
+    url: str = ""
+    """Where more of it is."""
+
+    @property
+    def called(self) -> str:
+        """Its name in one line."""
+        return " ".join(self.name.split())[:MOST_NAME]
+
+
+def ci_of(checks: Sequence[Check]) -> tuple[Ci, tuple[str, ...]]:
+    """Fold checks: what they come to, and which failed."""
+    failing = {one.called for one in checks if one.state == "failing"}
+    states = {one.state for one in checks}
     ci: Ci = "failing" if failing else "pending" if "pending" in states else "passing" if states else "none"
     return ci, tuple(sorted(failing))
+
+
+def failures_of(checks: Sequence[Check]) -> tuple[str, ...]:
+    """Give what checks that failed say, for whoever is to mend it; those that say nothing are named elsewhere."""
+    told = {
+        f"{one.called}{f' ({one.url[:MOST_URL]})' if one.url else ''}: {one.words.strip()[:MOST_WORDS]}".rstrip(": ")
+        for one in checks
+        if one.state == "failing" and (one.words.strip() or one.url)
+    }
+    return tuple(sorted(told))
 
 
 def chosen(pulls: list[Any], mark: str, body: str, is_open: str) -> Any:

@@ -38,7 +38,9 @@ class MemoryForge:
 
     def checks(self, number: int, ci: Ci, *failing: str) -> None:
         """CI says something of its newest commit."""
-        self._states[number] = replace(self._states[number], ci=ci, failing=tuple(sorted(failing)))
+        names = tuple(sorted(failing))
+        said = tuple(f"{name}: it fails" for name in names)
+        self._states[number] = replace(self._states[number], ci=ci, failing=names, failures=said)
 
     def ends(self, number: int, state: Literal["merged", "closed"], by: str, merged_as: str | None = None) -> None:
         """Somebody merges it, as which commit, or closes it."""
