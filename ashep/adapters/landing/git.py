@@ -4,6 +4,7 @@ import os
 import re
 from pathlib import Path
 
+import anyio
 import anyio.to_thread
 
 from ashep.adapters import processes, programs
@@ -40,6 +41,7 @@ class Git:
         self._project, self._timeout = project, timeout
         self._program: str | None = None
         self._common: Path | None = None
+        self._main: tuple[Path | None] | None = None
 
     @property
     def mark(self) -> processes.Mark:
@@ -51,9 +53,32 @@ class Git:
         if self._common is None:
             asked = ("rev-parse", "--path-format=absolute", "--git-common-dir")
             self._common = Path(
-                os.fsdecode((await self._run(asked, self._project, {}, None, (0,))).stdout).rstrip("\n")
+                os.fsdecode((await self._run(asked, self._project, {}, None, (0,))).stdout).removesuffix("\n")
             )
         return self._common
+
+    async def main(self) -> Path | None:
+        """Give the top of the main work tree. None where nothing leads to it: git's folder is not always in it, as
+        after `--separate-git-dir`, or in a submodule, and `git worktree list` names that folder instead then.
+        """
+        if self._main is None:
+            asked = ("rev-parse", "--path-format=absolute", "--git-dir")
+            own = (await self._run(asked, self._project, {}, None, (0,))).stdout
+            common = await self.common()
+            if Path(os.fsdecode(own).removesuffix("\n")) == common:
+                top = (await self._run(("rev-parse", "--show-toplevel"), self._project, {}, None, (0,))).stdout
+                self._main = (Path(os.fsdecode(top).removesuffix("\n")),)
+            else:
+                named = (await self.bare("config", "-z", "core.worktree", accepted=(0, 1))).stdout
+                place = os.fsdecode(named.removesuffix(b"\0"))
+                above = common.parent if common.name == ".git" else None
+                self._main = (Path(await anyio.Path(common, place).resolve()) if place else above,)
+        return self._main[0]
+
+    async def prefix(self) -> bytes:
+        """Give the project's place in its work tree, with a slash at its end; empty at the top."""
+        asked = ("rev-parse", "--show-prefix")
+        return (await self._run(asked, self._project, {}, None, (0,))).stdout.removesuffix(b"\n")
 
     async def bare(self, *arguments: str, stdin: bytes | None = None, accepted: tuple[int, ...] = (0,)) -> Finished:
         """Run git on the repository, in no work tree: what is checked out somewhere has no say."""
