@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from ashep.adapters.landing import GitLanding, restoring
+from ashep.adapters.verifier.checkout import Checkout, find
+from ashep.adapters.verifier.checkout import Place as CheckPlace
+from ashep.adapters.worktrees import Worktrees
 from ashep.errors import AshepError
 from ashep.landing import Advanced, Candidate, Conflict, Integrated, Refused
 from tests.conformance.landings import GitLandingWorld, put
@@ -290,3 +293,100 @@ async def test_attributes_of_folders_count_nowhere_else(world: GitLandingWorld, 
     made = await world.landing.integrate(Candidate("t-1", ONE, world.git("rev-parse", ONE), "main"))
     assert isinstance(made, Conflict)
     assert made.paths == (path,)
+
+
+# --- trees ---
+
+
+def edited(folder: str, files: dict[str, str]) -> None:
+    for path, content in files.items():
+        put(Path(folder, path), content)
+
+
+@pytest.mark.parametrize("how", [("in",), ("--no-cone", "/in/*"), ("--sparse-index", "in")])
+async def test_work_outside_of_a_sparse_checkout_is_committed(world: GitLandingWorld, how: tuple[str, ...]) -> None:
+    world.commit({"in/a": "a\n", "out/b": "b\n", "out/c": "c\n"})
+    world.git("sparse-checkout", "set", *how)
+    spaces = Worktrees(world.top, world.top.parent / "trees")
+    made = await spaces.prepare(ONE, None, 0)
+    edited(made.path, {"in/new": "1\n", "out/b": "2\n", "out/new": "1\n", "other/new": "1\n"})
+    sealed = await spaces.seal(ONE, "t-1/implement.1.1", "Work")
+    changed = world.git("diff", "--name-status", made.base, sealed.head).splitlines()
+    assert changed == ["A\tin/new", "A\tother/new", "M\tout/b", "A\tout/new"]
+    landed = await ready(world)
+    assert await world.landing.advance("main", landed.base, landed.commit) == Advanced(landed.commit)
+    assert world.status() == ""
+    assert not (world.top / "out").exists()
+
+
+async def test_a_tree_that_git_names_relatively_is_found(world: GitLandingWorld) -> None:
+    spaces = Worktrees(world.top, world.top.parent / "trees")
+    made = await spaces.prepare(ONE, None, 0)
+    (link,) = (world.top / ".git/worktrees").glob("*/gitdir")
+    link.write_text(f"{'../' * 4}trees/{ONE}/.git\n")  # as `worktree.useRelativePaths` has it, since git 2.48
+    assert await spaces.prepare(ONE, None, 0) == made
+    assert [standing.branch for standing in await spaces.list()] == [ONE]
+
+
+async def test_a_folder_with_a_line_break_is_refused_in_words(folder: Path) -> None:
+    world = GitLandingWorld(folder.parent / "line\nbreak")
+    with pytest.raises(AshepError, match=r"'.*line\\nbreak'.* line break in its name"):
+        await Worktrees(world.top, world.top.parent / "trees").prepare(ONE, None, 0)
+    assert world.git("for-each-ref", "refs/ashep") == ""
+
+
+async def test_what_the_disk_does_not_take_of_a_tree_is_an_error_of_ours(world: GitLandingWorld) -> None:
+    spaces = Worktrees(world.top, world.top.parent / "trees")
+    await spaces.prepare(ONE, None, 0)
+    (notes,) = (world.top / ".git/worktrees").glob("*/ashep")
+    shutil.rmtree(notes)
+    notes.write_text("in the way\n")
+    with pytest.raises(AshepError, match=f"the work tree of {ONE}: .*ashep"):
+        await spaces.prepare(ONE, None, 0)
+
+
+# --- checks ---
+
+
+async def checked_out(world: GitLandingWorld, commit: str, scratch: Path) -> list[str]:
+    """Check a commit out as for a check, and read the log there."""
+    commits = await find(world.top, commit, None)
+    async with CheckPlace(scratch) as place:
+        checkout = Checkout(place, commits)
+        await checkout.fill()
+        await checkout.open_to_programs()
+        return world.git("log", "--format=%s", cwd=checkout.tree).splitlines()
+
+
+def clone(world: GitLandingWorld, *how: str) -> GitLandingWorld:
+    for name in ("uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"):
+        world.git("config", name, "true")
+    top = world.top.parent / "clone"
+    world.git("clone", "-q", *how, f"file://{world.top}", str(top))
+    return GitLandingWorld.standing(top)
+
+
+async def test_a_check_can_read_the_log_of_a_shallow_clone(world: GitLandingWorld) -> None:
+    world.commit({"a": "1\n"})
+    world.commit({"a": "2\n"})
+    shallow = clone(world, "--depth", "2")
+    shallow.work(ONE, {"a": "3\n"})
+    said = await checked_out(shallow, ONE, world.top.parent / "scratch")
+    assert said == [f"Work on {ONE}", "A person's commit", "A person's commit"]
+
+
+async def test_a_commit_that_a_partial_clone_does_not_have_whole_is_told(world: GitLandingWorld) -> None:
+    world.commit({"in/a": "1\n", "out/b": "1\n"})
+    partial = clone(world, "--filter=blob:none", "--sparse")
+    scratch = world.top.parent / "scratch"
+    with pytest.raises(AshepError, match=r"out/b .*partial clone: `git config --unset .*` and `git fetch --refetch`"):
+        await checked_out(partial, "main", scratch)
+    partial.git("config", "--unset", "remote.origin.partialCloneFilter")
+    partial.git("fetch", "-q", "--refetch")
+    assert len(await checked_out(partial, "main", scratch)) == 2
+
+
+async def test_a_checkout_that_the_disk_does_not_take_is_an_error_of_ours(world: GitLandingWorld) -> None:
+    commits = await find(world.top, "main", None)
+    with pytest.raises(AshepError, match="the checkout cannot be made: No such file"):
+        await Checkout(world.top.parent / "gone", commits).fill()

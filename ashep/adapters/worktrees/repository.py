@@ -109,6 +109,10 @@ class Repository:
             if found is None:
                 raise AshepError(f"{self.project} is in no git repository; work trees of issues need one")
             top, prefix, common = os.fsdecode(found).split("\n")[:3]
+            if "\n" in str(self.project) or not os.path.isabs(common):
+                raise AshepError(
+                    f"{str(self.project)!r}: work trees cannot be made below a folder with a line break in its name"
+                )
             self._folders = Folders(Path(top), prefix, Path(common))
         return self._folders
 
@@ -191,7 +195,10 @@ class Repository:
                     held = _locked(file)
             if not held:
                 raise AshepError(f"another ashep is busy with the work tree of {branch}; try again when it is done")
-            yield
+            try:
+                yield
+            except OSError as error:  # of a full disk say
+                raise AshepError(f"the work tree of {branch}: {error}") from error
         finally:
             os.close(file)
 
@@ -202,7 +209,8 @@ def _places(common: Path) -> Iterator[Place]:
             with suppress(OSError, UnicodeDecodeError):
                 head = (entry / "HEAD").read_text().strip()
                 ref = head.removeprefix("ref: ") if head.startswith("ref: ") else None
-                yield Place(Path((entry / "gitdir").read_text().rstrip("\n")).parent, entry, ref)
+                link = os.path.normpath(entry / (entry / "gitdir").read_text().rstrip("\n"))  # relative since git 2.48
+                yield Place(Path(link).parent, entry, ref)
 
 
 def _lock_file(common: Path, branch: str) -> int:
