@@ -171,6 +171,15 @@ async def test_what_cannot_be_written_in_gits_folder_is_an_error_of_ours(world: 
         await ready(world)
 
 
+async def test_a_filter_has_more_time_to_write_files_than_git_has_to_answer(world: GitLandingWorld) -> None:
+    world.commit({"z.dat": "z\n"})
+    world.work(ONE, {"z.dat": "new\n", ".gitattributes": "*.dat filter=slow\n"})
+    world.git("config", "filter.slow.smudge", "sleep 4; cat")
+    landing = GitLanding(world.top, timeout=3.0)
+    made = await ready(world, landing)
+    assert await landing.advance("main", made.base, made.commit) == Advanced(made.commit)
+
+
 # --- what stands in the way ---
 
 

@@ -115,7 +115,9 @@ class Advance:
             hidden = await hidden_of(self._git, tree.top, held.copy, old, new)
             return Refused("dirty", f"{base} is checked out in {tree.top}, and git says: {self._said(tried)}{hidden}")
         try:
-            done = await self._git.within(tree.top, "read-tree", *ends, index=held.copy, accepted=(0, 1, 128))
+            done = await self._git.within(
+                tree.top, "read-tree", *ends, index=held.copy, accepted=(0, 1, 128), writes=True
+            )
         except AshepError:  # it was killed, or took too long
             await restore(self._git, tree.top, held, old, new)
             raise

@@ -31,6 +31,8 @@ _SETTINGS = (
     # What a ref names must be on the disk before the ref is: power may fail at any time.
     "core.fsync=committed,reference,index",
 )
+WRITING = 600.0
+"""Seconds for a call that writes files of a work tree: a filter, of Git LFS say, may have to fetch each of them."""
 
 
 class Git:
@@ -96,10 +98,11 @@ class Git:
         index: Path | None = None,
         stdin: bytes | None = None,
         accepted: tuple[int, ...] = (0,),
+        writes: bool = False,
     ) -> Finished:
-        """Run git in a work tree, on another index than its own where one is given."""
+        """Run git in a work tree, on another index than its own where one is given. `writes`: it writes files there."""
         steer = {} if index is None else {"GIT_INDEX_FILE": str(index)}
-        return await self._run(arguments, tree, steer, stdin, accepted)
+        return await self._run(arguments, tree, steer, stdin, accepted, max(self._timeout, WRITING) if writes else None)
 
     async def _run(
         self,
@@ -108,6 +111,7 @@ class Git:
         steer: dict[str, str],
         stdin: bytes | None,
         accepted: tuple[int, ...],
+        timeout: float | None = None,
     ) -> Finished:
         if self._program is None:
             self._program = str(await anyio.to_thread.run_sync(programs.find, "git") or "git")
@@ -115,7 +119,7 @@ class Git:
         env = {name: value for name, value in os.environ.items() if not _STEERING.fullmatch(name)} | _OURS | steer
         env[self.mark.variable] = self.mark.value
         argv = [self._program, "--no-pager", *settings, *arguments]
-        done = await programs.run(argv, cwd=cwd, env=env, timeout=self._timeout, stdin=stdin)
+        done = await programs.run(argv, cwd=cwd, env=env, timeout=timeout or self._timeout, stdin=stdin)
         if done.returncode in accepted:
             return done
         named = next((word for word in arguments if not word.startswith("-") and "=" not in word), "")

@@ -56,7 +56,7 @@ async def _restore(git: Git, top: Path, held: Held, old: str, new: str) -> None:
     free = await anyio.to_thread.run_sync(_free, os.fsencode(top), wanted)
     # the index of the copy has the old entries now: `_unlike` asked for them last
     again = ("checkout-index", "-f", "-q", "-z", "--stdin")
-    done = await git.within(top, *again, index=held.copy, stdin=_listed(free), accepted=(0, 1, 128))
+    done = await git.within(top, *again, index=held.copy, stdin=_listed(free), accepted=(0, 1, 128), writes=True)
     await git.within(top, "update-index", "-q", "--refresh", index=held.copy, accepted=(0, 1))
     if done.returncode:
         await _refuse_unwritten(git, top, held, free, git.shown(done.stderr).strip())
