@@ -328,6 +328,22 @@ async def test_work_outside_of_a_sparse_checkout_is_committed(world: GitLandingW
     assert not (world.top / "out").exists()
 
 
+async def test_a_change_of_case_alone_is_committed_and_lands(world: GitLandingWorld) -> None:
+    if (world.top / "readme").exists():
+        pytest.skip("this disk does not tell cases apart")
+    world.commit({"Readme.md": "a\n", "Dir/f": "1\n"})
+    world.git("config", "core.ignoreCase", "true")  # a repository that was copied from a system that needs it
+    spaces = Worktrees(world.top, world.top.parent / "trees")
+    made = await spaces.prepare(ONE, None, 0)
+    for former, now in (("Readme.md", "readme.md"), ("Dir", "dir")):
+        Path(made.path, former).rename(Path(made.path, now))
+    sealed = await spaces.seal(ONE, "t-1/implement.1.1", "Work")
+    assert world.files(sealed.head) == {"README": "begin\n", "readme.md": "a\n", "dir/f": "1\n"}
+    landed = await ready(world)
+    assert await world.landing.advance("main", landed.base, landed.commit) == Advanced(landed.commit)
+    assert world.state() == (landed.commit, "", world.files(landed.commit))
+
+
 async def test_a_tree_that_git_names_relatively_is_found(world: GitLandingWorld) -> None:
     spaces = Worktrees(world.top, world.top.parent / "trees")
     made = await spaces.prepare(ONE, None, 0)

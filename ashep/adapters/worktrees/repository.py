@@ -96,6 +96,7 @@ class Repository:
 
     def __init__(self, project: Path, timeout: float = 60.0, redaction: Redaction | None = None) -> None:
         self.project, self.redaction = project, redaction or Redaction()
+        self._timeout = timeout
         self.git = Git(timeout, redaction, (*_SETTINGS, _LASTING))
         self.quick = Git(timeout, redaction, _SETTINGS)
         """Git without `fsync`: for a checkout, which git can make again."""
@@ -114,7 +115,15 @@ class Repository:
                     f"{str(self.project)!r}: work trees cannot be made below a folder with a line break in its name"
                 )
             self._folders = Folders(Path(top), prefix, Path(common))
+            if not await anyio.Path(common, "head").exists():  # the disk tells HEAD from head, whatever is set
+                self._tell_cases_apart()
         return self._folders
+
+    def _tell_cases_apart(self) -> None:
+        """Keep git from taking `readme` for `README`, and not committing it: a copied repository may say so."""
+        settings = (*_SETTINGS, "core.ignoreCase=false")
+        self.git = Git(self._timeout, self.redaction, (*settings, _LASTING))
+        self.quick = Git(self._timeout, self.redaction, settings)
 
     async def shared(self, *arguments: str, stdin: bytes | None = None, absent: re.Pattern[str] | None = None) -> str:
         """Call git for what all work trees share, refs and objects; "" where it said what `absent` expects."""
