@@ -26,8 +26,9 @@ from ashep.adapters.landing.checkouts import Checkout, checkouts, half_done, reb
 from ashep.adapters.landing.git import SHA, Git
 from ashep.adapters.landing.indexes import Held, TreeBusy, hold
 from ashep.adapters.landing.objects import holds, tip
-from ashep.adapters.landing.obstacles import obstacle
+from ashep.adapters.landing.obstacles import hidden_of, obstacle
 from ashep.adapters.landing.restoring import restore
+from ashep.adapters.programs import Finished
 from ashep.errors import AshepError
 from ashep.landing import Advanced, Refused
 
@@ -70,6 +71,12 @@ class Advance:
             return Refused("dirty", f"{base} is checked out in {len(trees)} work trees: {trees[0].top}, {trees[1].top}")
         if trees[0].away:
             return Refused("dirty", f"{base} is checked out in {trees[0].top}, which is locked and not there now")
+        if trees[0].unknown:
+            return Refused(
+                "dirty",
+                f"{base} is checked out in a work tree of {trees[0].top}, and nothing there says where it is: set it "
+                f"with `git --git-dir={trees[0].top} config core.worktree <folder>`, or switch it to another branch",
+            )
         result = None
         with anyio.CancelScope(shield=True):  # a stop in order must not leave a person's tree half moved
             result = await self._move_checked_out(trees[0], base, old, new)
@@ -102,20 +109,33 @@ class Advance:
         why = await half_done(tree) or await obstacle(self._git, tree.top, held.copy, old, new)
         if why:
             return Refused("dirty", f"{base} is checked out in {tree.top}, and {why}")
-        ends = ("read-tree", "-m", "-u", old, new)
+        ends = ("-m", "-u", old, new)
+        tried = await self._git.within(tree.top, "read-tree", "-n", *ends, index=held.copy, accepted=(0, 1, 128))
+        if tried.returncode:  # git saw what we did not, a file that it was told to take for unchanged say
+            hidden = await hidden_of(self._git, tree.top, held.copy, old, new)
+            return Refused("dirty", f"{base} is checked out in {tree.top}, and git says: {self._said(tried)}{hidden}")
         try:
-            done = await self._git.within(tree.top, *ends, index=held.copy, accepted=(0, 1, 128))
+            done = await self._git.within(
+                tree.top, "read-tree", *ends, index=held.copy, accepted=(0, 1, 128), writes=True
+            )
         except AshepError:  # it was killed, or took too long
             await restore(self._git, tree.top, held, old, new)
             raise
-        if done.returncode:  # somebody was faster than our look; nothing was touched
-            said = self._git.shown(done.stderr).strip()
-            return Refused("dirty", f"{base} is checked out in {tree.top}, and git says: {said[:300]}")
-        await held.publish()
+        if done.returncode:  # a filter failed, the disk is full, a folder may not be written to: some files have moved
+            await restore(self._git, tree.top, held, old, new)
+            return Refused("dirty", f"{base} is checked out in {tree.top}, where git failed: {self._said(done)}")
+        try:
+            await held.publish()
+        except AshepError:
+            await restore(self._git, tree.top, held, old, new)
+            raise
         moved = await self._swap(base, old, new)
         if isinstance(moved, Refused):  # moved without the index's lock, by `git update-ref` say
             await restore(self._git, tree.top, held, old, new)
         return moved
+
+    def _said(self, done: Finished) -> str:
+        return self._git.shown(done.stderr).strip()[:300]
 
     # --- what an earlier life left ------------------------------------------------------------------------------------
 
@@ -135,7 +155,7 @@ class Advance:
         await processes.end(self._git.mark, AshepError)
         now = await tip(self._git, base)
         for tree in await checkouts(self._git, base):
-            if tree.away or not {"old", "new"} <= set(marks):
+            if tree.away or tree.unknown or not {"old", "new"} <= set(marks):
                 continue
             try:
                 async with hold(tree) as held:

@@ -28,6 +28,8 @@ class Checkout:
     """Git's own folder for it: its index, HEAD and what is half done there."""
     away: bool = False
     """It is locked and not there: on a disk that comes back, say."""
+    unknown: bool = False
+    """Nothing tells where its files are; `top` is git's own folder then."""
 
 
 async def checkouts(git: Git, branch: str) -> list[Checkout]:
@@ -35,12 +37,14 @@ async def checkouts(git: Git, branch: str) -> list[Checkout]:
     printed = (await git.bare("worktree", "list", "--porcelain", "-z")).stdout
     common = await git.common()
     found: list[Checkout] = []
-    for entry in printed.decode(errors="surrogateescape").split("\0\0"):
+    for number, entry in enumerate(printed.decode(errors="surrogateescape").split("\0\0")):
         words = {key: rest for key, _, rest in (line.partition(" ") for line in entry.strip("\0").split("\0"))}
         if words.get("branch") != f"refs/heads/{branch}" or "bare" in words:
             continue
         top = Path(words["worktree"])
-        if (folder := await anyio.to_thread.run_sync(_folder, top)) is not None:
+        if number == 0 and (main := await git.main()) != common.parent:
+            found.append(Checkout(main or common, common, unknown=main is None))
+        elif (folder := await anyio.to_thread.run_sync(_folder, top)) is not None:
             found.append(Checkout(top, folder))
         elif "locked" in words:
             found.append(Checkout(top, common, away=True))

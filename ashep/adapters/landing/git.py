@@ -4,6 +4,7 @@ import os
 import re
 from pathlib import Path
 
+import anyio
 import anyio.to_thread
 
 from ashep.adapters import processes, programs
@@ -30,6 +31,8 @@ _SETTINGS = (
     # What a ref names must be on the disk before the ref is: power may fail at any time.
     "core.fsync=committed,reference,index",
 )
+WRITING = 600.0
+"""Seconds for a call that writes files of a work tree: a filter, of Git LFS say, may have to fetch each of them."""
 
 
 class Git:
@@ -40,6 +43,7 @@ class Git:
         self._project, self._timeout = project, timeout
         self._program: str | None = None
         self._common: Path | None = None
+        self._main: tuple[Path | None] | None = None
 
     @property
     def mark(self) -> processes.Mark:
@@ -51,9 +55,32 @@ class Git:
         if self._common is None:
             asked = ("rev-parse", "--path-format=absolute", "--git-common-dir")
             self._common = Path(
-                os.fsdecode((await self._run(asked, self._project, {}, None, (0,))).stdout).rstrip("\n")
+                os.fsdecode((await self._run(asked, self._project, {}, None, (0,))).stdout).removesuffix("\n")
             )
         return self._common
+
+    async def main(self) -> Path | None:
+        """Give the top of the main work tree. None where nothing leads to it: git's folder is not always in it, as
+        after `--separate-git-dir`, or in a submodule, and `git worktree list` names that folder instead then.
+        """
+        if self._main is None:
+            asked = ("rev-parse", "--path-format=absolute", "--git-dir")
+            own = (await self._run(asked, self._project, {}, None, (0,))).stdout
+            common = await self.common()
+            if Path(os.fsdecode(own).removesuffix("\n")) == common:
+                top = (await self._run(("rev-parse", "--show-toplevel"), self._project, {}, None, (0,))).stdout
+                self._main = (Path(os.fsdecode(top).removesuffix("\n")),)
+            else:
+                named = (await self.bare("config", "-z", "core.worktree", accepted=(0, 1))).stdout
+                place = os.fsdecode(named.removesuffix(b"\0"))
+                above = common.parent if common.name == ".git" else None
+                self._main = (Path(await anyio.Path(common, place).resolve()) if place else above,)
+        return self._main[0]
+
+    async def prefix(self) -> bytes:
+        """Give the project's place in its work tree, with a slash at its end; empty at the top."""
+        asked = ("rev-parse", "--show-prefix")
+        return (await self._run(asked, self._project, {}, None, (0,))).stdout.removesuffix(b"\n")
 
     async def bare(self, *arguments: str, stdin: bytes | None = None, accepted: tuple[int, ...] = (0,)) -> Finished:
         """Run git on the repository, in no work tree: what is checked out somewhere has no say."""
@@ -71,10 +98,11 @@ class Git:
         index: Path | None = None,
         stdin: bytes | None = None,
         accepted: tuple[int, ...] = (0,),
+        writes: bool = False,
     ) -> Finished:
-        """Run git in a work tree, on another index than its own where one is given."""
+        """Run git in a work tree, on another index than its own where one is given. `writes`: it writes files there."""
         steer = {} if index is None else {"GIT_INDEX_FILE": str(index)}
-        return await self._run(arguments, tree, steer, stdin, accepted)
+        return await self._run(arguments, tree, steer, stdin, accepted, max(self._timeout, WRITING) if writes else None)
 
     async def _run(
         self,
@@ -83,6 +111,7 @@ class Git:
         steer: dict[str, str],
         stdin: bytes | None,
         accepted: tuple[int, ...],
+        timeout: float | None = None,
     ) -> Finished:
         if self._program is None:
             self._program = str(await anyio.to_thread.run_sync(programs.find, "git") or "git")
@@ -90,7 +119,7 @@ class Git:
         env = {name: value for name, value in os.environ.items() if not _STEERING.fullmatch(name)} | _OURS | steer
         env[self.mark.variable] = self.mark.value
         argv = [self._program, "--no-pager", *settings, *arguments]
-        done = await programs.run(argv, cwd=cwd, env=env, timeout=self._timeout, stdin=stdin)
+        done = await programs.run(argv, cwd=cwd, env=env, timeout=timeout or self._timeout, stdin=stdin)
         if done.returncode in accepted:
             return done
         named = next((word for word in arguments if not word.startswith("-") and "=" not in word), "")

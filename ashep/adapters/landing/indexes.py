@@ -11,6 +11,7 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters.landing.checkouts import Checkout
+from ashep.errors import AshepError
 
 LINE = b"Agent Shepherd moves the files of this work tree; it takes this lock away when it is done or starts again.\n"
 """What stands in a lock of ours. Git writes an index there, or nothing yet."""
@@ -30,11 +31,17 @@ class Held:
 
     async def publish(self) -> None:
         """Make the copy the index, at once and whole."""
-        await anyio.to_thread.run_sync(os.replace, self.copy, self.index)
+        try:
+            await anyio.to_thread.run_sync(os.replace, self.copy, self.index)
+        except OSError as error:
+            raise AshepError(f"{self.index} cannot be written: {error.strerror}") from error
 
     async def renew(self) -> None:
-        """Copy the index again."""
-        await anyio.to_thread.run_sync(_copy, self.index, self.copy)
+        """Copy the index again. Raises `AshepError`, on a full disk say."""
+        try:
+            await anyio.to_thread.run_sync(_copy, self.index, self.copy)
+        except OSError as error:
+            raise AshepError(f"{self.index} cannot be copied to {self.copy}: {error.strerror}") from error
 
 
 @asynccontextmanager
@@ -83,6 +90,7 @@ def _copy(index: Path, copy: Path) -> None:
 
 
 def _release(copy: Path, lock: Path) -> None:
-    copy.unlink(missing_ok=True)
+    with suppress(OSError):  # the lock must go, whatever is with the copy
+        copy.unlink(missing_ok=True)
     if _is_ours(lock):
         lock.unlink(missing_ok=True)

@@ -7,12 +7,12 @@ made-up sibling of it: the new parent's tree on the commit's own parent, which m
 
 import re
 
+from ashep.adapters.landing.attributes import attributes
 from ashep.adapters.landing.conflicts import conflict
 from ashep.adapters.landing.git import SHA, Git
 from ashep.adapters.landing.objects import (
     Commit,
     Merged,
-    attributes,
     commits,
     existing,
     holds,

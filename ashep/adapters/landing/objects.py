@@ -4,8 +4,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import anyio
-
 from ashep.adapters.landing.git import SHA, Git
 from ashep.core.text import clean
 from ashep.errors import AshepError
@@ -95,20 +93,6 @@ async def write_commit(git: Git, tree: str, parents: Sequence[str], message: str
     content += [f"committer {IDENTITY} {at} +0000", "", message.rstrip("\n") + "\n"]
     done = await git.bare("hash-object", "-t", "commit", "-w", "--stdin", stdin="\n".join(content).encode())
     return done.stdout.decode().strip()
-
-
-async def attributes(git: Git, base: str) -> str:
-    """Write down where git finds the base's `.gitattributes`, and give the file's path.
-
-    Attributes name the ways in which files are merged. Without a work tree git would look for none, and in one it
-    would take those of whatever is checked out there.
-    """
-    found = await git.bare("cat-file", "blob", f"{base}:.gitattributes", accepted=(0, 128))
-    if found.returncode:
-        return "/dev/null"
-    place = anyio.Path(await git.common()) / "ashep.attributes"
-    await place.write_bytes(found.stdout)
-    return str(place)
 
 
 async def merge(git: Git, ours: str, theirs: str, attributes: str) -> Merged:

@@ -1,6 +1,7 @@
 """Says what of a person's stands in the way of new files in their work tree."""
 
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ _OWN = (b".beads/", b".agent-shepherd/state/")
 _OWN_FILES = (b".beads.gate.lock", b".agent-shepherd/runs.jsonl")
 _NAMED = 5
 _AT_ONCE = 500
+_SPARE = 16 * 1024**2
+"""Bytes that must be free beside the new files: for what a disk keeps of a file, and for the index."""
 LINK = b"160000"
 """The mode of a submodule, which has no file of its own."""
 
@@ -53,13 +56,22 @@ async def obstacle(git: Git, top: Path, index: Path, old: str, new: str) -> str 
     is to stand.
     """
     touched = await changes(git, old, new)
+    if small := await _small(git, top, touched):
+        return small
     paths = {change.path for change in touched}
     look = ("status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=all", "--no-renames")
     differ = {entry[3:] for entry in await _names(git, top, index, *look)}
-    if dirty := sorted(path for path in differ if path in paths or not _is_own(path)):
-        return f"there are uncommitted changes: {_named(git, dirty)}"
+    prefix = await git.prefix()
+    if dirty := sorted(path for path in differ if path in paths or not _is_own(path, prefix)):
+        return f"there are uncommitted changes: {named(git, dirty)}"
     added = [change.path for change in touched if change.old is None]
     known = {change.path for change in touched if change.old is not None}
+    former = [one.path for one in touched if LINK in (one.old or ()) and one.new and LINK not in one.new]
+    if filled := await anyio.to_thread.run_sync(_filled, os.fsencode(top), former):
+        return (
+            f"a file takes the place of the submodule {named(git, filled)}, whose folder git would delete with all "
+            "that is in it; move away what you want to keep, and empty the folder with `git submodule deinit`"
+        )
     found = await anyio.to_thread.run_sync(lambda: set(_in_the_way(os.fsencode(top), added, known)))
     unknown = {place for place, folder in found if not folder}
     folders = sorted(place for place, folder in found if folder)
@@ -67,8 +79,37 @@ async def obstacle(git: Git, top: Path, index: Path, old: str, new: str) -> str 
         paths = map(_literal, folders[start : start + _AT_ONCE])
         unknown |= set(await _names(git, top, index, "ls-files", "-z", "--others", "--", *paths))
     if unknown:
-        return f"files that git does not know stand where new ones come: {_named(git, sorted(unknown))}"
+        return f"files that git does not know stand where new ones come: {named(git, sorted(unknown))}"
     return None
+
+
+async def _small(git: Git, top: Path, touched: list[Change]) -> str | None:
+    """Say whether the disk has too little room. A move that it cuts off could be taken back only once it has more."""
+    names = {change.new[1] for change in touched if change.new and LINK not in change.new}
+    asked = b"".join(name + b"\n" for name in sorted(names))
+    sizes = (await git.bare("cat-file", "--batch-check=%(objectsize)", stdin=asked)).stdout.split(b"\n")
+    wanted = sum(int(size) for size in sizes if size.isdigit()) + _SPARE
+    free = (await anyio.to_thread.run_sync(shutil.disk_usage, top)).free
+    if free >= wanted:
+        return None
+    return f"its disk has no room for the new files: {wanted // 1024**2 + 1} MiB are needed, {free // 1024**2} are free"
+
+
+async def hidden_of(git: Git, top: Path, index: Path, old: str, new: str) -> str:
+    """Name the files that are to change and that git was told not to look at, as the end of what is said; or nothing.
+
+    `git status` shows none of them as changed, so that a person would look for the reason in vain.
+    """
+    listed = (entry.split(b" ", 1) for entry in await _names(git, top, index, "ls-files", "-z", "-v"))
+    hidden = {path for tag, path in listed if tag.islower() or tag == b"S"}
+    touched = sorted(change.path for change in await changes(git, old, new) if change.path in hidden)
+    there = await anyio.to_thread.run_sync(
+        lambda: [path for path in touched if os.path.lexists(os.path.join(os.fsencode(top), path))]
+    )
+    if not there:
+        return ""
+    how = "git update-index --no-assume-unchanged --no-skip-worktree"
+    return f" (git was told not to look at {named(git, there)}; `{how}` ends that)"
 
 
 async def _names(git: Git, top: Path, index: Path, *arguments: str) -> list[bytes]:
@@ -76,15 +117,17 @@ async def _names(git: Git, top: Path, index: Path, *arguments: str) -> list[byte
     return [name for name in done.stdout.split(b"\0") if name]
 
 
-def _is_own(path: bytes) -> bool:
-    return path.startswith(_OWN) or path in _OWN_FILES
+def _is_own(path: bytes, prefix: bytes) -> bool:
+    own = path.removeprefix(prefix)
+    return own.startswith(_OWN) or own in _OWN_FILES
 
 
 def _literal(path: bytes) -> str:
     return f":(top,literal){os.fsdecode(path)}"
 
 
-def _named(git: Git, paths: list[bytes]) -> str:
+def named(git: Git, paths: list[bytes]) -> str:
+    """Name the first of some files, and say how many more there are."""
     more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
     return ", ".join(git.shown(path) for path in paths[:_NAMED]) + more
 
@@ -104,3 +147,13 @@ def _in_the_way(top: bytes, added: list[bytes], known: set[bytes]) -> Iterator[t
                 if place not in known:
                     yield place, folder
                 break
+
+
+def _filled(top: bytes, paths: list[bytes]) -> list[bytes]:
+    """Give those that are folders with something in them."""
+    found: list[bytes] = []
+    for path in paths:
+        place = os.path.join(top, path)
+        if os.path.isdir(place) and not os.path.islink(place) and os.listdir(place):
+            found.append(path)
+    return found

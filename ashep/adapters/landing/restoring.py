@@ -6,23 +6,45 @@ or missing. Whatever else stands there a person wrote since; it stays, and shows
 
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
+import anyio
 import anyio.to_thread
 
 from ashep.adapters.landing.git import Git
 from ashep.adapters.landing.indexes import Held
-from ashep.adapters.landing.obstacles import LINK, Change, changes
+from ashep.adapters.landing.obstacles import LINK, Change, changes, named
+from ashep.errors import AshepError
+
+MOST_READ = 16 * 1024**2
+"""Bytes of a file that are held in memory to be compared."""
+_CHUNK = 1024**2
 
 
 async def restore(git: Git, top: Path, held: Held, old: str, new: str) -> None:
-    """Take files and index of a work tree back from `new`, or from anywhere between, to `old`."""
+    """Take files and index of a work tree back from `new`, or from anywhere between, to `old`.
+
+    Raises `AshepError` where a file cannot be written. What is not done yet the next call does.
+    """
+    try:
+        await _restore(git, top, held, old, new)
+    except AshepError as error:
+        raise AshepError(
+            f"{top}: a landing was cut off, and its files cannot be put back now: {error}. Once nothing is in the way "
+            "it is tried again; until then what `git status` shows there may be of the landing, not yours"
+        ) from error
+
+
+async def _restore(git: Git, top: Path, held: Held, old: str, new: str) -> None:
     touched = await changes(git, old, new)
     await held.renew()
-    listed = await git.within(top, "ls-files", "-z", "--stage", index=held.copy)
-    staged = dict(_entry(line) for line in listed.stdout.split(b"\0") if line)
-    ours = [change for change in touched if staged.get(change.path) in (change.old, change.new)]
-    files = [change for change in ours if LINK not in (*(change.old or ()), *(change.new or ()))]
+    listed = await git.within(top, "ls-files", "-z", "--stage", "-v", index=held.copy)
+    staged = {path: (tag, entry) for path, tag, entry in map(_entry, filter(None, listed.stdout.split(b"\0")))}
+    ours = [change for change in touched if staged.get(change.path, (b"", None))[1] in (change.old, change.new)]
+    tags = {change.path: staged[change.path][0] for change in ours if change.old and change.path in staged}
+    absent = await anyio.to_thread.run_sync(_absent, os.fsencode(top), [path for path in tags if tags[path] in b"Ss"])
+    files = [one for one in ours if LINK not in (*(one.old or ()), *(one.new or ())) and one.path not in absent]
     unlike_new = await _unlike(git, top, held, ours, files, old=False)
     unlike_old = await _unlike(git, top, held, ours, files, old=True)
     partial = [change for change in files if change.path in unlike_new & unlike_old]
@@ -31,17 +53,40 @@ async def restore(git: Git, top: Path, held: Held, old: str, new: str) -> None:
     gone = [change.path for change in back if change.old is None]
     await anyio.to_thread.run_sync(_delete, os.fsencode(top), gone)
     wanted = [change.path for change in back if change.old is not None]
-    again = b"".join(path + b"\0" for path in await anyio.to_thread.run_sync(_free, os.fsencode(top), wanted))
+    free = await anyio.to_thread.run_sync(_free, os.fsencode(top), wanted)
     # the index of the copy has the old entries now: `_unlike` asked for them last
-    await git.within(top, "checkout-index", "-f", "-q", "-z", "--stdin", index=held.copy, stdin=again, accepted=(0, 1))
+    again = ("checkout-index", "-f", "-q", "-z", "--stdin")
+    done = await git.within(top, *again, index=held.copy, stdin=_listed(free), accepted=(0, 1, 128), writes=True)
     await git.within(top, "update-index", "-q", "--refresh", index=held.copy, accepted=(0, 1))
+    if done.returncode:
+        await _refuse_unwritten(git, top, held, free, git.shown(done.stderr).strip())
+    for flag, letters in (("--skip-worktree", b"Ss"), ("--assume-unchanged", b"hs")):
+        if told := [path for path, tag in tags.items() if tag in letters]:
+            await git.within(top, "update-index", flag, "-z", "--stdin", index=held.copy, stdin=_listed(told))
     await held.publish()
 
 
-def _entry(line: bytes) -> tuple[bytes, tuple[bytes, bytes]]:
+async def _refuse_unwritten(git: Git, top: Path, held: Held, paths: list[bytes], said: str) -> None:
+    """Raise where a file is not there as it was: what was begun must not be forgotten then."""
+    differ = await git.within(top, "diff-files", "--name-only", "-z", "--ignore-submodules=all", index=held.copy)
+    if left := sorted({*differ.stdout.split(b"\0")} & {*paths}):
+        raise AshepError(f"git does not write {named(git, left)}: {said[:300]}")
+
+
+def _listed(paths: Iterable[bytes]) -> bytes:
+    return b"".join(path + b"\0" for path in paths)
+
+
+def _absent(top: bytes, paths: list[bytes]) -> set[bytes]:
+    """Give those that are not there, as a sparse checkout leaves them."""
+    return {path for path in paths if not os.path.lexists(os.path.join(top, path))}
+
+
+def _entry(line: bytes) -> tuple[bytes, bytes, tuple[bytes, bytes]]:
+    """Read a line of `git ls-files --stage -v`: the path, the letter that says what git was told of it, the entry."""
     head, _, path = line.partition(b"\t")
-    mode, name, _ = head.split(b" ")
-    return path, (mode, name)
+    tag, mode, name, _ = head.split(b" ")
+    return path, tag, (mode, name)
 
 
 async def _unlike(
@@ -65,16 +110,43 @@ async def _unlike(
 
 async def _begins(git: Git, top: Path, change: Change) -> bool:
     """Say whether a file is missing, or was cut off while it was written."""
+    file = anyio.Path(os.fsdecode(os.path.join(os.fsencode(top), change.path)))
     try:
-        stands = await anyio.Path(os.fsdecode(os.path.join(os.fsencode(top), change.path))).read_bytes()
+        stands = (await file.stat(follow_symlinks=False)).st_size
+        if change.new is None:
+            return False
+        name = change.new[1].decode()
+        whole = int(await git.word("cat-file", "-s", name))
+        if max(stands, whole) > MOST_READ:
+            return stands <= whole and await _begins_large(git, file, name)
+        content = await file.read_bytes()
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return True  # it is not there: where a folder or file takes its place, `_free` asks whose that is
     except OSError:
         return False
-    if change.new is None:
-        return False
-    whole = (await git.bare("cat-file", "blob", change.new[1].decode())).stdout
-    return whole.startswith(stands)
+    if (await git.bare("cat-file", "blob", name)).stdout.startswith(content):
+        return True
+    # with line ends of the system, or by a filter
+    filtered = ("cat-file", "--filters", f"--path={os.fsdecode(change.path)}", name)
+    written = await git.within(top, *filtered, accepted=(0, 1, 128))
+    return written.returncode == 0 and written.stdout.startswith(content)
+
+
+async def _begins_large(git: Git, file: anyio.Path, name: str) -> bool:
+    """Say whether a file is the beginning of a blob that is too large to be held in memory."""
+    draft = Path(await git.common(), await git.word("unpack-file", name))
+    try:
+        return await anyio.to_thread.run_sync(_is_beginning, Path(file), draft)
+    finally:
+        await anyio.Path(draft).unlink(missing_ok=True)
+
+
+def _is_beginning(part: Path, whole: Path) -> bool:
+    with part.open("rb") as one, whole.open("rb") as other:
+        while chunk := one.read(_CHUNK):
+            if chunk != other.read(len(chunk)):
+                return False
+    return True
 
 
 def _is_file(top: bytes, path: bytes) -> bool:

@@ -11,6 +11,7 @@ import re
 import shutil
 import stat
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,11 @@ _ALONE = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ATTR
 _IDENTITY = "[user]\n\tname = Agent Shepherd\n\temail = ashep@localhost\n"
 _ID = re.compile(r"([0-9a-f]{40}(?:[0-9a-f]{24})?) (\w+) \d+")
 _PREFIX = "check-"
+_MISSING = "unable to read sha1 file"
+_FETCH = (
+    "The repository does not hold every file of the commit, and nothing is fetched for a check. It may be a partial "
+    "clone: `git config --unset remote.origin.partialCloneFilter` and `git fetch --refetch` make it whole"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,8 @@ class Commits:
     """The tree of the checks' own scripts, from the base where there is one; empty: there are none."""
     own_scripts: str
     """What the candidate itself has in that place, be it a link; empty: nothing."""
+    shallow: bytes | None = None
+    """Where the history of a shallow clone ends, as git writes it; None: it is whole."""
 
 
 async def find(repository: Path, commit: str, base: str | None) -> Commits:
@@ -65,7 +73,14 @@ async def find(repository: Path, commit: str, base: str | None) -> Commits:
     own = found[2][1] if found[2] is not None else ""
     scripts = found[4] if base else found[2]
     kept = scripts[1] if scripts is not None and scripts[2] == "tree" else ""
-    return Commits(objects, found[0][1], found[1][1], kept, own)
+    return Commits(objects, found[0][1], found[1][1], kept, own, await to_thread.run_sync(_shallow, objects.parent))
+
+
+def _shallow(folder: Path) -> bytes | None:
+    try:
+        return (folder / "shallow").read_bytes()
+    except OSError:
+        return None
 
 
 class Checkout:
@@ -78,23 +93,35 @@ class Checkout:
 
     async def fill(self) -> None:
         """Write the files. Raises `AshepError`."""
-        await to_thread.run_sync(self._prepare)
+        await self._on_disk(self._prepare)
         await self._git("read-tree", self._commits.tree)
         if self._commits.scripts != self._commits.own_scripts:
             if self._commits.own_scripts:
                 await self._git("rm", "-r", "-f", "-q", "--cached", "--ignore-unmatch", "--", SCRIPTS)
             if self._commits.scripts:
                 await self._git("read-tree", f"--prefix={SCRIPTS}/", self._commits.scripts)
-        await self._git("checkout-index", "-a", "-f", "-u", "-q")
+        try:
+            await self._git("checkout-index", "-a", "-f", "-u", "-q")
+        except AshepError as error:
+            if _MISSING in str(error):
+                raise AshepError(f"{error}. {_FETCH}") from error
+            raise
 
     async def open_to_programs(self) -> None:
         """Give the checkout a repository of its own, for programs that ask git, and folders that they may write to."""
-        await to_thread.run_sync(self._make_repository)
+        await self._on_disk(self._make_repository)
 
     async def restore(self) -> None:
         """Put back what a program changed in files of the commit and in the scripts; what else it made stays."""
         await to_thread.run_sync(_remove, self.tree / SCRIPTS)
         await self._git("checkout-index", "-a", "-f", "-u", "-q")
+
+    async def _on_disk(self, work: Callable[[], None]) -> None:
+        """Write what we write ourselves. Raises `AshepError`, on a full disk say."""
+        try:
+            await to_thread.run_sync(work)
+        except OSError as error:
+            raise AshepError(f"{self.folders.tree}: the checkout cannot be made: {error.strerror}") from error
 
     def _prepare(self) -> None:
         for folder in (self.folders.tree, self.folders.home, self.folders.tmp):
@@ -109,6 +136,8 @@ class Checkout:
         (folder / "config").write_text(f"[core]\n\tbare = false\n{extension}{more}")
         (folder / "HEAD").write_text(f"{self._commits.commit}\n")
         (folder / "objects" / "info" / "alternates").write_bytes(os.fsencode(self._commits.objects) + b"\n")
+        if self._commits.shallow is not None:
+            (folder / "shallow").write_bytes(self._commits.shallow)
 
     def _make_repository(self) -> None:
         self._make_git(self.tree / ".git", _IDENTITY)

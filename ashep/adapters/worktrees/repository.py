@@ -96,6 +96,7 @@ class Repository:
 
     def __init__(self, project: Path, timeout: float = 60.0, redaction: Redaction | None = None) -> None:
         self.project, self.redaction = project, redaction or Redaction()
+        self._timeout = timeout
         self.git = Git(timeout, redaction, (*_SETTINGS, _LASTING))
         self.quick = Git(timeout, redaction, _SETTINGS)
         """Git without `fsync`: for a checkout, which git can make again."""
@@ -109,8 +110,20 @@ class Repository:
             if found is None:
                 raise AshepError(f"{self.project} is in no git repository; work trees of issues need one")
             top, prefix, common = os.fsdecode(found).split("\n")[:3]
+            if "\n" in str(self.project) or not os.path.isabs(common):
+                raise AshepError(
+                    f"{str(self.project)!r}: work trees cannot be made below a folder with a line break in its name"
+                )
             self._folders = Folders(Path(top), prefix, Path(common))
+            if not await anyio.Path(common, "head").exists():  # the disk tells HEAD from head, whatever is set
+                self._tell_cases_apart()
         return self._folders
+
+    def _tell_cases_apart(self) -> None:
+        """Keep git from taking `readme` for `README`, and not committing it: a copied repository may say so."""
+        settings = (*_SETTINGS, "core.ignoreCase=false")
+        self.git = Git(self._timeout, self.redaction, (*settings, _LASTING))
+        self.quick = Git(self._timeout, self.redaction, settings)
 
     async def shared(self, *arguments: str, stdin: bytes | None = None, absent: re.Pattern[str] | None = None) -> str:
         """Call git for what all work trees share, refs and objects; "" where it said what `absent` expects."""
@@ -191,7 +204,10 @@ class Repository:
                     held = _locked(file)
             if not held:
                 raise AshepError(f"another ashep is busy with the work tree of {branch}; try again when it is done")
-            yield
+            try:
+                yield
+            except OSError as error:  # of a full disk say
+                raise AshepError(f"the work tree of {branch}: {error}") from error
         finally:
             os.close(file)
 
@@ -202,7 +218,8 @@ def _places(common: Path) -> Iterator[Place]:
             with suppress(OSError, UnicodeDecodeError):
                 head = (entry / "HEAD").read_text().strip()
                 ref = head.removeprefix("ref: ") if head.startswith("ref: ") else None
-                yield Place(Path((entry / "gitdir").read_text().rstrip("\n")).parent, entry, ref)
+                link = os.path.normpath(entry / (entry / "gitdir").read_text().rstrip("\n"))  # relative since git 2.48
+                yield Place(Path(link).parent, entry, ref)
 
 
 def _lock_file(common: Path, branch: str) -> int:

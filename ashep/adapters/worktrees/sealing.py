@@ -159,7 +159,9 @@ async def _commit(
     for nested in await _repositories_within(repository, place):
         told.words.append(f"{clean(nested)} is a repository of its own; it is not committed")
         left_out.append(f":(exclude,top,literal){nested.rstrip('/')}")
-    await repository.inside(place, "add", "--all", "--", ".", *left_out)
+    sparse = await repository.ask(place, "config", "--type=bool", "core.sparseCheckout")
+    everywhere = ("--sparse",) if sparse.stdout.strip() == b"true" else ()  # else git refuses what lies outside of it
+    await repository.inside(place, "add", "--all", *everywhere, "--", ".", *left_out)
     same = await repository.ask(place, "diff-index", "--cached", "--quiet", "HEAD", "--")
     merging = await anyio.Path(place.admin, "MERGE_HEAD").exists()
     if same.returncode or merging:
