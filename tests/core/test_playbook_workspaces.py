@@ -220,6 +220,19 @@ def test_of_two_that_a_lost_state_folder_began_on_a_branch_one_goes_first() -> N
     assert book.flow("t-2").code == "branch"
 
 
+def test_whoever_goes_first_on_a_branch_waits_until_no_run_of_another_is_at_work_there() -> None:
+    book = Playbook(policy_of(Phase(name="implement")), issues=(), config=own(), tree=TREE)
+    book.made.tracker["t-2"] = stamped("t-2", 1)
+    book.looked()
+    book.made.tracker["t-1"] = stamped("t-1", 1)
+    book.looked()
+    assert (book.flow("t-1").stage, book.flow("t-1").code) == ("work", "branch")
+    assert book.flow("t-1").run is None
+    book >> book.reports(name="t-2")
+    book.answered()
+    assert book.run("t-1").branch == "ashep/+epic%201"
+
+
 def test_of_several_shared_branches_one_is_taken_always_the_same() -> None:
     book = sharing("branch:another")
     assert book.run("t-2").branch == "ashep/+another"

@@ -67,7 +67,8 @@ def has_own(seed: int) -> bool:
 def phases(all_: Sequence[dict[str, Any]], *, verifies: bool) -> list[dict[str, Any]]:
     """Let the phase that writes be verified, and gone back to as often as the base moves."""
     more: dict[str, Any] = {"max_visits": OFTEN} | ({"verify": True, "checks": [SOUND]} if verifies else {})
-    return [phase | (more if phase["name"] == "implement" else {}) for phase in all_]
+    of = {"implement": more, "review": {"max_visits": OFTEN}}  # whatever is written again is reviewed again
+    return [phase | of.get(phase["name"], {}) for phase in all_]
 
 
 def limits(more: dict[str, Any]) -> dict[str, Any]:
