@@ -8,7 +8,7 @@ import anyio
 import anyio.to_thread
 
 from ashep.core.commands import OpenPullRequest
-from ashep.core.events import Fact, LandingRefused, PullRequestOpened, WorkLanded
+from ashep.core.events import Fact, LandingRefused, PullRequestOpened, PullRequestSeen, WorkLanded
 from ashep.core.evidence import Verification
 from ashep.core.flow import Flow
 from ashep.core.landing_settings import ForgeSettings
@@ -51,11 +51,13 @@ class PullEffects:
         if head == command.since:
             return [WorkLanded(issue, key, base, head, head, already=True)]
         try:
-            pulls = await self._of(world.settings)
+            pulls, flow = await self._of(world.settings), world.flows[issue]
+            if (late := await _merged_before(pulls.forge, command, flow, world.seq)) is not None:
+                why = f"{late.by or 'somebody'} merged {flow.pull and flow.pull.url} without this work"
+                return [late, LandingRefused(issue, key, "moved", why)]
             pushed = await pulls.remote.push(command.branch, head, base)
             if isinstance(pushed, NotPushed):
                 return [LandingRefused(issue, key, pushed.code, pushed.why)]
-            flow = world.flows[issue]
             request = PullRequest(command.name, command.branch, base, command.title, _body(command, flow))
             opened = await pulls.forge.open(request)
         except ForgeUnavailable as error:
@@ -87,6 +89,21 @@ class PullEffects:
                 # its certificates are read from files
                 self._known = wanted, await anyio.to_thread.run_sync(self._make, wanted)
             return self._known[1]
+
+
+async def _merged_before(forge: Forge, command: OpenPullRequest, flow: Flow, as_of: int) -> PullRequestSeen | None:
+    """Say that the pull request that was to get the work was merged without it: people do not wait for us."""
+    pull = flow.pull
+    if pull is None or pull.name != command.name:
+        return None
+    try:
+        found = await forge.state(pull.number)
+    except ForgeRefused:
+        return None  # it is gone: there will be another
+    if found.state != "merged" or found.head in ("", command.head):
+        return None
+    by, commit = clean(found.by or ""), found.merged_as or ""
+    return PullRequestSeen(command.issue, pull.number, as_of, "merged", found.head, by, commit)
 
 
 def _body(command: OpenPullRequest, flow: Flow) -> str:

@@ -253,7 +253,8 @@ class WorkEffects:
         moved = await landing.advance(command.onto, command.old, command.new)
         if isinstance(moved, Advanced):
             await landing.forget(command.branch)
-            return [WorkLanded(command.issue, command.key, command.onto, command.head, moved.base)]
+            # the base may be further by now, where the answer of a move was lost: that is others' work
+            return [WorkLanded(command.issue, command.key, command.onto, command.head, command.new)]
         return [LandingRefused(command.issue, command.key, moved.code, moved.why)]
 
     def _of(self, settings: Settings) -> Means:

@@ -9,7 +9,7 @@ from ashep.core.breaker import is_tried
 from ashep.core.choosing import choose_for, provider_of
 from ashep.core.decide import foreign_changes
 from ashep.core.eligibility import NOT_ASKED, eligible, not_asked, policy_for, stands
-from ashep.core.events import Fact, IssueHeld, IssueTaken, PhaseEntered, RunPlanned
+from ashep.core.events import Fact, IssueAdopted, IssueHeld, IssueTaken, PhaseEntered, RunPlanned
 from ashep.core.flow import Flow, wall_time
 from ashep.core.holds import PAUSED, Hold
 from ashep.core.model import Agent, Human, Phase, ReuseFrom
@@ -18,7 +18,7 @@ from ashep.core.pauses import hold as hold_of
 from ashep.core.people import phase_labels
 from ashep.core.routing import ask, begin_cycle, gone, park
 from ashep.core.takeover import keeps
-from ashep.core.workspaces import branch_for, has_base, is_shared, mode, own_trees, slot_of
+from ashep.core.workspaces import branch_at, branch_taken, has_base, is_shared, mode, own_trees, slot_of
 from ashep.core.world import World
 
 
@@ -39,7 +39,7 @@ class Room:
     numbers: frozenset[tuple[str, int]] = frozenset()
     """The numbers of issues that are worked on in trees of their own."""
     branches: frozenset[tuple[str, str]] = frozenset()
-    """Shared branches on which this dispatch begins issues, and those."""
+    """Shared branches on which this dispatch begins or adopts issues or starts runs, and those."""
     used_up: Hold | None = None
     """The hold that stands for every run: want of budget, or a server that is to be begun anew."""
     tried: frozenset[str] = frozenset()
@@ -59,6 +59,12 @@ class Room:
             branches=self.branches | {(run.branch, run.issue)} if is_shared(run.branch or "") else self.branches,
             numbers=self.numbers | {(run.issue, run.slot)} if run.branch is not None else self.numbers,
         )
+
+    def with_adopted(self, adopted: IssueAdopted) -> "Room":
+        """The room after this issue was adopted: it is not done on its branch."""
+        if not is_shared(adopted.branch or ""):
+            return self
+        return replace(self, branches=self.branches | {(adopted.branch or "", adopted.issue)})
 
 
 ROOM = ("slot", "work_tree", "tree_dirty", "budget", "budget_total", "runs_per_hour", "recycling")
@@ -106,7 +112,7 @@ def dispatch(world: World) -> list[Fact]:
         return []
     room = room_of(world)
     facts: list[Fact] = []
-    for queue, rule in {WANTED: wanted, CANDIDATE: candidate}.items():
+    for queue, rule in QUEUES:
         for flow in sorted((flow for flow in world.flows.values() if queue_of(flow) == queue), key=rank):
             verdict = rule(world, flow, room)
             room = verdict.room
@@ -139,13 +145,18 @@ def room_of(world: World) -> Room:
 
 
 WANTED = "wanted"
+BEGUN = "begun"
 CANDIDATE = "candidate"
 
 
 def queue_of(flow: Flow) -> str | None:
-    """Whether its phase is wanted, or it may be taken; None: there is nothing to dispatch."""
+    """Whether its phase is wanted, it may be one that another journal began, or may be taken; None: there is nothing
+    to dispatch. What was begun is gone on with before anything is taken: it may be on a branch that both share.
+    """
     if flow.stage == "work":
         return WANTED if flow.wanted else None
+    if flow.stage == "idle" and flow.issue.stamp is not None and flow.issue.status in ("in_progress", "blocked"):
+        return BEGUN
     return CANDIDATE if flow.stage in ("idle", "left") else None
 
 
@@ -253,23 +264,8 @@ def _start(world: World, flow: Flow, phase: Phase, room: Room) -> tuple[Hold | N
     if world.tracker is None or world.tracker_error:
         return Hold("tracker_away", f"the tracker does not answer: {world.tracker_error[:200]}"), None
     kind = _kind(world, flow, phase)
-    taken = _branch_taken(world, flow, room) if kind == "own" else None
+    taken = branch_taken(world, flow, room.branches) if kind == "own" else None
     return taken or in_the_way(world, flow.issue.id, room, kind), choice
-
-
-def _branch(world: World, flow: Flow) -> str:
-    return flow.own.branch if flow.own is not None else branch_for(flow.issue, world.settings.labels)
-
-
-def _branch_taken(world: World, flow: Flow, room: Room) -> Hold | None:
-    """Say who else is not done on the branch that an issue shares: unfinished work of another would land with it."""
-    branch, me = _branch(world, flow), flow.issue.id
-    if not is_shared(branch):
-        return None
-    others = {*world.branches.get(branch, ()), *(issue for name, issue in room.branches if name == branch)} - {me}
-    if not others or (flow.active and flow.own is not None and me < min(others)):
-        return None
-    return Hold("branch", f"{min(others)} is not done on the branch {branch}", branch)
 
 
 def in_the_way(world: World, issue: str, room: Room, kind: Literal["read", "write", "own"]) -> Hold | None:
@@ -297,7 +293,7 @@ def in_the_way(world: World, issue: str, room: Room, kind: Literal["read", "writ
 def _plan(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, room: Room) -> RunPlanned:
     attempt = flow.attempt + 1
     alone = _kind(world, flow, phase) == "own"
-    branch = _branch(world, flow) if alone else None
+    branch = branch_at(world, flow) if alone else None
     return RunPlanned(
         issue=flow.issue.id,
         run=f"{flow.issue.id}/{phase.name}.{flow.visit}.{attempt}",
@@ -346,7 +342,8 @@ def candidate(world: World, flow: Flow, room: Room) -> Verdict:
     if is_ours(world, flow.issue) and flow.stage == "idle" and not not_asked(world, flow):
         hold, name, policy = policy_for(world.policies, flow.issue, world.settings.labels.policy_prefix)
         if name is not None and policy is not None:
-            return Verdict([adopt(world, flow, name, policy)], room)
+            adopted = adopt(world, flow, name, policy)
+            return Verdict([adopted], room.with_adopted(adopted))
         return Verdict(_held(flow, hold or Hold("no_policy", "no policy claims it")), room)
     hold, name, policy = eligible(world, flow)
     if hold is not None or policy is None or name is None:
@@ -394,3 +391,7 @@ def _take(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, 
 
 def _taken(room: Room) -> Room:
     return room if room.takes is None else replace(room, takes=room.takes - 1)
+
+
+QUEUES = ((WANTED, wanted), (BEGUN, candidate), (CANDIDATE, candidate))
+"""The queues in their order, and the rule of each."""

@@ -20,19 +20,18 @@ from ashep.core.breaker import shut
 from ashep.core.budgets import spent_providers
 from ashep.core.dispatch import (
     CANDIDATE,
+    QUEUES,
     WANTED,
     ForRoom,
     Kind,
     Rank,
     Room,
     Verdict,
-    candidate,
     in_the_way,
     is_begun,
     queue_of,
     rank,
     room_of,
-    wanted,
 )
 from ashep.core.events import Adopted, ClockJumped, DaemonStarted, Fact, IssueHeld, ReadyChanged, ReadySeen, TimerDue
 from ashep.core.flow import Flow, wall_time
@@ -95,7 +94,7 @@ class Dispatcher:
         """What every rule reads, and what changes while a daemon runs."""
         self._all = True
         self._touched: set[str] = set()
-        self._queues = {WANTED: Waiting(), CANDIDATE: Waiting()}
+        self._queues = {queue: Waiting() for queue, _ in QUEUES}
         self._times: dict[str, datetime] = {}
         """When the time of a cycle is up, of issues whose phase is wanted."""
         self._time_order: list[tuple[datetime, str]] = []
@@ -134,7 +133,7 @@ class Dispatcher:
         room = room_of(world)
         facts: list[Fact] = []
         due = self._due(world, room)
-        for queue, rule in ((WANTED, wanted), (CANDIDATE, candidate)):
+        for queue, rule in QUEUES:
             room = self._go_through(queue, rule, world, due[queue], room, facts)
         return facts
 
@@ -142,10 +141,10 @@ class Dispatcher:
         """What must be looked at whatever becomes of the others, in order."""
         inputs = (
             world.runner, world.tracker, world.disk_low, world.pauses, world.tracker_error, spent_providers(world),
-            shut(world), mode(world), has_base(world), world.branches,
+            shut(world), mode(world), has_base(world), world.branches, world.branch_runs,
         )  # fmt: skip
         if self._all or inputs != self._inputs:
-            self._queues = {WANTED: Waiting(), CANDIDATE: Waiting()}
+            self._queues = {queue: Waiting() for queue, _ in QUEUES}
             self._times, self._time_order = {}, []
             issues: Iterable[str] = world.unclosed
         else:
@@ -153,7 +152,7 @@ class Dispatcher:
             if world.ready_fresh:
                 issues |= self._queues[CANDIDATE].for_look
         self._inputs, self._all, self._touched = inputs, False, set()
-        due: dict[str, list[Rank]] = {WANTED: [], CANDIDATE: []}
+        due: dict[str, list[Rank]] = {queue: [] for queue, _ in QUEUES}
         for issue in issues:
             for waiting in self._queues.values():
                 waiting.leave(issue)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ashep.core.world import World
 
 SETS = ("live", "unclosed", "busy", "leased", "held", "reviewed")
-INDEXES = (*SETS, "dues", "due_order", "dependents", "slots", "landings", "branches")
+INDEXES = (*SETS, "dues", "due_order", "dependents", "slots", "landings", "branches", "branch_runs")
 """The World's fields that say nothing but what `flows` does."""
 
 
@@ -44,6 +44,10 @@ def put(world: World, issue: str, flow: Flow) -> World:
     if was != branch:
         left, now = () if was is None else (was,), () if branch is None else (branch,)
         changes["branches"] = _depends(world.branches, issue, left, now)
+    was, branch = earlier and _run_on_shared(earlier), _run_on_shared(flow)
+    if was != branch:
+        left, now = () if was is None else (was,), () if branch is None else (branch,)
+        changes["branch_runs"] = _depends(world.branch_runs, issue, left, now)
     before, place = earlier and _place(earlier), _place(flow)
     if place != before:
         queue = world.landings if before is None else world.landings.remove(before)
@@ -56,6 +60,12 @@ def _shared(flow: Flow) -> str | None:
     own, run = flow.own, flow.run
     at_work = flow.active or (run is not None and not run.settled)
     return own.branch if own is not None and at_work and is_shared(own.branch) else None
+
+
+def _run_on_shared(flow: Flow) -> str | None:
+    """The branch that it shares with others, while a run of it may be at work there."""
+    branch = flow.run.branch if flow.run is not None and not flow.run.settled else None
+    return branch if branch is not None and is_shared(branch) else None
 
 
 def _place(flow: Flow) -> tuple[int, str] | None:
@@ -109,11 +119,14 @@ def indexed(world: World) -> World:
     places = (place for flow in world.flows.values() if (place := _place(flow)) is not None)
     queue = Ordered[tuple[int, str]].of(places)
     branches: HashTrieMap[str, HashTrieSet[str]] = HashTrieMap()
+    branch_runs: HashTrieMap[str, HashTrieSet[str]] = HashTrieMap()
     for issue, flow in world.flows.items():
         if (branch := _shared(flow)) is not None:
             branches = _depends(branches, issue, (), (branch,))
+        if (branch := _run_on_shared(flow)) is not None:
+            branch_runs = _depends(branch_runs, issue, (), (branch,))
     made = {name: HashTrieSet(issues) for name, issues in sets.items()}
     return replace(
         world, dues=HashTrieMap(dues), due_order=order, dependents=dependents, slots=HashTrieMap(slots),
-        landings=queue, branches=branches, **made,
+        landings=queue, branches=branches, branch_runs=branch_runs, **made,
     )  # fmt: skip

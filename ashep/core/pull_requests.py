@@ -14,7 +14,7 @@ from ashep.core.pull_events import (
     PullRequestSeen,
     Remark,
 )
-from ashep.core.routing import park
+from ashep.core.routing import finish, park
 from ashep.core.world import World
 
 MOST_NAMED = 10
@@ -50,6 +50,8 @@ def seen(world: World, earlier: Flow, flow: Flow, fact: PullRequestSeen) -> list
         return []
     by = fact.by or "somebody"
     match fact.state:
+        case "merged" if fact.head in pull.heads and fact.head != pull.head:
+            return finish(world, flow, f"{by} merged {pull.url} without the work that was pushed since")
         case "merged":
             return [PullRequestMerged(fact.issue, fact.number, fact.merged_as, f"{by} merged {pull.url}")]
         case "closed":

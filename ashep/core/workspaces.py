@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Literal
 
 from ashep.core.branches import SHARED, branch_of, shared_branch
 from ashep.core.file_map import FileMap
+from ashep.core.holds import Hold
 
 if TYPE_CHECKING:
+    from ashep.core.flow import Flow
     from ashep.core.model import Issue, Labels
     from ashep.core.world import World
 
@@ -79,6 +81,27 @@ def branch_for(issue: Issue, labels: Labels) -> str:
 def is_shared(branch: str) -> bool:
     """Whether several issues may be worked on there, one after the other."""
     return branch.startswith(SHARED)
+
+
+def branch_at(world: World, flow: Flow) -> str:
+    """Give the branch on which an issue is worked on, or would be."""
+    return flow.own.branch if flow.own is not None else branch_for(flow.issue, world.settings.labels)
+
+
+def branch_taken(world: World, flow: Flow, begun: frozenset[tuple[str, str]]) -> Hold | None:
+    """Say who else is not done on the branch that an issue shares: unfinished work of another would land with it.
+
+    Two may be at it all the same, where people or a lost state folder led them there: then the first goes on, as soon
+    as no run of the other is at work. `begun`: branches on which others are begun just now.
+    """
+    branch, me = branch_at(world, flow), flow.issue.id
+    if not is_shared(branch):
+        return None
+    now = {issue for name, issue in begun if name == branch}
+    at_work, others = {*world.branch_runs.get(branch, ()), *now} - {me}, {*world.branches.get(branch, ()), *now} - {me}
+    if not others or (not at_work and flow.active and flow.own is not None and me < min(others)):
+        return None
+    return Hold("branch", f"{min(at_work or others)} is not done on the branch {branch}", branch)
 
 
 def slot_of(issue: str, known: frozenset[tuple[str, int]]) -> int:

@@ -130,6 +130,8 @@ class World:
     """The numbers of issues that are worked on in trees of their own."""
     branches: HashTrieMap[str, HashTrieSet[str]] = NO_DEPENDENTS
     """Issues of ours that are not done on a branch that they share with others."""
+    branch_runs: HashTrieMap[str, HashTrieSet[str]] = NO_DEPENDENTS
+    """Those of which a run may be at work on such a branch."""
     landings: Ordered[tuple[int, str]] = NO_QUEUE
     """Issues whose work is to land, in the order in which they were finished: one at a time."""
     disk_low: bool = False

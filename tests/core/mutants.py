@@ -555,9 +555,7 @@ BROKEN_PLAYBOOKS = [
     Mutant("lost work is closed", routing.finish, "if own is None:", "if own is None or not own.base:"),
     Mutant("the queue is last come, first served", private(world_indexes, "_place"), "(landing.seq,", "(-landing.seq,"),
     Mutant("whoever waits in the queue is forgotten", step.step, "issues.add(turn[1])", "pass"),
-    Mutant(
-        "a shared branch is everybody's at once", private(dispatch, "_branch_taken"), "if not others or", "if True or"
-    ),
+    Mutant("a shared branch is everybody's at once", workspaces.branch_taken, "if not others or", "if True or"),
     Mutant(
         "what others left is one's own", evolve_tree.own_tree, "if is_shared(flow.own.branch) else", "if False else"
     ),

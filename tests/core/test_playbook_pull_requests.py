@@ -152,6 +152,38 @@ def test_a_red_ci_goes_back_to_who_wrote_it_and_the_same_pull_request_gets_the_n
     book >> seen(book, ci="failing") << e.PullRequestReturned << like(e.IssueParked, code="max_visits")
 
 
+def test_one_that_is_merged_without_the_newest_work_closes_nothing_and_another_asks_for_the_rest() -> None:
+    book = asked(book_of())
+    book >> seen(book, ci="failing") << e.PullRequestReturned << e.PhaseEntered
+    asked(book.answered())
+    book >> seen(book, "merged", by="ann", head=HEAD) << like(e.IssueFinished, into="main", verify=True)
+    book << like(c.VerifyWork, commit="head of t-1/implement.2.1")
+    assert book
+    book.answered()
+    names = [one.name for one in book.made.done if isinstance(one, c.OpenPullRequest)]
+    assert len(names) == 3
+    assert len({*names}) == 2
+    stands = account(book.world, "t-1")
+    assert (stands.code, stands.reason[-2:]) == ("pull_request", "/8")
+    book >> seen(book, "merged", by="ann") << e.PullRequestMerged
+    assert book << e.CommentWanted << c.PostComment
+
+
+def test_one_that_was_merged_while_it_was_worked_on_gets_no_more_work_and_another_is_opened() -> None:
+    book = asked(book_of())
+    book >> seen(book, ci="failing") << e.PullRequestReturned << e.PhaseEntered
+    book.answered()
+    book >> book.reports()
+    command = at_the_opening(book)
+    assert book >> seen(book, "merged", by="ann", head="a person's"), "nobody waits for it"
+    book >> e.LandingRefused("t-1", command.key, "moved", "it was merged") << like(c.VerifyWork, commit=command.head)
+    assert book
+    book.answered()
+    first, *_, last = [one.name for one in book.made.done if isinstance(one, c.OpenPullRequest)]
+    assert first == command.name != last
+    assert account(book.world, "t-1").code == "pull_request"
+
+
 def test_people_who_request_changes_are_heard_once_and_programs_are_not() -> None:
     book = asked(book_of())
     said = (remark("lint", bot=True), remark("bob", "comment"))

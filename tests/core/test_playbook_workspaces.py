@@ -10,8 +10,9 @@ import pytest
 from ashep.core import commands as c
 from ashep.core import events as e
 from ashep.core.branches import branch_of, issue_of, shared_branch
-from ashep.core.model import Phase, Settings, Tree
-from tests.core.given import policy_of, settings, start
+from ashep.core.model import Issue, Phase, Settings, Stamp, Tree
+from tests.core import given
+from tests.core.given import ME, policy_of, settings, start
 from tests.core.playbook import Playbook, like
 
 TREE = Tree(True, "c0ffee", branch="main")
@@ -192,6 +193,44 @@ def test_unfinished_work_of_one_is_not_landed_with_the_others() -> None:
     book.looked()
     assert book.flow("t-2").code == "branch"
     assert "t-1 is not done" in book.flow("t-2").why
+
+
+def stamped(name: str, run: int) -> Issue:
+    """An issue that another journal of ours began on the branch."""
+    stamp = Stamp("another", 50, f"{name}/implement.1.{run}", 1, run, runs=1, actor=ME)
+    return given.issue(name, "in_progress", "phase:implement", "branch:epic 1", assignee=ME, stamp=stamp)
+
+
+def test_what_a_lost_state_folder_began_on_a_branch_keeps_others_from_it() -> None:
+    """Found in a simulated night: one with a higher rank was taken in the same turn."""
+    book = Playbook(policy_of(Phase(name="implement")), issues=(), config=own(), tree=TREE)
+    book.made.open("t-1", "branch:epic 1")
+    book.made.tracker["t-2"] = stamped("t-2", 1)
+    book.looked()
+    assert (book.flow("t-1").stage, book.flow("t-1").code) == ("idle", "branch")
+    assert book.run("t-2").branch == "ashep/+epic%201"
+
+
+def test_of_two_that_a_lost_state_folder_began_on_a_branch_one_goes_first() -> None:
+    book = Playbook(policy_of(Phase(name="implement")), issues=(), config=own(), tree=TREE)
+    for name in ("t-1", "t-2"):
+        book.made.tracker[name] = stamped(name, 1)
+    book.looked()
+    assert [flow.issue.id for flow in book.world.flows.values() if flow.run is not None] == ["t-1"]
+    assert book.flow("t-2").code == "branch"
+
+
+def test_whoever_goes_first_on_a_branch_waits_until_no_run_of_another_is_at_work_there() -> None:
+    book = Playbook(policy_of(Phase(name="implement")), issues=(), config=own(), tree=TREE)
+    book.made.tracker["t-2"] = stamped("t-2", 1)
+    book.looked()
+    book.made.tracker["t-1"] = stamped("t-1", 1)
+    book.looked()
+    assert (book.flow("t-1").stage, book.flow("t-1").code) == ("work", "branch")
+    assert book.flow("t-1").run is None
+    book >> book.reports(name="t-2")
+    book.answered()
+    assert book.run("t-1").branch == "ashep/+epic%201"
 
 
 def test_of_several_shared_branches_one_is_taken_always_the_same() -> None:

@@ -96,7 +96,20 @@ WORK: dict[str, str] = {
 }
 """Of work that is verified and lands, where issues have work trees of their own; chosen by dice of their own."""
 
-KINDS |= WORK
+FORGE: dict[str, str] = {
+    "forge_away": "the forge answers 503 for a while, or takes no token",
+    "forge_fails": "a call of the forge is refused, and nothing was done",
+    "forge_loses": "a call of the forge is done, and its answer lost",
+    "forge_slow": "the forge takes long, before or after it did what it was asked for",
+    "ci_fails": "CI fails on what was pushed",
+    "ci_slow": "CI takes long",
+    "pull_reviews": "people comment, approve, request changes",
+    "pull_pushes": "people push to the branch of a pull request",
+    "pull_closes": "people close pull requests",
+}
+"""Of work that lands by pull request; chosen by dice of their own."""
+
+KINDS |= WORK | FORGE
 
 Kinds = frozenset[str]
 
@@ -115,10 +128,13 @@ class Dice:
         """Few kinds in some seeds, most of them in others: what hides behind one lie shows without it."""
         dice = self.of("kinds")
         share = dice.choice((0.08, 0.15, 0.3, 0.5, 0.8))
-        some = frozenset(kind for kind in KINDS if kind not in WORK and dice.random() < share)
+        some = frozenset(kind for kind in KINDS if kind not in WORK | FORGE and dice.random() < share)
         dice = self.of("kinds of work")
         share = dice.choice((0.2, 0.5, 0.9))
-        return some | frozenset(kind for kind in WORK if dice.random() < share)
+        some |= frozenset(kind for kind in WORK if dice.random() < share)
+        dice = self.of("kinds of forge")
+        share = dice.choice((0.2, 0.5, 0.9))
+        return some | frozenset(kind for kind in FORGE if dice.random() < share)
 
     def of(self, name: str) -> random.Random:
         """The dice of this name."""

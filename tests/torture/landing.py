@@ -26,21 +26,26 @@ from ashep.core.events import (
     JournalBegun,
     PersonAsked,
     PhaseEntered,
+    RunEnded,
+    RunPlanned,
     TreeSealed,
     WorkConflicted,
     WorkLanded,
+    WorkVerified,
 )
 from ashep.core.evidence import Verification
 from ashep.core.model import Settings
 from ashep.core.records import Entry
 from ashep.core.world import World as Known
 from ashep.errors import AshepError
-from ashep.landing import HEAD, Refused
+from ashep.landing import HEAD, Advanced, Refused
 from ashep.verification import VerifyRequest
 from ashep.work_effects import Means
+from tests.torture.pulls import FORGE, Site
 
 if TYPE_CHECKING:
     from tests.torture.life import Life
+    from tests.torture.sessions import Session
     from tests.torture.world import World
 
 MARK, SHARED, CI = "sound.txt", "calc.py", ".github/workflows/ci.yml"
@@ -48,12 +53,22 @@ SOUND: dict[str, Any] = {"id": "sound", "type": "file_exists", "description": ""
 """The project's check: an agent that takes the file away has done bad work."""
 OFTEN = 60
 """Visits and runs: work that others contradict again and again comes to its end all the same."""
+EPIC = "epic"
+"""By this name issues share a branch."""
+PULLS, EPICS = 4, 9
+"""Of ten seeds, the one whose work lands by pull request, and the one whose issues share a branch."""
+
+
+def has_own(seed: int) -> bool:
+    """Whether issues of this seed have work trees of their own, whatever its dice say."""
+    return seed % 10 in (PULLS, EPICS)
 
 
 def phases(all_: Sequence[dict[str, Any]], *, verifies: bool) -> list[dict[str, Any]]:
     """Let the phase that writes be verified, and gone back to as often as the base moves."""
     more: dict[str, Any] = {"max_visits": OFTEN} | ({"verify": True, "checks": [SOUND]} if verifies else {})
-    return [phase | (more if phase["name"] == "implement" else {}) for phase in all_]
+    of = {"implement": more, "review": {"max_visits": OFTEN}}  # whatever is written again is reviewed again
+    return [phase | of.get(phase["name"], {}) for phase in all_]
 
 
 def limits(more: dict[str, Any]) -> dict[str, Any]:
@@ -68,10 +83,24 @@ class Repository:
         dice = world.dice
         self.world = world
         self.mode = dice.of("landing").choice(("merge", "merge", "merge", "merge", "branch"))
+        if dice.seed % 10 == PULLS:
+            self.mode = "pull_request"
         self.verifies = dice.of("verify").random() < 0.7
         self.trees = MemoryWorkspaces({SHARED: "1", MARK: "yes"})
-        self.landing = MemoryLanding(self.trees)
-        self._edits = 0
+        self.landing = Watched(self)
+        self.site = Site(world, self) if self.mode == "pull_request" else None
+        self.shares = dice.seed % 10 == EPICS or (self.site is not None and dice.of("branches").random() < 0.4)
+        """Whether issues share a branch."""
+        self.branches = dict[str, str]()
+        """By issue: where it was worked on last."""
+        self.heads = dict[str, str]()
+        """By issue: what its branch held when it was sealed last."""
+        self._proofs = dict[str, tuple[str, tuple[str, ...]]]()
+        """By commit: the tree of which there is evidence, and what did not hold."""
+        self._runs = dict[str, tuple[str, str]]()
+        """Runs of this journal that are not over: issue and branch."""
+        self._planned = set[str]()
+        self._edits = self._worked = 0
         self._landing: set[str] = set()
         """Issues whose landing has begun, and is not over."""
 
@@ -80,17 +109,20 @@ class Repository:
     def edit(self, run: str) -> None:
         """An agent does its work in the tree that it is in."""
         dice, issue = self.world.dice, run.split("/")[0]
-        branch = branch_of(issue)
+        branch = self.branches.get(issue, branch_of(issue))
+        self._is_alone(run, issue, branch)
         flow = self.world.known.flows.get(issue)
         flaw = flow.flaw if flow is not None else None
-        if flaw is not None and flaw.onto:
+        if flaw is not None and (flaw.onto or flaw.kind == "review"):
             theirs = self.trees.files(self.trees.base).get(SHARED, "")
             mine = self.trees.read(branch).get(SHARED, "")
             self.trees.take_in(branch)
             self.trees.edit(branch, SHARED, _joined(mine, theirs))
         if dice.roll("work_idle", 0.15):
             return
-        self.trees.edit(branch, f"{issue}.py", run)
+        self._worked += 1
+        # a session that is used again names its first run only: where CI is to be mended, that would change nothing
+        self.trees.edit(branch, f"{issue}.py", run if self.site is None else f"{run} {self._worked}")
         if dice.roll("work_contradicts", 0.6):
             self.trees.edit(branch, SHARED, _joined(self.trees.read(branch).get(SHARED, ""), issue))
         if dice.roll("work_touches_ci", 0.15):
@@ -133,6 +165,22 @@ class Repository:
     def calm(self) -> None:
         """Nobody stands in the way any more."""
         self.landing.refuses = None
+        if self.site is not None:
+            self.site.calm()
+
+    def begin(self) -> None:
+        """Let issues share a branch, and people look at pull requests."""
+        dice = self.world.dice.of("branches")
+        if self.shares:
+            for number in range(dice.randint(2, 3)):
+                self.world.store.add(f"part {number}", priority=dice.randint(0, 3), labels={f"branch:{EPIC}"})
+        if self.site is not None:
+            self.world.spawn(self.site.live)
+
+    def put_right(self) -> None:
+        """In the end people take back what they have done."""
+        if self.site is not None:
+            self.site.put_right()
 
     # --- the daemon's side ---
 
@@ -145,6 +193,76 @@ class Repository:
     # --- the laws ---
 
     def durable(self, body: Any) -> None:
+        """Look at what becomes of work, as the journal tells it."""
+        self._noted(body)
+        self._in_turn(body)
+        if self.site is not None:
+            self.site.durable(body)
+
+    def _noted(self, body: Any) -> None:
+        match body:
+            case RunPlanned() if body.branch is not None:
+                others = [
+                    run for run, (issue, branch) in self._runs.items() if branch == body.branch != branch_of(issue)
+                ]
+                if others:
+                    self.world.laws.broken("a shared branch has one at work", f"{body.run}, and so has {others}")
+                self._runs[body.run] = body.issue, body.branch
+                self._planned.add(body.run)
+                self.branches[body.issue] = body.branch
+            case RunEnded():
+                self._runs.pop(body.run, None)
+            case TreeSealed():
+                self.heads[body.issue] = body.head
+            case WorkVerified():
+                failed = tuple(one.check_id for one in body.results if one.status in ("failed", "error"))
+                self._proofs[body.commit] = body.tree, failed
+            case JournalBegun():
+                for known in (self._runs, self._planned, self._proofs, self.heads):
+                    known.clear()
+            case DaemonStarted():  # what became durable at the very end of the life before was shown to nobody
+                self._caught_up()
+            case _:
+                pass
+
+    def _caught_up(self) -> None:
+        flows = self.world.known.flows
+        for issue, flow in flows.items():
+            if flow.own is not None:
+                self.branches[issue] = flow.own.branch
+                self.heads[issue] = flow.own.head or self.heads.get(issue, "")
+            for proof in flow.proofs:
+                self._proofs[proof.commit] = proof.tree, proof.failures
+        runs = [(issue, flow.run) for issue, flow in flows.items() if flow.run is not None and not flow.run.ended]
+        self._runs = {run.id: (issue, run.branch) for issue, run in runs if run.branch is not None}
+        self._planned |= self._runs.keys()
+
+    def _is_alone(self, run: str, issue: str, branch: str) -> None:
+        """Nobody else is in the tree in which somebody begins to work."""
+        for session in self.world.server.sessions.all.values():
+            other = str(session.metadata.get("ashep", ":")).split(":", 1)[1].split("/")
+            if (
+                session.turn is None
+                or _is_persons(session)
+                or other[0] == issue
+                or "/".join(other[:2]) not in self._planned
+            ):
+                continue
+            if self.branches.get(other[0]) == branch and run in self._planned:
+                self.world.laws.broken("a shared branch has one at work", f"{run} begins while {other} is at it")
+
+    def is_proven(self, commit: str, what: str) -> None:
+        """There is evidence for exactly the tree of a commit; what did not hold a person let pass."""
+        if not self.verifies:
+            return
+        tree, failed = self._proofs.get(commit, ("", ()))
+        waived = {name for flow in self.world.known.flows.values() for name in flow.waived}
+        if tree != self.trees.tree_of(commit):
+            self.world.laws.broken("evidence is of what people get", f"{commit} was {what}, and nobody verified it")
+        elif left := set(failed) - waived:
+            self.world.laws.broken("evidence is of what people get", f"{commit} was {what}, and {left} did not hold")
+
+    def _in_turn(self, body: Any) -> None:
         """One lands at a time: from the first step until the base has it, or the issue goes elsewhere."""
         match body:
             case IntegrateWork():
@@ -205,8 +323,29 @@ class Repository:
                     pass
 
 
+def _is_persons(session: "Session") -> bool:
+    """Whether a person wrote in it: then it is theirs, and what goes on there is their work."""
+    return any(message["info"].get("who") for message in session.messages)
+
+
 def _joined(mine: str, theirs: str) -> str:
     return "\n".join(sorted({*mine.splitlines(), *theirs.splitlines()}))
+
+
+class Watched(MemoryLanding):
+    """Landing, of which it is judged what the base gets."""
+
+    def __init__(self, own: Repository) -> None:
+        super().__init__(own.trees)
+        self._own = own
+
+    async def advance(self, base_branch: str, old: str, new: str) -> Advanced | Refused:
+        """Move the base."""
+        before = self._own.trees.base
+        moved = await super().advance(base_branch, old, new)
+        if self._own.trees.base != before:
+            self._own.is_proven(new, "landed")
+        return moved
 
 
 class Flaky:
@@ -254,5 +393,6 @@ class Through:
 def with_landing(settings: Settings, mode: str) -> Settings:
     """The settings with this mode of landing, in trees of issues' own."""
     worker = settings.worker.model_copy(update={"workspace": "worktree"})
-    landing = settings.landing.model_copy(update={"mode": mode})
+    forge = FORGE if mode == "pull_request" else None
+    landing = settings.landing.model_copy(update={"mode": mode, "forge": forge})
     return settings.model_copy(update={"worker": worker, "landing": landing})

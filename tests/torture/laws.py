@@ -268,6 +268,7 @@ class Laws:
             "status": row.status != "open",
             "assigned": row.assignee not in (None, self.world.actor),
             "work_tree": known.lock not in (None, issue),
+            "branch": any(issue != other for some in known.branches.values() for other in some),
             "dependencies": self.world.store.is_blocked(row),
             "status_changed": row.standing not in (("in_progress", self.world.actor), ("open", None)),
             "phase_taken_off": not good,

@@ -160,6 +160,8 @@ class Life:
         parts = Parts(cast("Any", tracker), cast("Any", runner), tree, world.clock, workspaces=lambda _: trees)
         if own is not None:
             parts = replace(parts, means=lambda *_: own.means(self))
+        if own is not None and (site := own.site) is not None:
+            parts = replace(parts, pulls=lambda _: site.pulls(self))
         journal = Journal.open(world.state, world.clock.now())
         try:
             info = await tracker.check()

@@ -11,7 +11,9 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
+from ashep import forge_effects
 from ashep.adapters.beads.tracker import BeadsTracker
+from ashep.adapters.memory.forge import MemoryForge
 from ashep.adapters.opencode.turns import Message
 from ashep.core import (
     asking,
@@ -23,11 +25,14 @@ from ashep.core import (
     observe,
     outstanding,
     people,
+    pull_requests,
     routing,
 )
 from ashep.core.commands import Command, IssueCommand, SendPrompt
 from ashep.core.events import Fact, IssueHeld
 from ashep.core.flow import Flow
+from ashep.core.proof import Pull
+from ashep.core.pull_events import PullRequestMerged
 from ashep.core.step import step
 from ashep.core.world import World
 from ashep.effects import Effects
@@ -37,6 +42,7 @@ from ashep.journal.files import Position, Scan, open_file
 from ashep.journal.lines import COMMIT, HEADER, BadLine, parse
 from ashep.leases import Leases
 from ashep.ports import Seen
+from ashep.pull_watch import PullWatch
 from ashep.shepherd import Shepherd
 from tests.torture.chaos import Kinds
 
@@ -245,6 +251,81 @@ def landing_out_of_turn() -> AbstractContextManager[object]:
     return patch.object(landing_steps, "_landing_step", step)
 
 
+def push_by_force() -> AbstractContextManager[object]:
+    """Whatever stands at the remote, the branch is set to our commit."""
+    return patch.object(MemoryForge, "_ours", lambda *_: True)
+
+
+def two_pull_requests() -> AbstractContextManager[object]:
+    """Nobody looks whether a pull request stands already."""
+
+    async def find(self: MemoryForge, *_: str) -> None:
+        return None
+
+    return patch.object(MemoryForge, "find", find)
+
+
+def push_taken_for_ours() -> AbstractContextManager[object]:
+    """Whose commit is the newest of a pull request is not looked at."""
+    return patch.object(Pull, "theirs", property(lambda _: False))
+
+
+def closed_taken_for_merged() -> AbstractContextManager[object]:
+    """A pull request that is open no more counts as merged."""
+
+    def seen(world: World, earlier: Flow, flow: Flow, fact: Any) -> list[Fact]:
+        if fact.state == "closed" and flow.reviewed:
+            return [PullRequestMerged(fact.issue, fact.number, "", "it is over")]
+        return original(world, earlier, flow, fact)
+
+    original = pull_requests.seen
+    return patch.object(pull_requests, "seen", seen)
+
+
+def merged_is_merged() -> AbstractContextManager[object]:
+    """Of a pull request that is merged nobody asks with which commit."""
+
+    async def never(*_: object) -> None:
+        return None
+
+    def seen(world: World, earlier: Flow, flow: Flow, fact: Any) -> list[Fact]:
+        return original(world, earlier, flow, replace(fact, head=""))
+
+    original = pull_requests.seen
+    return _all(patch.object(pull_requests, "seen", seen), patch.object(forge_effects, "_merged_before", never))
+
+
+def old_results_believed() -> AbstractContextManager[object]:
+    """What CI said once of a pull request counts for every commit that follows."""
+
+    def pushed(self: Any, number: int, ci: str, *failing: str) -> None:
+        if ci != "none" or self._states[number].ci != "failing":
+            original(self, number, ci, *failing)  # pyright: ignore[reportArgumentType]
+
+    original = MemoryForge.checks
+    return patch.object(MemoryForge, "checks", pushed)
+
+
+def remarks_heard_again() -> AbstractContextManager[object]:
+    """What people said before the last push is taken for new."""
+    original = PullWatch._seen  # pyright: ignore[reportPrivateUsage]
+
+    async def seen(self: PullWatch, issue: str, pull: Pull, *more: Any) -> Any:
+        return await original(self, issue, replace(pull, heard=frozenset()), *more)
+
+    return patch.object(PullWatch, "_seen", seen)
+
+
+def pushed_unverified() -> AbstractContextManager[object]:
+    """A branch is pushed without having been looked into."""
+    return patch.object(routing, "is_checked", lambda *_: False)
+
+
+def branch_for_all() -> AbstractContextManager[object]:
+    """Whoever shares a branch may begin on it at any time."""
+    return patch.object(dispatch, "branch_taken", lambda *_: None)
+
+
 BUGS: dict[str, tuple[Planted, Kinds, tuple[str, ...]]] = {
     "random message id at retry": (
         random_message_id,
@@ -320,5 +401,34 @@ BUGS: dict[str, tuple[Planted, Kinds, tuple[str, ...]]] = {
         _kinds("work_slow work_contradicts"),
         ("one lands at a time",),
     ),
+    "a push by force": (
+        push_by_force,
+        _kinds("pull_pushes pull_reviews ci_fails people_status"),
+        ("nothing is pushed over a person's commit",),
+    ),
+    "a second pull request": (
+        two_pull_requests,
+        _kinds("forge_loses ci_fails"),
+        ("a branch has one open pull request",),
+    ),
+    "a person's push is taken for ours": (
+        push_taken_for_ours,
+        _kinds("pull_pushes pull_reviews ci_fails"),
+        ("what a person pushed is left to them",),
+    ),
+    "closed is taken for merged": (closed_taken_for_merged, _kinds("pull_closes"), ("what is closed was merged",)),
+    "merged is merged": (
+        merged_is_merged,
+        _kinds("forge_away people_status"),
+        ("what is closed was merged",),
+    ),
+    "old results of CI are believed": (old_results_believed, _kinds("ci_fails"), ("CI counts for what it saw",)),
+    "a review counts again": (remarks_heard_again, _kinds("pull_reviews"), ("a review counts once",)),
+    "what is pushed is not verified": (
+        pushed_unverified,
+        _kinds("work_falls_short agent_rejects"),
+        ("evidence is of what people get",),
+    ),
+    "two at work on a branch": (branch_for_all, _kinds("turn_tools"), ("a shared branch has one at work",)),
 }
 """The bugs, the kinds of chaos in which they are looked for, and the laws of which one must be broken."""

@@ -119,7 +119,8 @@ class World:
         self.server = Server(self)
         self.people = People(self)
         number = dice.of("policy").randrange(len(POLICIES))
-        self.own = landing.Repository(self) if dice.of("workspace").random() < 0.3 else None
+        owns = dice.of("workspace").random() < 0.3 or landing.has_own(dice.seed)
+        self.own = landing.Repository(self) if owns else None
         """Where issues have work trees of their own."""
         self.configuration = configuration(number, *((self.own.mode, self.own.verifies) if self.own else ()))
         self.orders = Orders(self)
@@ -178,6 +179,8 @@ class World:
             self.store.add(f"issue {number}", priority=dice.randint(0, 3))
         async with anyio.create_task_group() as self.group:
             self.spawn(self.people.act)
+            if self.own is not None:
+                self.own.begin()
             self.spawn(self._trouble)
             await self._chaos(self.loop.time() + dice.choice((20, 50, 100, 200, 400)))
             await self._calm()
@@ -258,6 +261,7 @@ class World:
                     if self.own
                     else ()
                 ),
+                *((("forge_away", 60, self.own.site.fail),) if self.own and self.own.site else ()),
             ):
                 if self.dice.on(kind):
                     group.start_soon(self._now_and_then, kind, mean, act)
@@ -363,6 +367,8 @@ class World:
         self.laws.at_rest(await self.life.audit() if self.life else ())
         if not self.laws.bad:
             self.people.put_right()
+            if self.own is not None:
+                self.own.put_right()
             await self._rest("comes to its end", closed=True)
             self.laws.audited(await self.life.audit() if self.life else ())
         if self.life is not None:
@@ -404,6 +410,8 @@ class World:
         told, flow = account(known, issue), known.flows[issue]
         if issue in known.dues or flow.open or flow.look_again:
             return False
+        if told.code == "branch":
+            return True  # whoever is at work on it does not rest
         lock_paused = known.lock is not None and account(known, known.lock).code == "paused"
         waits = told.code == "paused" or (told.code == "work_tree" and lock_paused)
         return told.state in ("closed", "parked", "not_eligible") or waits

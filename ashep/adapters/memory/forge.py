@@ -44,7 +44,8 @@ class MemoryForge:
 
     def ends(self, number: int, state: Literal["merged", "closed"], by: str, merged_as: str | None = None) -> None:
         """Somebody merges it, as which commit, or closes it."""
-        self._states[number] = replace(self._states[number], state=state, by=by, merged_as=merged_as)
+        head = self.branches.get(self.requests[number].branch, "")  # what is pushed later is no part of it
+        self._states[number] = replace(self._states[number], state=state, head=head, by=by, merged_as=merged_as)
 
     # --- the forge ---
 
@@ -70,7 +71,10 @@ class MemoryForge:
         self._answers()
         if number not in self._states:
             raise ForgeRefused(f"there is no pull request {number}", status=404)
-        return replace(self._states[number], head=self.branches.get(self.requests[number].branch, ""))
+        state = self._states[number]
+        if state.state != "open":
+            return state
+        return replace(state, head=self.branches.get(self.requests[number].branch, ""))
 
     async def aclose(self) -> None:
         """Nothing is open."""

@@ -67,6 +67,10 @@ class MemoryWorkspaces:
         self.base = self._commit(subject, files, self.base)
         return self.base
 
+    def grow(self, commit: str, path: str, content: str, subject: str) -> str:
+        """Commit a change of one file after a commit, on no branch, as somebody does elsewhere, and give its id."""
+        return self._commit(subject, self.files(commit) | {path: content}, commit)
+
     def take_in(self, branch: str) -> str:
         """Merge the base branch into a branch, whose own side wins, as an agent does that resolves a conflict."""
         known = self._known(branch)
