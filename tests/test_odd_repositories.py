@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from ashep.adapters.landing import GitLanding, restoring
+from ashep.adapters.landing.git import Git
 from ashep.adapters.verifier.checkout import Checkout, find
 from ashep.adapters.verifier.checkout import Place as CheckPlace
 from ashep.adapters.worktrees import Worktrees
-from ashep.errors import AshepError
+from ashep.errors import AshepError, ProgramTimedOut
 from ashep.landing import Advanced, Candidate, Conflict, Integrated, Refused
+from ashep.redaction import Redaction
 from tests.conformance.landings import GitLandingWorld, put
 
 pytestmark = pytest.mark.real
@@ -415,3 +417,17 @@ async def test_a_checkout_that_the_disk_does_not_take_is_an_error_of_ours(world:
     commits = await find(world.top, "main", None)
     with pytest.raises(AshepError, match="the checkout cannot be made: No such file"):
         await Checkout(world.top.parent / "gone", commits).fill()
+
+
+async def test_a_git_that_takes_too_long_leaves_no_lock_behind(world: GitLandingWorld, tmp_path: Path) -> None:
+    """One that is killed leaves its locks, and each later git stops at them until a person takes them away."""
+    hook = tmp_path / "reference-transaction"
+    hook.write_text("#!/bin/sh\n[ $1 = prepared ] && touch $0.begun && sleep 60\n")
+    hook.chmod(0o755)
+    git = Git(world.top, 1.0, Redaction())
+    head = world.git("rev-parse", "HEAD")
+    with pytest.raises(ProgramTimedOut):
+        await git.bare("-c", f"core.hooksPath={tmp_path}", "update-ref", "refs/ashep/x", head)
+    assert hook.with_name(f"{hook.name}.begun").exists()
+    assert [*(world.top / ".git").rglob("*.lock")] == []
+    await git.bare("update-ref", "refs/ashep/x", head)

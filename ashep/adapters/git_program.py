@@ -57,7 +57,9 @@ class Git:
         environment = {name: value for name, value in os.environ.items() if not _STEERING.fullmatch(name)} | _OURS
         argv = [git or "git", "--no-pager", *self._settings, *arguments]
         bound = self._timeout if timeout is None else timeout
-        return await programs.run(argv, cwd=cwd, env=environment | dict(env or {}), timeout=bound, stdin=stdin)
+        return await programs.run(
+            argv, cwd=cwd, env=environment | dict(env or {}), timeout=bound, stdin=stdin, patience=programs.TO_CLEAN_UP
+        )
 
     async def raw(
         self,

@@ -31,6 +31,8 @@ _CHUNK = 64 * 1024
 _DRAIN = 5.0  # seconds for what is still in the pipes of a program that has ended
 _WATCH = 0.1  # seconds between looks whether a program with open pipes has ended
 _SOON = 0.01  # seconds between looks whether a program that was asked to end has done so
+TO_CLEAN_UP = 2.0
+"""Seconds that git gets to take its locks away: one that is killed leaves them, and each later git stops at them."""
 _REAP = 10.0  # seconds for a killed process to be gone; one that hangs in the kernel must not hang us
 
 

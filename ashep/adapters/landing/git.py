@@ -119,7 +119,8 @@ class Git:
         env = {name: value for name, value in os.environ.items() if not _STEERING.fullmatch(name)} | _OURS | steer
         env[self.mark.variable] = self.mark.value
         argv = [self._program, "--no-pager", *settings, *arguments]
-        done = await programs.run(argv, cwd=cwd, env=env, timeout=timeout or self._timeout, stdin=stdin)
+        limit = timeout or self._timeout
+        done = await programs.run(argv, cwd=cwd, env=env, timeout=limit, stdin=stdin, patience=programs.TO_CLEAN_UP)
         if done.returncode in accepted:
             return done
         named = next((word for word in arguments if not word.startswith("-") and "=" not in word), "")
