@@ -37,7 +37,7 @@ from ashep.core.events import Adopted, ClockJumped, DaemonStarted, Fact, IssueHe
 from ashep.core.flow import Flow, wall_time
 from ashep.core.records import Entry
 from ashep.core.timers import split_timer
-from ashep.core.workspaces import has_base, mode
+from ashep.core.workspaces import branch_at, has_base, mode
 from ashep.core.world import World
 
 Rule = Callable[[World, Flow, Room], Verdict]
@@ -73,6 +73,11 @@ class Waiting:
         if known is not None:
             ranks = self.for_room[known[0]]
             del ranks[bisect_left(ranks, known[1])]
+
+    def after(self, place: Rank) -> Iterator[Rank]:
+        """Give all after this rank that wait for room."""
+        for ranks in self.for_room.values():
+            yield from ranks[bisect_right(ranks, place) :]
 
     def next_after(self, place: Rank, ways: dict[Kind, str | None]) -> Rank | None:
         """The first after this rank whose code is not what is in the way of its kind."""
@@ -135,6 +140,7 @@ class Dispatcher:
         due = self._due(world, room)
         for queue, rule in QUEUES:
             room = self._go_through(queue, rule, world, due[queue], room, facts)
+        self._all = bool(room.branches)  # by the next turn they may be free again, as if nothing had been
         return facts
 
     def _due(self, world: World, room: Room) -> dict[str, list[Rank]]:
@@ -174,9 +180,16 @@ class Dispatcher:
     def _go_through(self, queue: str, rule: Rule, world: World, due: list[Rank], room: Room, facts: list[Fact]) -> Room:
         waiting = self._queues[queue]
         place, at, ways, of = NOBODY, 0, _ways(queue, world, room), room
+        begun: frozenset[tuple[str, str]] = frozenset()
         while True:
             if of is not room:
                 ways, of = _ways(queue, world, room), room
+            if begun != room.branches:  # who shares a branch on which somebody was begun just now waits for that
+                names = {name for name, _ in room.branches - begun}
+                met = [one for one in waiting.after(place) if branch_at(world, world.flows[one[-1]]) in names]
+                for one in met:
+                    waiting.leave(one[-1])
+                due, at, begun = sorted([*due[at:], *met]), 0, room.branches
             found = waiting.next_after(place, ways) if ways else None
             if at < len(due) and (found is None or due[at] < found):
                 found = due[at]

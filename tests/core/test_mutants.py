@@ -7,6 +7,7 @@ from types import ModuleType
 import pytest
 
 from tests.core import (
+    playbook,
     test_playbook_adopting,
     test_playbook_answers,
     test_playbook_asking,
@@ -33,6 +34,7 @@ from tests.core import (
 from tests.core.laws import at_rest
 from tests.core.lives import live
 from tests.core.mutants import BROKEN_LAWS, BROKEN_PLAYBOOKS, Mutant, planted
+from tests.core.test_dispatcher import Compared
 
 pytestmark = pytest.mark.slow  # runs the laws once for each mutant
 
@@ -88,9 +90,9 @@ def breaks_a_law() -> bool:
 
 def spoils_a_playbook() -> bool:
     for module in tuple(MODULES):
-        for playbook in playbooks(module):
+        for one in playbooks(module):
             try:
-                playbook()
+                one()
             except Exception:
                 MODULES.remove(module)
                 MODULES.insert(0, module)
@@ -111,4 +113,9 @@ def test_a_playbook_catches(mutant: Mutant) -> None:
 
 
 def test_without_a_mistake_nothing_is_caught() -> None:
+    assert not spoils_a_playbook()
+
+
+def test_who_remembers_says_what_the_rule_says_in_every_playbook(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(playbook, "MadeUp", Compared)
     assert not spoils_a_playbook()
