@@ -395,7 +395,11 @@ BUGS: dict[str, tuple[Planted, Kinds, tuple[str, ...]]] = {
         _kinds("work_slow base_dirty"),
         ("what is closed is on the base", "every closing is accounted for", "the audit finds nothing"),
     ),
-    "what lands is not verified": (landing_unverified, _kinds("base_moves"), ("what lands is verified",)),
+    "what lands is not verified": (
+        landing_unverified,
+        _kinds("base_moves"),
+        ("what lands is verified", "evidence is of what people get"),
+    ),
     "two land at once": (
         landing_out_of_turn,
         _kinds("work_slow work_contradicts"),
