@@ -1,7 +1,7 @@
 """The port of the verifier, and that of a check of the user's own type (see `ashep.ports` for the others)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
@@ -9,7 +9,7 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from ashep.core.criteria import Criteria
-from ashep.core.evidence import CheckStatus, Verification
+from ashep.core.evidence import CheckStatus, Verification, against
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,14 @@ class Verifier(Protocol):
     async def verify(self, request: VerifyRequest) -> Verification:
         """Carry the checks out, in order."""
         ...
+
+
+async def verify_against_base(verifier: Verifier, request: VerifyRequest) -> Verification:
+    """Carry the checks out, and flag those that pass on the base already: they say nothing about the work."""
+    found = await verifier.verify(request)
+    if request.base is None or all(one.status != "passed" for one in found.results):
+        return found
+    return against(found, await verifier.verify(replace(request, commit=request.base, known=None, afresh=False)))
 
 
 # --- checks of the user's own -----------------------------------------------------------------------------------------

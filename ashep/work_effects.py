@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -27,12 +28,12 @@ from ashep.core.events import (
     WorkLanded,
     WorkVerified,
 )
-from ashep.core.evidence import Verification, against
+from ashep.core.evidence import Verification
 from ashep.core.file_map import FileMap, shortened
 from ashep.core.flow import Flow
 from ashep.core.landing_steps import is_wanted
 from ashep.core.model import Settings
-from ashep.core.proof import Evidence
+from ashep.core.proof import found_before
 from ashep.core.world import World
 from ashep.errors import AshepError, TrackerRefused
 from ashep.impacts import Diffs, assess
@@ -40,7 +41,7 @@ from ashep.journal.blobs import Blobs
 from ashep.landing import Advanced, Candidate, Conflict, Integrated, Landing
 from ashep.ports import IssueText, Seen, Tracker
 from ashep.redaction import MARK
-from ashep.verification import Verifier, VerifyRequest
+from ashep.verification import Verifier, VerifyRequest, verify_against_base
 
 AT_ONCE = 2
 """How many verifications are carried out at once: their programs are as heavy as the project's tests."""
@@ -106,12 +107,12 @@ class WorkEffects:
 
     async def touched(self, sealed: TreeSealed, flow: Flow, settings: Settings) -> TreeSealed:
         """Say with what was sealed which files all that the issue changed touches, and what else."""
-        base = flow.own.base if flow.own is not None else ""
-        if self._means is None or not base:
+        own = flow.own
+        if self._means is None or own is None or not own.base:
             return sealed
-        if sealed.head == base:
+        if sealed.head == own.base:
             return replace(sealed, files=FileMap())
-        impact = await assess(self._of(settings).diffs, _fits(flow), sealed.head, settings.impact)
+        impact = await assess(self._of(settings).diffs, own.fits, sealed.head, settings.impact)
         return replace(sealed, flags=impact.raised, files=shortened(impact.files))
 
     async def fork(self, flow: Flow, settings: Settings) -> str:
@@ -121,17 +122,18 @@ class WorkEffects:
             return own.base if own is not None else ""
         diffs = self._of(settings).diffs
         try:
-            return (await diffs.read(_fits(flow), own.head)).base
+            return (await diffs.read(own.fits, own.head)).base
         except AshepError:
             return own.base
 
     async def notes(self, flow: Flow, settings: Settings) -> Notes:
         """Say what is to stand on an issue that is about to be closed; nothing here keeps it from being closed."""
-        notes, annotations = notes_of(flow), self._of(settings).annotations if self._means is not None else None
-        if not flow.proofs or annotations is None:
+        notes = notes_of(flow)
+        if not flow.proofs or self._means is None:
             return notes
         with suppress(AshepError):  # without the log as it stands there, nothing can be added to it
-            if (found := await annotations.read(flow.issue.id)) is not None:
+            annotations = self._of(settings).annotations
+            if annotations is not None and (found := await annotations.read(flow.issue.id)) is not None:
                 log = found.metadata.get(LOG)
                 notes[LOG] = appended(log, unknown(log, map(entry_of, flow.proofs)))
         return notes
@@ -199,13 +201,10 @@ class WorkEffects:
             blob = adopted.blob
         own = await self._text(blob)
         criteria = self._to_check(command, world, flow, own)
-        known = _known(flow.evidence)
-        afresh = known is None and flow.cycle > 1  # a person wants it tried again
+        known, afresh = found_before(flow)
         request = VerifyRequest(means.repository, command.commit, command.base, criteria, known, afresh)
-        found = await means.verifier.verify(request)
-        if command.run and any(one.status == "passed" for one in found.results):
-            base = replace(request, commit=command.base, known=None, afresh=False)
-            found = against(found, await means.verifier.verify(base))
+        verify = partial(verify_against_base, means.verifier) if command.run else means.verifier.verify
+        found = await verify(request)
         changes = not command.change or await _changes(means.diffs, flow, world.settings, command.commit)
         log = await self._log(found, criteria, changes=changes)
         checks = found.checks if criteria.checks else ""
@@ -271,29 +270,13 @@ async def _until_unwanted(command: VerifyWork, now: Callable[[], World], verifyi
     verifying.cancel()
 
 
-def _known(evidence: Evidence | None) -> Verification | None:
-    if evidence is None or not evidence.checks:
-        return None
-    return Verification(evidence.commit, evidence.tree, evidence.checks, evidence.results, evidence.isolated)
-
-
-def _fits(flow: Flow) -> str:
-    """Give the commit that the issue's work is compared with: since it and the work last were one, all is the issue's.
-
-    It is one that the journal knows, and not the base branch as it stands: whoever may write to the repository, agents
-    too, can move that to where nothing differs.
-    """
-    own = flow.own
-    assert own is not None, "whoever has no tree has no work of its own"
-    return own.since or own.base
-
-
 async def _changes(diffs: Diffs, flow: Flow, settings: Settings, commit: str) -> bool:
     """Whether a commit brings anything that neither its own beginning nor the base branch as it stands now has."""
     own = flow.own
-    onto = settings.landing.base or (own.onto if own is not None else None)
+    assert own is not None, "whoever has no tree has no work of its own"
+    onto = settings.landing.base or own.onto
     tip = await diffs.find(f"refs/heads/{onto}") if onto else None
-    bases = {_fits(flow), tip or _fits(flow)}
+    bases = {own.fits, tip or own.fits}
     return all([(await diffs.read(base, commit)).files for base in bases])
 
 

@@ -5,19 +5,16 @@ Whoever reads a list of issues reads their metadata, too: it is short. The journ
 
 from collections.abc import Iterable
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC
 
 from pydantic import JsonValue
 
 from ashep.core.evidence import summary_of
 from ashep.core.flow import Flow
-from ashep.core.proof import Proof
+from ashep.core.proof import MOST_PROOFS, Proof
 
 NAMED = 10
 """Checks that are named."""
-
-KEPT = 10
-"""Entries of an issue's log; the oldest ones are dropped, and the numbers of the others stay."""
 
 LOG = "verification_log"
 """The key of the log."""
@@ -55,20 +52,16 @@ def notes_of(flow: Flow) -> Notes:
 
 def entry_of(found: Proof) -> Notes:
     """Give what is noted of a verification, without its number."""
-    return {**asdict(found), "failures": list(found.failures[:NAMED]), "at": moment(found.at)}
-
-
-def moment(at: datetime) -> str:
-    """Write down when something was verified."""
-    return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    at = found.at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return {**asdict(found), "failures": list(found.failures[:NAMED]), "at": at}
 
 
 def appended(before: JsonValue, new: Iterable[Notes]) -> list[JsonValue]:
-    """Give the log with these entries at its end."""
+    """Give the log with these entries at its end; the numbers of the others stay."""
     log = _entries(before)
     for one in new:
         log.append({"n": max((_number(other) for other in log), default=0) + 1, **one})
-    return list(log[-KEPT:])
+    return list(log[-MOST_PROOFS:])
 
 
 def unknown(before: JsonValue, entries: Iterable[Notes]) -> list[Notes]:

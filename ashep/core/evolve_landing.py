@@ -14,11 +14,10 @@ from ashep.core.events import (
     WorkLanded,
     WorkVerified,
 )
-from ashep.core.evidence import status_of, summary_of
 from ashep.core.evolve_pull import PullFact, pull_fact
 from ashep.core.evolve_run import done
 from ashep.core.flow import Flow
-from ashep.core.proof import Criteria, Evidence, Flaw, Proof, about_to_land
+from ashep.core.proof import MOST_PROOFS, Criteria, Evidence, Flaw, Proof, about_to_land, proof_of
 from ashep.core.values import replace
 
 DIRTY_AGAIN, DIRTY_LONGEST = timedelta(minutes=1), timedelta(minutes=10)
@@ -32,9 +31,6 @@ OFTEN = 3
 
 AWAY_AGAIN = timedelta(minutes=1)
 """How long a forge is left alone that does not answer, at first."""
-
-MOST_PROOFS = 10
-"""Verifications that are remembered."""
 
 MOST_DOUBLED = 5
 """How often that time doubles, at most."""
@@ -86,12 +82,9 @@ def _noted(flow: Flow, evidence: Evidence, at: datetime) -> tuple[Proof, ...]:
     """Note what was found, where anything was checked."""
     if not evidence.results:
         return flow.proofs
-    counted, branch = summary_of(evidence.results), flow.own.branch if flow.own is not None else ""
-    made = Proof(
-        at, status_of(evidence.results), branch, evidence.commit, evidence.tree,
-        flow.criteria.hash if flow.criteria is not None else "", counted.passed, counted.failed, counted.skipped,
-        evidence.failed,
-    )  # fmt: skip
+    branch = flow.own.branch if flow.own is not None else ""
+    criteria = flow.criteria.hash if flow.criteria is not None else ""
+    made = proof_of(at, branch, evidence.commit, evidence.tree, criteria, evidence.results)
     return (*flow.proofs, made)[-MOST_PROOFS:]
 
 

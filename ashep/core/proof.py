@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
-from ashep.core.evidence import CheckResult, Status, status_of
+from ashep.core.evidence import CheckResult, Status, Verification, status_of, summary_of
 from ashep.core.pull_events import Remark
 
 if TYPE_CHECKING:
     from ashep.core.flow import Flow
     from ashep.core.model import Phase, Policy
+
+MOST_PROOFS = 10
+"""Verifications that are remembered of an issue, here and in its log; the oldest ones are dropped."""
 
 UNCHANGED = "unchanged"
 """Stands among the names of checks that failed where a tree does not differ from its base."""
@@ -80,6 +83,15 @@ class Proof:
     failed: int
     skipped: int
     failures: tuple[str, ...]
+
+
+def proof_of(
+    at: datetime, branch: str, commit: str, tree: str, criteria: str, results: tuple[CheckResult, ...]
+) -> Proof:
+    """Sum up what checks found."""
+    counted = summary_of(results)
+    numbers = counted.passed, counted.failed, counted.skipped
+    return Proof(at, status_of(results), branch, commit, tree, criteria, *numbers, failing(results))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +174,14 @@ def about_to_land(flow: Flow) -> str:
     if flow.landing is None:
         return ""
     return flow.landing.commit if flow.landing.onto else flow.own.head if flow.own is not None else ""
+
+
+def found_before(flow: Flow) -> tuple[Verification | None, bool]:
+    """Give what is known of the work already, and whether even that is to be found afresh: a person wants it again."""
+    known = flow.evidence
+    if known is None or not known.checks:
+        return None, flow.cycle > 1
+    return Verification(known.commit, known.tree, known.checks, known.results, known.isolated), False
 
 
 def claims(phase: Phase) -> tuple[str, ...]:

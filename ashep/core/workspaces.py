@@ -42,6 +42,15 @@ class OwnTree:
     onto: str | None = None
     """The branch that the user's checkout had when it was prepared: the work is to go there. None: it had none."""
 
+    @property
+    def fits(self) -> str:
+        """The commit that its work is compared with: since the two last were one, all is the issue's.
+
+        It is one that the journal knows, and not the base branch as it stands: whoever may write to the repository,
+        agents too, can move that to where nothing differs.
+        """
+        return self.since or self.base
+
 
 Mode = Literal["worktree", "shared", "impossible", "unknown"]
 """impossible: own trees are asked for where none can be · unknown: the work tree was not read since the start."""

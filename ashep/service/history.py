@@ -8,9 +8,9 @@ from datetime import datetime
 
 from pydantic import JsonValue, ValidationError
 
-from ashep.core.closing_notes import LOG, NAMED, appended, moment
+from ashep.core.closing_notes import LOG, appended, entry_of
 from ashep.core.criteria import hash_of
-from ashep.core.evidence import summary_of
+from ashep.core.proof import proof_of
 from ashep.service.models import Entry
 from ashep.verifying import Verified
 
@@ -30,26 +30,8 @@ def read(metadata: Mapping[str, JsonValue]) -> tuple[Entry, ...]:
     return tuple(entries)
 
 
-def entry(verified: Verified, at: datetime) -> Entry:
-    """Give the entry of a verification; its number is that of a first one."""
+def added(metadata: Mapping[str, JsonValue], verified: Verified, at: datetime) -> dict[str, JsonValue]:
+    """Give the keys to be set so that the log ends with this verification, and every other entry stays as it is."""
     made = verified.verification
-    summary = summary_of(made.results)
-    failures = [one.check_id for one in made.results if one.status in ("failed", "error")]
-    return Entry(
-        n=1,
-        at=moment(at),
-        status=verified.status,
-        branch=verified.candidate.name,
-        commit=made.commit,
-        tree=made.tree,
-        criteria=hash_of(verified.criteria),
-        passed=summary.passed,
-        failed=summary.failed,
-        skipped=summary.skipped,
-        failures=tuple(failures[:NAMED]),
-    )
-
-
-def added(metadata: Mapping[str, JsonValue], new: Entry) -> dict[str, JsonValue]:
-    """Give the keys to be set so that the log ends with this entry, and every other stays as it is."""
-    return {STATUS: new.status, LOG: appended(metadata.get(LOG), [new.model_dump(mode="json", exclude={"n"})])}
+    new = proof_of(at, verified.candidate.name, made.commit, made.tree, hash_of(verified.criteria), made.results)
+    return {STATUS: new.status, LOG: appended(metadata.get(LOG), [entry_of(new)])}

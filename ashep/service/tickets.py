@@ -114,9 +114,7 @@ class Tickets:
     async def _write_down(self, verified: Verified) -> None:
         """Add it to the issue's log; what was read a moment ago is what it is added to."""
         before = await self._annotated(verified.issue)
-        await self.annotations.annotate(
-            verified.issue, history.added(before.metadata, history.entry(verified, self.now()))
-        )
+        await self.annotations.annotate(verified.issue, history.added(before.metadata, verified, self.now()))
 
     def _told(self, verified: Verified) -> VerificationAnswer:
         told = verified.as_json(self.outputs)

@@ -9,7 +9,7 @@ import anyio
 import httpx
 import pytest
 
-from ashep.core.closing_notes import KEPT
+from ashep.core.proof import MOST_PROOFS as KEPT
 from ashep.errors import AshepError, TrackerUnavailable
 from ashep.service import history, http
 from tests.service.worlds import CHECKS, TOKEN, World, git, repository

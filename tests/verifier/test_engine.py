@@ -17,7 +17,7 @@ from ashep.connect import verifier_of
 from ashep.core.evidence import status_of, summary_of
 from ashep.core.model import OwnCheckType, Settings, VerificationSettings
 from ashep.errors import ConfigError
-from ashep.verification import Found, Ground, VerifyRequest
+from ashep.verification import Found, Ground, VerifyRequest, verify_against_base
 from tests.test_docs import fences
 from tests.verifier.place import ROOT, World, criteria_of
 
@@ -95,17 +95,17 @@ async def test_a_check_that_was_green_before_any_work_is_flagged(world: World) -
     paths = ("README.md", "new.txt", "none", "src/main.py")
     checks = [{"type": "file_exists", "verify": {"path": path}} for path in paths]
     request = VerifyRequest(world.repository.folder, "HEAD", base, criteria_of(*checks))
-    found = await world.verifier.verify_against_base(request)
+    found = await verify_against_base(world.verifier, request)
     assert [(one.status, one.proves_nothing) for one in found.results] == [
         ("passed", True),
         ("passed", False),
         ("failed", False),
         ("failed", False),
     ]
-    assert found == await world.verifier.verify_against_base(request)
+    assert found == await verify_against_base(world.verifier, request)
     world.verifier.remember([found])
     assert not any(one.proves_nothing for one in (await world.verifier.verify(request)).results)
-    plain = await world.verifier.verify_against_base(VerifyRequest(request.repository, "HEAD", None, request.criteria))
+    plain = await verify_against_base(world.verifier, VerifyRequest(request.repository, "HEAD", None, request.criteria))
     assert not any(one.proves_nothing for one in plain.results)
 
 
@@ -114,7 +114,7 @@ async def test_a_base_is_verified_once(world: World, counted: Path) -> None:
     for number in range(3):
         commit = world.repository.commit({"new.txt": str(number)})
         request = VerifyRequest(world.repository.folder, commit, base, criteria_of(count(counted)))
-        await world.verifier.verify_against_base(request)
+        await verify_against_base(world.verifier, request)
     assert runs(counted) == 4
 
 

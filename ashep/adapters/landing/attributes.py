@@ -1,8 +1,8 @@
 """Gathers a commit's `.gitattributes` into one file, for merging where there is no work tree.
 
 Attributes name the ways in which files are merged. Without a work tree git would look for none, and in one it would
-take those of whatever is checked out there. Git reads one file more, `core.attributesFile`, as if it stood at the top:
-so the patterns of files below are given the folder that they stand in.
+take those of whatever is checked out there; `git --attr-source` came with 2.41 only. Git reads one file more,
+`core.attributesFile`, as if it stood at the top: so the patterns of files below are given the folder they stand in.
 """
 
 import re

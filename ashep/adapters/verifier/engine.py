@@ -13,7 +13,7 @@ from ashep.adapters.verifier.checkout import Checkout, Commits, Place, find
 from ashep.adapters.verifier.finding import error
 from ashep.adapters.verifier.sandbox import Isolation, probe
 from ashep.core.criteria import Check, ManualCheck, hash_of
-from ashep.core.evidence import CheckResult, Verification, against
+from ashep.core.evidence import CheckResult, Verification
 from ashep.core.model import VerificationSettings
 from ashep.core.text import clean
 from ashep.errors import AshepError
@@ -84,13 +84,6 @@ class LocalVerifier:
                 self.remember([made])
                 return made
             return replace(self._known[key], commit=commits.commit)
-
-    async def verify_against_base(self, request: VerifyRequest) -> Verification:
-        """Carry the checks out, and flag those that pass on the base already, which is verified once."""
-        found = await self.verify(request)
-        if request.base is None:
-            return found
-        return against(found, await self.verify(replace(request, commit=request.base, known=None, afresh=False)))
 
     async def _carry_out(self, checks: tuple[Check, ...], commits: Commits) -> tuple[tuple[CheckResult, ...], bool]:
         runs = [check for check in checks if not is_look(check)]
