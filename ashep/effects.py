@@ -210,15 +210,15 @@ class Effects:
 
     async def _tree(self, command: TreeCommand, world: World) -> list[Fact]:
         facts = await self.trees.carry_out(command, world.settings)
-        flow = world.flows[command.issue]
-        own = flow.own
-        if own is not None and own.since and facts and isinstance(facts[0], TreeSealed):  # not what it took in since
-            commits = (await self.trees.changes(world, flow, own.since)).commits
-            facts = [replace(facts[0], commits=tuple(commit.sha for commit in commits))]
-        return [
-            await self.work.touched(fact, flow, world.settings) if isinstance(fact, TreeSealed) else fact
-            for fact in facts
-        ]
+        return [await self._sealed(fact, world) if isinstance(fact, TreeSealed) else fact for fact in facts]
+
+    async def _sealed(self, sealed: TreeSealed, world: World) -> TreeSealed:
+        """Say of what was sealed what is the issue's own: not what its branch took in since it was begun."""
+        flow = world.flows[sealed.issue]
+        if flow.own is not None and flow.own.since:
+            commits = (await self.trees.changes(world, flow, flow.own.since)).commits
+            sealed = replace(sealed, commits=tuple(commit.sha for commit in commits))
+        return await self.work.touched(sealed, flow, world.settings)
 
     async def _move(self, command: MoveBase, world: Callable[[], World]) -> list[Fact]:
         """Move a base. Where its checkout is in the way, how that looks is told first: it must be seen to change."""
@@ -261,7 +261,7 @@ class Effects:
         return [written, *self.work.changed(seen, world.flows.get(command.issue), world.settings)]
 
     async def _notes(self, command: WriteIssue, world: World) -> Notes:
-        """With the close, and so without a call of its own, the tracker gets to know what was found of the work."""
+        """With the close, and so without a write of its own, the tracker gets to know what was found of the work."""
         flow = world.flows.get(command.issue)
         return await self.work.notes(flow, world.settings) if command.kind == "close" and flow is not None else {}
 

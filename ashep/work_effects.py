@@ -18,7 +18,6 @@ from ashep.core.commands import IntegrateWork, MoveBase, VerifyWork
 from ashep.core.criteria import Check, Criteria, ManualCheck, canonical, hash_of
 from ashep.core.events import (
     CriteriaAdopted,
-    CriteriaChanged,
     EffectFailed,
     Fact,
     LandingRefused,
@@ -33,6 +32,7 @@ from ashep.core.file_map import FileMap, shortened
 from ashep.core.flow import Flow
 from ashep.core.landing_steps import is_wanted
 from ashep.core.model import Settings
+from ashep.core.observe import criteria_read
 from ashep.core.proof import found_before
 from ashep.core.world import World
 from ashep.errors import AshepError, TrackerRefused
@@ -51,9 +51,6 @@ UNWANTED = 1.0
 
 MOST_LOG = 20_000
 """Characters of what failed that an agent is shown."""
-
-NO_CHECKS = hash_of(Criteria())
-"""What an issue's checks are known by that were taken away, or cannot be read any more."""
 
 WorkCommand = VerifyWork | IntegrateWork | MoveBase
 
@@ -158,18 +155,14 @@ class WorkEffects:
         return CriteriaAdopted(issue, hash_of(criteria), blob, len(criteria.checks), manual)
 
     def changed(self, seen: Seen, flow: Flow | None, settings: Settings) -> list[Fact]:
-        """Tell of checks that are not those that were adopted; once for each."""
-        if flow is None or flow.criteria is None or not flow.active:
+        """Compare an issue's checks as they stand with those that were adopted."""
+        if flow is None:
             return []
         try:
             criteria = _read(seen.text, seen.issue.id, settings)
         except ConfigErrors:
-            criteria = Criteria()
-        now = hash_of(criteria) if criteria is not None else NO_CHECKS
-        if now == (flow.criteria.seen or flow.criteria.hash or NO_CHECKS):
-            return []
-        why = "somebody changed the checks in the acceptance criteria; those that were adopted go on to count"
-        return [CriteriaChanged(flow.issue.id, now, why)]
+            criteria = None
+        return criteria_read(flow, criteria)
 
     async def _verify_if_wanted(self, means: Means, command: VerifyWork, now: Callable[[], World]) -> list[Fact]:
         """Verify while something would follow from it: checks may take hours, and people change their minds."""

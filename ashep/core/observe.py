@@ -9,8 +9,10 @@ from datetime import datetime
 from ashep.core import breaker
 from ashep.core.budgets import is_worth_telling
 from ashep.core.commands import AnswerRequest
+from ashep.core.criteria import Criteria, hash_of
 from ashep.core.events import (
     ChangeHinted,
+    CriteriaChanged,
     DiskSeen,
     Fact,
     IssueGone,
@@ -27,11 +29,15 @@ from ashep.core.events import (
     TurnSeen,
 )
 from ashep.core.evolve_flow import stale
+from ashep.core.flow import Flow
 from ashep.core.model import Issue, Tree
 from ashep.core.orphans import LEASE_GRACE
 from ashep.core.requests import Request
 from ashep.core.room import is_low
 from ashep.core.world import World
+
+NO_CHECKS = Criteria()
+"""What stands for an issue's checks that were taken away, or cannot be read any more."""
 
 
 def looked(world: World, ready: tuple[str, ...], issues: Iterable[Issue], tree: Tree | None, as_of: int) -> list[Fact]:
@@ -61,6 +67,18 @@ def issue_read(world: World, view: Issue, as_of: int) -> list[Fact]:
     if stale(flow, as_of) or (view == flow.issue and not flow.look_again and flow.stage != "closed"):
         return []
     return [IssueSeen(view.id, view, as_of)]
+
+
+def criteria_read(flow: Flow, criteria: Criteria | None) -> list[Fact]:
+    """Compare an issue's checks with those that were adopted, and tell others once; None: there are none."""
+    known = flow.criteria
+    if known is None or not flow.active:
+        return []
+    now = hash_of(criteria or NO_CHECKS)
+    if now == (known.seen or known.hash or hash_of(NO_CHECKS)):
+        return []
+    why = "somebody changed the checks in the acceptance criteria; those that were adopted go on to count"
+    return [CriteriaChanged(flow.issue.id, now, why)]
 
 
 def _gone(world: World, listed: set[str], as_of: int) -> Iterator[Fact]:
