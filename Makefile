@@ -6,7 +6,7 @@ SETUP := $(PYTHON) requirements/setup.py
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 4 --durations=10
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv demo test quick check format lint types contracts docs torture night month crowd soak torture-real bench lock clean
+.PHONY: help setup venv demo test quick check format lint types contracts docs torture night month mishaps crowd soak torture-real powercut bench lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ night: venv ## live through simulated nights of 200 issues, three providers, peo
 month: venv ## live through a simulated month of 500 issues, and ask what a policy without reviews of docs had done (SEED=1)
 	@$(BIN)/python -m tests.month --seed $(or $(SEED),1)
 
+mishaps: setup ## live through a night on the real tools in which eight of fourteen issues go wrong, each in its own way
+	@$(BIN)/python -m tests.mishaps
+
 crowd: venv ## land 200 issues that contradict each other in a few files (ISSUES=200, FILES=12, SEED=0)
 	@$(BIN)/python -m tests.crowd --issues $(or $(ISSUES),200) --files $(or $(FILES),12) --seed $(or $(SEED),0)
 
@@ -63,6 +66,9 @@ soak: setup ## a day of virtual time and half an hour on the real tools: does an
 
 torture-real: setup ## kill the real ashep at every boundary of a life, once and twice (two hours; ARGS="--each 20": some)
 	@$(BIN)/python -m tests.killed $(ARGS)
+
+powercut: venv ## cut the power at every moment of a life, on what real git wrote; needs strace (EACH=1, SEEDS=4)
+	@$(BIN)/python -m tests.powercut --each $(or $(EACH),1) --seeds $(or $(SEEDS),4)
 
 bench: setup ## measure
 	@$(BIN)/python -m tests.bench

@@ -17,15 +17,49 @@ class Annotated:
     """By key; the key `ashep` is the daemon's stamp."""
 
 
+@dataclass(frozen=True, slots=True)
+class Titled:
+    """An issue in a list."""
+
+    id: str
+    title: str
+    status: str
+    metadata: Mapping[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """An issue that is to be created, under an id that is already known."""
+
+    id: str
+    title: str
+    description: str
+    type: str
+    priority: int
+    acceptance: str
+    metadata: Mapping[str, JsonValue]
+
+
 class Annotations(Protocol):
     """Acceptance criteria and metadata of issues.
 
-    No write here touches status, assignee, labels or the daemon's stamp, so that it may be made beside a daemon at any
-    moment. Errors: those of `ashep.ports.Tracker`.
+    No write to an issue that is there touches status, assignee, labels or the daemon's stamp, so that it may be made
+    beside a daemon at any moment. Errors: those of `ashep.ports.Tracker`.
     """
 
     async def read(self, issue: str) -> Annotated | None:
         """Read an issue, closed ones too; None where there is none of exactly this id."""
+        ...
+
+    async def listed(self, status: str | None) -> tuple[Titled, ...]:
+        """List issues with this status, `all` of them, or (None) those that are not closed; by id."""
+        ...
+
+    async def create(self, fresh: Fresh) -> bool:
+        """Create an issue, with everything at once; False: there is one of this id, which stays as it is.
+
+        Where the error says that its fate is unknown, reading it tells.
+        """
         ...
 
     async def set_acceptance(self, issue: str, text: str) -> None:

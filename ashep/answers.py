@@ -6,17 +6,16 @@ looks up who set it.
 """
 
 import getpass
+import os
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from pathlib import Path
 
-from anyio import to_thread
-
-from ashep.adapters import programs
+from ashep.adapters.git_program import Git
 from ashep.core.model import Labels, Settings
 from ashep.core.people import AGENT_ACTORS
 from ashep.core.text import clean
-from ashep.errors import AshepError, UsageError
+from ashep.errors import AshepError, ProgramMissing, UsageError
 from ashep.ports import Seen, Tracker
 
 _GIT = 10.0  # seconds for `git config`
@@ -43,10 +42,11 @@ async def person(project: Path, settings: Settings, environ: Mapping[str, str]) 
 
 
 async def _git_name(project: Path) -> str:
-    git = await to_thread.run_sync(programs.find, "git")
-    if git is None:
+    try:
+        # it is the person's own shell that we are called from, and bd goes by all of it, too
+        done = await Git(_GIT).run("config", "user.name", cwd=project, env=os.environ)
+    except ProgramMissing:
         return ""
-    done = await programs.run([git, "config", "user.name"], cwd=project, env=None, timeout=_GIT)
     return clean(done.stdout.decode(errors="replace")).strip()
 
 

@@ -13,10 +13,11 @@ import anyio
 import anyio.to_thread
 
 from ashep import connect, written
-from ashep.adapters import control_socket
+from ashep.adapters import control_socket, mounts, processes
 from ashep.adapters.clock import RealClock
 from ashep.adapters.git import GitTree
 from ashep.adapters.messenger import Messenger
+from ashep.adapters.processes import OWN_OOM, adjust
 from ashep.adapters.systemd import Systemd
 from ashep.config import load
 from ashep.control import Control
@@ -56,8 +57,12 @@ def work(project: Path, options: WorkOptions, say: Say) -> int:
     configuration = files.configuration
     connect.check(project, configuration.settings)
     state = project / FOLDER / "state"
+    processes.raise_open_files()
+    if kind := mounts.network_file_system(state):
+        say(mounts.warning(state, kind))
     gc.freeze()  # what was imported stays for ever: the collector need not walk it again and again
     clock = RealClock()
+    adjust(os.getpid(), OWN_OOM)
     with Lock.acquire(state, clock.now()) as lock:
         sizes = configuration.settings.journal
         journal = Journal.open(state, clock.now(), Sizes(sizes.max_file_size, sizes.keep))

@@ -30,6 +30,7 @@ from ashep.core.audit import (
 )
 from ashep.core.events import DaemonStarted
 from ashep.core.finding import Finding
+from ashep.core.flow import Flow
 from ashep.core.model import Settings
 from ashep.core.world import World, evolve
 from ashep.errors import RunnerError, RunnerUnavailable, TrackerUnavailable
@@ -63,6 +64,8 @@ class Account:
     """Why the tracker could not be asked; empty: it was."""
     no_server: str = ""
     """Why the agent server could not be asked about sessions; empty: it was, or there was nothing to ask."""
+    unverified: list[str] = field(default_factory=list[str])
+    """What was closed with nothing that shows that its work holds: no finding where nothing was to be checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +134,13 @@ def _compared(world: World, picture: Drawn) -> Iterator[Finding]:
             yield Finding("picture", issue, f"has another {', '.join(wrong)} in {NAME} than in the journal")
 
 
+def is_unverified(flow: Flow) -> bool:
+    """Whether we closed an issue that had its own tree, and neither checks nor a person say that its work holds."""
+    found = flow.evidence
+    holds = found is not None and found.changed and found.status == "passing"
+    return flow.stage == "closed" and flow.code == "shepherd" and flow.own is not None and not (holds or flow.waived)
+
+
 async def examine(state: Path, tracker: Tracker, server: Sessions, clock: Clock, told: Told = nobody) -> Account:
     """Audit a state folder against its tracker and agent server. Raises `JournalDamaged`, `TrackerMissing`."""
     books, account = Books(state, told), Account()
@@ -141,6 +151,7 @@ async def examine(state: Path, tracker: Tracker, server: Sessions, clock: Clock,
         await anyio.sleep(AGAIN)
         found = list(lasting(found, await _look(books, tracker, server, clock, account, living=living)))
     account.findings, account.issues = found, len(books.world.flows)
+    account.unverified = [issue for issue, flow in sorted(books.world.flows.items()) if is_unverified(flow)]
     return account
 
 

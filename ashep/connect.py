@@ -4,7 +4,7 @@ A class that cannot be used is a mistake in config.yaml: `ConfigError` with its 
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -17,15 +17,16 @@ from ashep.adapters.diffs import GitDiffs
 from ashep.adapters.forges import forge_of
 from ashep.adapters.landing import GitLanding, GitRemote
 from ashep.adapters.opencode import OpencodeRunner
-from ashep.adapters.verifier import Keep, LocalVerifier
+from ashep.adapters.verifier import Keep, LocalVerifier, wrong_patterns
 from ashep.adapters.worktrees import Worktrees
 from ashep.annotations import Annotations
 from ashep.config import nodes
 from ashep.config.findings import KeyPath, Source
 from ashep.core.landing_settings import ForgeSettings
-from ashep.core.model import OPENCODE, Settings
+from ashep.core.model import OPENCODE, OwnCheckType, Settings
+from ashep.core.room import LOW_DISK
 from ashep.errors import ConfigError, UsageError
-from ashep.extending import LONGEST_CALL, Context, NotUsable, load, make
+from ashep.extending import LONGEST_CALL, Context, NotUsable, load, make, source
 from ashep.forge_effects import Pulls
 from ashep.ports import Clock, Runner, Tracker
 from ashep.redaction import Redaction
@@ -126,7 +127,15 @@ def opencode_of(project: Path, settings: Settings, *, redaction: Redaction | Non
         state=project / FOLDER / "state",
         environ=os.environ,
         redaction=redaction,
+        secret=secret_variables(settings),
     )
+
+
+def secret_variables(settings: Settings) -> frozenset[str]:
+    """The environment variables from which config.yaml has a secret taken that no agent needs."""
+    forge = settings.landing.forge
+    names = {target.apprise_env for target in settings.notify.targets} | {forge.token_variable if forge else None}
+    return frozenset(name for name in names if name)
 
 
 def verifier_of(
@@ -143,13 +152,20 @@ def verifier_of(
     `keep` makes a text durable and gives its hash (`Blobs.keep`). `scratch`: where checkouts are made and removed; by
     default `state/checks` of the project.
     """
-    state, types = project / FOLDER / "state", dict[str, CheckType]()
+    state, types, sources = project / FOLDER / "state", dict[str, CheckType](), dict[str, Callable[[], str]]()
     for name, own in settings.verification.types.items():
         context = _context(project, name, own.options, redaction, clock, "", settings.tracker.timeout)
         path = ("verification", "types", name, "type")
         types[name] = cast(CheckType, _made(project, path, own.type, CheckType, context, _LONGEST_CHECK))
-    folder = scratch or state / "checks"
-    return LocalVerifier(settings.verification, folder, keep, redaction, hidden=[state], types=types)
+        sources[name] = partial(_made_of, own, project)
+    folder, floor = scratch or state / "checks", settings.worker.disk_floor or LOW_DISK
+    return LocalVerifier(
+        settings.verification, folder, keep, redaction, hidden=[state], types=types, sources=sources, floor=floor
+    )
+
+
+def _made_of(own: OwnCheckType, project: Path) -> str:
+    return f"{own.model_dump_json()} {source(own.type, project)}"
 
 
 def means_of(
@@ -168,6 +184,7 @@ def means_of(
         GitDiffs(project, redaction=redaction),
         GitLanding(project, redaction=redaction),
         None if settings.tracker.own else annotations_of(project, settings, actor),
+        wrong_patterns,
     )
 
 

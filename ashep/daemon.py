@@ -9,7 +9,7 @@ import secrets
 import signal
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from hashlib import sha256
@@ -26,6 +26,7 @@ from ashep.core.events import (
     AccountAudited,
     Adopted,
     AnswerRefused,
+    ChangeJudged,
     DaemonStarted,
     Fact,
     InputEnded,
@@ -50,6 +51,7 @@ from ashep.core.events import (
     SessionReleased,
     SessionTaken,
     TrackerLost,
+    TrackerSeen,
     TreeSeen,
     WorkPaused,
     WorkResumed,
@@ -148,6 +150,8 @@ def _told(body: Fact | Command) -> str | None:
             | SessionReleased()
         ):
             return f"{body.issue}: {body.why}"
+        case ChangeJudged() if body.refused:  # what a person's change leads to is told as that
+            return f"{body.issue}: {body.why}"
         case SessionTaken():
             return f"{body.issue} is a person's for now: {body.why}"
         case IssueClosed():
@@ -162,6 +166,10 @@ def _told(body: Fact | Command) -> str | None:
             return f"{body.run or body.issue} cancelled by {body.by}"
         case RunnerSeen() if body.state != "up":
             return f"the agent server is {body.state}: {body.detail}"
+        case RunnerSeen() if body.replaced:
+            return f"the agent server was replaced: {body.replaced}; sessions go on"
+        case RunnerSeen() if body.times > 1:
+            return f"the agent server comes and goes: it came back {body.times} times, each for less than a minute"
         case ServerRestartPlanned() if body.failures > 1:
             when = f"{body.due.astimezone():%H:%M:%S}"
             return f"the agent server failed {body.failures} times in a row; it waits until {when}: {body.why}"
@@ -172,6 +180,15 @@ def _told(body: Fact | Command) -> str | None:
         case AccountAudited() if body.findings:
             several = f", and {n} more" if (n := len(body.findings) - 1 + body.more) else ""
             return f"the audit found: {body.findings[0].issue or ''} {body.findings[0].what}{several} (`ashep audit`)"
+        case TrackerSeen() if body.replaced:
+            more = _told(replace(body, replaced=""))
+            return f"the tracker's program was replaced: {body.replaced}" + (f"; {more}" if more else "")
+        case TrackerSeen() if body.unread:
+            told = ", ".join(f"{issue} ({size})" for issue, size in body.unread[:5])
+            more = f", and {len(body.unread) - 5} more" if len(body.unread) > 5 else ""
+            return f"too big to be read, so that nothing is done about them: {told}{more}"
+        case TrackerSeen() if body.lacks:
+            return f"nothing new is taken: {body.lacks}"
         case TrackerLost():
             return f"the tracker does not answer: {body.error}"
         case _:
@@ -239,10 +256,14 @@ class Running:
                 if waited.cancelled_caught:
                     return 1
                 continue
-            await self.worker.fresh_look()
-            world = self.shepherd.world
-            if is_idle(world, grace) and not is_held_up(world):
+            await self.worker.fresh_look(lambda: is_done(self.shepherd.world, grace))
+            if is_done(self.shepherd.world, grace):
                 return 0
+
+
+def is_done(world: World, grace: timedelta) -> bool:
+    """Whether nothing is left to do, as far as is known, and nothing waits for a server that is away."""
+    return is_idle(world, grace) and not is_held_up(world)
 
 
 def summary(world: World) -> str:

@@ -27,9 +27,11 @@ from ashep.core.commands import (
     PreparePrompt,
     PrepareTree,
     ReadAnswer,
+    ReadAuthors,
     ReadIssue,
     ReadTree,
     ReclaimIssue,
+    RemoveTree,
     SealTree,
     SendNotice,
     SendPrompt,
@@ -41,6 +43,7 @@ from ashep.core.commands import (
 )
 from ashep.core.events import (
     AnswerRead,
+    AuthorsRead,
     ClaimRefused,
     CommentPosted,
     EffectFailed,
@@ -66,6 +69,7 @@ from ashep.core.events import (
 from ashep.core.landing_settings import ForgeSettings
 from ashep.core.model import Settings, Stamp
 from ashep.core.orphans import LEASE_GRACE
+from ashep.core.people import label_events
 from ashep.core.text import clean
 from ashep.core.world import World
 from ashep.errors import (
@@ -74,11 +78,13 @@ from ashep.errors import (
     DiskFailed,
     GuardTripped,
     JournalDamaged,
+    RepositoryLocked,
     RunnerRefused,
     RunnerUnauthorized,
     RunnerUnavailable,
     TrackerRefused,
     TrackerUnavailable,
+    TreeRefused,
 )
 from ashep.forge_effects import PullEffects, Pulls
 from ashep.journal.blobs import Blobs
@@ -100,6 +106,12 @@ from ashep.prompt_effects import PromptEffects, Render, peoples
 from ashep.taken import came_back
 from ashep.tree_effects import TreeCommand, TreeEffects
 from ashep.work_effects import Means, WorkEffects
+
+MOST_CHANGES = 100
+"""Of the same changes of an issue, the newest so many are looked at."""
+
+READS = (ReadIssue, ReadAnswer, ReadAuthors)
+"""What is tried again whatever the tracker says to it."""
 
 UNDER_LEASE = (WriteIssue, TakeOffLabels, PostComment, CreateIssue, OpenSession, SendPrompt)
 """What is not done to an issue in progress by a daemon that may have lost it. A claim brings its own lease."""
@@ -159,7 +171,7 @@ class Effects:
                 return [ClaimRefused(issue, key, _short(error))]
             if isinstance(command, WriteIssue):
                 return [WriteRefused(issue, key, _short(error))]
-            return [EffectFailed(issue, key, _short(error), infra=isinstance(command, (ReadIssue, ReadAnswer)))]
+            return [EffectFailed(issue, key, _short(error), infra=isinstance(command, READS))]
         except RunnerRefused as error:
             return [EffectFailed(issue, key, _short(error), infra=False)]
         except (DiskFailed, JournalDamaged):
@@ -167,7 +179,8 @@ class Effects:
         except AshepError as error:
             if not isinstance(command, NO_AGENTS):
                 raise
-            return [EffectFailed(issue, key, _short(error), infra=True)]
+            lock = error.lock if isinstance(error, RepositoryLocked) else ""
+            return [EffectFailed(issue, key, _short(error), not isinstance(error, TreeRefused), lock)]
 
     def _do(self, command: IssueCommand, world: Callable[[], World], probe: bool) -> Awaitable[list[Fact]]:
         match command:
@@ -185,7 +198,9 @@ class Effects:
                 return self._read_issue(command, world().seq)
             case ReadAnswer():
                 return self._read_answer(command, world().instance)
-            case ReadTree() | PrepareTree() | SealTree():
+            case ReadAuthors():
+                return self._read_authors(command)
+            case ReadTree() | PrepareTree() | SealTree() | RemoveTree():
                 return self._tree(command, world())
             case MoveBase():
                 return self._move(command, world)
@@ -218,7 +233,7 @@ class Effects:
         if flow.own is not None and flow.own.since:
             commits = (await self.trees.changes(world, flow, flow.own.since)).commits
             sealed = replace(sealed, commits=tuple(commit.sha for commit in commits))
-        return await self.work.touched(sealed, flow, world.settings)
+        return await self.work.touched(sealed, flow, world)
 
     async def _move(self, command: MoveBase, world: Callable[[], World]) -> list[Fact]:
         """Move a base. Where its checkout is in the way, how that looks is told first: it must be seen to change."""
@@ -258,12 +273,14 @@ class Effects:
             )
         text = await self._keep_text(seen)
         written = IssueWritten(command.issue, command.key, command.stamp.seq, seen.issue, text)
-        return [written, *self.work.changed(seen, world.flows.get(command.issue), world.settings)]
+        return [written, *await self.work.changed(seen, world.flows.get(command.issue), world.settings)]
 
     async def _notes(self, command: WriteIssue, world: World) -> Notes:
-        """With the close, and so without a write of its own, the tracker gets to know what was found of the work."""
+        """With the write that closes an issue, or has it wait, the tracker learns what was found of the work."""
         flow = world.flows.get(command.issue)
-        return await self.work.notes(flow, world.settings) if command.kind == "close" and flow is not None else {}
+        if flow is None or command.kind not in ("close", "ask", "park"):
+            return {}
+        return await self.work.notes(flow, world, closed=command.kind == "close")
 
     async def _landed(self, issue: str, stamp: Stamp) -> Seen | None:
         """The probe of a write: our metadata with this or a later number means that it was done (design section 6)."""
@@ -307,10 +324,15 @@ class Effects:
         seen = await self.tracker.issue(command.issue)
         if seen is None:
             raise TrackerRefused(f"the tracker has no issue {command.issue}")
-        events = await self.tracker.label_events(command.issue)
+        events = label_events(await self.tracker.changes(command.issue))
         said = session_effects.behind(seen.text.comments, instance, command.after)
         comments = peoples(said, self.tracker.actor)
         return [AnswerRead(command.issue, command.key, seen.issue, events, comments)]
+
+    async def _read_authors(self, command: ReadAuthors) -> list[Fact]:
+        changes = await self.tracker.changes(command.issue)
+        about = tuple(one for one in changes if one.what in command.changes)
+        return [AuthorsRead(command.issue, command.key, about[:MOST_CHANGES])]
 
     # --- sessions ---------------------------------------------------------------------------------------------------
 

@@ -97,6 +97,19 @@ class DiskFailed(AshepError):
     exit_code = 74
 
 
+class TreeRefused(AshepError):
+    """A work tree is in a state that a person must end: nothing comes of trying again."""
+
+
+class RepositoryLocked(AshepError):
+    """Another git holds a lock of the repository, or died and left it."""
+
+    def __init__(self, message: str, lock: str) -> None:
+        """`lock`: the file."""
+        super().__init__(message)
+        self.lock = lock
+
+
 class ProgramTimedOut(AshepError):
     """A program did not end in time; its process group was killed."""
 

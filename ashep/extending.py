@@ -5,16 +5,20 @@ is installed and PYTHONPATH go first, then the project's folder. Nothing is made
 there and can be called as the port says; and what comes from it then is an answer of the port, or an error of it.
 """
 
+import hashlib
 import importlib
 import inspect
+import os
 import re
 import sys
 import traceback
 import types
 import typing
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,7 +28,7 @@ from pydantic import JsonValue
 from ashep.errors import AshepError, RunnerError, RunnerUnavailable, TrackerError, TrackerMissing, TrackerUnavailable
 from ashep.ports import Clock, Tracker
 
-__all__ = ["Context", "Guarded", "NotUsable", "load", "make", "misfits"]
+__all__ = ["Context", "Guarded", "NotUsable", "load", "make", "misfits", "source"]
 
 LONGEST_CALL = timedelta(minutes=2)
 """The bound of a call of a tracker or runner of the user's, if four times `tracker.timeout` is not longer."""
@@ -73,6 +77,29 @@ def load(dotted: str, port: type, project: Path) -> Callable[[Context], Any]:
     if wrong := next(misfits(found, port), None):
         raise NotUsable(f"{dotted} is no {port.__name__} (ashep.ports): {wrong}")
     return found
+
+
+def source(dotted: str, project: Path) -> str:
+    """Give the hash of the files that a class which was loaded is made of: its module, its package, and what else of
+    the project is imported by now. Blocks; files are read once a process, as they are imported once.
+    """
+    return _source(sys.modules[dotted.partition(":")[0]], project)
+
+
+@cache
+def _source(module: types.ModuleType, project: Path) -> str:
+    package, installed = module.__name__.partition(".")[0], Path(sys.prefix)
+    files = set[Path]()
+    for name, one in list(sys.modules.items()):
+        file = Path(getattr(one, "__file__", None) or os.devnull)
+        ours = file.is_relative_to(project) and not file.is_relative_to(installed)
+        if ours or name == package or name.startswith(f"{package}."):
+            files.add(file)
+    found = hashlib.sha256()
+    for file in sorted(files):
+        with suppress(OSError):
+            found.update(f"{file}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode(errors="surrogateescape"))
+    return found.hexdigest()
 
 
 def _module(name: str, project: Path) -> Any:

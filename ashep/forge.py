@@ -64,7 +64,9 @@ class PullState:
     failures: tuple[str, ...] = ()
     """What they say: each with its name, and its address where it has one."""
     said: tuple[Said, ...] = ()
-    """Everything that people and programs said, oldest first; what carries our marker is ours and left out."""
+    """Everything that was said by who belongs to the repository, or is named in `landing.forge.people`, oldest first.
+
+    What others say is left out, whatever it is, and so is what carries our marker, which is ours."""
 
 
 class Forge(Protocol):

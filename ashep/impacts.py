@@ -6,6 +6,7 @@ import anyio.to_thread
 
 from ashep.core.impact import Diff, Impact, impact_of
 from ashep.core.model import ImpactSettings
+from ashep.core.named import NOTHING, Named
 
 
 class Diffs(Protocol):
@@ -27,7 +28,10 @@ class Diffs(Protocol):
         ...
 
 
-async def assess(diffs: Diffs, base: str, head: str, settings: ImpactSettings) -> Impact:
-    """Say what `head` touches since it and `base` last were one. Errors: those of `Diffs`."""
+async def assess(diffs: Diffs, base: str, head: str, settings: ImpactSettings, named: Named = NOTHING) -> Impact:
+    """Say what `head` touches since it and `base` last were one. `named`: by the configuration.
+
+    Errors: those of `Diffs`.
+    """
     diff = await diffs.read(base, head)
-    return await anyio.to_thread.run_sync(impact_of, diff, settings)
+    return await anyio.to_thread.run_sync(impact_of, diff, settings, named)

@@ -4,6 +4,7 @@ import os
 import platform
 import re
 import shutil
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -15,16 +16,19 @@ import anyio
 from anyio import to_thread
 
 from ashep import __version__
-from ashep.adapters import programs
+from ashep.adapters import mounts, programs
 from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.git import GitTree
-from ashep.adapters.opencode.server import probe
+from ashep.adapters.opencode.client import probe
+from ashep.adapters.opencode.environment import left_out
 from ashep.adapters.verifier import probe as probe_sandbox
 from ashep.config import ConfigErrors, check_files, read, settled
-from ashep.connect import runner_of, tracker_of
-from ashep.core.model import OpencodeSettings, Settings
+from ashep.config.sync import vanished
+from ashep.connect import runner_of, secret_variables, tracker_of
+from ashep.core.model import Agents, OpencodeSettings, Settings
 from ashep.core.text import clean
 from ashep.errors import AshepError, ConfigError, RunnerUnauthorized, TrackerMissing
+from ashep.offer import Offer, offer
 
 FOLDER = ".agent-shepherd"
 _MB = 1024 * 1024
@@ -39,6 +43,8 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
 _FILES = 200_000
 """The most files that are counted for the store's size."""
 
+_LOG_IN = "run `opencode auth login`, or give it the provider's key (`runners.opencode.environment` names others)"
+
 Level = Literal["ok", "warning", "error"]
 
 
@@ -52,8 +58,11 @@ class Line:
     remedy: str = ""
 
 
-async def checks(project: Path, environ: Mapping[str, str]) -> list[Line]:
-    """Check everything, in the order in which it is shown; no check takes longer than a minute."""
+async def checks(project: Path, environ: Mapping[str, str], *, server: bool = False) -> list[Line]:
+    """Check everything, in the order in which it is shown; no check takes longer than two minutes.
+
+    With `server` the agent server is asked for its models, where it can be.
+    """
     settings = await to_thread.run_sync(_settings, project)
     lines = [Line("ok", "ashep", f"ashep {__version__}, Python {platform.python_version()}")]
     lines += await to_thread.run_sync(configuration, project)
@@ -72,7 +81,7 @@ async def checks(project: Path, environ: Mapping[str, str]) -> list[Line]:
                 case "opencode" if settings.runners.own:
                     await keep(name, await to_thread.run_sync(own_runner, project, settings))
                 case "opencode":
-                    await keep(name, await agent_server(settings.runners.opencode, environ))
+                    await keep(name, await agent_server(settings, environ))
                 case "git":
                     await keep(name, await git(project, settings))
                 case "sandbox":
@@ -82,6 +91,8 @@ async def checks(project: Path, environ: Mapping[str, str]) -> list[Line]:
 
         for name in ("bd", "opencode", "git", "sandbox", "disk"):
             group.start_soon(look_at, name)
+    if server and not settings.runners.own and all(line.level != "error" for line in found["opencode"]):
+        found["opencode"] += await providers(project, settings)
     bun = Line("ok", "bun", "bun is not needed: OpenCode brings its own")
     return [*lines, *found["bd"], *found["opencode"], bun, *found["git"], *found["sandbox"], *found["disk"]]
 
@@ -125,8 +136,9 @@ async def tracker(project: Path, settings: Settings) -> list[Line]:
     except (AshepError, TimeoutError) as error:
         why = str(error) or f"no answer in {_ALL_OF_BD:g} s"
         return [Line("error", "bd", f"{program}: {why}", "run `bd doctor`, and see what `bd where` says")]
+    untried = "" if info.version == info.tried else f"; ashep is tried with {info.tried}"
     lines = [
-        Line("ok", "bd", f"bd {info.version}: {program}"),
+        Line("ok", "bd", f"bd {info.version}: {program}{untried}"),
         Line("ok", "database", f"{info.location}, prefix {info.prefix}"),
         await to_thread.run_sync(_store, Path(info.location)),
     ]
@@ -153,7 +165,8 @@ async def own_tracker(project: Path, settings: Settings) -> list[Line]:
 
 async def sandbox(project: Path, settings: Settings) -> list[Line]:
     """Look at what separates the programs of checks from the machine, and say what does not."""
-    found = await probe_sandbox(settings.verification, [project / FOLDER / "state"], project)
+    async with anyio.TemporaryDirectory(prefix="ashep-install-") as scratch:
+        found = await probe_sandbox(settings.verification, [project / FOLDER / "state"], Path(scratch))
     isolated, rest = found.lines
     if not found.unusable:
         return [Line("ok", "sandbox", isolated), Line("ok", "sandbox", rest)]
@@ -203,9 +216,70 @@ def _size(folder: Path) -> tuple[int, bool]:
     return size, True
 
 
-async def agent_server(settings: OpencodeSettings, environ: Mapping[str, str]) -> list[Line]:
+async def agent_server(settings: Settings, environ: Mapping[str, str]) -> list[Line]:
     """Look at OpenCode: the program of a managed server, or the address and password of an attached one."""
-    return await _attached(settings, environ) if settings.url is not None else await _managed(settings)
+    opencode = settings.runners.opencode
+    if opencode.url is not None:
+        return await _attached(opencode, environ)
+    return [*await _managed(opencode), *_left_out(settings, environ)]
+
+
+async def providers(project: Path, settings: Settings) -> list[Line]:
+    """Ask the server for the models that it can use, which are those of providers that it has a login or a key for.
+
+    No credential is read: what the server lists is compared with what agents.yaml names. A managed server that does not
+    run is started for that, and ended again.
+    """
+    registry = await to_thread.run_sync(_registry, project / FOLDER / "agents.yaml")
+    if registry is None:
+        return []  # that is told already
+    try:
+        found = await offer(project, project / FOLDER / "state", settings)
+    except AshepError as error:
+        return [Line("error", "providers", f"OpenCode cannot be asked for its models: {error}", "see its log")]
+    return judged(registry, found)
+
+
+def _registry(file: Path) -> Agents | None:
+    try:
+        return read(Agents, file.read_text(encoding="utf-8"), file)
+    except (ConfigErrors, OSError, UnicodeDecodeError):
+        return None
+
+
+def judged(registry: Agents, found: Offer) -> list[Line]:
+    """Say what the server can use, and what agents name that it cannot."""
+    if not found.models:
+        why = "OpenCode lists no model of any provider: it has no login"
+        return [Line("error", "providers", why, _LOG_IN)]
+    counted = Counter(model.provider for model in found.models)
+    some = ", ".join(f"{name} ({count} model{'' if count == 1 else 's'})" for name, count in sorted(counted.items()))
+    default = f"{found.default.provider}/{found.default.model}" if found.default else "the server's choice"
+    said = f"OpenCode can use {some}; default: {default}; only a run shows whether a login still holds"
+    lines = [Line("ok", "providers", said)]
+    for gone in vanished(registry, found.agents, found.models):
+        provider, _, model = gone.value.partition("/")
+        if gone.key == "agent_slug":
+            why, remedy = f"OpenCode has no agent {gone.value}", "name another in agents.yaml: `ashep sync-agents`"
+        elif provider in counted:
+            why, remedy = f"{provider} has no model {model}", "name another in agents.yaml: `ashep sync-agents`"
+        else:
+            why, remedy = f"OpenCode has no login for {provider}", _LOG_IN
+        lines.append(Line("warning", "providers", f"{gone.agent} cannot be used: {why}", remedy))
+    return lines
+
+
+def _left_out(settings: Settings, environ: Mapping[str, str]) -> list[Line]:
+    """Name the variables that a provider may be waiting for in vain."""
+    named, secret = settings.runners.opencode.environment, secret_variables(settings)
+    lines = list[Line]()
+    if refused := [name for name in named if name in secret]:
+        why = f"the agent server never gets {', '.join(refused)}: config.yaml takes a secret of ashep's from it"
+        lines.append(Line("warning", "environment", why, "give the provider a variable of its own"))
+    if names := [name for name in left_out(environ, named, secret) if name not in refused]:
+        why = f"no agent and no provider gets {', '.join(names[:20])}{' …' if names[20:] else ''} of this environment"
+        lines.append(Line("ok", "environment", why, "where a provider needs one: `runners.opencode.environment`"))
+    return lines
 
 
 async def _managed(settings: OpencodeSettings) -> list[Line]:
@@ -307,4 +381,6 @@ def disk(project: Path) -> list[Line]:
         return [Line("error", "disk", said, "make room: a full disk ends ashep (exit code 74)")]
     if free < _DISK_IS_LOW:
         return [Line("warning", "disk", said, "make room: a full disk ends ashep (exit code 74)")]
+    if kind := mounts.network_file_system(folder):
+        return [Line("warning", "disk", mounts.warning(folder, kind), "put the project on a local disk")]
     return [Line("ok", "disk", said)]

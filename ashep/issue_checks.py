@@ -6,7 +6,7 @@ Nothing here talks to the daemon, which adopts the checks of an issue when it ta
 from collections.abc import Collection
 
 from ashep.annotations import Annotations
-from ashep.config.criteria import read_criteria
+from ashep.config.criteria import Wrong, read_criteria, wrong_pattern
 from ashep.config.criteria_put import Given, put
 from ashep.core.criteria import Criteria
 from ashep.core.model import Settings
@@ -40,10 +40,10 @@ async def seen(tracker: Tracker, issue: str) -> Seen:
     return found
 
 
-def of(found: Seen, known: Collection[str]) -> Criteria:
+def of(found: Seen, known: Collection[str], wrong: Wrong = wrong_pattern) -> Criteria:
     """Read the checks of an issue. Raises `ConfigErrors` where they are wrong, `NoChecks` where there are none."""
     issue = found.issue.id
-    criteria = read_criteria(found.text.acceptance, where(issue), known)
+    criteria = read_criteria(found.text.acceptance, where(issue), known, wrong)
     if criteria is None:
         raise NoChecks(f"the {where(issue)} hold no block of checks (`ashep criteria {issue} --set FILE` puts one)")
     return criteria

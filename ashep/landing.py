@@ -72,11 +72,15 @@ class Advanced:
 
     base: str
     """The base's commit now: the new one, or one after it."""
+    told: tuple[str, ...] = ()
+    """What was found out of order and what was done about it, a sentence each."""
 
 
-Code = Literal["moved", "dirty", "protected", "gone"]
-"""moved: the base is elsewhere, integrate again · dirty: the base is checked out, and what is there is in the way; wait
-for the person · protected: nobody moves this branch but people · gone: there is no such branch."""
+Code = Literal["moved", "dirty", "locked", "names", "failed", "protected", "gone"]
+"""moved: the base is elsewhere, integrate again · dirty: the base is checked out, and what somebody has there is in the
+way; wait for the person · locked: another git holds a lock, or left it · names: git writes files of such names to no
+work tree · failed: git fails, whatever the person does there; try again a few times · protected: nobody moves this
+branch but people · gone: there is no such branch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,7 @@ class Landing(Protocol):
 
     async def advance(self, base_branch: str, old: str, new: str) -> Advanced | Refused:
         """Move the base from exactly `old` to `new`, which holds `old`. Where the branch is checked out, the files
-        there follow, if nothing there differs from `old`; nothing that is not in a commit is ever overwritten.
+        there follow, if none that is to change differs from `old`; what is not in a commit is never overwritten.
         Repeating it is harmless: a base that holds `new` is `Advanced`.
         """
         ...

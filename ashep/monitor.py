@@ -4,9 +4,11 @@ Events wake it; only a read is believed (facts/opencode.md 4, 10). While no run 
 and then, the server's catalogue.
 """
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 
 import anyio
@@ -14,12 +16,13 @@ import anyio
 from ashep.core.events import Fact, RunnerSeen, ServerEnded, ServerFailed, TurnSeen
 from ashep.core.flow import Flow, Run
 from ashep.core.model import Settings
-from ashep.core.observe import requests_read, runner_read, session_read, turn_read
+from ashep.core.observe import is_known, replaced_by, requests_read, runner_read, session_read, turn_read, turn_refused
 from ashep.core.outcome import last_block
 from ashep.core.outstanding import message_id
 from ashep.core.recycling import is_due, memory_read
+from ashep.core.requests import Request
 from ashep.core.world import World
-from ashep.errors import RunnerError, RunnerUnauthorized, ServerNotStarted
+from ashep.errors import RunnerError, RunnerRefused, RunnerUnauthorized, ServerNotStarted
 from ashep.journal.blobs import Blobs
 from ashep.ports import Clock, Runner, Turn
 from ashep.shepherd import Shepherd
@@ -52,6 +55,8 @@ class Monitor:
         """Sessions of ours that may have ended, or wait for somebody."""
         self._woken = anyio.Event()
         self._due, self._asked_at = 0.0, 0.0
+        self._looked: dict[tuple[str, int], float] = {}
+        """When a prompt's session was last looked at, or the prompt sent."""
         self._read_at: dict[str, float] = {}
         self._last_live = clock.monotonic()
         self._asleep = False
@@ -93,6 +98,7 @@ class Monitor:
     async def _look_at_server(self) -> bool:
         failed: list[Fact] = []
         used: int | None = None
+        tried = ""
         try:
             await self._runner.start()
             catalog = await self._runner.catalog()
@@ -106,12 +112,12 @@ class Monitor:
         else:
             self._asleep = False
             seen = RunnerSeen("up", catalog.version, catalog.instance, catalog.agents, catalog.models, catalog.default)
-            used = catalog.memory
+            used, tried = catalog.memory, catalog.tried
         ended, self._ended = self._ended, []
-        await self._told(lambda world: _news(world, seen, [*ended, *failed]))
-        now = self._clock.now()
+        now = self._shepherd.now()
+        await self._told(lambda world: _news(world, _versioned(world, seen, tried), [*ended, *failed], now))
         self._shepherd.tell(lambda world: memory_read(world, seen.instance, used, now))
-        return seen.state == "up"
+        return seen.state == "up" and not self._away()
 
     async def _recycle(self) -> None:
         """End the server; the next look begins another."""
@@ -215,17 +221,17 @@ class Monitor:
         signed = {run.session for _, run in live} & self._signed
         self._signed -= signed
         try:
-            for flow, run in live:
-                if run.session in signed:
-                    await self._read(flow, run, as_of)
-            if signed:
+            shown = [(flow, run) for flow, run in live if run.session in signed]
+            going_on = [await self._read(flow, run, as_of) for flow, run in shown]
+            if any(going_on):  # whose turn is over asks nothing
                 await self._read_requests(as_of)
-            if now < self._due:
+            due = self._not_looked_at(live, signed, now)
+            if not due:
                 return  # a sign tells of its own session only
-            self._due = now + self._every
-            unsigned = [(flow, run) for flow, run in live if run.session not in signed]
-            busy = await self._runner.busy(_sessions(unsigned)) if unsigned else frozenset[str]()
-            for flow, run in unsigned:
+            busy = frozenset[str]()
+            with suppress(RunnerRefused):  # then each of them is read, and what is refused there is told
+                busy = await self._runner.busy(_sessions(due))
+            for flow, run in due:
                 if self._to_be_read(run, busy):
                     await self._read(flow, run, as_of)
             if now - self._asked_at >= QUESTION:
@@ -235,9 +241,34 @@ class Monitor:
         except RunnerError as error:
             self._lost(RunnerSeen("away", str(error)[:300]))
 
+    def _not_looked_at(
+        self, live: list[tuple[Flow, Run]], signed: Collection[str | None], now: float
+    ) -> list[tuple[Flow, Run]]:
+        """Give those whose sessions nobody has looked at, or written to, for `check_every`: what no sign tells of is
+        found by then. Where one is due, so are those whose time is half over: one list tells of all.
+        """
+        self._looked = {
+            (run.id, run.prompt.n): now
+            if run.session in signed
+            else self._looked.get((run.id, run.prompt.n), self._sent_at(run, now))
+            for _, run in live
+        }
+        is_due = any(at + self._every <= now for at in self._looked.values())
+        due = [one for one in live if is_due and self._looked[(one[1].id, one[1].prompt.n)] + self._every / 2 <= now]
+        self._looked |= {(run.id, run.prompt.n): now for _, run in due}
+        self._due = min(self._looked.values(), default=now) + self._every
+        return due
+
+    def _sent_at(self, run: Run, now: float) -> float:
+        """When its prompt went out; where that was long ago, or is not known, it is due."""
+        age = (self._shepherd.now() - run.started).total_seconds() if run.started and run.prompt.n == 1 else math.inf
+        return now - max(age, 0.0) if age < self._every else -math.inf
+
     def _lost(self, seen: RunnerSeen) -> None:
-        self._due = self._clock.monotonic() + self._every
-        self._shepherd.tell(lambda world: runner_read(world, seen))
+        at = self._clock.monotonic()
+        self._looked, self._due = dict.fromkeys(self._looked, at), at + self._every
+        now = self._shepherd.now()
+        self._shepherd.tell(lambda world: runner_read(world, seen, now))
 
     def _to_be_read(self, run: Run, busy: frozenset[str]) -> bool:
         if run.session not in busy or run.turn != "running" or run.fresh_after or run.doubted:
@@ -246,18 +277,32 @@ class Monitor:
 
     async def _read_requests(self, as_of: int) -> None:
         self._asked_at = self._clock.monotonic()
-        listed = await self._runner.requests(_sessions(self._live()))
+        sessions = _sessions(self._live())
+        try:
+            listed = await self._runner.requests(sessions)
+        except RunnerRefused as error:
+            listed = tuple(Request("", one, "permission", unlisted=str(error)) for one in sorted(sessions))
         if any(requests_read(self._shepherd.world, listed, as_of)):
             self._shepherd.tell(lambda world: requests_read(world, listed, as_of))
 
-    async def _read(self, flow: Flow, run: Run, as_of: int) -> None:
-        seen = await read_turn(self._runner, self._blobs, self._shepherd.world, flow, as_of)
-        if seen is None:
-            return
+    async def _read(self, flow: Flow, run: Run, as_of: int) -> bool:
+        """Read a session; whether its turn may go on."""
         self._read_at[run.id] = self._clock.monotonic()
+        try:
+            seen = await read_turn(self._runner, self._blobs, self._shepherd.world, flow, as_of)
+            if seen is not None and seen.state == "finished" and run.session in self._signed:
+                self._signed.discard(run.session)  # somebody may have written since: nobody looks after the end
+                seen = await read_turn(self._runner, self._blobs, self._shepherd.world, flow, as_of)
+        except RunnerRefused as error:  # the server answers: that is about this session, and keeps no other waiting
+            why = str(error)
+            self._shepherd.tell(lambda world: turn_refused(world, flow.issue.id, run.id, why, as_of))
+            return True
+        if seen is None:
+            return False
         self._shepherd.tell(_compared(seen))
         if seen.state == "finished":
             self._read_at.pop(run.id, None)
+        return seen.state != "finished"
 
     # --- people -------------------------------------------------------------------------------------------------
 
@@ -312,11 +357,17 @@ async def read_turn(runner: Runner, blobs: Blobs, world: World, flow: Flow, as_o
     return replace(_seen(flow.issue.id, run, message, as_of, turn, text), life=life)
 
 
-def _news(world: World, seen: RunnerSeen, known: list[Fact]) -> list[Fact]:
+def _news(world: World, seen: RunnerSeen, known: list[Fact], now: datetime) -> list[Fact]:
     """What a look at the server tells; `known`: why it is not the one that it was, where that is known."""
     if known:
-        return known if seen == world.runner else [*known, seen]
-    return runner_read(world, seen)
+        return known if is_known(world.runner, seen) else [*known, seen]
+    return runner_read(world, seen, now)
+
+
+def _versioned(world: World, seen: RunnerSeen, tried: str) -> RunnerSeen:
+    """Say of a server that answers whether it is of another version than the one before."""
+    up = seen.state == "up"
+    return replace(seen, replaced=replaced_by(world.server.version, seen.detail, tried)) if up else seen
 
 
 def _slept(world: World, instance: str) -> list[Fact]:

@@ -12,18 +12,8 @@ from typing import Literal, Protocol
 
 from pydantic import JsonValue
 
-from ashep.core.model import (
-    Comment,
-    Issue,
-    LabelEvent,
-    Life,
-    Model,
-    NewIssue,
-    PermissionRule,
-    Refusal,
-    Stamp,
-    Status,
-)
+from ashep.core.model import Change, Comment, Issue, Life, Model, NewIssue, PermissionRule, Refusal, Stamp, Status
+from ashep.errors import TrackerUnavailable
 from ashep.requesting import Requesting
 
 # --- the tracker -------------------------------------------------------------------------------------------------
@@ -52,6 +42,8 @@ class IssueText:
     dependencies: tuple[Dependency, ...] = ()
     comments: tuple[Comment, ...] = ()
     """Empty unless the read asked for comments."""
+    left_out: tuple[str, ...] = ()
+    """Which of these words are too long to be read, with their sizes: a note stands in their place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +63,19 @@ class Look:
 
     ready: tuple[str, ...]
     issues: tuple[Seen, ...]
+    """Of their words only the titles and the dependencies count: nothing that a look decides needs more."""
+    unread: tuple[tuple[str, str], ...] = ()
+    """Issues that cannot be read because there is too much of them, by id, and how much: nothing is known of them."""
+    version: str = ""
+    """The tracker's, by the time of the look; empty: the one that `check` gave."""
+
+
+class HalfLook(TrackerUnavailable):
+    """What is ready could not be read; the issues could, and count."""
+
+    def __init__(self, message: str, look: Look) -> None:
+        super().__init__(message)
+        self.look = look
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,8 @@ class TrackerInfo:
     location: str
     journal: bool
     """Whether the project has its events journal on, so that changes can be followed."""
+    tried: str = ""
+    """The version that the adapter was tried with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +153,9 @@ class Tracker(Protocol):
         ...
 
     async def look(self) -> Look:
-        """Read the complete view in at most two reads; an incomplete or implausible one is `TrackerUnavailable`."""
+        """Read the complete view in at most two reads; an incomplete or implausible one is `TrackerUnavailable`, or
+        `HalfLook` where it lacks no more than what is ready.
+        """
         ...
 
     async def issue(self, issue: str) -> Seen | None:
@@ -189,8 +198,10 @@ class Tracker(Protocol):
         """
         ...
 
-    async def label_events(self, issue: str) -> tuple[LabelEvent, ...]:
-        """Every `label added` event of the issue, newest first; events of one second are in no order."""
+    async def changes(self, issue: str) -> tuple[Change, ...]:
+        """Who put labels on the issue, took them off, set its status, or assigned it: newest first. Those of one second
+        are in no order. What the tracker keeps no record of is not there.
+        """
         ...
 
     def hints(self) -> AsyncIterator[None]:
@@ -220,6 +231,8 @@ class Catalog:
     """What a prompt without a model would use, where the server says so."""
     memory: int | None = None
     """Bytes that a managed server, and what it keeps running, hold; None: not ours, or not known."""
+    tried: str = ""
+    """The version that the adapter was tried with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,8 +268,12 @@ class Prompt:
 TurnState = Literal["missing", "stored", "running", "incomplete", "finished"]
 """missing: no such message (or it is without parts) · stored: the message stands, no assistant message follows, not
 busy · running: busy (or retrying) · incomplete: an assistant message without an end, not busy · finished: the last
-assistant message that is no summary has an error, or a finish other than tool-calls and unknown, and not busy
-(facts/opencode.md 4, 11, 24)."""
+assistant message that is no summary has an error, or a finish other than tool-calls and unknown, and not busy, or busy
+with what a person wrote behind it (facts/opencode.md 4, 8, 11, 24)."""
+
+
+MOST_TEXT = 256 * 1024
+"""Characters that a runner gives of what an agent said last: the end, where the outcome stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +284,7 @@ class Turn:
     instance: str
     """The server's instance that answered this read."""
     text: str = ""
-    """The text of the last assistant message that is no summary."""
+    """The text of the last assistant message that is no summary; of a longer one its last `MOST_TEXT` characters."""
     error: str | None = None
     """Its error, as `Name: message`."""
     provider: str | None = None
@@ -288,7 +305,7 @@ class Sign:
 
     session: str | None
     urgent: bool = True
-    """Its turn may have ended, or waits for somebody; False: it goes on."""
+    """Its turn may have ended, or waits for somebody, or a person wrote there; False: it goes on."""
 
 
 class Runner(Requesting, Protocol):

@@ -1,6 +1,7 @@
 """`ashep work --dry-run`: one look at the world, one step of the core, and nothing written anywhere."""
 
 import os
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from ashep.core.records import Entry
 from ashep.core.step import RULES, step
 from ashep.core.workspaces import Mode, mode
 from ashep.core.world import World, evolve
-from ashep.ports import IssueText, Look
+from ashep.ports import IssueText, TrackerInfo
 from ashep.prompt import Brief, render
 from ashep.replay import recorded
 
@@ -54,28 +55,18 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
     check(project, settings)
     actor = settings.tracker.actor or world.name or actor
     tracker = tracker_of(project, settings, actor)
-    try:
+    async with aclosing(tracker):
         info = await tracker.check()
         look, tree = await tracker.look(), await GitTree(project).read()
-    finally:
-        await tracker.aclose()
-    facts: list[Fact] = [] if world.instance else [JournalBegun("dry-run", "dry-run", actor)]
-    facts += [
-        DaemonStarted(os.getpid(), __version__, only, max_issues, trees=True),
-        Adopted("settings", settings.model_dump_json(), "", RULES),
-        Adopted("agents", configuration.agents.model_dump_json(), "", RULES),
-        Adopted("policies", configuration.policies.model_dump_json(), "", RULES),
-        TrackerSeen(actor, info.prefix, info.version),
-        _everything_listed(configuration.agents),
-    ]
-    for fact in facts:
-        world = evolve(world, Entry(world.seq + 1, world.now, fact))
-    seen = looked(world, look.ready, [one.issue for one in look.issues], tree, world.seq)
-    world, entries = step(world, seen, RealClock().now(), world.seq + 1, everything=True)
-    starts = [entry.body for entry in entries if isinstance(entry.body, RunPlanned)]
+        world = _begun(world, actor, only, max_issues, configuration, info)
+        seen = looked(world, look.ready, [one.issue for one in look.issues], tree, world.seq)
+        world, entries = step(world, seen, RealClock().now(), world.seq + 1, everything=True)
+        starts = [entry.body for entry in entries if isinstance(entry.body, RunPlanned)]
+        # the words of what would start are read as a claim would read them: a look has none
+        texts = {one.issue: shown.text for one in starts if (shown := await tracker.issue(one.issue)) is not None}
     return DryRun(
         tuple(
-            Start(one.issue, one.agent, one.phase, _prompt(one, world, configuration, look, folder)) for one in starts
+            Start(one.issue, one.agent, one.phase, _prompt(one, world, configuration, texts, folder)) for one in starts
         ),
         tuple(
             (issue, flow.code or flow.stage, flow.why)
@@ -86,6 +77,24 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
     )
 
 
+def _begun(
+    world: World, actor: str, only: tuple[str, ...], most: int | None, configuration: Configuration, info: TrackerInfo
+) -> World:
+    """The World of a daemon that starts with these."""
+    facts: list[Fact] = [] if world.instance else [JournalBegun("dry-run", "dry-run", actor)]
+    facts += [
+        DaemonStarted(os.getpid(), __version__, only, most, trees=True),
+        Adopted("settings", configuration.settings.model_dump_json(), "", RULES),
+        Adopted("agents", configuration.agents.model_dump_json(), "", RULES),
+        Adopted("policies", configuration.policies.model_dump_json(), "", RULES),
+        TrackerSeen(actor, info.prefix, info.version),
+        _everything_listed(configuration.agents),
+    ]
+    for fact in facts:
+        world = evolve(world, Entry(world.seq + 1, world.now, fact))
+    return world
+
+
 def _everything_listed(agents: Agents) -> RunnerSeen:
     slugs = {agent.runner.agent_slug for agent in agents.agents if agent.runner.agent_slug}
     models = {model for agent in agents.agents if (model := model_of(agent, None))}
@@ -93,11 +102,13 @@ def _everything_listed(agents: Agents) -> RunnerSeen:
     return RunnerSeen("up", "not asked", agents=tuple(sorted(slugs)), models=ordered)
 
 
-def _prompt(planned: RunPlanned, world: World, configuration: Configuration, look: Look, folder: Path) -> str:
+def _prompt(
+    planned: RunPlanned, world: World, configuration: Configuration, texts: dict[str, IssueText], folder: Path
+) -> str:
     flow = world.flows[planned.issue]
     policy = configuration.policies.policies[flow.policy or ""]
     phase = policy.phase(planned.phase)
-    text = next((one.text for one in look.issues if one.issue.id == planned.issue), IssueText(flow.issue.title))
+    text = texts.get(planned.issue, IssueText(flow.issue.title))
     assert phase is not None, "the run was planned for it"
     brief = Brief(
         run=planned.run,

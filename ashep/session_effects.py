@@ -33,10 +33,12 @@ async def stop_orphan(runner: Runner, command: StopOrphan, directory: str | None
 
 
 async def deliver(runner: Runner, command: AnswerRequest, *, probe: bool) -> list[Fact]:
-    """Deliver an answer; one that may have been delivered before only where the request is still listed."""
+    """Deliver an answer; one that may have been delivered before only where the request is still listed, or the list
+    cannot be shown.
+    """
     taken = True
     asking, request = command.session, command.request
-    if not probe or any(one.id == request for one in await runner.requests((asking,))):
+    if not probe or any(one.id == request or one.unlisted for one in await runner.requests((asking,))):
         taken = await runner.reply(asking, request, command.kind, command.verdict, command.answers, command.message)
     return [RequestAnswered(command.issue, command.run, command.key, command.request, taken)]
 

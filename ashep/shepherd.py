@@ -137,7 +137,7 @@ class Shepherd:
         facts = [*disk_read(self.world, self._journal.room()), *facts]
         if facts or everything:
             facts = [*self._jumped(), *facts]
-            at = self._now()
+            at = self.now()
             world, entries = step(
                 self.world, facts, at, self._journal.next_seq, everything=everything, dispatcher=self._dispatcher
             )
@@ -178,9 +178,9 @@ class Shepherd:
                 group.cancel_scope.cancel()
             if jumped := self._jumped():
                 self.tell(*jumped)
-            if any(True for _ in due_timers(self.world, self._now())):
+            if any(True for _ in due_timers(self.world, self.now())):
                 waits = self.changed
-                self.tell(lambda world: due_timers(world, self._now()))
+                self.tell(lambda world: due_timers(world, self.now()))
                 await waits()
 
     async def _wake(self, due: datetime, scope: anyio.CancelScope) -> None:
@@ -189,7 +189,8 @@ class Shepherd:
             await self.changed()
         scope.cancel()
 
-    def _now(self) -> datetime:
+    def now(self) -> datetime:
+        """The time of facts: the wall clock's, which goes on here where that was set back."""
         return self._clock.now() + self._ahead
 
     def _clock_offset(self) -> timedelta:

@@ -1,16 +1,17 @@
 """Effects in work trees, the shared one and those of issues. For `ashep.effects`."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from ashep.core.commands import PrepareTree, ReadTree, SealTree
-from ashep.core.events import Fact, TreePrepared, TreeSealed, TreeSeen
+from ashep.core.commands import PrepareTree, ReadTree, RemoveTree, SealTree
+from ashep.core.events import Fact, TreeKept, TreePrepared, TreeRemoved, TreeSealed, TreeSeen
 from ashep.core.flow import Flow
 from ashep.core.model import Settings, WorkerSettings
 from ashep.core.world import World
 from ashep.errors import AshepError
-from ashep.trees import Changes, Workspaces, WorkTree
+from ashep.trees import Changes, Landed, Workspaces, WorkTree
 
-TreeCommand = ReadTree | PrepareTree | SealTree
+TreeCommand = ReadTree | PrepareTree | SealTree | RemoveTree
 
 
 class TreeEffects:
@@ -40,12 +41,24 @@ class TreeEffects:
                         command.issue, command.run, command.key, command.branch, made.path, made.base, made.head
                     )
                 ]
+            case RemoveTree():
+                return [await self._remove(command, settings)]
             case SealTree():
                 left = await self._own(settings).seal(
                     command.branch, command.run, f"{command.issue}: what {command.run} left"
                 )
                 commits = tuple(commit.sha for commit in left.commits)
-                return [TreeSealed(command.issue, command.run, command.key, left.head, left.tree, commits, left.told)]
+                sealed = TreeSealed(command.issue, command.run, command.key, left.head, left.tree, commits, left.told)
+                return [replace(sealed, lacking=left.lacking, unwritable=left.unwritable)]
+
+    async def _remove(self, command: RemoveTree, settings: Settings) -> Fact:
+        """Whatever keeps a tree from going, it is asked for again much later: nobody waits for it."""
+        landed = Landed(command.branch, command.head, command.onto, command.commit)
+        try:
+            removed = await self._own(settings).retire(landed, command.quiet)
+        except AshepError as error:
+            return TreeKept(command.issue, command.key, command.branch, " ".join(str(error).split())[:300])
+        return TreeRemoved(command.issue, command.key, command.branch, removed.freed, removed.saved)
 
     async def changes(self, world: World, flow: Flow, since: str = "") -> Changes:
         """Give what the issue's runs changed, for a prompt; on a branch of its own since a commit, or its beginning."""

@@ -1,7 +1,8 @@
 """The ports of the work trees, the user's and those of issues: what their adapters must keep (see `ashep.ports`)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from ashep.core.model import Tree
@@ -76,6 +77,10 @@ class Sealed:
     """What was found out of order and what was done about it, a sentence each; empty after a usual run."""
     saved: tuple[str, ...] = ()
     """Refs that hold what is not on the branch."""
+    lacking: tuple[str, ...] = ()
+    """Of `told` what the branch lacks, where it is, and what to do: a person is told."""
+    unwritable: tuple[str, ...] = ()
+    """Files on the branch that git, as the user has it, writes to no work tree: with them it cannot land."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,19 @@ class Removed:
     """Refs that hold what was in it and on no branch."""
     freed: int = 0
     """Bytes on the disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """A branch whose work is done, and where it went."""
+
+    branch: str
+    head: str
+    """What was sealed there last."""
+    onto: str = ""
+    """The branch that it landed on; empty: nobody here landed it."""
+    commit: str = ""
+    """That branch's commit with which it landed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +122,8 @@ class Standing:
     """When it was last prepared or sealed."""
     merged: bool
     """The base branch holds all of its commits."""
+    landed: bool = False
+    """It does not, but has what they bring, squashed or rebased; or was seen to have it."""
 
 
 class Workspaces(Protocol):
@@ -141,7 +161,11 @@ class Workspaces(Protocol):
         like that was left with conflicts is saved and ended, one without conflicts is committed. Where HEAD is not on
         the branch, the branch is brought to contain it, and HEAD back on the branch. `told` says all that.
 
-        Raises `AshepError` where HEAD and the branch went apart and cannot be merged: both are saved, and it says how
+        A file that git refuses is kept beside the branch, as it is, and keeps no other from being committed; a
+        repository that was made in the tree's root, or whatever stands in the place of the tree, is moved beside it. A
+        tree that is gone leaves the branch as it is: the next `prepare` makes it again. `lacking` says all that.
+
+        Raises `TreeRefused` where HEAD and the branch went apart and cannot be merged: both are saved, and it says how
         to go on.
         """
         ...
@@ -164,6 +188,19 @@ class Workspaces(Protocol):
         """
         ...
 
-    async def list(self) -> tuple[Standing, ...]:
-        """Give every tree, by branch."""
+    async def retire(self, landed: Landed, quiet: timedelta) -> Removed:
+        """Take a tree away whose issue is closed, its branch, and what lies beside it; where nothing is left: nothing.
+
+        That the branch it landed on, or the base branch, holds the branch's commits, or what they brought where it is
+        still at `head`, is looked at now, and both are still so when the branch goes. What is on no branch is saved.
+
+        Raises `AshepError` with the reason, and nothing is removed, where the branch has other commits, something in
+        the tree is uncommitted, was changed within `quiet`, is a mount, or somebody is in it.
+        """
+        ...
+
+    async def list(self, landed: Mapping[str, str] | None = None) -> tuple[Standing, ...]:
+        """Give every tree, by branch. `landed`: commits of branches that were seen to land, each with the base's commit
+        that held its work then; it counts for as long as the base holds that one, whatever became of the work there.
+        """
         ...

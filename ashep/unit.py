@@ -1,4 +1,4 @@
-"""The systemd unit that runs ashep for a project: `ashep service`.
+"""The systemd units that run ashep for a project, its loop and `ashep serve`: `ashep service`.
 
 The agent server outlives the daemon on purpose, so that only the main process is ended with the service
 (`KillMode=process`); `ashep stop --server` ends the server, too. What agents run is in the service's sandbox: it keeps
@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from ashep.adapters import programs
+from ashep.adapters.processes import OWN_OOM
 from ashep.errors import AshepError
 
 WATCHDOG = "5min"
@@ -25,6 +26,19 @@ KEPT = ("SHELL", "LANG", "LC_ALL", "TZ", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XD
 
 NO_RESTART = (2, 3, 65)
 """Exit codes that starting again does not change: the configuration, another daemon, a damaged journal."""
+
+PORT = 8090
+"""Where `ashep serve` listens, unless it is told otherwise."""
+
+_LOOP = f"""TimeoutStartSec=15min
+TimeoutStopSec=30s
+WatchdogSec={WATCHDOG}
+KillMode=process
+"""
+_SERVE = """TimeoutStopSec=30s
+KillMode=mixed
+"""
+"""Checks that it carries out end with it."""
 
 _SYSTEM = """ProtectSystem=full
 ProtectControlGroups=yes
@@ -55,15 +69,36 @@ class Unit:
         return ("systemctl", "--user") if self.user else ("systemctl",)
 
 
-def unit_of(project: Path, environ: Mapping[str, str], *, user: bool, program: Sequence[str] = ()) -> Unit:
+def unit_of(
+    project: Path,
+    environ: Mapping[str, str],
+    *,
+    user: bool,
+    program: Sequence[str] = (),
+    serve: bool = False,
+    port: int | None = None,
+) -> Unit:
     """Make the unit of a project; `user`: for the user's own manager, else for the system's, as the project's owner.
 
-    `program`: how ashep is started; by default as this process was.
+    `program`: how ashep is started; by default as this process was. `serve`: the unit of `ashep serve` in place of the
+    loop's. `port`: where that listens; None: where the unit that stands there says, else 8090.
     """
     project = project.resolve()
     digest = sha256(os.fsencode(project)).hexdigest()[:8]
-    name = f"ashep-{re.sub(r'[^A-Za-z0-9_.]', '-', project.name)[:40] or 'project'}-{digest}.service"
-    return Unit(name, _folder(environ, user=user) / name, _text(project, environ, name, program, user=user), user)
+    kind = "ashep-serve" if serve else "ashep"
+    name = f"{kind}-{re.sub(r'[^A-Za-z0-9_.]', '-', project.name)[:40] or 'project'}-{digest}.service"
+    path = _folder(environ, user=user) / name
+    words = ("serve", "--port", str(_port(path) if port is None else port)) if serve else ("work",)
+    return Unit(name, path, _text(project, environ, name, (program, words), user=user), user)
+
+
+def _port(unit: Path) -> int:
+    """The port of a unit that stands there already."""
+    try:
+        found = re.search(r'"serve" "--port" "([0-9]{1,5})"', unit.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        found = None
+    return int(found[1]) if found else PORT
 
 
 def _folder(environ: Mapping[str, str], *, user: bool) -> Path:
@@ -73,37 +108,38 @@ def _folder(environ: Mapping[str, str], *, user: bool) -> Path:
     return Path(base, "systemd", "user")
 
 
-def _text(project: Path, environ: Mapping[str, str], name: str, program: Sequence[str], *, user: bool) -> str:
-    command = [*(program or (sys.executable, "-m", "ashep")), "-C", str(project), "work"]
+def _text(
+    project: Path, environ: Mapping[str, str], name: str, started: tuple[Sequence[str], Sequence[str]], *, user: bool
+) -> str:
+    program, words = started
+    loop = tuple(words) == ("work",)
+    command = [*(program or (sys.executable, "-P", "-m", "ashep")), "-C", str(project), *words]
     variables = {"PATH": environ.get("PATH", os.defpath)} | {key: environ[key] for key in KEPT if environ.get(key)}
     runtime = f"RuntimeDirectory={name.removesuffix('.service')}\nRuntimeDirectoryMode=0700\n"
     variables |= {} if user else {"XDG_RUNTIME_DIR": f"/run/{name.removesuffix('.service')}"}
     lines = "\n".join(f"Environment={_quoted(f'{key}={value}')}" for key, value in variables.items())
+    # -P, and no PYTHONPATH: its folder is the project, of which nothing is imported but classes that config.yaml names
     # where there is no network the tracker and the agent server say so themselves: nothing is waited for at the start
     return f"""# Written by `ashep service install`: what you change here is lost with the next one.
 # Your own settings: systemctl {"--user " if user else ""}edit {name}
 # Variables, such as keys of providers: NAME=value lines in {"~/.config" if user else "/etc"}/ashep/environment
 [Unit]
-Description=Agent Shepherd for {_escaped(str(project))}
+Description=Agent Shepherd{"" if loop else "'s verification service"} for {_escaped(str(project))}
 StartLimitIntervalSec=10min
 StartLimitBurst=5
 
 [Service]
-Type=notify
-NotifyAccess=main
+{"Type=notify" + chr(10) + "NotifyAccess=main" if loop else "Type=exec"}
 {"" if user else _owner(project)}WorkingDirectory={_escaped(str(project))}
 ExecStart={" ".join(_argument(word) for word in command)}
-ExecReload=kill -HUP $MAINPID
-{lines}
+{"ExecReload=kill -HUP $MAINPID" + chr(10) if loop else ""}{lines}
+UnsetEnvironment=PYTHONPATH PYTHONHOME PYTHONSTARTUP
 EnvironmentFile=-{"%h/.config" if user else "/etc"}/ashep/environment
 Restart=on-failure
 RestartSec=10s
 RestartPreventExitStatus={" ".join(map(str, NO_RESTART))}
-TimeoutStartSec=15min
-TimeoutStopSec=30s
-WatchdogSec={WATCHDOG}
-KillMode=process
-OOMPolicy=continue
+{_LOOP if loop else _SERVE}OOMPolicy=continue
+OOMScoreAdjust={OWN_OOM}
 UMask=0077
 LimitCORE=0
 NoNewPrivileges=yes

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from ashep.core.criteria import Criteria
+from ashep.core.criteria import Criteria, asks_elsewhere
 from ashep.core.evidence import CheckStatus, Verification, against
 
 
@@ -24,7 +24,8 @@ class VerifyRequest:
     """Where the checks' own scripts are taken from: the commit before any work. None: there is none."""
     criteria: Criteria
     known: Verification | None = None
-    """What was found before, in an earlier life too: the same tree and checks are not verified again."""
+    """What was found before, in an earlier life too: on the same ground, the same tree and checks are not verified
+    again."""
     afresh: bool = False
     """Carry the checks out whatever is known: what failed may hold now, because a person put this machine in order."""
 
@@ -42,12 +43,20 @@ class Verifier(Protocol):
         ...
 
 
-async def verify_against_base(verifier: Verifier, request: VerifyRequest) -> Verification:
-    """Carry the checks out, and flag those that pass on the base already: they say nothing about the work."""
-    found = await verifier.verify(request)
-    if request.base is None or all(one.status != "passed" for one in found.results):
+async def verify_against_base(verifier: Verifier, request: VerifyRequest, before: str | None = None) -> Verification:
+    """Carry the checks out, and flag those that passed before the work already: they say nothing about it.
+
+    `before`: the commit that they are compared with; by default the base. For all that is found of one issue give the
+    one that its work began from: it is known then, and what lands on a base that moves costs one verification each.
+    """
+    found, before = await verifier.verify(request), before or request.base
+    if before is None or all(one.status != "passed" for one in found.results):
         return found
-    return against(found, await verifier.verify(replace(request, commit=request.base, known=None, afresh=False)))
+    there = Criteria(checks=tuple(one for one in request.criteria.checks if not asks_elsewhere(one)))
+    if not there.checks:  # what runs by itself answers the same, whatever was worked on
+        return found
+    base = replace(request, commit=before, criteria=there, known=None, afresh=False)
+    return against(found, await verifier.verify(base))
 
 
 # --- checks of the user's own -----------------------------------------------------------------------------------------

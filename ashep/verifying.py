@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any
 
-from ashep.adapters.repositories import Candidate
+from ashep.adapters.repositories import Candidate, differ
 from ashep.core.criteria import Criteria, hash_of
 from ashep.core.evidence import Status, Verification, status_of, summary_of
-from ashep.verification import Verifier, VerifyRequest
+from ashep.verification import Verifier, VerifyRequest, verify_against_base
 
 MOST = 32 * 1024**2
 """Characters of what checks printed that are held; the oldest texts go first."""
@@ -48,6 +48,8 @@ class Verified:
     criteria: Criteria
     candidate: Candidate
     verification: Verification
+    changed: bool | None
+    """Whether the candidate differs from its base; None: that is not known."""
 
     @property
     def status(self) -> Status:
@@ -66,6 +68,7 @@ class Verified:
             "tree": made.tree,
             "base": self.candidate.base,
             "criteria": hash_of(self.criteria),
+            "changed": self.changed,
             "isolated": made.isolated,
             "checks": [
                 asdict(one) | {"type": types.get(one.check_id), "output": outputs.text(one.output)}
@@ -76,6 +79,7 @@ class Verified:
 
 
 async def verify(verifier: Verifier, issue: str, criteria: Criteria, candidate: Candidate) -> Verified:
-    """Carry the checks out; raises `AshepError` where no checkout can be made."""
+    """Carry the checks out, on the base too where one is known; raises `AshepError` where no checkout can be made."""
     request = VerifyRequest(candidate.repository, candidate.commit, candidate.base, criteria)
-    return Verified(issue, criteria, candidate, await verifier.verify(request))
+    changed = await differ(candidate.repository, candidate.commit, candidate.base)
+    return Verified(issue, criteria, candidate, await verify_against_base(verifier, request), changed)

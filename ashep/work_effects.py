@@ -11,9 +11,9 @@ from anyio import to_thread
 from pydantic import TypeAdapter
 
 from ashep.annotations import Annotations
-from ashep.config.criteria import read_criteria
+from ashep.config.criteria import KEY, Compiled, apart, compiled_here, read_criteria
 from ashep.config.findings import ConfigErrors
-from ashep.core.closing_notes import LOG, Notes, appended, entry_of, notes_of, unknown
+from ashep.core.closing_notes import LOG, Notes, appended, entry_of, escalation_of, notes_of, unknown
 from ashep.core.commands import IntegrateWork, MoveBase, VerifyWork
 from ashep.core.criteria import Check, Criteria, ManualCheck, canonical, hash_of
 from ashep.core.events import (
@@ -31,7 +31,8 @@ from ashep.core.evidence import Verification
 from ashep.core.file_map import FileMap, shortened
 from ashep.core.flow import Flow
 from ashep.core.landing_steps import is_wanted
-from ashep.core.model import Settings
+from ashep.core.model import Settings, Verify
+from ashep.core.named import named_by
 from ashep.core.observe import criteria_read
 from ashep.core.proof import found_before
 from ashep.core.world import World
@@ -67,6 +68,8 @@ class Means:
     landing: Landing
     annotations: Annotations | None = None
     """Reads what stands on issues; None: the tracker has no place for such things."""
+    compiled: Compiled = compiled_here
+    """Judges the patterns of an issue's checks."""
 
 
 class WorkEffects:
@@ -102,14 +105,15 @@ class WorkEffects:
             async with self._landing:
                 await self._of(settings).landing.settle()
 
-    async def touched(self, sealed: TreeSealed, flow: Flow, settings: Settings) -> TreeSealed:
+    async def touched(self, sealed: TreeSealed, flow: Flow, world: World) -> TreeSealed:
         """Say with what was sealed which files all that the issue changed touches, and what else."""
         own = flow.own
         if self._means is None or own is None or not own.base:
             return sealed
         if sealed.head == own.base:
             return replace(sealed, files=FileMap())
-        impact = await assess(self._of(settings).diffs, own.fits, sealed.head, settings.impact)
+        settings, named = world.settings, named_by(world.settings, world.policies)
+        impact = await assess(self._of(settings).diffs, own.fits, sealed.head, settings.impact, named)
         return replace(sealed, flags=impact.raised, files=shortened(impact.files))
 
     async def fork(self, flow: Flow, settings: Settings) -> str:
@@ -123,16 +127,23 @@ class WorkEffects:
         except AshepError:
             return own.base
 
-    async def notes(self, flow: Flow, settings: Settings) -> Notes:
-        """Say what is to stand on an issue that is about to be closed; nothing here keeps it from being closed."""
-        notes = notes_of(flow)
-        if not flow.proofs or self._means is None:
+    async def notes(self, flow: Flow, world: World, *, closed: bool) -> Notes:
+        """Say what is to stand on an issue that is about to be closed, or to wait for a person; nothing here keeps it
+        from that. The log is read first, which is a call of the tracker's program: while it waits, only for a failure.
+        """
+        notes = notes_of(flow, closed=closed)
+        if not flow.proofs or self._means is None or not (closed or flow.proofs[-1].status != "passing"):
             return notes
+        policy = world.policy(flow)
+        phase = policy.phase(flow.phase) if policy is not None and flow.phase else None
+        most = (phase.verify if phase is not None else None) or Verify()
+        escalated = escalation_of(flow, most.max_attempts)
         with suppress(AshepError):  # without the log as it stands there, nothing can be added to it
-            annotations = self._of(settings).annotations
+            annotations = self._of(world.settings).annotations
             if annotations is not None and (found := await annotations.read(flow.issue.id)) is not None:
                 log = found.metadata.get(LOG)
-                notes[LOG] = appended(log, unknown(log, map(entry_of, flow.proofs)))
+                entries = [*map(entry_of, flow.proofs), *([escalated] if escalated is not None else ())]
+                notes[LOG] = appended(log, unknown(log, entries))
         return notes
 
     # --- what is checked --------------------------------------------------------------------------------------------
@@ -140,8 +151,10 @@ class WorkEffects:
     async def adopted(self, seen: Seen, settings: Settings) -> CriteriaAdopted:
         """Adopt an issue's checks as they stand."""
         issue = seen.issue.id
+        if seen.text.left_out:
+            return CriteriaAdopted(issue, "", left_out=seen.text.left_out)
         try:
-            criteria = _read(seen.text, issue, settings)
+            criteria = await self._read(seen.text, issue, settings)
         except ConfigErrors as error:
             return CriteriaAdopted(issue, "", error=str(error))
         if criteria is None:
@@ -154,15 +167,22 @@ class WorkEffects:
         blob = await self._blobs.keep(text)
         return CriteriaAdopted(issue, hash_of(criteria), blob, len(criteria.checks), manual)
 
-    def changed(self, seen: Seen, flow: Flow | None, settings: Settings) -> list[Fact]:
+    async def changed(self, seen: Seen, flow: Flow | None, settings: Settings) -> list[Fact]:
         """Compare an issue's checks as they stand with those that were adopted."""
         if flow is None:
             return []
         try:
-            criteria = _read(seen.text, seen.issue.id, settings)
+            criteria = await self._read(seen.text, seen.issue.id, settings)
         except ConfigErrors:
             criteria = None
         return criteria_read(flow, criteria)
+
+    async def _read(self, text: IssueText, issue: str, settings: Settings) -> Criteria | None:
+        if KEY not in text.acceptance:  # as of most issues
+            return None
+        types, where = tuple(settings.verification.types), f"acceptance criteria of {issue}"
+        compiled = self._of(settings).compiled if self._means is not None else compiled_here
+        return await apart(partial(read_criteria, text.acceptance, where, types), compiled, text.acceptance)
 
     async def _verify_if_wanted(self, means: Means, command: VerifyWork, now: Callable[[], World]) -> list[Fact]:
         """Verify while something would follow from it: checks may take hours, and people change their minds."""
@@ -196,14 +216,14 @@ class WorkEffects:
         criteria = self._to_check(command, world, flow, own)
         known, afresh = found_before(flow)
         request = VerifyRequest(means.repository, command.commit, command.base, criteria, known, afresh)
-        verify = partial(verify_against_base, means.verifier) if command.run else means.verifier.verify
-        found = await verify(request)
-        changes = not command.change or await _changes(means.diffs, flow, world.settings, command.commit)
-        log = await self._log(found, criteria, changes=changes)
+        before = flow.own.base if flow.own is not None else ""
+        found = await verify_against_base(means.verifier, request, before or command.base)
+        changes = await _changes(means.diffs, flow, world.settings, command)
+        log = await self._log(found, criteria, unchanged=command.change and not changes)
         checks = found.checks if criteria.checks else ""
         verified = WorkVerified(
             command.issue, command.key, found.commit, found.tree, changes, command.run, checks, found.results,
-            found.isolated, log,
+            found.isolated, log, command.change,
         )  # fmt: skip
         return [*facts, verified]
 
@@ -218,9 +238,9 @@ class WorkEffects:
     async def _text(self, blob: str) -> str:
         return await to_thread.run_sync(self._blobs.text, blob) if blob else ""
 
-    async def _log(self, found: Verification, criteria: Criteria, *, changes: bool) -> str:
+    async def _log(self, found: Verification, criteria: Criteria, *, unchanged: bool) -> str:
         said = {check.id: check.description for check in criteria.checks}
-        parts = [] if changes else ["The work changes nothing: its tree is that of its base."]
+        parts = ["The work changes nothing: its tree is that of its base."] if unchanged else []
         for one in found.results:
             if one.status in ("failed", "error"):
                 about = f" ({said[one.check_id]})" if said.get(one.check_id) else ""
@@ -238,15 +258,15 @@ class WorkEffects:
         if isinstance(made, Conflict):
             log = await self._blobs.keep(made.text[:MOST_LOG])
             return [WorkConflicted(issue, key, head, made.base, made.paths, log)]
-        await landing.forget(command.branch)  # an earlier round may have made something
-        return [WorkLanded(issue, key, onto, head, made.base, already=True)]
+        told = await _forgotten(landing, command.branch)  # an earlier round may have made something
+        return [WorkLanded(issue, key, onto, head, made.base, already=True, told=told)]
 
     async def _move(self, landing: Landing, command: MoveBase) -> list[Fact]:
         moved = await landing.advance(command.onto, command.old, command.new)
         if isinstance(moved, Advanced):
-            await landing.forget(command.branch)
+            told = (*moved.told, *await _forgotten(landing, command.branch))
             # the base may be further by now, where the answer of a move was lost: that is others' work
-            return [WorkLanded(command.issue, command.key, command.onto, command.head, command.new)]
+            return [WorkLanded(command.issue, command.key, command.onto, command.head, command.new, told=told)]
         return [LandingRefused(command.issue, command.key, moved.code, moved.why)]
 
     def _of(self, settings: Settings) -> Means:
@@ -257,24 +277,39 @@ class WorkEffects:
         return self._known[1]
 
 
+async def _forgotten(landing: Landing, branch: str) -> tuple[str, ...]:
+    """Let go of what was made for a landing that is done; where that fails it is told, and undoes nothing."""
+    try:
+        await landing.forget(branch)
+    except AshepError as error:
+        return (f"what was made to land {branch} stays in the repository: {error}",)
+    return ()
+
+
 async def _until_unwanted(command: VerifyWork, now: Callable[[], World], verifying: anyio.CancelScope) -> None:
     while is_wanted(now().flows[command.issue], command):
         await anyio.sleep(UNWANTED)
     verifying.cancel()
 
 
-async def _changes(diffs: Diffs, flow: Flow, settings: Settings, commit: str) -> bool:
-    """Whether a commit brings anything that neither its own beginning nor the base branch as it stands now has."""
+async def _changes(diffs: Diffs, flow: Flow, settings: Settings, command: VerifyWork) -> bool:
+    """Whether work changes anything.
+
+    After a run: whether it brings anything that neither its own beginning nor the base branch as it stands now has.
+    As it lands, that branch may hold it already, because a person brought it there: then it is the issue's own work
+    that counts, of which its last seal knows the files.
+    """
     own = flow.own
     assert own is not None, "whoever has no tree has no work of its own"
-    onto = settings.landing.base or own.onto
-    tip = await diffs.find(f"refs/heads/{onto}") if onto else None
-    bases = {own.fits, tip or own.fits}
-    return all([(await diffs.read(base, commit)).files for base in bases])
-
-
-def _read(text: IssueText, issue: str, settings: Settings) -> Criteria | None:
-    return read_criteria(text.acceptance, f"acceptance criteria of {issue}", tuple(settings.verification.types))
+    if command.run:
+        onto = settings.landing.base or own.onto
+        tip = await diffs.find(f"refs/heads/{onto}") if onto else None
+        bases = {own.fits, tip or own.fits}
+        return all([(await diffs.read(base, command.commit)).files for base in bases])
+    if own.files is not None:
+        return own.files != FileMap()
+    held = flow.landing is not None and flow.landing.landed  # what it fits is that very work then
+    return bool((await diffs.read(own.base if held else own.fits, own.head)).files)
 
 
 def _apart(checks: Iterable[Check]) -> Iterable[Check]:

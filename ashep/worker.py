@@ -5,16 +5,19 @@ costs hundreds of milliseconds of CPU, and the tracker's files tell of most chan
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import anyio
+import anyio.lowlevel
 
 from ashep.core.account import is_idle
 from ashep.core.events import ChangeHinted, Fact, TrackerLost, TrackerSeen
 from ashep.core.model import Issue, Settings, TrackerSettings, Tree
-from ashep.core.observe import expired_leases, hinted, looked
+from ashep.core.observe import expired_leases, hinted, issue_read, issues_read, looked, tracker_read
+from ashep.core.workspaces import takers
 from ashep.core.world import World
 from ashep.errors import AshepError, TrackerError, UsageError
-from ashep.ports import Clock, Look, Tracker, TrackerInfo
+from ashep.ports import Clock, HalfLook, Tracker, TrackerInfo
 from ashep.shepherd import Shepherd
 from ashep.trees import WorkTree
 
@@ -24,13 +27,24 @@ SETTLE = 0.15
 BACKOFF = (1.0, 30.0)
 """Seconds between looks that fail, from the first to the longest."""
 
+AT_ONCE = 100
+"""Issues that are compared, or told, before others get their turn."""
+
+AT_WORK = 10.0
+"""The longest of them while runs are live."""
+
+TELL_AFTER = 3
+"""Looks in a row that lack what is ready, before that is told."""
+
 IDLE_FACTOR = 3
 """How much longer the gap between looks is where the tracker's hints work and nothing could be started anyway."""
 
 
 def longest_gap(settings: TrackerSettings) -> float:
-    """Seconds between the ends of two looks, at most, whatever bd does: a look is two calls of it, and one of git."""
-    return max(settings.poll_every.total_seconds() * IDLE_FACTOR, BACKOFF[1]) + 4 * settings.timeout.total_seconds()
+    """Seconds between the ends of two looks, at most, whatever bd does: a look is two reads, each of at most one and a
+    half times the limit of a call, and a call of git.
+    """
+    return max(settings.poll_every.total_seconds() * IDLE_FACTOR, BACKOFF[1]) + 6 * settings.timeout.total_seconds()
 
 
 class Worker:
@@ -51,7 +65,8 @@ class Worker:
 
     async def run(self, info: TrackerInfo) -> None:
         """Look for ever; `info` is what the tracker said at the start."""
-        self._shepherd.tell(TrackerSeen(self._tracker.actor, info.prefix, info.version))
+        seen = TrackerSeen(self._tracker.actor, info.prefix, info.version)
+        self._shepherd.tell(lambda world: tracker_read(world, seen, info.tried))
         async with anyio.create_task_group() as group:
             group.start_soon(self._follow_hints)
             group.start_soon(self._follow_world)
@@ -62,10 +77,17 @@ class Worker:
                     await self._look_now.wait()
                     await anyio.sleep(SETTLE)
 
-    async def fresh_look(self) -> None:
-        """Return once a look that begins after this call has been told."""
-        wanted = self.looks + 2 if self._looking else self.looks + 1
-        while self.looks < wanted:
+    async def fresh_look(self, wanted: Callable[[], bool] = lambda: True) -> None:
+        """Return once a look that begins after this call has been told, or the one under way shows that none is wanted.
+
+        A daemon that has only just begun knows of no issue, and so of nothing to do: its first look is under way.
+        """
+        if self._looking:
+            await self._looked.wait()
+            if not wanted():
+                return
+        until = self.looks + 1
+        while self.looks < until:
             self._look_now.set()
             await self._looked.wait()
 
@@ -81,27 +103,52 @@ class Worker:
         return kept
 
     async def _look(self, info: TrackerInfo) -> None:
-        as_of, self._looking = self._shepherd.world.seq, True
+        as_of, self._looking, lacks = self._shepherd.world.seq, True, ""
         try:
-            look = await self._tracker.look()
+            try:
+                look = await self._tracker.look()
+            except HalfLook as half:
+                look, lacks = half.look, str(half)
             tree = await self._read_tree()
         except TrackerError as error:
             self._failures += 1
             await self._shepherd.take_in(_lost(str(error)))
         else:
-            self._failures = 0
-            found = _found(self._tracker.actor, info)
-            leases = [(seen.issue, seen.lease) for seen in look.issues]
+            self._failures = self._failures + 1 if lacks else 0
+            told = lacks[:500] if self._failures >= TELL_AFTER else ""
+            seen = TrackerSeen(self._tracker.actor, info.prefix, look.version or info.version, look.unread, told)
+            ready = None if lacks else look.ready
+            leases = [(seen.issue, seen.lease) for seen in look.issues if seen.lease is not None]
+            issues = [seen.issue for seen in look.issues]
+            others = {issue.id for issue in issues}.union(dict(look.unread))
+            first, *parts = await self._differing(issues, as_of)
             await self._shepherd.take_in(
-                found,
-                lambda world: looked(world, *_parts(look), tree, as_of),
+                lambda world: tracker_read(world, seen, info.tried),
+                lambda world: looked(world, ready, first, tree, as_of, others),
                 lambda world: expired_leases(world, leases, self._clock.now()),
             )
+            for part in parts:
+                await self._shepherd.take_in(partial(issues_read, views=part, as_of=as_of))
             if self._wanted:
-                self._kept = as_of, [seen.issue for seen in look.issues]
+                self._kept = as_of, issues
         self.looks, self._looking = self.looks + 1, False
         self._looked.set()
         self._looked = anyio.Event()
+
+    async def _differing(self, issues: list[Issue], as_of: int) -> list[list[Issue]]:
+        """Give the issues that may not be as they are known, in parts of which each is told in a turn of its own.
+
+        Thousands in one turn would keep everybody else waiting for seconds. What must be started first is told first.
+        """
+        if len(issues) <= AT_ONCE:
+            return [issues]
+        found: list[Issue] = []
+        for at in range(0, len(issues), AT_ONCE):
+            await anyio.lowlevel.checkpoint()
+            world = self._shepherd.world
+            found += [issue for issue in issues[at : at + AT_ONCE] if issue_read(world, issue, as_of)]
+        found.sort(key=lambda issue: (issue.priority, issue.created_at, issue.id))
+        return [found[at : at + AT_ONCE] for at in range(0, max(len(found), 1), AT_ONCE)]
 
     async def _read_tree(self) -> Tree | None:
         """Read the work tree. A git that fails later on ends nothing: a write run reads the tree again first."""
@@ -118,8 +165,8 @@ class Worker:
         world, poll = self._shepherd.world, self._settings.tracker.poll_every.total_seconds()
         if self._failures:
             first, longest = BACKOFF
-            return min(first * 2 ** min(self._failures - 1, 9), longest)
-        quiet = is_idle(world) or len(world.live) >= world.settings.worker.max_concurrent_runs
+            return min(first * 2 ** min(self._failures - 1, 9), AT_WORK if world.live else longest)
+        quiet = is_idle(world) or len(takers(world)) >= world.settings.worker.max_concurrent_runs
         return poll * IDLE_FACTOR if quiet and self._hints_work else poll
 
     async def _follow_hints(self) -> None:
@@ -137,18 +184,6 @@ class Worker:
             await self._shepherd.changed()
             if before.ready_fresh and not self._shepherd.world.ready_fresh:
                 self._look_now.set()
-
-
-def _parts(look: Look) -> tuple[tuple[str, ...], list[Issue]]:
-    return look.ready, [seen.issue for seen in look.issues]
-
-
-def _found(actor: str, info: TrackerInfo) -> Callable[[World], list[Fact]]:
-    def compare(world: World) -> list[Fact]:
-        seen = TrackerSeen(actor, info.prefix, info.version)
-        return [] if world.tracker == seen and not world.tracker_error else [seen]
-
-    return compare
 
 
 def _lost(error: str) -> Callable[[World], list[Fact]]:

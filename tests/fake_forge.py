@@ -53,6 +53,8 @@ class FakeForge:
         self.requests: list[tuple[str, str]] = []
         self.trouble: Callable[[Request], Response | None] = lambda request: None
         """What is answered instead."""
+        self.strangers: set[str] = set()
+        """Who has nothing to say in the repository; all others may push to it."""
         self.forgets = False
         """A write is carried out, and its answer lost."""
         self._numbers = iter(range(7, 10**6))
@@ -73,6 +75,9 @@ class FakeForge:
         number = sum(len(one.comments) for one in self.pulls) + 1
         at = f"2033-11-06T08:{number:02}:00Z"
         pull.comments.append({"id": number, "kind": kind, "by": by, "text": text, "path": path, "bot": bot, "at": at})
+
+    def people(self) -> list[str]:
+        return sorted({one["by"] for pull in self.pulls for one in pull.comments} - self.strangers)
 
     def create(self, branch: str, base: str, title: str, body: str) -> Pull | None:
         """None: there is an open one of this branch."""
@@ -190,6 +195,7 @@ def _github(forge: FakeForge) -> Iterator[Route]:
             states = {"approved": "APPROVED", "changes_requested": "CHANGES_REQUESTED", "pending": "PENDING"}
             found = [
                 {"id": one["id"], "user": user(one), "body": one["text"], at: one["at"], "path": one["path"]}
+                | {"author_association": "CONTRIBUTOR" if one["by"] in forge.strangers else "COLLABORATOR"}
                 | ({"state": states[one["kind"]]} if one["kind"] in states else {})
                 for one in _kind(pull, *kinds)
             ]
@@ -320,6 +326,10 @@ def _gitlab(forge: FakeForge) -> Iterator[Route]:
         asked = [{"user": {"username": one["by"]}, "state": "requested_changes"} for one in found]
         return _paged(request, [{"user": {"username": "y"}, "state": "unreviewed"}, *asked])
 
+    def members(request: Request) -> Any:
+        guests = [{"username": name, "access_level": 20} for name in sorted(forge.strangers)]
+        return _paged(request, [*guests, *({"username": name, "access_level": 30} for name in forge.people())])
+
     def jobs(request: Request) -> Any:
         pull = forge.pull(str(int(request.path_params["pipeline"]) - 500))
         assert request.query_params["scope[]"] == "failed"
@@ -333,6 +343,7 @@ def _gitlab(forge: FakeForge) -> Iterator[Route]:
     yield forge.route(f"{place}/{{number}}/approvals", approvals)
     yield forge.route(f"{place}/{{number}}/reviewers", reviewers)
     yield forge.route("/gitlab/projects/acme/tools/pipelines/{pipeline}/jobs", jobs)
+    yield forge.route("/gitlab/projects/acme/tools/members/all", members)
 
 
 # --- Gitea ---
@@ -430,3 +441,4 @@ def _gitea(forge: FakeForge) -> Iterator[Route]:
     yield forge.route(f"{place}/pulls/{{number}}/reviews", reviews)
     yield forge.route(f"{place}/pulls/{{number}}/reviews/{{review}}/comments", remarks)
     yield forge.route(f"{place}/commits/{{sha}}/status", status)
+    yield forge.route(f"{place}/assignees", lambda request: [{"login": name} for name in forge.people()])

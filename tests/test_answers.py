@@ -66,7 +66,7 @@ async def test_an_answer_is_a_label_by_the_person(asked: Asked, approved: bool, 
     await asked.answer(approved=approved, comment="well done")
     assert label in await asked.labels()
     assert await asked.comments() == [(PERSON, "well done")]
-    assert [(event.label, event.actor) for event in await asked.ours.label_events(asked.issue)][:1] == [(label, PERSON)]
+    assert [(one.what, one.actor) for one in await asked.ours.changes(asked.issue)][:1] == [(("added", label), PERSON)]
 
 
 async def test_the_comment_comes_before_the_label(asked: Asked) -> None:
@@ -88,8 +88,8 @@ async def test_a_later_answer_takes_the_other_one_off(asked: Asked) -> None:
 async def test_a_label_that_somebody_else_set_becomes_the_persons(asked: Asked) -> None:
     await asked.stands("blocked", "needs:human_approval", "human:approved")
     await asked.answer(approved=True)
-    newest = (await asked.ours.label_events(asked.issue))[0]
-    assert (newest.label, newest.actor) == ("human:approved", PERSON)
+    newest = (await asked.ours.changes(asked.issue))[0]
+    assert (newest.what, newest.actor) == (("added", "human:approved"), PERSON)
 
 
 @pytest.mark.parametrize(
@@ -213,8 +213,8 @@ async def test_an_issue_is_taken_and_released_by_the_person(asked: Asked) -> Non
     assert await take(asked.person, LABELS, asked.issue, comment="I do it", at=AT)
     assert "ashep:paused" in await asked.labels()
     assert not await take(asked.person, LABELS, asked.issue, comment=None, at=AT)
-    newest = (await asked.ours.label_events(asked.issue))[0]
-    assert (newest.label, newest.actor) == ("ashep:paused", PERSON)
+    newest = (await asked.ours.changes(asked.issue))[0]
+    assert (newest.what, newest.actor) == (("added", "ashep:paused"), PERSON)
     await release(asked.person, LABELS, asked.issue, comment="done", at=AT)
     assert "ashep:paused" not in await asked.labels()
     assert await asked.comments() == [(PERSON, "I do it"), (PERSON, "done")]

@@ -163,7 +163,7 @@ def both_at_once() -> World:
 
 
 def test_who_waits_to_land_is_fine_and_who_is_to_be_landed_and_is_not_is_stranded() -> None:
-    assert [issue for _, issue in LANDING.landings] == ["t-2", "t-1"]
+    assert [issue for _, _, issue in LANDING.landings] == ["t-2", "t-1"]
     assert not LANDING.flows["t-1"].open
     assert not found(LANDING)
     first = LANDING.flows["t-2"]
@@ -321,6 +321,11 @@ def verified(commit: str = "new", *failed: str, run: str = "") -> e.WorkVerified
     return e.WorkVerified("t-1", "k", commit, f"tree of {commit}", True, run, "checks", tuple(results))
 
 
+IDLE = replace(verified(), changed=False)
+ADOPTED = e.CriteriaAdopted("t-1", "ab" * 32, "cd" * 32, 2, ("Nice?",))
+SEALED = e.TreeSealed("t-1", "t-1/implement.1.1", "k", "head", "7ree", ())
+
+
 def yes(answer: Any = "approved") -> e.PersonAnswered:
     return e.PersonAnswered("t-1", answer, "ann", "she said so")
 
@@ -372,6 +377,14 @@ def left(*facts: e.Fact) -> set[str]:
             (verified("x", "tests"), SIGN, yes(), FINISHED, verified("new", "tests"), LANDED, CLOSED),
             "unverified",
         ),
+        ((FINISHED, IDLE, LANDED, CLOSED), "unverified"),
+        ((FINISHED, replace(IDLE, must_change=False), LANDED, CLOSED), ""),
+        ((replace(IDLE, commit="x", run="r"), ASKED, yes(), FINISHED, IDLE, LANDED, CLOSED), ""),
+        ((ADOPTED, SEALED, e.IssueFinished("t-1", "done", "main"), LANDED, CLOSED), "unverified"),
+        ((ADOPTED, SEALED, FINISHED, verified(), LANDED, CLOSED), ""),
+        ((ADOPTED, e.IssueFinished("t-1", "done"), CLOSED), ""),
+        ((replace(ADOPTED, checks=1), SEALED, e.IssueFinished("t-1", "done", "main"), LANDED, CLOSED), ""),
+        ((ADOPTED, replace(ADOPTED, hash=""), SEALED, e.IssueFinished("t-1", "done", "main"), LANDED, CLOSED), ""),
     ],
 )
 def test_a_closing_is_accounted_for_by_a_landing_and_by_evidence_of_what_landed(

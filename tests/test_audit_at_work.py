@@ -13,15 +13,20 @@ import pytest
 from typer.testing import CliRunner
 
 from ashep import audit as shell
-from ashep.audit import Account, examine
+from ashep.audit import Account, examine, is_unverified
 from ashep.cli.commands import app
 from ashep.cli.reading import Reading
 from ashep.core.events import AccountAudited, ServerEnded, TimerDue
-from ashep.core.model import Stamp
+from ashep.core.evidence import CheckResult
+from ashep.core.flow import Flow
+from ashep.core.model import Issue, Stamp
+from ashep.core.proof import Evidence
+from ashep.core.workspaces import OwnTree
 from ashep.errors import NotChecked, RunnerUnavailable, TrackerUnavailable
 from ashep.store.database import Store
 from ashep.store.reader import NAME, open_read_only
 from ashep.views import standing
+from tests.core.given import T0
 from tests.loop_world import ACTOR, World, minutes, simulate
 
 LOST = Stamp("another-state-folder", 7, "t-1/implement.1.1")
@@ -235,6 +240,29 @@ def told(world: World, monkeypatch: pytest.MonkeyPatch) -> Any:
     return command
 
 
+def test_what_was_closed_unverified_is_named_and_no_finding(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = Flow(Issue("t-1", "It", "closed", "task", 2, T0), stage="closed", code="shepherd")
+    own, passed = OwnTree("ashep/t-1", 0), (CheckResult("fine", "passed", "", 1),)
+    holds = Evidence("c", "7", passed, changed=True, isolated=None, log="")
+    assert not is_unverified(closed), "in the shared tree nothing is ever verified"
+    assert is_unverified(replace(closed, own=own))
+    assert not is_unverified(replace(closed, own=own, code="somebody"))
+    for evidence, unverified in (
+        (holds, False),
+        (replace(holds, changed=False), True),
+        (replace(holds, results=()), True),
+    ):
+        assert is_unverified(replace(closed, own=own, evidence=evidence)) == unverified
+        assert not is_unverified(replace(closed, own=own, evidence=evidence, waived=("unchanged",)))
+    many = [f"t-{number}" for number in range(12)]
+    monkeypatch.setattr(shell, "audit", lambda *_: Account(issues=12, unverified=many))
+    done = told()
+    assert (done.exit_code, done.stdout) == (0, "12 issues: nothing is left over\n")
+    assert "that their work holds (`ashep why ISSUE`): t-0, t-1, " in done.stderr
+    assert done.stderr.rstrip().endswith("t-9 and 2 more")
+    assert json.loads(told("--json").stdout)["unverified"] == many
+
+
 def test_exit_codes_tell_findings_from_what_could_not_be_asked(world: World, told: Any) -> None:
     done = told()
     assert (done.exit_code, done.stdout) == (0, "2 issues: nothing is left over\n")
@@ -251,4 +279,5 @@ def test_exit_codes_tell_findings_from_what_could_not_be_asked(world: World, tol
     done = told(tracker=Away())
     assert isinstance(done.exception, NotChecked)
     assert done.exception.exit_code == 69
+    assert done.stdout == "2 issues: in the journal alone, nothing is left over\n"
     assert json.loads(told("--json", tracker=Away()).stdout)["not_asked"]["tracker"] == "no answer"

@@ -5,6 +5,7 @@ A fake bd tells only what the real one was seen to tell: each cites its line of 
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -15,10 +16,11 @@ from typing import Any
 import anyio
 import pytest
 
+from ashep.adapters import programs
 from ashep.adapters.beads import BeadsTracker
 from ashep.core.model import NewIssue, Stamp
 from ashep.errors import ClaimLost, TrackerMissing, TrackerUnavailable
-from ashep.ports import ClaimRequest, Creation, Update
+from ashep.ports import ClaimRequest, Creation, HalfLook, Look, Update
 from ashep.testing.worlds import ACTOR
 from tests.conformance.trackers import QUICK, Beads, BeadsWorld
 
@@ -135,6 +137,35 @@ async def test_any_other_trouble_may_pass(fake: Fake, subcommand: str, out: str,
     fake.says(subcommand, out, err, rc)
     with pytest.raises(TrackerUnavailable):
         await fake.tracker().check()
+
+
+async def test_another_bd_in_its_place_is_noticed_and_asked_for_its_version_once(fake: Fake) -> None:
+    tracker, program = fake.tracker(), fake.program.read_text()
+    assert (await tracker.check()).version == "1.3.0"
+    for _ in range(3):
+        assert (await tracker.look()).version == "1.3.0"
+    assert tracker.calls["version"] == 1
+    fake.says("version", '{"version":"1.4.0"}')
+    fake.program.unlink()
+    with pytest.raises(TrackerUnavailable, match=r"bd-fake|is not on PATH"):
+        await tracker.look()
+    with pytest.raises(TrackerUnavailable):
+        await tracker.claim(ClaimRequest("t-1", Stamp("i", 1)))
+    fake.program.write_bytes(b"\x7fELF half of it")
+    fake.program.chmod(0o755)
+    with pytest.raises(TrackerUnavailable):
+        await tracker.look()
+    fake.program.write_text(program)
+    looks = [await tracker.look() for _ in range(3)]
+    assert {one.version for one in looks} == {"1.4.0"}
+    assert (await tracker.check()).tried == programs.BD_VERSION
+    assert tracker.calls["version"] == 1 + 3 + 1, "and once while it could not begin, with two more tries"
+    fake.says("version", '{"version":"1.2.9"}')
+    fake.program.touch()
+    with pytest.raises(TrackerUnavailable, match="too old"):
+        await tracker.look()
+    fake.says("version", '{"version":"1.4.0"}')
+    assert (await tracker.look()).version == "1.4.0"
 
 
 async def test_no_database_is_unmistakable(fake: Fake) -> None:
@@ -362,8 +393,92 @@ async def test_each_operation_is_one_process_and_a_look_two(world: BeadsWorld) -
     await tracker.create(Creation("t-abcd2345", NewIssue("x", "y"), issue, STAMP, parked=True, labels=("l",)))
     assert tracker.calls == {"list": 1, "ready": 1, "update": 3, "comment": 1, "create": 1}
     await tracker.issue(issue)
-    await tracker.label_events(issue)
+    await tracker.changes(issue)
     assert tracker.calls == {"list": 1, "ready": 1, "update": 3, "comment": 1, "create": 1, "show": 1, "history": 1}
+
+
+FAILS = '#!/bin/sh\nread next <{folder}/fails; sed -i 1d {folder}/fails\n[ "$next" = no ] || exit 1\nexec {bd} "$@"\n'
+
+
+@pytest.mark.real
+async def test_looks_go_on_where_nearly_every_second_call_fails(world: BeadsWorld, tmp_path: Path) -> None:
+    issue = world.add("Work")
+    chance = random.Random(16)
+    tmp_path.joinpath("fails").write_text("".join(chance.choice(["no"] * 11 + ["yes"] * 9) + "\n" for _ in range(99)))
+    tmp_path.joinpath("bd").write_text(FAILS.format(folder=tmp_path, bd=world.beads.program))
+    tmp_path.joinpath("bd").chmod(0o755)
+    tracker = BeadsTracker(world.project, (str(tmp_path / "bd"),), ACTOR, 60)
+    seen: list[tuple[int, int]] = []
+    for _ in range(8):
+        try:
+            look = await tracker.look()
+        except HalfLook as half:
+            look = half.look
+        except TrackerUnavailable:
+            look = Look((), ())
+        assert {*look.ready} <= {issue}
+        seen.append((len(look.issues), len(look.ready)))
+    assert sum(issues for issues, _ in seen) >= 7, seen
+    assert sum(ready for _, ready in seen) >= 6, seen
+
+
+async def test_a_read_that_failed_is_made_again_and_a_write_is_not(fake: Fake) -> None:
+    tracker = fake.tracker()
+    once = "[ -f {0}.failed ] || {{ touch {0}.failed; exit 2; }}\n"
+    for read in ("list", "ready", "show", "history"):
+        fake.says(read, row() if read != "history" else "null", first=once.format(read))
+    assert (await tracker.look()).ready == ("t-1",)
+    assert await tracker.issue("t-1") is not None
+    await tracker.changes("t-1")
+    assert {name: tracker.calls[name] for name in ("list", "ready", "show", "history")} == {
+        "list": 2, "ready": 2, "show": 2, "history": 2,
+    }  # fmt: skip
+    fake.says("update", "", "Error: nobody knows", 1)
+    with pytest.raises(TrackerUnavailable):
+        await tracker.claim(CLAIM)
+    assert tracker.calls["update"] == 1
+
+
+async def test_a_read_is_made_three_times_at_most_and_once_where_it_took_long(fake: Fake) -> None:
+    fake.says("list", "", "Error: nobody knows", 1)
+    tracker = fake.tracker()
+    with pytest.raises(TrackerUnavailable, match="nobody knows"):
+        await tracker.look()
+    assert tracker.calls == {"list": 3}
+    fake.hangs("list")
+    hasty = fake.tracker(timeout=0.5)
+    with pytest.raises(TrackerUnavailable, match=r"had not ended after 0\.5 s"):
+        await hasty.look()
+    assert hasty.calls == {"list": 1}
+
+
+async def test_where_what_is_ready_cannot_be_read_the_issues_count(fake: Fake) -> None:
+    fake.says("ready", "", "Error: nobody knows", 1)
+    with pytest.raises(HalfLook, match="nobody knows") as told:
+        await fake.tracker().look()
+    assert [one.issue.id for one in told.value.look.issues] == ["t-1"]
+
+
+@pytest.mark.real
+async def test_texts_of_any_size_blind_no_look(world: BeadsWorld, tmp_path: Path) -> None:
+    """Two issues whose descriptions print as 34 MiB each, beside one of two words."""
+    words = {"t-big1": "<" * 6_000_000, "t-big2": "<" * 6_000_000, "t-small": "two words"}  # each prints as \\u003c
+    row = {"issue_type": "task", "status": "open", "acceptance_criteria": "it works"}
+    rows = [row | {"id": issue, "title": issue, "description": text} for issue, text in words.items()]
+    tmp_path.joinpath("big.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+    world.bd("person", "import", str(tmp_path / "big.jsonl"), "--json")
+    look = await world.tracker.look()
+    assert ({*look.ready}, {one.issue.id for one in look.issues}) == ({*words}, {*words})
+    claimed = [await world.tracker.claim(ClaimRequest(issue, STAMP, ("phase:a",))) for issue in sorted(words)]
+    assert [one.issue.labels for one in claimed] == [("phase:a",)] * 3
+    assert [one.text.acceptance for one in claimed] == ["it works"] * 3
+    assert [one.text.left_out for one in claimed] == [("description: 34.3 MiB",)] * 2 + [()]
+    assert claimed[2].text.description == "two words"
+    world.person_comments("t-big1", "person", "hello")
+    shown = await world.tracker.issue("t-big1")
+    assert shown is not None
+    assert [one.text for one in shown.text.comments] == ["hello"]
+    assert [one.what for one in await world.tracker.changes("t-big1")][:1] == [("added", "phase:a")]
 
 
 @pytest.mark.real

@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ASHEP = Path(sys.executable).with_name("ashep")
 STOPPED = {
     "running": False, "disk": "ok", "findings": 0, "pauses": [], "budgets": [], "notices": [], "server": None,
-    "providers": [], "edit": None, "workspace": None,
+    "providers": [], "trees": {"kept": 0, "next": None}, "edit": None, "workspace": None,
 }  # fmt: skip
 """What status says of a daemon that does not run and has left nothing worth a word."""
 
@@ -288,6 +288,15 @@ def test_a_running_daemon_is_told_and_stopped(project: Path, daemon: subprocess.
     done = ashep("stop", cwd=project)
     assert (done.code, done.out) == (0, f"stopped process {daemon.pid}\n")
     assert daemon.wait(5) == -signal.SIGTERM
+
+
+def test_that_another_daemon_holds_the_project_is_said_before_anything_else_is_started(
+    project: Path, daemon: subprocess.Popen[bytes]
+) -> None:
+    (project / ".agent-shepherd" / "config.yaml").write_text("not: a configuration\n")
+    work = ashep("work", "--until-idle", cwd=project)
+    assert (work.code, f"process {daemon.pid}" in work.err) == (3, True), work.err
+    assert ashep("work", "--dry-run", cwd=project).code == 2, "it needs no lock"
 
 
 def test_the_pid_of_a_dead_daemon_is_left_alone(project: Path, daemon: subprocess.Popen[bytes]) -> None:
@@ -630,5 +639,35 @@ def test_sync_agents_adds_what_the_server_has_and_ends_it_again(project: Path, t
     assert all(line in after.splitlines() for line in before.splitlines())
     assert ashep("policy", "check", cwd=project).code == 0
     assert "agents.yaml names everything" in ashep("sync-agents", cwd=project, env=env).out
+    running = subprocess.run(["pgrep", "-f", str(tmp_path)], capture_output=True)
+    assert running.stdout == b""
+
+
+@pytest.mark.real
+def test_install_says_which_logins_agents_lack_and_shows_no_key(project: Path, tmp_path: Path) -> None:
+    env = {
+        "HOME": str(tmp_path / "home"),
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+        "XDG_CACHE_HOME": str(programs.tools_cache().parent.parent),
+        "OPENCODE_DISABLE_MODELS_FETCH": "1",
+    }
+    options = {"baseURL": "http://127.0.0.1:9/v1", "apiKey": "sk-of-nobody"}
+    acme = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {"large": {}}}
+    (project / "opencode.json").write_text(json.dumps({"provider": {"acme": acme}, "model": "acme/large"}))
+    file = project / ".agent-shepherd" / "agents.yaml"
+    runner = "runner: {type: opencode, agent_slug: build, provider: %s, model: %s}"
+    wanted = {"fits": ("acme", "large"), "misspelt": ("acme", "lrge"), "away": ("nowhere", "big")}
+    some = [f"  - {{id: {name}, capabilities: [implement], {runner % at}}}\n" for name, at in wanted.items()]
+    file.write_text(f"{file.read_text()}\n{''.join(some)}")
+    done = ashep("install", "--json", cwd=project, env=env)
+    told = [(one["level"], one["what"]) for one in done.json["checks"] if one["check"] == "providers"]
+    assert told[0][0] == "ok", told
+    assert "acme (1 model)" in told[0][1]
+    assert "default: acme/large" in told[0][1]
+    assert told[1:] == [
+        ("warning", "misspelt cannot be used: acme has no model lrge"),
+        ("warning", "away cannot be used: OpenCode has no login for nowhere"),
+    ]
+    assert "sk-of-nobody" not in done.out + done.err
     running = subprocess.run(["pgrep", "-f", str(tmp_path)], capture_output=True)
     assert running.stdout == b""

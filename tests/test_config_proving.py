@@ -42,10 +42,11 @@ WRONG = [
     ("checks: [3]", 6, "checks[0]", "expected a check ({id, type, description, verify}), found the number 3"),
     ("checks: [[]]", 6, "checks[0]", "expected a check ({id, type, description, verify}), found an empty list"),
     (
-        "checks:\n          - {id: a, type: test_pass, verify: {command: make}}",
+        "checks:\n          - {id: a, type: test_pass, verify: {command: make && true}}",
         7,
         "checks[0].verify.command",
-        "expected a list, found 'make'",
+        "expected a command without `&&`, which only a shell reads, and none does: quote it, or make two checks, found "
+        "'make && true'",
     ),
     (
         "checks: [{id: a, type: code_pattern, verify: {glob: '*', pattern: '('}}]",

@@ -128,7 +128,14 @@ COMMAND, REQUEST = "{command: [a], timeout: %s}", "{path: %s, service: {start: [
         ("file_exists", "{path: /etc/passwd}", ".path: expected a path beneath the checkout"),
         ("code_pattern", "{glob: a, pattern: '('}", ".pattern: not a regular expression: missing )"),
         ("code_pattern", "{glob: a, pattern: b, min: -1}", ".min: expected at least 0, found the number -1"),
-        ("test_pass", "{command: make test}", ".command: expected a list, found 'make test'"),
+        ("test_pass", "{command: true && false}", ".command: expected a command without `&&`, which only a shell"),
+        ("test_pass", "{command: a > b}", ".command: expected a command without `>`, which only a shell reads"),
+        ("test_pass", "{command: a `b`}", ".command: expected a command without ```, which only a shell reads"),
+        ("test_pass", "{command: echo $(b)}", ".command: expected a command without `$(`, which only a shell reads"),
+        ("test_pass", '{command: "a\\nb"}', ".command: expected a command without a line break, which only a shell"),
+        ("test_pass", "{command: 'a \"b'}", ".command: expected a command that a shell can split into words (no clos"),
+        ("test_pass", "{command: ''}", ".command: expected at least one entry"),
+        ("test_pass", "{command: 3}", ".command: expected a program and its arguments: a list, or a text that is spl"),
         ("test_pass", "{command: []}", ".command: expected at least one entry"),
         ("test_pass", COMMAND % "7h", ".timeout: expected at most 6h, found '7h'"),
         ("test_pass", COMMAND % "0s", ".timeout: expected more than zero, found '0s'"),
@@ -163,6 +170,25 @@ def test_a_mistake_of_a_check_is_one_line_with_its_place(line: str, said: str) -
     found = wrong(checks(line))
     assert len(found) == 1, found
     assert found[0].startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("make test", ["make", "test"]),
+        ("npm test -- --grep 'auth | middleware'", ["npm", "test", "--", "--grep", "auth | middleware"]),
+        ('  printf "%s\\n" a\\ b "&& \\" c"  ', ["printf", "%s\\n", "a b", '&& " c']),
+        ("grep -c \\| $HOME/*.txt #x", ["grep", "-c", "|", "$HOME/*.txt", "#x"]),
+    ],
+)
+def test_a_command_may_be_a_text_which_is_split_and_is_the_same_check(text: str, words: list[str]) -> None:
+    blocks = [fence(json.dumps({"checks": [{"id": "a", "type": "test_pass", "verify": {"command": one}}]}), "json")
+              for one in (text, words)]  # fmt: skip
+    read, same = (read_criteria(block, WHERE) for block in blocks)
+    assert read is not None
+    assert same is not None
+    assert read.model_dump()["checks"][0]["verify"]["command"] == tuple(words)
+    assert hash_of(read) == hash_of(same)
 
 
 def test_every_mistake_is_told_in_the_order_of_the_text() -> None:
@@ -255,6 +281,7 @@ PATTERN = "{glob: a, pattern: %s}"
         ("test_pass", "{command: [bash, -ec, make test || true]}", ["cannot-fail", "shell"]),
         ("test_pass", "{command: [sh, check.sh]}", []),
         ("http_request", "{path: /, service: {start: [a]}}", []),
+        ("http_request", "{path: /}", ["no-service"]),
         ("http_request", "{path: /, service: {start: [a], port: 9000}}", ["fixed-port"]),
         ("http_request", "{path: /, headers: {Cookie: x}, service: {start: [a]}}", ["secret"]),
     ],

@@ -21,6 +21,7 @@ from ashep.demo.stage import Stage, run_of, script
 from ashep.demo.story import FILES, ISSUES, RUNS, Told, part
 from ashep.errors import ProgramMissing
 from ashep.simulation.virtual import VIRTUAL, LoopClock, wait_for_threads
+from tests.docs_pages import Command, differs, steps
 from tests.places import living_in, sweep
 
 
@@ -51,15 +52,20 @@ def test_it_can_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.real
-def test_the_real_tools_do_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_real_tools_do_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    said = list[str]()
     try:
-        assert demo(say=said.append) == 0, "\n".join(said)
+        assert demo() == 0, capsys.readouterr().out
     except BaseException:
         sweep(tmp_path)
         raise
-    text = "\n".join(said)
+    text = capsys.readouterr().out
+    readme = (Path(__file__).parent.parent / "README.md").read_text()
+    blocks = (step.shown for step in steps(readme) if isinstance(step, Command) and step.line == "make demo")
+    (shown,) = (block for block in blocks if block)
+    assert not (wrong := differs(shown, text)), wrong
     assert "closed in bd: 3 of 3" in text
     assert f"prompts that the model saw: {RUNS}, for {RUNS} runs" in text
     assert "ok     3 issues were worked on at once, in 3 work trees beside the user's own" in text

@@ -140,8 +140,8 @@ async def test_links_modes_and_what_becomes_something_else(repository: Repositor
     repository.write("z", "z\n")
     repository.commit()
     assert await repository.read(base) == (
-        ChangedFile("file", "modified", None, 1, 2, ((1, "elsewhere"),), ((1, "1"), (2, "2"))),
-        ChangedFile("link", "created", None, 1, 0, ((1, "kept.txt"),)),
+        ChangedFile("file", "modified", None, 1, 2, ((1, "elsewhere"),), ((1, "1"), (2, "2")), link=True),
+        ChangedFile("link", "created", None, 1, 0, ((1, "kept.txt"),), link=True),
         ChangedFile("run.sh", "modified"),
         ChangedFile("z", "created", None, 1, 0, ((1, "z"),)),
     )
@@ -164,6 +164,18 @@ async def test_submodules(repository: Repository, tmp_path: Path) -> None:
     assert await repository.read(base) == (ChangedFile("lib", "modified", unread="submodule"),)
     found = await assess(GitDiffs(repository.path), base, "HEAD", ImpactSettings())
     assert found.raised == ("dependencies",)
+
+
+async def test_a_link_out_of_the_tree_and_one_for_an_agents_folder_are_seen(repository: Repository) -> None:
+    (repository.path / "out").symlink_to("../elsewhere")
+    (repository.path / ".opencode").symlink_to("kept")
+    repository.commit()
+    found = await assess(GitDiffs(repository.path), repository.base, "HEAD", ImpactSettings())
+    places = {flag.name: [(one.path, one.what) for one in flag.evidence] for flag in found.flags}
+    assert places == {
+        "rules": [("out", "a link that leaves the tree, to ../elsewhere")],
+        "agent_instructions": [(".opencode", "created")],
+    }
 
 
 async def test_a_file_that_becomes_a_submodule_spoils_no_other(repository: Repository, tmp_path: Path) -> None:
@@ -200,7 +212,7 @@ async def test_attributes_hide_nothing(repository: Repository, attribute: str) -
     repository.commit()
     (repository.path / ".git/info").mkdir(exist_ok=True)
     (repository.path / ".git/info/attributes").write_text(f"* {attribute}\n")
-    assert await flags(repository) == ("secrets",)
+    assert await flags(repository) == ("ci", "secrets")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import yaml
 
-from ashep.cli import main
 from ashep.config import ConfigErrors, Examined, examine, load, read, write_starter
 from ashep.config.nodes import Node
 from ashep.core.model import Agents, Policies, Policy, Settings
@@ -96,17 +95,6 @@ def test_the_checker_says_that_the_shipped_policy_never_closes_an_issue(tmp_path
     assert errors == {"default": ["never-closes"], "test-1": ["never-closes"], "simple": []}
     story = next(one.story for one in verdicts["default"].findings if one.code == "never-closes")
     assert story[-1] == "review-approval: a person answers changes_requested → review"
-
-
-def test_the_guide_shows_what_the_check_says_of_the_shipped_policy(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = write(read_webboty(SHIPPED), tmp_path / ".agent-shepherd")
-    assert main(["-C", str(tmp_path), "policy", "check"]) == 1
-    said = capsys.readouterr().out.replace(f"{folder}/", "")
-    page = (HERE.parent.parent / "docs" / "guides" / "interchange.md").read_text()
-    [shown] = re.findall(r"^```text\n(error .*?)^```$", page, re.M | re.S)
-    assert said.startswith(shown)
 
 
 def test_the_remedy_that_a_note_names_mends_it(tmp_path: Path) -> None:

@@ -15,8 +15,19 @@ import pytest
 from ashep import install
 from ashep.adapters import programs
 from ashep.config import write_starter
-from ashep.core.model import OpencodeSettings, Settings, VerificationSettings, WorkerSettings
+from ashep.core.model import (
+    Agents,
+    Model,
+    OpencodeSettings,
+    RunnerChoice,
+    Runners,
+    Settings,
+    VerificationSettings,
+    WorkerSettings,
+)
+from ashep.offer import Offer
 from tests.conformance.trackers import Beads
+from tests.core import given
 
 GOOD_BD = """#!/bin/sh
 case "$*" in
@@ -60,6 +71,36 @@ def git(project: Path, *arguments: str) -> None:
 def only(lines: list[install.Line], check: str) -> install.Line:
     (line,) = [line for line in lines if line.check == check]
     return line
+
+
+# --- providers ----------------------------------------------------------------------------------------------------
+
+
+def test_a_server_without_any_login_is_an_error() -> None:
+    (line,) = install.judged(given.TEAM, Offer((), (), None))
+    assert (line.level, line.check) == ("error", "providers")
+    assert "opencode auth login" in line.remedy
+
+
+def test_what_agents_name_and_the_server_lacks_is_said_with_what_to_do() -> None:
+    found = Offer((), (Model("acme", "large"), Model("acme", "tiny")), None)
+    critic = given.CRITIC.model_copy(update={"runner": RunnerChoice(agent_slug=None, provider="zen", model="small")})
+    first, slug, login = install.judged(Agents(version=1, agents=(given.BUILDER, critic)), found)
+    assert first.what.startswith("OpenCode can use acme (2 models); default: the server's choice")
+    assert slug.what == "builder cannot be used: OpenCode has no agent build"
+    assert login.what == "critic cannot be used: OpenCode has no login for zen"
+    assert {slug.level, login.level} == {"warning"}
+
+
+async def test_a_server_that_cannot_be_asked_for_its_models_is_an_error(project: Path) -> None:
+    settings = Settings(runners=Runners(opencode=OpencodeSettings(managed=False, url="http://127.0.0.1:9")))
+    (line,) = await install.providers(project, settings)
+    assert (line.level, line.check) == ("error", "providers")
+
+
+async def test_a_broken_registry_is_told_once(project: Path) -> None:
+    (project / ".agent-shepherd" / "agents.yaml").write_text("agents: 7")
+    assert await install.providers(project, Settings()) == []
 
 
 # --- bd -----------------------------------------------------------------------------------------------------------
@@ -133,7 +174,7 @@ async def test_the_real_bd_is_good(beads: Beads, tmp_path: Path) -> None:
 
 
 async def test_a_missing_opencode_is_an_error(project: Path) -> None:
-    (line,) = await install.agent_server(OpencodeSettings(), {})
+    (line,) = await install.agent_server(Settings(), {})
     assert (line.level, line.check) == ("error", "opencode")
 
 
@@ -148,7 +189,12 @@ async def test_a_missing_opencode_is_an_error(project: Path) -> None:
 )
 async def test_opencodes_version_is_looked_at(project: Path, text: str, level: str) -> None:
     program(project, "opencode", text)
-    assert (await install.agent_server(OpencodeSettings(), {}))[0].level == level
+    assert (await install.agent_server(Settings(), {}))[0].level == level
+
+
+def attached(url: str) -> Settings:
+    """Settings whose agent server is not ashep's own."""
+    return Settings(runners=Runners(opencode=OpencodeSettings(managed=False, url=url)))
 
 
 @contextmanager
@@ -194,7 +240,7 @@ async def test_an_attached_server_is_asked(
 ) -> None:
     with server(password) as url:
         environ = {} if given is None else {"OPENCODE_SERVER_PASSWORD": given}
-        lines = await install.agent_server(OpencodeSettings(managed=False, url=url), environ)
+        lines = await install.agent_server(attached(url), environ)
     assert [line.level for line in lines] == levels
     assert [line.check for line in lines] == ["opencode", "password", "actor"]
     assert "git's user" in lines[2].what
@@ -202,7 +248,7 @@ async def test_an_attached_server_is_asked(
 
 
 async def test_an_attached_server_that_is_down_is_an_error(project: Path) -> None:
-    lines = await install.agent_server(OpencodeSettings(managed=False, url="http://127.0.0.1:9"), {})
+    lines = await install.agent_server(attached("http://127.0.0.1:9"), {})
     assert lines[0].level == "error"
 
 
@@ -217,7 +263,7 @@ async def test_an_attached_server_that_is_down_is_an_error(project: Path) -> Non
     ],
 )
 def test_a_server_elsewhere_needs_a_password_and_https(url: str, password: str | None, level: str) -> None:
-    settings = OpencodeSettings(managed=False, url=url)
+    settings = attached(url).runners.opencode
     assert install._password(settings, password, local=install._is_loopback(url)).level == level
 
 
@@ -245,7 +291,8 @@ async def test_what_separates_checks_from_the_machine_is_told(project: Path) -> 
         assert (line.level, "is not installed" in line.what) == (level, True)
     assert (await install.sandbox(project, settings("none")))[0].level == "ok"
     fake = project.parent / "bin" / "bwrap"
-    fake.write_text("#!/bin/sh\nexit 0\n")
+    # where the checkout lies below /tmp, the real one makes folders in what it binds there
+    fake.write_text('#!/bin/sh\nwhile [ $# -gt 0 ]; do [ "$1" = --bind ] && /bin/mkdir -p "$2/made"; shift; done\n:\n')
     fake.chmod(0o755)
     before = sorted(project.rglob("*"))
     isolated, rest = await install.sandbox(project, settings("auto"))

@@ -566,6 +566,7 @@ RELEASED = {
     "journal-0.1.jsonl": "29c7721b8ca0f7de2b80d13b8906bc6d9264b9e47774bababb38d604ea413b68",
     "journal-0.2.jsonl": "9482af1041d7f4cdf6f2c7cd49e5515a5dce114009d0c1912ba0cf9f5f598f7f",
     "journal-0.3.jsonl": "6b128ca6181061635becf2043bdff359df9d9305f50976dd77e568b5c4287bcf",
+    "journal-0.4.jsonl": "32681495b4eb32b73860a2714559403e1d014ec21b2b80667f2d694985b589d6",
 }
 """SHA-256 of the golden journals of releases that are out: they are never written again."""
 

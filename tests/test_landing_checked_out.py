@@ -61,9 +61,9 @@ async def ready(world: GitLandingWorld) -> Integrated:
     return made
 
 
-def refusal(result: Advanced | Refused, *words: str) -> None:
+def refusal(result: Advanced | Refused, *words: str, code: str = "dirty") -> None:
     assert isinstance(result, Refused)
-    assert result.code == "dirty"
+    assert result.code == code
     assert all(word in result.why for word in words), result.why
 
 
@@ -91,11 +91,22 @@ async def test_the_tree_may_be_anywhere_and_the_project_elsewhere(world: GitLand
 
 EDITS = {
     "edited": lambda w: put(w.top / "edited", "a person's\n"),
-    "same": lambda w: put(w.top / "same", "a person's\n"),
-    "deleted": lambda w: put(w.top / "same", None),
-    "staged": lambda w: (put(w.top / "same", "a person's\n"), w.git("add", "same")),
-    "staged new": lambda w: (put(w.top / "fresh", "a person's\n"), w.git("add", "fresh")),
-    "mode": lambda w: (w.top / "same").chmod(0o755),
+    "edited what is to be deleted": lambda w: put(w.top / "deleted", "a person's\n"),
+    "deleted": lambda w: put(w.top / "edited", None),
+    "staged": lambda w: (put(w.top / "edited", "a person's\n"), w.git("add", "edited")),
+    "staged, and the file as it was": lambda w: (
+        put(w.top / "edited", "a person's\n"),
+        w.git("add", "edited"),
+        put(w.top / "edited", BEGIN["edited"]),
+    ),
+    "staged new": lambda w: (put(w.top / "added/deep/file", "a person's\n"), w.git("add", "added")),
+    "staged new above": lambda w: (put(w.top / "added", "a person's\n"), w.git("add", "added")),
+    "staged new in a folder that becomes a file": lambda w: (
+        put(w.top / "folder-to-file/mine", "a person's\n"),
+        w.git("add", "folder-to-file"),
+    ),
+    "removed from the index": lambda w: w.git("rm", "-q", "--cached", "edited"),
+    "mode": lambda w: (w.top / "edited").chmod(0o755),
     "untracked in the way": lambda w: put(w.top / "added/deep/file", "a person's\n"),
     "untracked folder in the way": lambda w: put(w.top / "added/deep/file/below", "a person's\n"),
     "untracked file above": lambda w: put(w.top / "added", "a person's\n"),
@@ -121,6 +132,38 @@ async def test_what_a_person_has_there_waits_and_stays(world: GitLandingWorld, e
     assert not await world.landing.landed(world.git("rev-parse", "ashep/t-1"), "main")
 
 
+BESIDE = {
+    "edited": lambda w: put(w.top / "same", "a person's\n"),
+    "deleted": lambda w: put(w.top / "same", None),
+    "staged": lambda w: (put(w.top / "same", "a person's\n"), w.git("add", "same")),
+    "staged, and edited since": lambda w: (
+        put(w.top / "same", "a person's\n"),
+        w.git("add", "same"),
+        put(w.top / "same", "later\n"),
+    ),
+    "staged new": lambda w: (put(w.top / "added/beside", "a person's\n"), w.git("add", "added")),
+    "removed from the index": lambda w: w.git("rm", "-q", "--cached", "same"),
+    "mode": lambda w: (w.top / "same").chmod(0o755),
+}
+
+
+@pytest.mark.parametrize("edit", BESIDE)
+async def test_what_a_person_has_in_other_files_stays_and_keeps_nobody_waiting(
+    world: GitLandingWorld, edit: str
+) -> None:
+    made = await ready(world)
+    BESIDE[edit](world)
+    status, staged, (_, _, files) = world.status(), world.git("diff", "--cached"), world.state()
+    mine = {path: content for path, content in files.items() if path in ("same", "added/beside")}
+    assert await world.landing.advance("main", made.base, made.commit) == Advanced(made.commit)
+    assert (world.status(), world.git("diff", "--cached")) == (status, staged), "it shows as before"
+    head, _, after = world.state()
+    assert head == made.commit
+    landed = {path: content for path, content in world.files(made.commit).items() if path != "same"}
+    assert after == landed | mine
+    assert world.left_behind() == []
+
+
 async def test_files_in_the_way_are_named(world: GitLandingWorld) -> None:
     made = await ready(world)
     put(world.top / "added/deep/file", "mine\n")
@@ -140,15 +183,15 @@ async def test_what_is_not_in_the_way_stays(world: GitLandingWorld) -> None:
 
 async def test_an_edit_that_neither_time_nor_size_shows_waits_and_stays(world: GitLandingWorld) -> None:
     """Git finds it only because the file is not older than the index: so our copy of the index has to be as old."""
-    index, file, seconds = world.top / ".git/index", world.top / "same", {0.0, 1.0}
+    index, file, seconds = world.top / ".git/index", world.top / "deleted", {0.0, 1.0}
     while len(seconds) > 1:  # git stamped and the person wrote in one second
-        world.commit({"same": f"{time.time_ns()}\n"})
+        world.commit({"deleted": f"{time.time_ns()}\n"})
         put(file, f"{time.time_ns()}\n")
         seconds = {path.stat().st_mtime // 1 for path in (index, file)}
     made = await ready(world)
     await anyio.sleep_until(anyio.current_time() + max(0.0, seconds.pop() + 1.1 - time.time()))
-    before = world.top.joinpath("same").read_text()
-    refusal(await world.landing.advance("main", made.base, made.commit), "same", "uncommitted")
+    before = file.read_text()
+    refusal(await world.landing.advance("main", made.base, made.commit), "deleted", "uncommitted")
     assert file.read_text() == before
 
 
@@ -185,6 +228,31 @@ async def test_a_tree_that_was_deleted_does_not_count_and_a_locked_one_does(worl
     refusal(await world.landing.advance("main", made.base, made.commit), "locked")
     world.git("worktree", "unlock", str(away))
     assert await world.landing.advance("main", made.base, made.commit) == Advanced(made.commit)
+
+
+async def test_a_base_that_is_checked_out_twice_is_told_as_what_it_is(world: GitLandingWorld) -> None:
+    made = await ready(world)
+    world.git("worktree", "add", "-q", "--force", str(world.top.parent / "other"), "main")
+    before = world.state()
+    refused = await world.landing.advance("main", made.base, made.commit)
+    refusal(refused, "2 work trees", str(world.top), "other", "switch", code="failed")
+    assert world.state() == before
+
+
+async def test_what_is_in_the_way_is_so_wherever_the_base_is_by_now(world: GitLandingWorld) -> None:
+    """Else whoever waits is brought onto the base, and verified, each time that others land."""
+    made = await ready(world)
+    put(world.top / "edited", "a person's\n")
+    refusal(await world.landing.advance("main", made.base, made.commit), "edited")
+    head = world.work("ashep/t-2", {"else": "1\n"})
+    other = await world.landing.integrate(Candidate("t-2", "ashep/t-2", head, "main"))
+    assert isinstance(other, Integrated)
+    assert await world.landing.advance("main", other.base, other.commit) == Advanced(other.commit)
+    refusal(await world.landing.advance("main", made.base, made.commit), "edited")
+    world.git("checkout", "-q", "edited")
+    moved = await world.landing.advance("main", made.base, made.commit)
+    assert isinstance(moved, Refused)
+    assert moved.code == "moved"
 
 
 async def test_a_protected_branch_is_moved_by_people_only(folder: Path) -> None:
@@ -334,7 +402,7 @@ async def test_what_a_person_wrote_into_a_cut_off_landing_stays(world: GitLandin
     put(world.top / "edited", "a person's\n")
     put(world.top / "same", "a person's too\n")
     put(world.top / "added/deep/beside", "and that\n")
-    refusal(await world.landing.advance("main", made.base, made.commit), "edited", "same")
+    refusal(await world.landing.advance("main", made.base, made.commit), "edited")
     mine = {"edited": "a person's\n", "same": "a person's too\n", "added/deep/beside": "and that\n"}
     assert world.state()[2] == world.files(made.base) | mine
     assert world.git("diff", "--name-only").split() == ["edited", "same"]
@@ -405,3 +473,10 @@ async def test_a_stop_in_order_lets_a_move_end(world: GitLandingWorld) -> None:
 async def test_ids_must_be_whole(world: GitLandingWorld) -> None:
     with pytest.raises(AshepError, match="full ids"):
         await world.landing.advance("main", "HEAD", "ashep/t-1")
+
+
+async def test_a_file_that_was_only_touched_is_not_in_the_way(world: GitLandingWorld) -> None:
+    made = await ready(world)
+    os.utime(world.top / "edited", (1, 1))
+    assert await world.landing.advance("main", made.base, made.commit) == Advanced(made.commit)
+    assert world.status() == ""

@@ -136,7 +136,7 @@ async def test_silence_counts_from_the_last_sign_of_a_stream_that_stands(seconds
 async def test_a_stream_that_has_told_nothing_yet_proves_nothing(seconds: list[float]) -> None:
     watch, server = life.Watch(), Server(600)
     watch.stands()
-    watch.sent("ses_a")
+    watch.sent("ses_a", "msg_a")
     seconds[0] += 300
     assert await quiet(server, watch) == 0
     watch.sign("ses_other")

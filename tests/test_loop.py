@@ -6,32 +6,37 @@ or a person's act at another boundary between the daemon and the world.
 
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from random import Random
 from typing import Literal
 
 import anyio
 import pytest
 
 from ashep.adapters.memory.runner import MemoryRunner, Play, Prompted
+from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.core.account import account
 from ashep.core.events import (
     AnswerRefused,
     ClockJumped,
     DaemonStopped,
     IssueParked,
+    IssueTaken,
     OutcomeRejected,
     PhaseEntered,
     PromptAbandoned,
     PromptSent,
     RetryScheduled,
     RunEnded,
+    TrackerSeen,
     TurnDied,
 )
 from ashep.core.model import Tree
 from ashep.daemon import WorkOptions
 from ashep.errors import AshepError, RunnerUnavailable, TrackerUnavailable
-from ashep.ports import Prompt
+from ashep.ports import HalfLook, Look, Prompt
 from tests.loop_world import ACTOR, REJECTED_ONCE, Points, World, minutes, policy, simulate
 
 
@@ -226,10 +231,14 @@ def test_a_lost_answer_of_each_kind_of_call(folder: Path, which: str) -> None:
         simulate(scenario)
 
 
-def test_every_answer_is_lost_for_a_while(folder: Path) -> None:
+@pytest.mark.parametrize("seed", range(3))
+def test_every_answer_is_lost_for_a_while(folder: Path, seed: int) -> None:
+    """A third of them, in no rhythm: a loss that keeps step with the tries would lose every try of one effect."""
+    lost = Random(seed).sample(range(5, 400), 130)
+
     async def scenario() -> None:
         world = full(folder)
-        await with_person(world, Points(lose=dict.fromkeys(range(5, 400, 3), "after")))
+        await with_person(world, Points(lose=dict.fromkeys(lost, "after")))
         world.check_done()
 
     simulate(scenario)
@@ -438,7 +447,7 @@ def test_an_hour_without_tracker_or_server_is_waited_out(folder: Path) -> None:
         world = World(folder)
         world.tracker.add("first")
         away = False
-        methods = ("look", "issue", "claim", "update", "comment", "commented", "label_events", "relabel")
+        methods = ("look", "issue", "claim", "update", "comment", "commented", "changes", "relabel")
 
         def fault(method: str, when: str) -> Exception | None:
             return RunnerUnavailable("away") if away and when == "before" else None
@@ -460,6 +469,89 @@ def test_an_hour_without_tracker_or_server_is_waited_out(folder: Path) -> None:
             await with_person(world)
         world.check_done()
         assert not world.bodies(IssueParked)
+
+    simulate(scenario)
+
+
+def test_a_tracker_that_is_away_is_asked_each_ten_seconds_while_runs_are_live(folder: Path) -> None:
+    async def scenario() -> None:
+        world = World(folder)
+        world.tracker.add("first")
+        world.delay = minutes(60)
+        async with world.living():
+            await anyio.sleep(30)
+            assert world.world.live
+            world.tracker.fail("look", TrackerUnavailable("away"), times=10_000)
+            await anyio.sleep(60)
+            before = world.tracker.calls["look"]
+            await anyio.sleep(minutes(10))
+            assert 58 <= world.tracker.calls["look"] - before <= 61
+
+    simulate(scenario)
+
+
+def test_a_look_at_thousands_of_issues_is_told_bit_by_bit_and_the_most_urgent_go_first(folder: Path) -> None:
+    async def scenario() -> None:
+        world = World(folder)
+        many = [world.tracker.add(f"part {number}", priority=3) for number in range(2000)]
+        first = world.tracker.add("urgent", priority=0)
+        sizes: list[int] = []
+        async with world.living(sources=False) as running, anyio.create_task_group() as group:
+            running.shepherd.show(lambda entries, _: sizes.append(len(entries)))
+            group.start_soon(running.monitor.run)
+            await anyio.sleep(5)
+            group.start_soon(running.worker.run, await world.tracker.check())
+            await running.worker.fresh_look()
+            assert {*world.world.unclosed} == {*many, first}
+            assert world.bodies(IssueTaken)[0].issue == first
+            assert max(sizes) < 500, "what is decided at once keeps everybody else waiting"
+            # people change most of them, and close some
+            for issue in many:
+                if issue not in world.world.live:
+                    world.tracker.person_sets(issue, "pat", add_labels=("x",))
+            for issue in many[-5:]:
+                world.tracker.person_sets(issue, "pat", status="closed")
+            await running.worker.fresh_look()
+            labelled = [flow for flow in world.world.flows.values() if "x" in flow.issue.labels]
+            assert len(labelled) >= 1990
+            assert max(sizes) < 500
+            await anyio.sleep(5)
+            assert not {*world.world.unclosed} & {*many[-5:]}
+            group.cancel_scope.cancel()
+
+    simulate(scenario)
+
+
+def test_what_a_look_saw_counts_where_it_could_not_see_what_is_ready(folder: Path) -> None:
+    class Half(MemoryTracker):
+        fails = False
+
+        async def look(self) -> Look:
+            look = await super().look()
+            if self.fails:
+                raise HalfLook("ready said no", replace(look, ready=()))
+            return look
+
+    async def scenario() -> None:
+        world = World(folder)
+        world.tracker = tracker = Half(world.clock.now, ACTOR)
+        tracker.fails = True
+        first = tracker.add("first")
+        async with world.living():
+            await anyio.sleep(1)
+            assert first in world.world.flows, "the issue was seen"
+            assert not world.world.tracker_error
+            assert not world.bodies(IssueTaken), "but whether it is ready is not known"
+            assert world.world.tracker is not None
+            assert world.world.tracker.lacks == ""
+            await anyio.sleep(60)
+            assert [one.lacks for one in world.bodies(TrackerSeen)] == ["", "ready said no"], (
+                "told once, and not at once"
+            )
+            tracker.fails = False
+            await anyio.sleep(35)
+            assert world.world.tracker.lacks == ""
+            assert world.bodies(IssueTaken)
 
     simulate(scenario)
 

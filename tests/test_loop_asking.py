@@ -8,7 +8,16 @@ import anyio
 import pytest
 
 from ashep.adapters.memory.runner import Play, Prompted
-from ashep.core.events import InputEnded, InputWanted, RequestAnswered, RequestJudged, RunEnded, TurnDied
+from ashep.core.events import (
+    InputEnded,
+    InputWanted,
+    ReadRefused,
+    RequestAnswered,
+    RequestJudged,
+    RunEnded,
+    RunnerSeen,
+    TurnDied,
+)
 from tests.loop_world import Points, World, said, simulate
 
 pytestmark = pytest.mark.slow  # whole nights
@@ -90,6 +99,26 @@ def test_nobody_answers_and_nothing_is_open_longer_than_its_bound(folder: Path, 
         ((_, verdict, answers, message),) = world.runner.replied
         assert verdict == ("answer" if asks == "question" else "deny")
         assert "ashep: " in (message or answers[0][0])
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_list_that_cannot_be_shown_keeps_nobody_waiting(folder: Path, killed: bool) -> None:
+    """The server stays up, what its stream told is put to a person, and an answer reaches it, over a restart too."""
+
+    async def scenario() -> None:
+        world = asking(folder, asks="permission", tool_asked="bash", wants="npm publish", listed=False)
+        world.tracker.add("first")
+        world.tracker.add("second")
+        if killed:
+            await world.live(lambda: bool(world.bodies(InputWanted)))
+        assert await with_person(world, "@ashep yes")
+        world.check_done()
+        assert [verdict for _, verdict, *_ in world.runner.replied] == ["allow", "allow"]
+        assert [fact.run for fact in world.bodies(ReadRefused)] == ["t-1/implement.1.1", "t-2/implement.1.1"]
+        assert {fact.state for fact in world.bodies(RunnerSeen)} == {"up"}
+        assert {fact.state for fact in world.bodies(RunEnded)} == {"succeeded"}
 
     simulate(scenario)
 

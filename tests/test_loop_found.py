@@ -1,12 +1,14 @@
 """The whole daemon, over adapters in memory: what checks and landing find reaches the agent that is to mend it."""
 
 from pathlib import Path
+from typing import Any
 
 from ashep.adapters.memory.play import Play, Prompted
 from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.core.branches import branch_of
 from ashep.core.events import TreeSealed, WorkVerified
 from ashep.ports import IssueText
+from ashep.service import history
 from tests.loop_world import World, policy, said, simulate
 from tests.test_loop import with_person
 
@@ -54,6 +56,30 @@ def test_checks_that_fail_are_in_the_next_prompt_and_their_evidence_in_the_reade
         assert "made: passed: as expected" in third
         assert world.workspaces is not None
         assert f"(git tree {world.workspaces.tree_of(world.workspaces.base)})" in third
+
+    simulate(scenario)
+
+
+def test_while_an_issue_waits_the_tracker_says_what_failed_what_is_touched_and_that_a_person_was_asked(
+    folder: Path,
+) -> None:
+    async def scenario() -> None:
+        never = {**CHECK, "verify": {"path": "calc.py", "contains": ["best"]}}
+        world, prompts = told(folder, verify={"max_attempts": 2}, checks=[never])
+        await world.live(lambda: world.issues()["t-1"].status == "blocked")
+        assert [phase for phase, _ in prompts] == ["implement", "implement"]
+        assert {"needs:human_answer", "needs:human_approval", "phase:implement"} == {*world.issues()["t-1"].labels}
+        told_of: dict[str, Any] = world.tracker.metadata("t-1")
+        assert (told_of["verification_status"], told_of["impact_flags"]) == ("failing", [])
+        assert told_of["ticket_files"] == {"created": [], "modified": ["calc.py"], "deleted": [], "more": 0}
+        (check,) = told_of["verification"]["checks"]
+        assert (check["check_id"], check["status"], check["message"]) == ("made", "failed", "calc.py lacks ['best']")
+        log = told_of["verification_log"]
+        assert [(one["n"], one["status"], one.get("action")) for one in log] == [
+            (1, "failing", None), (2, "failing", None), (3, "failing", "escalated"),
+        ]  # fmt: skip
+        assert (log[2]["reason"], log[2]["attempts"]) == ("max_verification_attempts", 2)
+        assert [one.action for one in history.read(told_of)] == [None, None, "escalated"], "the service reads it"
 
     simulate(scenario)
 

@@ -7,8 +7,11 @@ import anyio
 import pytest
 
 from ashep.adapters.memory.landing import MemoryLanding
+from ashep.adapters.memory.play import Play, Prompted
+from ashep.core.branches import branch_of
 from ashep.core.events import (
     IssueClosed,
+    IssueParked,
     LandingRefused,
     PersonAsked,
     RetryScheduled,
@@ -17,6 +20,7 @@ from ashep.core.events import (
     WorkLanded,
     WorkVerified,
 )
+from ashep.core.landing_turns import turn
 from ashep.core.world import World as Known
 from ashep.core.world import evolve
 from ashep.journal.log import Journal
@@ -24,7 +28,7 @@ from ashep.landing import Advanced, Refused
 from ashep.simulation.virtual import START
 from ashep.store.drawing import NOWHERE, Drawing
 from ashep.store.tables import issue_row
-from tests.loop_hands import Hands, check_landed, landing_world
+from tests.loop_hands import IMPLEMENT, Hands, check_landed, landing_world
 from tests.loop_world import Points, World, minutes, simulate
 from tests.test_loop import some, with_person
 
@@ -48,6 +52,15 @@ class Moving(MemoryLanding):
         if self.times > 0:
             self.times -= 1
             self._workspaces.commit(f"notes.{self.times}", "a person's")
+        return await super().advance(base_branch, old, new)
+
+
+class Failing(MemoryLanding):
+    """A base to which git never writes the first issue's file."""
+
+    async def advance(self, base_branch: str, old: str, new: str) -> Advanced | Refused:
+        if "t-1.py" in self._workspaces.files(new):
+            return Refused("failed", "git says: external filter 'no-git-lfs filter-process' failed")
         return await super().advance(base_branch, old, new)
 
 
@@ -135,6 +148,62 @@ def test_what_a_person_lets_pass_lands_nothing_where_there_is_nothing(folder: Pa
     simulate(scenario)
 
 
+def test_work_that_a_later_phase_undid_closes_nothing(folder: Path) -> None:
+    """What was found after the phase is asked again as it lands: only then is it known what there is to land."""
+
+    class Undone(Hands):
+        def __call__(self, world: World, asked: Prompted) -> Play:
+            played = super().__call__(world, asked)
+            if "/tidy." in asked.key and world.workspaces is not None:
+                world.workspaces.edit(branch_of("t-1"), "t-1.py", None)
+            return played
+
+    async def scenario() -> None:
+        tidy = {"name": "tidy", "capabilities": ["implement"], "access": "write", "max_visits": 2}
+        world = landing_world(folder, Undone(alone), IMPLEMENT, tidy)
+        add(world, 1)
+        await world.live(lambda: bool(world.bodies(IssueParked)))
+        (parked,) = world.bodies(IssueParked)
+        assert parked.code == "max_visits"
+        assert "on main it did not hold: unchanged" in parked.why
+        assert [fact.phase for fact in world.bodies(RunPlanned)] == ["implement", "tidy", "tidy"]
+        assert [fact.changed for fact in world.bodies(WorkVerified)] == [True, False, False]
+        assert not world.bodies(IssueClosed)
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("squashed", [False, True])
+def test_work_that_a_person_brought_to_the_base_by_hand_has_changed_something(folder: Path, squashed: bool) -> None:
+    async def by_hand(world: World) -> None:
+        trees = world.workspaces
+        assert trees is not None
+        while not world.bodies(PersonAsked):
+            await anyio.sleep(1)
+        if squashed:
+            trees.commit("t-1.py", trees.read(branch_of("t-1"))["t-1.py"])
+        else:
+            own = world.world.flows["t-1"].own
+            assert own is not None
+            assert trees.advance(trees.base, own.head)
+
+    async def scenario() -> None:
+        look = {"name": "look", "human": {"ask": "Fine?", "approved": "close"}}
+        world = landing_world(folder, Hands(alone), IMPLEMENT, look)
+        add(world, 1)
+        async with anyio.create_task_group() as group:
+            group.start_soon(by_hand, world)
+            await with_person(world)
+            group.cancel_scope.cancel()
+        world.check_done()
+        (landed,) = world.bodies(WorkLanded)
+        found = world.bodies(WorkVerified)[-1]
+        assert (landed.already, found.run, found.commit) == (True, "", landed.commit)
+        assert (found.must_change, found.changed, len(found.results)) == (True, True, 1)
+
+    simulate(scenario)
+
+
 def test_a_base_that_a_person_moves_meanwhile_is_met_again_and_verified_again(folder: Path) -> None:
     async def scenario() -> None:
         hands = Hands(alone)
@@ -163,25 +232,25 @@ def test_a_checkout_that_a_person_works_in_is_waited_for(folder: Path, seen_to_c
         world = landing_world(folder, hands)
         assert world.workspaces is not None
         world.landing = MemoryLanding(world.workspaces)
-        world.landing.refuses = Refused("dirty", "main is checked out in /p, and calc.py has uncommitted changes there")
         first, second = add(world, 2)
+        world.landing.edited = {f"{first}.py"}
 
         async def person() -> None:
             while not world.bodies(LandingRefused):
                 await anyio.sleep(5)
             await anyio.sleep(minutes(30))
-            while "landing_dirty" not in (world.code(first), world.code(second)):
+            while world.code(first) != "landing_dirty":
                 await anyio.sleep(0.5)  # it is being tried just now
             tried = len(world.bodies(LandingRefused))
             if seen_to_change:
                 world.tree.write("calc.py", "a person's")
                 await anyio.sleep(minutes(1.5))
                 assert len(world.bodies(LandingRefused)) == tried + 1, "it is tried when the checkout changes"
-            assert {world.code(first), world.code(second)} == {"landing_dirty", "landing_queue"}
-            assert {world.stands(first), world.stands(second)} == {"time"}
-            assert not world.bodies(WorkLanded)
+            assert (world.code(first), world.stands(first)) == ("landing_dirty", "time")
+            assert [fact.issue for fact in world.bodies(WorkLanded)] == [second], "it does not touch that file"
+            assert world.stands(second) == "closed"
             assert world.landing is not None
-            world.landing.refuses = None
+            world.landing.edited.clear()
 
         async with anyio.create_task_group() as group:
             group.start_soon(person)
@@ -190,10 +259,31 @@ def test_a_checkout_that_a_person_works_in_is_waited_for(folder: Path, seen_to_c
         check_landed(world, hands)
         refused = world.bodies(LandingRefused)
         assert len(refused) == 6 + seen_to_change  # after 1, 2, 4, 8 and 10 minutes
-        assert len({fact.issue for fact in refused}) == 1
+        assert {fact.issue for fact in refused} == {first}
+        assert {fact.code for fact in refused} == {"dirty"}
 
     simulate(scenario)
     assert check_drawn(folder) >= {"landing_dirty", "landing_queue", "landing"}
+
+
+def test_what_git_writes_nowhere_is_a_persons_and_the_others_land(folder: Path) -> None:
+    async def scenario() -> None:
+        hands = Hands(alone)
+        world = landing_world(folder, hands)
+        assert world.workspaces is not None
+        world.landing = Failing(world.workspaces)
+        first, *others = add(world, 4)
+        await world.live(lambda: world.issues()[first].status == "blocked" and len(world.bodies(IssueClosed)) == 3)
+        assert world.code(first) == "landing_unwritten"
+        assert "no-git-lfs" in world.world.flows[first].why
+        assert {fact.issue for fact in world.bodies(LandingRefused)} == {first}
+        world.check()
+        check_landed(world, hands, but=[first])
+        closed = {fact.issue for fact in world.bodies(IssueClosed)}
+        assert closed == {*others}
+
+    simulate(scenario)
+    assert check_drawn(folder) >= {"landing_failed"}
 
 
 def test_whoever_waits_behind_is_drawn_anew_when_the_queue_moves(folder: Path) -> None:
@@ -210,13 +300,13 @@ def test_whoever_waits_behind_is_drawn_anew_when_the_queue_moves(folder: Path) -
 def check_drawn(folder: Path) -> set[str]:
     """Whatever a batch changes about how an issue is shown is drawn with it; gives the codes that were shown."""
     journal, shown, codes = Journal.open(folder / "state", START), dict[str, Any](), set[str]()
-    known, after = Known(), NOWHERE
+    known, after, first = Known(), NOWHERE, None
     for end, entries in journal.batches(after):
         for entry in entries:
             known = evolve(known, entry)
-        drawing = Drawing(journal, after, end, known)
+        drawing = Drawing(journal, after, end, known, first)
         assert [entry for chunk in drawing.chunks(lambda *_: None) for entry in chunk] == list(entries)
-        touched, after = {*drawing.end()[1]}, end
+        touched, after, first = {*drawing.end()[1]}, end, turn(known)
         for issue in known.flows:
             row = issue_row(known, issue)
             assert issue in touched or shown[issue] == row, f"{issue} is shown as {shown[issue]}, and is {row}"

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 
 import anyio
@@ -19,6 +20,7 @@ from ashep.core.events import (
     ServerEnded,
     ServerFailed,
     ServerRestartPlanned,
+    TrackerSeen,
     TurnDied,
 )
 from ashep.core.recycling import DRAIN, LONGEST_DELAY
@@ -42,6 +44,31 @@ def place(folder: Path, *, config: str = ALONE, delay: float = 600.0) -> World:
 
 def turns(world: World) -> int:
     return sum(world.runner.began.values())
+
+
+def test_a_tracker_and_a_server_that_are_upgraded_are_told_and_nothing_is_lost(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = place(tmp_path / "p")
+        for number in range(3):
+            world.tracker.add(f"issue {number}")
+
+        async def upgrade() -> None:
+            await anyio.sleep(60)
+            world.tracker.fail("look", TrackerUnavailable("bd cannot be started: Text file busy"), times=3)
+            world.tracker.version = "memory 2"
+            await world.runner.stop_server()
+            world.runner.version = "memory 2"
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(upgrade)
+            await world.live()
+        world.check_done(restarts=1)
+        told = "memory 2 answers where memory did"
+        assert [one.replaced for one in world.bodies(TrackerSeen) if one.replaced] == [told]
+        assert [one.replaced for one in world.bodies(RunnerSeen) if one.replaced] == [told]
+        assert not [one for one in world.bodies(RunEnded) if one.state != "succeeded"]
+
+    simulate(scenario)
 
 
 def test_a_server_that_leaks_is_begun_anew_between_turns_and_no_turn_is_lost(tmp_path: Path) -> None:
@@ -209,6 +236,49 @@ def test_an_attached_server_that_is_away_for_hours_burns_no_attempt(tmp_path: Pa
     simulate(scenario)
 
 
+def test_a_server_on_a_full_disk_loses_a_turn_and_burns_no_attempt(tmp_path: Path) -> None:
+    """It answers as ever, and what it takes comes to nothing: only looks at the turn and the disk show that."""
+    line = "No space left on device, on the disk of /data: make room there; it is tried again"
+
+    async def scenario() -> None:
+        world = place(tmp_path / "p", delay=60.0)
+        world.tracker.add("first")
+        full = False
+
+        def answer(_: World, asked: Prompted) -> Play:
+            return Play(text=said("check"), delay=60.0, fate="stored" if full else "ends")
+
+        def fault(method: str, when: str) -> Exception | None:
+            looks = method in ("start", "turn", "catalog")
+            return RunnerUnavailable(line) if full and looks and when == "before" else None
+
+        world.answer, world.runner.fault = answer, fault
+
+        async def fill() -> None:
+            nonlocal full
+            while not world.runner.sessions:
+                await anyio.sleep(0.01)
+            full = True
+            await anyio.sleep(minutes(5))
+            world.tracker.add("second")
+            await anyio.sleep(minutes(8 * 60))
+            assert not world.bodies(RunEnded)
+            assert len(world.runner.sessions) == 1
+            full = False
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(fill)
+            await world.live(patience=minutes(15 * 60))
+        world.check_done()
+        assert [fact.detail for fact in world.bodies(RunnerSeen) if fact.state != "up"] == [line]
+        assert "runner_away" in {fact.code for fact in world.bodies(IssueHeld)}
+        assert [fact.state for fact in world.bodies(RunEnded)] == ["succeeded", "succeeded"]
+        assert not world.bodies(RetryScheduled)
+        assert not world.bodies(ServerFailed)
+
+    simulate(scenario)
+
+
 def test_a_night_without_tracker_and_server_is_waited_out(tmp_path: Path) -> None:
     """More than a thousand failures in a row of each: waits are bounded, and so are the numbers that they come of."""
 
@@ -277,5 +347,32 @@ def test_after_a_gap_of_the_stream_every_turn_is_read_at_once(tmp_path: Path) ->
         sent = next(entry for entry in world.journal() if isinstance(entry.body, PromptSent))
         ended = next(entry for entry in world.journal() if isinstance(entry.body, RunEnded))
         assert 100 <= (ended.at - sent.at).total_seconds() <= 135
+
+    simulate(scenario)
+
+
+def test_a_server_that_was_away_while_the_clock_was_set_back_is_back_when_it_answers(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = place(tmp_path / "p", delay=60.0)
+        world.tracker.add("first")
+        gone = False
+
+        def fault(method: str, when: str) -> Exception | None:
+            return RunnerUnavailable("no answer") if gone and when == "before" else None
+
+        world.runner.fault = fault
+
+        async def away() -> None:
+            nonlocal gone
+            while not world.runner.sessions:
+                await anyio.sleep(0.01)
+            gone = True
+            await anyio.sleep(minutes(2))
+            world.clock.jump(timedelta(hours=-9))
+            gone = False
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(away)
+            await world.live(patience=minutes(30))
 
     simulate(scenario)

@@ -12,6 +12,7 @@ import pytest
 
 from ashep.core.events import (
     IssueHeld,
+    PhaseEntered,
     ReleaseWanted,
     RunEnded,
     RunPlanned,
@@ -89,6 +90,47 @@ def test_a_person_is_left_alone_and_then_the_agent_goes_on(folder: Path, action:
         assert len(told) == (1 if action == "review" else 2)
         assert [fact.state for fact in world.bodies(RunEnded)].count("aborted") == 1
         assert len(world.bodies(SessionTaken)) == 1
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("action", ["resume", "pause", "review"])
+def test_who_writes_at_the_end_of_a_turn_is_not_passed_over(folder: Path, action: str, restart: bool) -> None:
+    """The stream does not tell of it, and the turn has ended before the next look at people, or before a restart."""
+
+    async def scenario() -> None:
+        world = world_of(folder, action=action, cooldown="5m")
+        world.tracker.add("first")
+        wrote = False
+
+        async def person() -> None:
+            nonlocal wrote
+            session = await busy_session(world)
+            await anyio.sleep(25)
+            world.runner.person_writes(session, "not like this", delay=60, unheard=True)
+            wrote = True
+            await anyio.sleep(120)
+            assert [fact.phase for fact in world.bodies(PhaseEntered)] == ["implement"]
+            if action == "pause":
+                assert PAUSED in labels(world, "t-1")
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(person)
+            if restart:
+                await world.live(lambda: wrote)
+                await anyio.sleep(10)
+            await world.live()
+            group.cancel_scope.cancel()
+        world.check_done()
+        (taken,) = world.bodies(SessionTaken)
+        assert taken.outcome
+        order = [type(entry.body) for entry in world.entries]
+        entered = [place for place, kind in enumerate(order) if kind is PhaseEntered]
+        assert entered[0] < order.index(RunEnded) < order.index(SessionReleased) < entered[1]
+        assert [(fact.run, fact.state) for fact in world.bodies(RunEnded)] == [
+            ("t-1/implement.1.1", "succeeded"), ("t-1/test.1.1", "succeeded"),
+        ]  # fmt: skip
 
     simulate(scenario)
 

@@ -8,8 +8,9 @@ import pytest
 from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.core.branches import branch_of
 from ashep.core.events import RunPlanned, TreePrepared, TreeSealed
+from ashep.daemon import WorkOptions
 from tests.loop_world import Points, World, simulate
-from tests.test_loop import some, with_person
+from tests.test_loop import some, until, with_person
 
 CONFIG = "version: 1\nworker: {workspace: worktree, max_concurrent_runs: 3}\nlanding: {mode: branch}\n"
 
@@ -99,3 +100,29 @@ def test_a_lost_answer_of_each_kind_of_call(folder: Path, which: str) -> None:
             await holds_what_was_worked(world)
 
         simulate(scenario)
+
+
+def test_three_trees_that_cannot_be_sealed_end_no_night_and_go_on_when_a_person_says_so(folder: Path) -> None:
+    async def scenario() -> None:
+        world = apart(folder, issues=6)
+        world.outcomes = {}
+        assert world.workspaces is not None
+        issues = list(world.issues())
+        bad, sound = issues[:3], issues[3:]
+        world.workspaces.resisting |= {branch_of(issue) for issue in bad}
+        for _ in range(2):  # and once more after a restart
+            said: list[str] = []
+            assert await until(world, WorkOptions(until_idle=True), said) == 0, said
+            assert [world.stands(issue) for issue in bad] == ["parked"] * 3
+            assert [world.stands(issue) for issue in sound] == ["person"] * 3, "they are asked about what was done"
+        assert world.clock.monotonic() < 900
+        prompts = [fact.run for fact in world.bodies(RunPlanned)]
+        assert len(prompts) == len({*prompts}) == 3 + 3 * 3
+        world.workspaces.resisting.clear()
+        for issue in bad:
+            world.tracker.person_sets(issue, "pat", remove_labels=("ashep:parked",))
+        assert await until(world, WorkOptions(until_idle=True), []) == 0
+        assert [world.stands(issue) for issue in bad] == ["person"] * 3
+        assert world.workspaces.read(branch_of(bad[0]))["calc.py"].startswith(f"{bad[0]}/implement.")
+
+    simulate(scenario)

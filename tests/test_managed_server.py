@@ -20,7 +20,8 @@ import anyio.to_thread
 import pytest
 
 from ashep.adapters import processes
-from ashep.adapters.opencode.server import TOKEN, ManagedServer, Record, folder_of, probe
+from ashep.adapters.opencode.client import probe
+from ashep.adapters.opencode.server import TOKEN, ManagedServer, Record, folder_of
 from ashep.errors import ProgramMissing, RunnerUnavailable
 from tests.conformance.runners import RealWorld
 

@@ -41,9 +41,9 @@ async def ready(world: GitLandingWorld, landing: GitLanding | None = None) -> In
     return made
 
 
-def refusal(result: Advanced | Refused, *words: str) -> None:
+def refusal(result: Advanced | Refused, *words: str, code: str = "dirty") -> None:
     assert isinstance(result, Refused)
-    assert result.code == "dirty"
+    assert result.code == code
     assert all(word in result.why for word in words), result.why
 
 
@@ -70,7 +70,7 @@ async def test_what_a_failing_filter_cut_off_is_taken_back(world: GitLandingWorl
     made = await ready(world)
     before = world.state()
     failing(world)
-    refusal(await world.landing.advance("main", made.base, made.commit), str(world.top), "z.dat", "odd")
+    refusal(await world.landing.advance("main", made.base, made.commit), str(world.top), "z.dat", "odd", code="failed")
     assert world.state() == before
     assert "h told" in world.git("ls-files", "-v").splitlines(), "what git was told stays told"
     assert world.left_behind() == []
@@ -101,7 +101,7 @@ async def test_files_that_a_sparse_checkout_leaves_out_stay_out(world: GitLandin
     before = world.state()
     assert "out/b" not in before[2]
     failing(world)
-    refusal(await world.landing.advance("main", made.base, made.commit), "in/z.dat")
+    refusal(await world.landing.advance("main", made.base, made.commit), "in/z.dat", code="failed")
     assert world.state() == before
     assert "S out/b" in world.git("ls-files", "-t").splitlines()
     failing(world, now=False)
@@ -182,6 +182,44 @@ async def test_a_filter_has_more_time_to_write_files_than_git_has_to_answer(worl
     assert await landing.advance("main", made.base, made.commit) == Advanced(made.commit)
 
 
+# --- what git writes to no work tree ---
+
+
+async def test_a_name_that_git_writes_nowhere_is_told_as_what_it_is(world: GitLandingWorld) -> None:
+    world.git("config", "core.protectNTFS", "false")
+    world.work(ONE, {"a": "new\n", "deep/git~1": "new\n"})
+    world.git("config", "--unset", "core.protectNTFS")
+    made = await ready(world)
+    before = world.state()
+    refusal(await world.landing.advance("main", made.base, made.commit), "deep/git~1", code="names")
+    assert world.state() == before
+    assert world.left_behind() == []
+
+
+async def test_a_name_that_would_not_land_is_told_when_it_is_sealed(world: GitLandingWorld) -> None:
+    spaces = Worktrees(world.top, world.top.parent / "trees")
+    made = await spaces.prepare(ONE, None, 0)
+    edited(made.path, {"deep/git~1": "1\n", "fine": "1\n"})
+    sealed = await spaces.seal(ONE, "t-1/implement.1.1", "Work")
+    assert sealed.unwritable == ("deep/git~1",)
+    assert world.files(sealed.head)["deep/git~1"] == "1\n", "nothing is lost"
+    Path(made.path, "deep/git~1").rename(Path(made.path, "deep/other"))
+    assert (await spaces.seal(ONE, "t-1/implement.2.1", "Work")).unwritable == ()
+
+
+async def test_an_lfs_pointer_whose_program_is_not_there_is_told_as_what_it_is(world: GitLandingWorld) -> None:
+    world.work(ONE, {"z.dat": "version https://git-lfs.github.com/spec/v1\n", ".gitattributes": "*.dat filter=lfs\n"})
+    world.git("config", "filter.lfs.process", "no-git-lfs filter-process")
+    world.git("config", "filter.lfs.required", "true")
+    made = await ready(world)
+    before = world.state()
+    # git names the file, too, where it was still writing when the program ended, and else only the program
+    refusal(await world.landing.advance("main", made.base, made.commit), "no-git-lfs", code="failed")
+    assert world.state() == before
+    put(world.top / "z.dat", "a person's\n")
+    refusal(await world.landing.advance("main", made.base, made.commit), "z.dat", code="dirty")
+
+
 # --- what stands in the way ---
 
 
@@ -200,7 +238,7 @@ async def test_a_file_that_git_was_told_not_to_look_at_is_named(world: GitLandin
 
 async def test_what_ashep_and_bd_write_below_the_top_is_not_in_the_way(world: GitLandingWorld) -> None:
     world.commit({"sub/a": "a\n", "sub/.beads/issues.jsonl": "1\n", "sub/other/.beads/issues.jsonl": "1\n"})
-    world.work(ONE, {"sub/a": "new\n"})
+    world.work(ONE, {"sub/a": "new\n", "sub/other/.beads/issues.jsonl": "2\n"})
     landing = GitLanding(world.top / "sub")
     made = await ready(world, landing)
     put(world.top / "sub/other/.beads/issues.jsonl", "of another project\n")
@@ -239,7 +277,7 @@ async def test_files_in_a_submodule_whose_place_is_taken_stay(world: GitLandingW
 
 async def test_a_git_folder_that_is_elsewhere(world: GitLandingWorld) -> None:
     world.git("init", "-q", "--separate-git-dir", str(world.top.parent / "elsewhere.git"))
-    world.work(ONE, {"a": "new\n"})
+    world.work(ONE, {"a": "new\n", "README": "new\n"})
     made = await ready(world)
     put(world.top / "README", "a person's\n")
     refusal(await world.landing.advance("main", made.base, made.commit), "README")

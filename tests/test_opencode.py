@@ -15,13 +15,17 @@ import pytest
 
 from ashep.adapters.opencode import OpencodeRunner, shapes, turns
 from ashep.adapters.opencode.attached import AttachedServer
+from ashep.adapters.opencode.questions import KEPT, Told
 from ashep.adapters.opencode.rules import ruleset
 from ashep.core.model import Model, OpencodeSettings, PermissionRule
 from ashep.core.permissions import matches
+from ashep.core.requests import Request
 from ashep.demo.model import Call, Reply, verdict_asked
 from ashep.errors import ConfigError, RunnerUnauthorized, RunnerUnavailable
 from ashep.ports import Prompt, SessionRequest
-from ashep.testing.worlds import Act, settled
+from ashep.redaction import Redaction
+from ashep.testing.signs import followed
+from ashep.testing.worlds import ASKS_TO_FETCH, Act, settled
 from tests.conformance.runners import RealWorld, real_place, real_world
 
 __all__ = ["real_place", "real_world"]
@@ -338,6 +342,73 @@ async def test_a_left_over_question_of_an_aborted_turn_waits_for_nobody(real_wor
 
 
 @pytest.mark.real
+async def test_what_was_asked_while_nobody_listened_is_not_taken_for_nothing(
+    real_world: RealWorld, tmp_path: Path
+) -> None:
+    """A request that cannot be listed, made while no stream told of it: nothing is known of it but that."""
+    (tmp_path / "opencode.json").write_text((real_world.directory / "opencode.json").read_text())
+    word, folder = name(), str(tmp_path)
+    real_world.acts[word] = Act(does="fetches")
+    request = SessionRequest(word, "a test", "write", permissions=(ASKS_TO_FETCH,), directory=folder)
+    session = await real_world.runner.open_session(request)
+    await real_world.runner.send(Prompt(session, f"msg_{word}", f"prt_{word}", word, "build"))
+    with anyio.fail_after(20):
+        while not (listed := await real_world.runner.requests((session,))):
+            await anyio.sleep(0.05)
+    assert [(one.id, one.session, one.tool) for one in listed] == [("", session, "")]
+    assert '["metadata"]["timeout"]' in listed[0].unlisted.replace("\\", "")
+    await real_world.runner.abort(session)
+    assert (await real_world.runner.turn(session, f"msg_{word}")).state == "finished"
+
+
+@pytest.mark.real
+async def test_what_a_stopped_turn_asked_keeps_no_list_from_being_shown(real_world: RealWorld) -> None:
+    """facts/opencode.md 19: what it asked stays in the list, which cannot be shown while it is there."""
+    word = name()
+    real_world.acts[word] = Act(does="fetches")
+    async with followed(real_world):
+        request = SessionRequest(word, "a test", "write", permissions=(ASKS_TO_FETCH,))
+        session = await real_world.runner.open_session(request)
+        await real_world.runner.send(Prompt(session, f"msg_{word}", f"prt_{word}", word, "build"))
+        with anyio.fail_after(20):
+            while not any(one.id for one in await real_world.runner.requests((session,))):
+                await anyio.sleep(0.05)
+        await real_world.runner.abort(session)
+        async with real_world.http() as http:
+            assert (await http.get("/permission")).status_code == 200
+
+
+def test_an_event_that_is_hardly_understood_is_known_by_its_id() -> None:
+    """So that what it asks is denied; one that is not understood at all is nothing."""
+    told = Told(Redaction())
+    properties = {"id": "per_1", "sessionID": "ses_1", "patterns": 7}
+    told.hear("permission.asked", json.dumps({"payload": {"properties": properties}}))
+    for odd in ("", "[]", "{", '{"payload":{"properties":{"id":"per_2"}}}', "[" * 100_000):
+        told.hear("permission.asked", odd)
+        told.hear("permission.replied", odd)
+    assert told.now("permission") == (Request("per_1", "ses_1", "permission"),)
+    told.hear("permission.replied", json.dumps({"payload": {"properties": {"requestID": "per_1"}}}))
+    assert told.now("permission") == ()
+    for number in range(KEPT + 10):
+        properties = {"id": f"per_{number}", "sessionID": "ses_1"}
+        told.hear("permission.asked", json.dumps({"payload": {"properties": properties}}))
+    assert len(told.now("permission")) == KEPT
+    assert told.now("permission")[-1].id == f"per_{KEPT + 9}"
+
+
+def test_what_the_stream_tells_of_requests_holds_no_secret() -> None:
+    redaction = Redaction()
+    redaction.add("hunter2-hunter2")
+    told = Told(redaction)
+    properties: dict[str, Any] = {"id": "per_1", "sessionID": "ses_1", "permission": "bash", "patterns": ["curl *"]}
+    properties["metadata"] = {"command": "curl -H hunter2-hunter2"}
+    told.hear("permission.asked", json.dumps({"payload": {"properties": properties}}))
+    (one,) = told.now("permission")
+    assert (one.tool, one.patterns) == ("bash", ("curl *",))
+    assert "hunter2" not in one.detail
+
+
+@pytest.mark.real
 async def test_what_a_stranger_is_asked_is_not_ours_to_answer(real_world: RealWorld) -> None:
     word = name()
     real_world.acts[word] = Act(does="asks")
@@ -444,6 +515,26 @@ def read(*entries: dict[str, Any], busy: bool = False, ours: frozenset[str] = fr
     messages = turns.order(turns.MESSAGES.validate_json(json.dumps(entries)))
     turn = turns.read_turn(messages, "msg_1", ours, turns.Status(busy), "i")
     return turn.state, turn.text, len(turn.people)
+
+
+def test_a_message_without_its_words_is_waited_for_and_no_other() -> None:
+    """Whose it is shows in its parts, a moment later."""
+    blank, person = entry("user", "msg_3", 30), entry("user", "msg_3", 30, text("not like this"))
+    answer = entry("assistant", "msg_4", 40, parentID="msg_3")
+
+    def waits(*entries: dict[str, Any], ours: frozenset[str] = frozenset()) -> bool:
+        messages = turns.order(turns.MESSAGES.validate_json(json.dumps(entries)))
+        return turns.is_being_written(messages, "msg_1", ours)
+
+    assert waits(PROMPT, DONE, blank)
+    assert read(PROMPT, DONE, blank) == ("finished", "done", 0)
+    assert not waits(PROMPT, DONE, person)
+    assert not waits(PROMPT, DONE)
+    assert not waits(PROMPT, DONE, blank, ours=frozenset({"msg_3"}))
+    assert read(PROMPT, DONE, person, busy=True) == ("finished", "done", 1), "it waited for the end of ours"
+    assert read(PROMPT, DONE, person, answer, busy=True) == ("finished", "done", 1)
+    step = entry("assistant", "msg_2", 20, parentID="msg_1", finish="tool-calls")
+    assert read(PROMPT, step, person, busy=True) == ("running", "", 1)
 
 
 def test_reading_a_turn() -> None:

@@ -136,16 +136,17 @@ WRITERS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", PRESETS)
-def test_a_success_that_changes_nothing_closes_no_issue(folder: Path, name: str) -> None:
+@pytest.mark.parametrize(("name", "label"), [*((name, "") for name in PRESETS), ("standard", "policy:quick")])
+def test_a_success_that_changes_nothing_closes_no_issue(folder: Path, name: str, label: str) -> None:
     phase, verdict = WRITERS[name], {"verdict": "done"} if name == "multi-tier" else {}
 
     def idle(_: World, asked: Prompted) -> Play:
         return Play(text=words(asked.key.split("/")[1].split(".")[0], **verdict), delay=20.0)
 
     async def scenario() -> None:
-        world.tracker.add("one")
+        issue = world.tracker.add("one", labels=(label,) if label else ())
         await world.live(lambda: bool(world.bodies(PersonAsked)))
+        assert world.world.flows[issue].policy == (label.removeprefix("policy:") or name)
         (asked,) = world.bodies(PersonAsked)
         assert (asked.phase, asked.about) == (phase, "proof")
         assert f"{phase} says {verdict.get('verdict', 'success')}, but the work changes nothing" in asked.question

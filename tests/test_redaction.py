@@ -8,8 +8,7 @@ import httpx
 import pytest
 
 from ashep.adapters.beads import BeadsTracker
-from ashep.adapters.opencode.client import Client
-from ashep.adapters.opencode.server import Address
+from ashep.adapters.opencode.client import Address, Client
 from ashep.app import secrets_of
 from ashep.core.model import Settings
 from ashep.errors import TrackerUnavailable

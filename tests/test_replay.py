@@ -39,7 +39,7 @@ from tests.recorded import Recorded, life, replayed
 
 ROOT = Path(__file__).resolve().parent.parent
 Batches = list[list[Entry]]
-RELEASED_RULES = 3
+RELEASED_RULES = 4
 """`RULES` of the last release: its golden life is never written again."""
 
 
@@ -310,7 +310,7 @@ PURE = {
     "__future__", "abc", "ashep", "collections", "collections.abc", "contextlib", "dataclasses", "datetime", "difflib",
     "enum", "fnmatch", "functools", "hashlib", "heapq", "itertools",
     "json", "math", "operator", "pydantic", "re", "rpds",
-    "string", "types", "typing", "unicodedata", "urllib.parse", "bisect",
+    "shlex", "string", "types", "typing", "unicodedata", "urllib.parse", "bisect",
 }  # fmt: skip
 """What the core may import: nothing in it does IO, tells the time or rolls dice of itself."""
 

@@ -10,7 +10,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -19,9 +19,10 @@ import anyio.to_thread
 import httpx
 import pytest
 
-from ashep.adapters import processes
+from ashep.adapters import durable, processes
 from ashep.adapters.opencode import server as module
-from ashep.adapters.opencode.server import LOG_KEPT, LOG_LIMIT, Address, ManagedServer
+from ashep.adapters.opencode.client import Address
+from ashep.adapters.opencode.server import LOG_KEPT, LOG_LIMIT, ManagedServer
 from ashep.errors import ServerNotStarted
 
 pytestmark = [pytest.mark.may_block, pytest.mark.slow]
@@ -69,6 +70,20 @@ def a_tool() -> "subprocess.Popen[bytes]":
     """What an agent's shell runs: it has a session of its own."""
     grown = "import time; kept = bytearray(b'x' * 64 * 1024 * 1024); print(flush=True); time.sleep(60)"
     return subprocess.Popen([sys.executable, "-c", grown], stdout=subprocess.PIPE, start_new_session=True)
+
+
+def settings_of_git(environ: Mapping[str, str]) -> list[str]:
+    done = subprocess.run(["git", "config", "--list"], env=dict(environ), capture_output=True, text=True)
+    return done.stdout.splitlines()
+
+
+async def test_an_agents_git_is_told_to_flush(server: ManagedServer) -> None:
+    told = ["core.fsync=committed", "core.fsyncmethod=batch"]
+    pid = pid_of(await server.reach())
+    lines = (line.partition("=") for line in Path(f"/proc/{pid}/environ").read_text().split("\0"))
+    assert settings_of_git({name: value for name, _, value in lines if name})[-2:] == told
+    said = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "user.name", "GIT_CONFIG_VALUE_0": "pat"}
+    assert settings_of_git(said | durable.environment(said))[-3:] == ["user.name=pat", *told], "a person's stay"
 
 
 async def test_it_has_limits_and_gives_way(server: ManagedServer) -> None:

@@ -25,6 +25,7 @@ from ashep.core.events import (
     ClockJumped,
     IssueHeld,
     OutcomeRejected,
+    RetryScheduled,
     RunEnded,
     RunnerSeen,
     RunPlanned,
@@ -150,6 +151,29 @@ def test_each_finished_run_has_one_line(state: Path, journal: Journal) -> None:
     assert records[0].outcome is not None
     assert records[0].outcome.created_issues[0].title == "Test the edges"
     assert records[1].error == "it still ran"
+
+
+def test_a_success_that_was_not_believed_is_no_success_in_the_log(state: Path, journal: Journal) -> None:
+    """Its line was written before it was looked into."""
+    draw(state, journal)
+    path, seq, why = (
+        state.parent / "runs.jsonl",
+        journal.position.seq,
+        "implement says success, but tests does not pass",
+    )
+    again = RetryScheduled("demo-1", "implement", 0, T0, why, disbelieved=RUN)
+    journal.append_now([Entry(seq + 1, T0 + timedelta(days=400), again)])
+    draw(state, journal)
+    lines = path.read_bytes()
+    record = RunRecord.model_validate_json(lines.splitlines()[0])
+    assert (record.run, record.state, record.error) == (RUN, "failed", why)
+    assert record.outcome is not None
+    assert record.outcome.result == "success"
+    assert [RunRecord.model_validate_json(line).state for line in lines.splitlines()[1:]] == ["timed_out", "lost"]
+    caught_up = dump(state)
+    (state / "ashep.db").unlink()
+    draw(state, journal)
+    assert (dump(state), path.read_bytes()) == (caught_up, lines), "and drawn anew it is the same"
 
 
 def test_nothing_is_added_to_a_run_that_is_over() -> None:

@@ -3,6 +3,7 @@ checked by `systemd-analyze verify`, messages are read from a real datagram sock
 """
 
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -192,6 +193,7 @@ def test_a_users_unit_restarts_what_can_go_on_and_nothing_else(project: Path) ->
     assert said["RestartPreventExitStatus"] == ["2 3 65"] == [" ".join(map(str, NO_RESTART))]
     assert said["WatchdogSec"] == ["5min"]
     assert said["KillMode"] == ["process"]
+    assert said["OOMScoreAdjust"] == ["-250"], "what it starts goes first"
     assert said["NoNewPrivileges"] == ["yes"]
     assert said["Environment"] == ['"PATH=/usr/bin:/opt/50%%/bin"', '"LANG=C.UTF-8"']
     assert not {"User", "ProtectSystem", "RuntimeDirectory"} & said.keys()
@@ -199,6 +201,18 @@ def test_a_users_unit_restarts_what_can_go_on_and_nothing_else(project: Path) ->
     assert unit_of(project, ENVIRON, user=True) == unit
     assert unit_of(project.parent, ENVIRON, user=True).name != unit.name
     assert unit_of(project, ENVIRON | {"XDG_CONFIG_HOME": "/c"}, user=True).path.parent == Path("/c/systemd/user")
+
+
+def test_the_service_of_verification_has_a_unit_of_its_own(project: Path) -> None:
+    unit, loop = (unit_of(project, ENVIRON, user=True, serve=serve) for serve in (True, False))
+    said = settings(unit.text)
+    assert unit.name == loop.name.replace("ashep-", "ashep-serve-", 1)
+    assert shlex.split(said["ExecStart"][0])[-3:] == ["serve", "--port", "8090"]
+    assert (said["Type"], said["KillMode"]) == (["exec"], ["mixed"]), (
+        "it tells nobody that it lives; its checks end with it"
+    )
+    assert not {"WatchdogSec", "NotifyAccess", "ExecReload"} & said.keys()
+    assert {"NoNewPrivileges", "Restart", "EnvironmentFile", "UnsetEnvironment"} <= said.keys()
 
 
 def test_a_systems_unit_runs_as_the_projects_owner_and_never_as_root(
@@ -218,10 +232,13 @@ def test_a_systems_unit_runs_as_the_projects_owner_and_never_as_root(
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
 @pytest.mark.slow
+@pytest.mark.parametrize("serve", [True, False])
 @pytest.mark.parametrize("user", [True, False])
-def test_systemd_takes_the_unit(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: bool) -> None:
+def test_systemd_takes_the_unit(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: bool, serve: bool
+) -> None:
     monkeypatch.setattr(Path, "owner", lambda _: "daemon")
-    unit = unit_of(project, {**os.environ, "PATH": "/usr/bin:/bin"}, user=user)
+    unit = unit_of(project, {**os.environ, "PATH": "/usr/bin:/bin"}, user=user, serve=serve)
     file = tmp_path / unit.name
     file.write_text(unit.text)
     argv = ["systemd-analyze", *(["--user"] if user else []), "verify", str(file)]
@@ -295,6 +312,29 @@ def test_install_writes_the_unit_and_says_what_is_next(place: Place, capsys: pyt
     assert place.asked() == ["--user daemon-reload", f"--user enable --now {file.name}"]
 
 
+def test_the_service_of_verification_is_installed_beside_the_loop(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert place.ashep("install", "--user") == 0
+    assert place.ashep("install", "--serve", "--user", "--port", "8111", "--now") == 0
+    folder = place.home / ".config/systemd/user"
+    serve, loop = sorted(folder.iterdir(), key=lambda file: "ashep-serve-" not in file.name)
+    assert '"serve" "--port" "8111"' in serve.read_text()
+    assert '"work"' in loop.read_text()
+    assert place.asked()[-1] == f"--user enable --now {serve.name}"
+    capsys.readouterr()
+    assert place.ashep("install", "--serve", "--user") == 0
+    assert f"unchanged: {serve}" in capsys.readouterr().out, "its port stays"
+    assert place.ashep("status", "--serve", "--user") == 0
+    assert capsys.readouterr().out.startswith(f"{serve.name}: {serve}\n")
+    serve.write_text("# mine")
+    place.ashep("status", "--serve", "--user")
+    assert "`ashep service install --serve --user` would write now" in capsys.readouterr().out
+    assert place.ashep("uninstall", "--serve", "--user") == 0
+    assert [*folder.iterdir()] == [loop]
+    assert place.ashep("install", "--user", "--port", "8111") == 2
+
+
 def test_status_says_how_the_service_is(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     assert place.ashep("status", "--user") == 1
     assert "is not there: `ashep service install --user`" in capsys.readouterr().out
@@ -322,3 +362,21 @@ def test_uninstall_stops_it_and_deletes_the_unit(place: Place, capsys: pytest.Ca
     assert place.ashep("uninstall", "--user") == 0
     assert not file.exists()
     assert place.asked()[-2:] == [f"--user disable --now {file.name}", "--user daemon-reload"]
+
+
+def test_the_unit_runs_nothing_of_the_project(tmp_path: Path) -> None:
+    """A service's folder is the project: python would look there first for whatever ashep imports."""
+    project, environ = tmp_path / "project", {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    for name in ("anyio.py", "typer.py", "json.py", "ashep/__init__.py", "ashep/__main__.py", "sitecustomize.py"):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
+    unit = unit_of(project, environ, user=True)
+    command = shlex.split(settings(unit.text)["ExecStart"][0])
+    dropped = settings(unit.text).get("UnsetEnvironment", [""])[0].split()
+    for more in ({}, {"PYTHONPATH": f":{project}"}):  # as where a shell told the user's manager of it
+        given = {name: value for name, value in (environ | more).items() if name not in dropped}
+        done = subprocess.run(
+            [*command[: command.index("-C")], "--version"], cwd=project, env=given, capture_output=True, timeout=60
+        )
+        assert not (tmp_path / "ran").exists()
+        assert (done.returncode, done.stdout[:5]) == (0, b"ashep"), done.stderr

@@ -9,7 +9,7 @@ import pytest
 
 from ashep.adapters.memory.runner import MemoryRunner
 from ashep.adapters.memory.tracker import MemoryTracker
-from ashep.core.model import LabelEvent, Life
+from ashep.core.model import Change, Life
 from ashep.errors import ClaimLost, GuardTripped, TrackerRefused
 from ashep.ports import Catalog, ClaimRequest, Creation, Look, Prompt, Seen, Sign, Turn, Update
 from ashep.testing import ACTOR, runners, trackers
@@ -21,8 +21,8 @@ from tests.conformance.trackers import MemoryWorld as Issues
 
 
 class Nameless(MemoryTracker):
-    async def label_events(self, issue: str) -> tuple[LabelEvent, ...]:
-        return tuple(replace(event, actor="") for event in await super().label_events(issue))
+    async def changes(self, issue: str) -> tuple[Change, ...]:
+        return tuple(replace(change, actor="") for change in await super().changes(issue))
 
 
 class Stealing(MemoryTracker):
@@ -110,7 +110,7 @@ class Chatty(MemoryTracker):
 @pytest.mark.parametrize(
     ("wrong", "test"),
     [
-        (Nameless, trackers.test_label_events_name_who_put_a_label_on),
+        (Nameless, trackers.test_changes_name_who_made_them),
         (Stealing, trackers.test_one_of_two_actors_holds_an_issue),
         (Unguarded, trackers.test_a_guard_that_trips_writes_nothing),
         (Unguarded, trackers.test_a_person_who_closes_first_is_not_overwritten),

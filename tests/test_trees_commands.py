@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from ashep.adapters import control_socket
 from ashep.adapters.worktrees import Worktrees
 from ashep.cli import main
 from ashep.config.starter import write_starter
+from ashep.core.events import Fact, WorkLanded
 from ashep.journal.lock import Lock
 from tests.conformance.workspaces import GitWorkspacesWorld
 from tests.recorded import Recorded, draw
@@ -149,12 +150,13 @@ def test_a_tree_in_which_a_run_is_under_way_stays(world: GitWorkspacesWorld, ash
     assert ashep("remove", "t-1")[0] == 0
 
 
-def closed_by_a_person(state: Path, *issues: str) -> None:
+def closed_by_a_person(state: Path, *issues: str, facts: Sequence[Fact] = ()) -> None:
     made = Recorded(state)
     made.begin()
     for issue in issues:
         made.open(issue)
     made.live(3)
+    made.turn(*facts)
     for issue in issues:
         made.change(issue, "ann", status="closed")
     made.live(10)
@@ -185,6 +187,91 @@ def test_gc_takes_what_is_closed_and_merged(world: GitWorkspacesWorld, ashep: Ca
     assert world.git("show", f"{told['removed'][0]['saved'][0]}:loose.txt") == "not committed"
     assert "ashep/t-1" not in world.git("branch", "--format=%(refname:short)").split()
     assert sorted(path.name for path in (world.place / "ashep").iterdir()) == ["t-2", "t-99"]
+
+
+def worked(world: GitWorkspacesWorld, issue: str, *contents: str) -> str:
+    """Let an agent commit to a file of the issue's own, and give the branch's commit."""
+    branch = f"ashep/{issue}"
+    head = anyio.run(world.spaces.prepare, branch, None, 0).head
+    for number, content in enumerate(contents, start=1):
+        world.edit(branch, f"{issue}.txt", content)
+        head = anyio.run(world.spaces.seal, branch, f"{issue}/implement.1.{number}", f"Part {number}").head
+    return head
+
+
+def squash(world: GitWorkspacesWorld, branch: str) -> None:
+    world.git("merge", "--squash", "-q", branch)
+    world.git("commit", "-qm", f"{branch} (#7)")
+
+
+def rebase(world: GitWorkspacesWorld, branch: str) -> None:
+    world.git("cherry-pick", f"main..{branch}")
+
+
+def squash_at_a_forge(world: GitWorkspacesWorld, branch: str) -> None:
+    forge, other = world.top.parent / f"{branch}.git", world.top.parent / branch
+    world.git("clone", "-q", "--bare", str(world.top), str(forge))
+    world.git("clone", "-q", str(forge), str(other))
+    at = ("-C", str(other), "-c", "user.name=forge", "-c", "user.email=forge@example.invalid")
+    world.git(*at, "merge", "--squash", "-q", f"origin/{branch}")
+    world.git(*at, "commit", "-qm", "All of it (#7)")
+    world.git(*at, "push", "-q", "origin", "main")
+    world.git("pull", "-q", "--ff-only", str(forge), "main")
+
+
+@pytest.mark.parametrize("land", [squash, rebase, squash_at_a_forge])
+@pytest.mark.slow
+def test_gc_takes_what_landed_squashed_or_rebased(
+    world: GitWorkspacesWorld, ashep: Call, land: Callable[[GitWorkspacesWorld, str], None]
+) -> None:
+    issues = ("t-1", "t-2", "t-3", "t-4")
+    closed_by_a_person(world.top / ".agent-shepherd" / "state", *issues)
+    heads = {issue: worked(world, issue, "one\n", "one\ntwo\n") for issue in issues}
+    world.person_commits("c.txt", "the base moved on\n")
+    for issue in issues[:3]:
+        land(world, f"ashep/{issue}")
+    world.person_commits("c.txt", "and on\n")
+    worked(world, "t-2", "one\ntwo\nthree, after it landed\n")
+    world.edit("ashep/t-3", "loose.txt", "not committed\n")
+    code, out, _ = ashep("gc", "--dry-run")
+    assert code == 0
+    assert "would go: ashep/t-1" in out
+    listed = {tree["issue"]: (tree["merged"], tree["landed"]) for tree in json.loads(ashep("--json")[1])["trees"]}
+    assert listed == {"t-1": (False, True), "t-2": (False, False), "t-3": (False, True), "t-4": (False, False)}
+    told = json.loads(ashep("gc", "--json")[1])
+    assert [one["branch"] for one in told["removed"]] == ["ashep/t-1"]
+    assert {one["branch"]: one["why"] for one in told["kept"]} == {
+        "ashep/t-2": "its branch has commits that the base branch does not hold",
+        "ashep/t-3": "it landed, but something in its tree is not committed",
+        "ashep/t-4": "its branch has commits that the base branch does not hold",
+    }
+    assert world.git("rev-parse", *told["removed"][0]["saved"]) == heads["t-1"], "its own commits are not gone"
+    assert "ashep/t-1" not in world.git("branch", "--format=%(refname:short)").split()
+    assert sorted(path.name for path in (world.place / "ashep").iterdir()) == ["t-2", "t-3", "t-4"]
+
+
+@pytest.mark.slow
+def test_gc_takes_what_was_seen_to_land_whatever_became_of_it_on_the_base(
+    world: GitWorkspacesWorld, ashep: Call
+) -> None:
+    issues, facts = ("t-1", "t-2", "t-3", "t-4"), list[Fact]()
+    heads = {issue: worked(world, issue, "one\n") for issue in issues}
+    for issue in issues:
+        squash(world, f"ashep/{issue}")
+        if issue != "t-2":
+            facts.append(WorkLanded(issue, "land.1", "main", heads[issue], world.base()))
+        if issue == "t-4":
+            world.git("reset", "-q", "--hard", "HEAD~1")
+    closed_by_a_person(world.top / ".agent-shepherd" / "state", *issues, facts=facts)
+    for issue in issues[:3]:
+        world.git("rm", "-q", f"{issue}.txt")
+        world.git("commit", "-qm", f"{issue} is not wanted any more")
+    worked(world, "t-3", "two\n")
+    told = json.loads(ashep("gc", "--json")[1])
+    assert [one["branch"] for one in told["removed"]] == ["ashep/t-1"]
+    assert [one["branch"] for one in told["kept"]] == ["ashep/t-2", "ashep/t-3", "ashep/t-4"], (
+        "nobody saw it land; a commit has come since; the base was set back"
+    )
 
 
 def test_a_command_that_is_called_in_a_tree_is_meant_for_the_project(

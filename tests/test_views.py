@@ -13,7 +13,15 @@ from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
 from ashep.core.account import account
-from ashep.core.events import EditMended, EditRefused, Fact, RecycleWanted, RunnerSeen, ServerRestartPlanned
+from ashep.core.events import (
+    EditMended,
+    EditRefused,
+    Fact,
+    RecycleWanted,
+    RunnerSeen,
+    ServerRestartPlanned,
+    TrackerSeen,
+)
 from ashep.core.records import TYPES, Entry
 from ashep.core.workspaces import Mode
 from ashep.journal.log import Journal
@@ -135,9 +143,18 @@ def test_nothing_is_told_of_what_is_not_known(told: Path) -> None:
     assert standing.status(None, STOPPED) == {
         "daemon": STOPPED
         | {"findings": 0, "pauses": [], "budgets": [], "providers": [], "notices": [], "server": None, "edit": None}
-        | {"workspace": None},
+        | {"workspace": None, "trees": {"kept": 0, "next": None}},
         "issues": [],
     }
+
+
+def test_status_says_how_many_trees_are_kept_and_when_the_next_goes() -> None:
+    seen = {"daemon": {"trees": {"kept": 2, "next": (T0 + timedelta(days=3)).isoformat()}}}
+    assert standing.trees(seen, T0) == [
+        "2 work trees of closed issues stand; the next is to go in 3d (`ashep trees gc --dry-run`)"
+    ]
+    assert "is to go now" in standing.trees(seen, T0 + timedelta(days=4))[0]
+    assert standing.trees({"daemon": {}}, T0) == []
 
 
 def test_status_says_on_top_who_paused_and_until_when(told: Path) -> None:
@@ -177,6 +194,10 @@ def test_status_says_what_is_wrong_with_the_agent_server() -> None:
     wanted = RecycleWanted("server-1", now, False, "it holds 5.00 GiB")
     assert said(wanted) == ["the agent server is begun anew once it is at rest: it holds 5.00 GiB"]
     assert standing.server({"daemon": {}}, now) == []
+    upgraded = RunnerSeen("up", "1.19.0", replaced="1.19.0 answers where 1.18.33 did")
+    assert said(upgraded) == ["the agent server was replaced: 1.19.0 answers where 1.18.33 did; sessions go on"]
+    bd = TrackerSeen("me", "t", "1.4.0", replaced="1.4.0 answers where 1.3.0 did")
+    assert said(bd, RunnerSeen("up")) == ["the tracker's program was replaced: 1.4.0 answers where 1.3.0 did"]
 
 
 def test_status_says_where_issues_are_worked_on(told: Path) -> None:

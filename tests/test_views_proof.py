@@ -105,8 +105,11 @@ def test_why_shows_the_evidence_with_its_tree_and_where_the_work_landed(
     lines, told = why(lived, "t-2", capsys)
     found = told["verification"]
     assert (found["status"], found["waived"], len(found["tree"])) == ("passing", [], 40)
-    assert f"evidence: passing: 2 of 2 checks passed in tree {found['tree'][:12]}" in lines
+    assert (
+        f"evidence: passing: 2 of 2 checks passed in tree {found['tree'][:12]}, 1 of them before any work, too" in lines
+    )
     assert f"  of the git tree {found['tree']}, commit {found['commit']}" in lines
+    assert "  made: passed (it passed before any work, too): as expected" in lines
     assert "  better: passed: as expected" in lines
     assert (told["landing"]["state"], told["landing"]["onto"]) == ("landed", "main")
     assert f"its work landed on main as {told['landing']['commit'][:12]}" in lines
@@ -179,6 +182,27 @@ def test_what_was_closed_without_anything_checked_is_unverified() -> None:
     assert proof.kind_of(red) == "unverified"
 
 
+def test_a_success_that_changed_nothing_is_not_told_as_verified() -> None:
+    before = CheckResult("made", "passed", "as expected", 3, proves_nothing=True)
+    idle = replace(EVIDENCE, results=(before,), changed=False, must_change=False)
+    shown = verification(replace(FLOW, stage="closed", code="shepherd", evidence=idle))
+    assert proof.kind_of(shown) == "unverified"
+    assert proof.in_short(proof.counted(shown)) == (
+        f"passing: 1 of 1 checks passed in tree {'7' * 12}, 1 of them before any work, too; the work changes nothing"
+    )
+    let_pass = verification(replace(FLOW, stage="closed", code="shepherd", evidence=idle, waived=("unchanged",)))
+    assert proof.kind_of(let_pass) == "waived"
+    empty = verification(replace(FLOW, evidence=replace(idle, results=())))
+    assert proof.in_short(proof.counted(empty)) == f"unverified in tree {'7' * 12}; the work changes nothing"
+
+
+@pytest.mark.parametrize(("isolated", "told"), [(True, ", in a sandbox"), (False, ", without a sandbox"), (None, "")])
+def test_a_sandbox_is_told_of_where_a_program_ran_in_it(isolated: bool | None, told: str) -> None:
+    shown = verification(replace(FLOW, evidence=replace(EVIDENCE, isolated=isolated)))
+    body = {"verification": shown, "landing": None}
+    assert f"  of the git tree {'7' * 40}, commit {'c' * 40}{told}" in proof.lines(proof.evidence(body, str))
+
+
 def test_each_step_of_landing_has_its_word() -> None:
     at = replace(FLOW, stage="finishing", landing=Landing(7, "main", verify=True))
     step = ("k", "t-1", "b", "h", "main", "old", "new")
@@ -216,7 +240,9 @@ def test_the_tracker_is_told_with_the_close_and_without_a_write_of_its_own(folde
         notes = world.tracker.metadata(issue)
         assert notes["verification_status"] == "passing"
         said = {"commit": found.commit, "tree": found.tree, "passed": 2, "failed": 0, "skipped": 0}
-        assert notes["verification"] == {**said, "failures": [], "waived": []}
+        noted = notes["verification"]
+        assert isinstance(noted, dict)
+        assert {key: noted[key] for key in (*said, "failures", "waived")} == {**said, "failures": [], "waived": []}
         assert notes["landed"] == {"onto": "main", "commit": landed.commit}
         assert notes["impact_flags"] == []
         assert notes["ticket_files"] == {"created": ["t-2.py"], "modified": [], "deleted": [], "more": 0}

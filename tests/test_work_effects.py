@@ -19,7 +19,7 @@ from ashep.adapters.memory.landing import MemoryLanding
 from ashep.adapters.memory.looking import MemoryDiffs, MemoryVerifier
 from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.adapters.memory.workspaces import MemoryWorkspaces
-from ashep.adapters.verifier import LocalVerifier
+from ashep.adapters.verifier import LocalVerifier, wrong_patterns
 from ashep.annotations import Annotated
 from ashep.core.branches import branch_of
 from ashep.core.commands import IntegrateWork, MoveBase, VerifyWork
@@ -158,8 +158,8 @@ class Place:
         assert own is not None
         run = {"run": RUN, "phase": "implement", "policy": "standard", "change": True}
         blob = criteria.blob if criteria else ""
-        made = {"criteria": blob, "adopt": criteria is None} | run | fields
-        return VerifyWork(f"{RUN}/verify", "t-1", made.pop("commit", own.head), own.base, **made)
+        made = {"criteria": blob, "adopt": criteria is None, "base": own.base} | run | fields
+        return VerifyWork(f"{RUN}/verify", "t-1", made.pop("commit", own.head), **made)
 
     async def verify(self, **fields: Any) -> WorkVerified:
         *_, verified = await self.effects.carry_out(self.command(**fields), lambda: self.world)
@@ -211,20 +211,54 @@ async def test_what_was_green_before_any_work_proves_nothing(place: Place) -> No
     assert [one.proves_nothing for one in verified.results] == [True, False]
     assert verified.log == ""
     place.verifier.verified.clear()
-    head = await place.work(a=None, b=None)
+    await place.work(a=None, b=None)
     await place.verify()
     assert len(place.verifier.verified) == 1, "the base has nothing to say about checks that failed"
+
+
+async def test_what_lands_is_held_against_what_was_there_before_any_work(place: Place) -> None:
+    """Others may have landed meanwhile: what they made pass was not there when this work began."""
+    await place.adopt(exists("before", "a"), exists("theirs", "c"), exists("now", "b"))
+    head, own = await place.work(b="b", c="c"), place.flow.own
+    assert own is not None
+    await place.trees.prepare("ashep/t-2", own.base, 1)
+    place.trees.edit("ashep/t-2", "c", "c")
+    newest = (await place.trees.seal("ashep/t-2", "t-2/implement.1.1", "c")).head
     place.lands(head)
-    await place.verify(run="", phase="", change=False)
-    assert len(place.verifier.verified) == 2, "what lands is not held against the base"
+    verified = await place.verify(run="", phase="", base=newest)
+    assert [one.proves_nothing for one in verified.results] == [True, False, False]
+    last = place.verifier.asked[-1]
+    assert (last.commit, last.base) == (own.base, newest), "with the scripts of the newest base"
 
 
 async def test_work_that_changes_nothing_is_told_so_where_it_is_to_change_something(place: Place) -> None:
     await place.work()
     verified = await place.verify()
-    assert (verified.changed, verified.results, verified.checks) == (False, (), "")
+    assert (verified.changed, verified.must_change, verified.results, verified.checks) == (False, True, (), "")
     assert "changes nothing" in await place.text(verified.log)
-    assert (await place.verify(change=False)).changed
+    told = await place.verify(change=False)
+    assert (told.changed, told.must_change, told.log) == (False, False, ""), "what it need not do is told and no fault"
+
+
+@pytest.mark.parametrize("already", [False, True])
+async def test_what_lands_changes_something_if_the_issues_own_work_does(place: Place, already: bool) -> None:
+    """Whoever brought it to the base: a person may have merged it, or squashed it, before ashep did."""
+    head = await place.work(b="b")
+    place.trees.base = head  # as after a merge by hand
+    place.lands(head)
+    landing, own = place.flow.landing, place.flow.own
+    assert landing is not None
+    assert own is not None
+    known = replace(own, since=head if already else "")  # as `WorkLanded` has it
+    for files, changed in ((None, True), (FileMap(created=("b",)), True), (FileMap(), False)):
+        place.flow = replace(place.flow, landing=replace(landing, landed=already), own=replace(known, files=files))
+        assert (await place.verify(run="", phase="")).changed == changed
+    place.lands(own.base)
+    place.flow = replace(place.flow, own=replace(known, files=None, head=own.base))
+    verified = await place.verify(run="", phase="", commit=own.base)
+    assert (verified.changed, await place.text(verified.log)) == (
+        False, "The work changes nothing: its tree is that of its base.",
+    )  # fmt: skip
 
 
 async def test_a_long_log_shows_something_of_every_check(place: Place) -> None:
@@ -247,6 +281,20 @@ async def test_nothing_lands_by_a_policy_that_is_gone(place: Place) -> None:
 
 
 # --- the issue's own checks ---------------------------------------------------------------------------------------
+
+
+async def test_patterns_that_take_long_to_be_compiled_keep_nobody_waiting(place: Place) -> None:
+    """Five of 2,000 characters took 18 s, in which the daemon did nothing else: blocking the loop fails a test."""
+    verify = [{"glob": "a", "pattern": "(?i)" + r"[\x00-\U0010ffff]" * 115 + str(n)} for n in range(20)]
+    slow = [{"id": f"c{n}", "type": "code_pattern", "description": "d", "verify": one} for n, one in enumerate(verify)]
+    effects = WorkEffects(place.tracker, place.blobs, lambda _: replace(place.means, compiled=wrong_patterns))
+    place.people.add("It", text=IssueText(acceptance=block(*slow)))
+    seen = await place.tracker.issue("t-1")
+    assert seen is not None
+    adopted = await effects.adopted(seen, Settings())
+    assert "not a regular expression: it takes too long to be read (and" in adopted.error
+    assert adopted.checks == 0
+    assert await wrong_patterns(["a+", "("]) == {"(": "missing ), unterminated subpattern at position 0"}
 
 
 async def test_an_issue_that_nobody_read_has_its_checks_adopted_first(place: Place) -> None:
@@ -286,7 +334,7 @@ async def test_a_change_of_the_checks_is_told_once_and_of_a_text_beside_them_nev
     async def changed() -> list[Fact]:
         seen = await place.tracker.issue("t-1")
         assert seen is not None
-        facts = place.effects.changed(seen, place.flow, Settings())
+        facts = await place.effects.changed(seen, place.flow, Settings())
         for fact in facts:
             assert isinstance(fact, CriteriaChanged)
             assert place.flow.criteria is not None
@@ -495,11 +543,11 @@ async def test_without_means_it_is_said_what_to_do(place: Place) -> None:
 async def test_all_that_an_issue_changed_is_flagged(place: Place) -> None:
     head = await place.work(**{"AGENTS.md": "Be kind.\n"})
     sealed = TreeSealed("t-1", RUN, "key", head, "tree", ())
-    found = await place.effects.touched(sealed, place.flow, Settings())
+    found = await place.effects.touched(sealed, place.flow, place.world)
     assert (found.flags, found.files) == (("agent_instructions",), FileMap(created=("AGENTS.md",)))
     assert place.flow.own is not None
     nothing = replace(sealed, head=place.flow.own.base)
-    found = await place.effects.touched(nothing, place.flow, Settings())
+    found = await place.effects.touched(nothing, place.flow, place.world)
     assert (found.flags, found.files) == ((), FileMap())
     assert branch_of("t-1") == BRANCH
 
@@ -509,11 +557,11 @@ async def test_an_agent_that_moves_the_base_hides_nothing(place: Place) -> None:
     head = await place.work(**{".github/workflows/ci.yml": "mine"})
     place.trees.advance(place.trees.base, head)
     sealed = TreeSealed("t-1", RUN, f"{RUN}/tree/after", head, "7ree", (head,))
-    found = await place.effects.touched(sealed, place.flow, place.world.settings)
+    found = await place.effects.touched(sealed, place.flow, place.world)
     assert "ci" in found.flags
     assert place.flow.own is not None
     place.flow = replace(place.flow, own=replace(place.flow.own, since=head))
-    found = await place.effects.touched(sealed, place.flow, place.world.settings)
+    found = await place.effects.touched(sealed, place.flow, place.world)
     assert (found.flags, found.files) == ((), FileMap())  # it was brought onto that once: what comes after is its own
 
 
@@ -529,7 +577,7 @@ async def test_the_log_on_the_issue_is_only_added_to_and_each_entry_once(place: 
     annotations = MemoryAnnotations(place.tracker)
     await annotations.annotate("t-1", {"verification_log": [theirs]})
     place.flow = replace(place.flow, proofs=(MADE, replace(MADE, at=WHEN + timedelta(minutes=1), status="passing")))
-    first = (await place.effects.notes(place.flow, Settings()))["verification_log"]
+    first = (await place.effects.notes(place.flow, place.world, closed=True))["verification_log"]
     assert isinstance(first, list)
     assert first[0] == theirs
     assert first[1] == {
@@ -539,7 +587,9 @@ async def test_the_log_on_the_issue_is_only_added_to_and_each_entry_once(place: 
     assert Entry.model_validate(first[1]), "the service reads it"
     assert [one["n"] for one in first if isinstance(one, dict)] == [6, 7, 8]
     await annotations.annotate("t-1", {"verification_log": first})
-    assert (await place.effects.notes(place.flow, Settings()))["verification_log"] == first, "closed again"
+    assert (await place.effects.notes(place.flow, place.world, closed=True))["verification_log"] == first, (
+        "closed again"
+    )
 
 
 async def test_where_the_log_cannot_be_read_it_is_left_alone(place: Place) -> None:
@@ -548,6 +598,6 @@ async def test_where_the_log_cannot_be_read_it_is_left_alone(place: Place) -> No
             raise TrackerUnavailable(f"{issue}: no answer")
 
     effects = WorkEffects(place.tracker, place.blobs, lambda _: replace(place.means, annotations=Lost(place.tracker)))
-    notes = await effects.notes(replace(place.flow, proofs=(MADE,)), Settings())
+    notes = await effects.notes(replace(place.flow, proofs=(MADE,)), place.world, closed=True)
     assert "verification_log" not in notes
     assert notes["verification_status"] == "unverified"

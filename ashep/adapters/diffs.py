@@ -31,8 +31,8 @@ _HEAD = 400  # bytes that a patch begins with, about
 _MOST_PATHS = 512 * 1024  # bytes of paths on a command line, below what every system takes
 _RENAMES = "-l1000"  # so many files on either side are compared for renames; beyond, only equal ones are found
 _SETTINGS = ("diff.orderFile=/dev/null",)
-_ENV = {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}
 _HUNK = re.compile(rb"@@ -(?P<old>\d+)(?:,\d+)? \+(?P<new>\d+)(?:,\d+)? @@")
+_LINK = "120000"
 _SUBMODULE = "160000"
 _KINDS: dict[str, Literal["created", "modified", "deleted", "renamed"]] = {
     "A": "created", "M": "modified", "T": "modified", "D": "deleted", "R": "renamed",
@@ -64,14 +64,14 @@ class GitDiffs:
     async def find(self, revision: str) -> str | None:
         """Give the full id of the commit that a revision names; None where it names none."""
         asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-        done = await self._git.run(*asked, cwd=self._project, env=_ENV)
+        done = await self._git.run(*asked, cwd=self._project)
         found = done.stdout.decode(errors="replace").strip()
         return found if done.returncode == 0 and SHA.fullmatch(found) else None
 
     async def read(self, base: str, head: str) -> Diff:
         """Read what `head` changes since it and `base` last were one."""
         base, head = await self._commit(base), await self._commit(head)
-        fork = await self._git.run("merge-base", base, head, cwd=self._project, env=_ENV)
+        fork = await self._git.run("merge-base", base, head, cwd=self._project)
         base = fork.stdout.decode().strip() if fork.returncode == 0 else base
         raw, _ = await self._diff(base, head)
         entries = _entries(raw)
@@ -94,7 +94,7 @@ class GitDiffs:
         """
         how = ("-r", "--raw", "-z", "-M", _RENAMES, "--no-abbrev", "--ignore-submodules=none")
         argv = ("diff-tree", *how, *form, base, head, "--", *paths)
-        raw, _, patches = (await self._git.raw(*argv, cwd=self._project, env=_ENV) or b"").partition(b"\0\0")
+        raw, _, patches = (await self._git.raw(*argv, cwd=self._project) or b"").partition(b"\0\0")
         return raw, patches
 
     async def _sizes(self, entries: Sequence[_Entry]) -> dict[str, int]:
@@ -104,7 +104,7 @@ class GitDiffs:
             return {}
         form = "--batch-check=%(objectname) %(objectsize)"
         asked = "".join(f"{blob}\n" for blob in blobs).encode()
-        out = await self._git.raw("cat-file", form, cwd=self._project, env=_ENV, stdin=asked)
+        out = await self._git.raw("cat-file", form, cwd=self._project, stdin=asked)
         said = [line.split(" ") for line in (out or b"").decode().splitlines()]
         return {blob: int(size) for blob, size in said if size.isdigit()}
 
@@ -152,7 +152,8 @@ def _unread(entry: _Entry) -> ChangedFile:
     """Give a file whose lines were not read."""
     *former, path = map(_shown, entry.paths)
     why = "submodule" if entry.is_submodule else "large"
-    return ChangedFile(path, _KINDS[entry.status], former[0] if former else None, unread=why)
+    kind = _KINDS[entry.status]
+    return ChangedFile(path, kind, former[0] if former else None, unread=why, link=entry.modes[1] == _LINK)
 
 
 def _read(entries: Sequence[_Entry], patches: bytes, chosen: frozenset[bytes]) -> dict[bytes, ChangedFile]:

@@ -3,11 +3,12 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import anyio.to_thread
 
-from ashep.adapters import programs
+from ashep.adapters import locks, programs
 from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.redaction import Redaction
@@ -26,11 +27,53 @@ MOST_DIFF = 60_000
 FORMAT = f"--format=%H%x1f%(trailers:key={TRAILER},valueonly,separator=%x1e)%x1f%s"
 """The form of `git log -z` that `read_commits` reads."""
 
-_STEERING = re.compile(r"GIT_(?:DIR|WORK_TREE|INDEX_FILE|COMMON_DIR|OBJECT_DIRECTORY|NAMESPACE|PREFIX|EXTERNAL_DIFF)")
-"""Variables by which a hook that started us would send git to another repository."""
-_OURS = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat", "LC_ALL": "C"}
-_SETTINGS = ("core.fsmonitor=false", "color.ui=false", "log.showSignature=false", "log.mailmap=false")
-"""A repository may name programs that git then runs, or decorate what it prints."""
+_KEPT = re.compile(
+    r"GIT_(?:CONFIG_(?:GLOBAL|SYSTEM|NOSYSTEM)|(?:AUTHOR|COMMITTER)_(?:NAME|EMAIL)|EXEC_PATH|CEILING_DIRECTORIES"
+    r"|DISCOVERY_ACROSS_FILESYSTEM|ASKPASS|SSH|SSH_(?:COMMAND|VARIANT)|SSL_\w+|PROXY_\w+|HTTP_\w+|ALLOW_PROTOCOL)"
+)
+"""Variables of git's that are a person's: where their settings are, who they are, how a remote is reached. Any other
+sends git elsewhere (a hook that started us leaves some), or changes what it sees, makes or prints."""
+_OURS = {
+    "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat", "LC_ALL": "C",
+    # an agent can say that a commit, or a parent of one, is another than it is
+    "GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull,
+}  # fmt: skip
+_SETTINGS = (
+    # A repository may name programs that git then runs, agents can write them; or decorate what git prints.
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "color.ui=false",
+    "log.showSignature=false",
+    "log.mailmap=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "advice.graftFileDeprecated=false",
+)
+
+
+def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Give the environment of every git that we call; `more` is ours, too."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or _KEPT.fullmatch(name)}
+    return kept | _OURS | dict(more or {})
+
+
+def arguments(settings: Sequence[str]) -> list[str]:
+    """Give what stands before the command of every git that we call; `settings`, as `name=value`, win."""
+    return ["--no-pager", *(part for setting in (*_SETTINGS, *settings) for part in ("-c", setting))]
+
+
+async def failed(command: str, code: int, said: str, at: Path) -> AshepError:
+    """Give the error of a git that failed, in its words; where the disk takes nothing more, that alone, on one line."""
+    if (lock := locks.named_in(said, at)) is not None:
+        return locks.in_the_way(lock, f"git {command}")
+    if full := await programs.full_disk(said, at):
+        return AshepError(f"git {command}: {full}")
+    return AshepError(f"git {command} ended with exit code {code}: {clean(said)[:300]}")
+
+
+async def program() -> str:
+    """Give the git that is called: the first one on PATH."""
+    return str(await anyio.to_thread.run_sync(programs.find, "git") or "git")
 
 
 class Git:
@@ -39,7 +82,9 @@ class Git:
     def __init__(self, timeout: float = 30.0, redaction: Redaction | None = None, settings: Sequence[str] = ()) -> None:
         """`settings`: more of them, as `name=value`; they win over the repository's."""
         self._timeout, self._redaction = timeout, redaction or Redaction()
-        self._settings = [part for setting in (*_SETTINGS, *settings) for part in ("-c", setting)]
+        self._before = arguments(settings)
+        self.told: list[str] = []
+        """Locks that dead gits had left, and that were taken away."""
 
     async def run(
         self,
@@ -53,13 +98,13 @@ class Git:
 
         Raises `ProgramMissing` without git, `ProgramTimedOut`, and `AshepError` where `cwd` is no folder.
         """
-        git = await anyio.to_thread.run_sync(programs.find, "git")
-        environment = {name: value for name, value in os.environ.items() if not _STEERING.fullmatch(name)} | _OURS
-        argv = [git or "git", "--no-pager", *self._settings, *arguments]
+        argv = [await program(), *self._before, *arguments]
         bound = self._timeout if timeout is None else timeout
-        return await programs.run(
-            argv, cwd=cwd, env=environment | dict(env or {}), timeout=bound, stdin=stdin, patience=programs.TO_CLEAN_UP
-        )
+        call = partial(
+            programs.run,
+            argv, cwd=cwd, env=environment(env), timeout=bound, stdin=stdin, patience=programs.TO_CLEAN_UP,
+        )  # fmt: skip
+        return await locks.past_locks(call, cwd, self.told)
 
     async def raw(
         self,
@@ -80,7 +125,7 @@ class Git:
         said = self.said(done)
         if absent is not None and absent.search(said):
             return None
-        raise AshepError(f"git {arguments[0]} ended with exit code {done.returncode}: {clean(said)[:300]}")
+        raise await failed(arguments[0], done.returncode, said, cwd)
 
     async def shown(self, *arguments: str, cwd: Path, absent: re.Pattern[str] | None = None) -> bytes | None:
         """Give what git printed, without secrets: for what people and agents read. Else as `raw`."""

@@ -30,6 +30,12 @@ class Mark(NamedTuple):
 _TERM = 3.0  # seconds between SIGTERM and SIGKILL
 _KILL = 10.0  # seconds until a killed process is gone
 
+OOM = 500
+"""What is added to how readily the kernel kills a server and its tools when memory runs out: before the daemon."""
+
+OWN_OOM = -250
+"""What is added for the daemon itself."""
+
 OPEN_FILES = 65536
 """Files that a server of ours, and each of its tools, may have open."""
 
@@ -65,11 +71,43 @@ def holders_of(mark: Mark) -> list[tuple[int, int]]:
     return sorted(found, key=lambda holder: (holder[1], holder[0]))
 
 
+def inside(folder: Path) -> tuple[int, str] | None:
+    """Give a living process that works in a folder or below it, and its name; None: none does, or without /proc."""
+    wanted = os.path.realpath(folder)
+    for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
+        if not name.isdecimal() or int(name) == os.getpid():
+            continue
+        with suppress(OSError):  # another user's, or gone
+            if f"{os.readlink(f'/proc/{name}/cwd')}/".startswith(f"{wanted}/"):
+                return int(name), Path(f"/proc/{name}/comm").read_text().strip()
+    return None
+
+
+def raise_open_files() -> None:
+    """Raise how many files this process may have open to what it may raise it to: each call of a program takes some."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def adjust(pid: int, score: int) -> None:
+    """Say how readily the kernel kills a process, and what it starts from now on, from -1000 to 1000.
+
+    To make it less likely takes a right that few users have; without it nothing changes.
+    """
+    with suppress(OSError):
+        Path(f"/proc/{pid}/oom_score_adj").write_text(str(score))
+
+
 def restrain(pid: int, nice: int) -> None:
-    """Set the limits of a process that leads its group: open files, no core dumps, and its priority.
+    """Set the limits of a process that leads its group: open files, no core dumps, its priority, and that the kernel
+    kills it before us.
 
     Address space is not limited: JavaScript engines reserve far more of it than they use.
     """
+    adjust(pid, OOM)
     with suppress(OSError, ValueError):  # it may have ended already
         _, most = resource.prlimit(pid, resource.RLIMIT_NOFILE)
         files = OPEN_FILES if most == resource.RLIM_INFINITY else min(most, OPEN_FILES)

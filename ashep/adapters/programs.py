@@ -6,22 +6,28 @@ its own is out of reach.
 """
 
 import os
+import re
 import shutil
 import signal
 from asyncio import StreamReader, create_subprocess_exec, subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
+import anyio.to_thread
 
+from ashep.core.room import LOW_DISK, room
 from ashep.errors import AshepError, PrintedTooMuch, ProgramMissing, ProgramTimedOut
 
 BD_VERSION = "1.3.0"
 OPENCODE_VERSION = "1.18.33"
 OUTPUT_LIMIT = 64 * 1024 * 1024
 """The most that a program may print on one stream, in bytes."""
+TAKEN_LIMIT = 16 * OUTPUT_LIMIT
+"""The same where its output is taken while it prints, and not kept."""
 
 _IN_CACHE = {
     "bd": Path(f"bd-{BD_VERSION}", "bd"),
@@ -72,22 +78,24 @@ async def run(
     timeout: float,
     stdin: bytes | None = None,
     patience: float = 0.0,
+    take: Callable[[bytes], None] | None = None,
 ) -> Finished:
     """Run a program to its end and give its exit code and output.
 
     `env` is the whole environment (None: ours). Whatever ends the call, the program's process group is dead then; one
-    that ends what it has started itself gets SIGTERM first, and `patience` seconds for that.
+    that ends what it has started itself gets SIGTERM first, and `patience` seconds for that. `take` gets what stands on
+    standard output in pieces of at most 64 KiB, as they come and with others let run between; none of it is kept then.
 
     Raises:
         ProgramMissing: there is no such program, or it may not be started.
         ProgramTimedOut: it had not ended after `timeout` seconds.
-        PrintedTooMuch: it printed more than OUTPUT_LIMIT bytes.
+        PrintedTooMuch: it printed more than OUTPUT_LIMIT bytes, or TAKEN_LIMIT where they are taken.
         AshepError: it could not be started for a reason of the system's.
 
     """
     name = str(argv[0])
     process = await _start(argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE)
-    outputs = bytearray(), bytearray()
+    outputs = _Output(OUTPUT_LIMIT if take is None else TAKEN_LIMIT, take), _Output(OUTPUT_LIMIT)
     finished = False
     try:
         with anyio.move_on_after(timeout) as limit:
@@ -97,10 +105,25 @@ async def run(
         await _end(process, patience)
     if not finished and limit.cancelled_caught:
         raise ProgramTimedOut(f"{name} had not ended after {timeout:g} s; it was killed with its process group")
-    if max(map(len, outputs)) > OUTPUT_LIMIT:
-        raise PrintedTooMuch(f"{name} printed more than {OUTPUT_LIMIT // 1024**2} MiB; it was killed")
+    for output in outputs:
+        if output.size > output.limit:
+            raise PrintedTooMuch(f"{name} printed more than {output.limit // 1024**2} MiB; it was killed")
     assert process.returncode is not None  # _converse waited for it
-    return Finished(process.returncode, bytes(outputs[0]), bytes(outputs[1]))
+    return Finished(process.returncode, bytes(outputs[0].kept), bytes(outputs[1].kept))
+
+
+class _Output:
+    """What comes out of one stream."""
+
+    def __init__(self, limit: int, take: Callable[[bytes], None] | None = None) -> None:
+        self.kept, self.size, self.limit, self._take = bytearray(), 0, limit, take
+
+    def add(self, piece: bytes) -> None:
+        self.size += len(piece)
+        if self._take is None:
+            self.kept += piece
+        else:
+            self._take(piece)
 
 
 async def _start(
@@ -128,7 +151,7 @@ async def _start(
     return process
 
 
-async def _converse(process: subprocess.Process, stdin: bytes | None, outputs: tuple[bytearray, bytearray]) -> None:
+async def _converse(process: subprocess.Process, stdin: bytes | None, outputs: tuple[_Output, _Output]) -> None:
     """Feed and read the program until it has ended and its pipes are empty."""
     assert process.stdout is not None and process.stderr is not None
     async with anyio.create_task_group() as others:
@@ -153,12 +176,13 @@ async def _watch(process: subprocess.Process, scope: anyio.CancelScope) -> None:
     scope.deadline = anyio.current_time() + _DRAIN
 
 
-async def _read(process: subprocess.Process, stream: StreamReader, into: bytearray) -> None:
+async def _read(process: subprocess.Process, stream: StreamReader, output: _Output) -> None:
     while chunk := await stream.read(_CHUNK):
-        into += chunk
-        if len(into) > OUTPUT_LIMIT:
+        output.add(chunk)
+        if output.size > output.limit:
             _kill_group(process)
             return
+        await anyio.lowlevel.checkpoint()  # a pipe that is always full would keep all others waiting
 
 
 async def _feed(process: subprocess.Process, data: bytes) -> None:
@@ -188,3 +212,49 @@ def _kill_group(process: subprocess.Process) -> None:
     # PermissionError is how macOS says that only a zombie is left.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
+
+
+_NO_SPACE = "No space left on device"
+_FULL = re.compile(
+    rf"{_NO_SPACE}|Out of diskspace|Disk quota exceeded|Read-only file system|unable to write file", re.I
+)
+
+
+def says_full(said: str) -> str:
+    """Give the words in which a program says that a disk takes nothing more; empty where it says no such thing."""
+    found = _FULL.search(said)
+    return found[0] if found else ""
+
+
+async def full_disk(said: str, at: Path) -> str:
+    """Say of a program that failed, on one line, that the disk takes nothing more, and what to do; empty: it does.
+
+    Not every program says so: whether the disk of the folder `at` is full, or must not be written to, is looked at.
+    """
+    full = says_full(said) or await anyio.to_thread.run_sync(_state_of_disk, at, 0)
+    return _told(full, at) if full else ""
+
+
+async def little_room(at: Path, *, was_little: bool) -> str:
+    """Say on one line that a disk takes nothing more, or hardly anything, and what to do; empty: there is room.
+
+    `was_little`: it said so at the last look, and more must be free than what it took to say so.
+    """
+    little = await anyio.to_thread.run_sync(_state_of_disk, at, 2 * LOW_DISK if was_little else LOW_DISK)
+    return _told(little, at) if little else ""
+
+
+def _told(full: str, at: Path) -> str:
+    todo = "make room there, for bytes and for files, or let it be written to; it is tried again"
+    return f"{full}, on the disk of {at}: {todo}"
+
+
+def _state_of_disk(folder: Path, floor: int) -> str:
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return ""
+    if found.f_flag & os.ST_RDONLY:
+        return "Read-only file system"
+    left = room(found.f_bavail * found.f_frsize, found.f_files, found.f_favail)
+    return "" if left >= max(floor, 1) else f"{_NO_SPACE} but {left // 1024} KiB" if left else _NO_SPACE

@@ -4,6 +4,8 @@ A repository from elsewhere is kept as a bare one, into which branches are fetch
 that it names is run.
 """
 
+import os
+import shutil
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -18,13 +20,20 @@ from ashep.errors import AshepError
 FETCH = 300.0
 """Seconds for a fetch."""
 
+MOST_KEPT = 20
+MOST_BYTES = 10 * 1024**3
+"""What is kept of repositories from elsewhere: so many, and so large all together."""
+
+IN_USE = 6 * 3600.0
+"""Seconds for which what was fetched stays whatever the bounds: a verification may still read it."""
+
 _MAIN = ("main", "master", "trunk")
 """What branches are called that work is brought to."""
 _THEIRS = "ashep-head-of-theirs"
 """The branch of a bare repository that is what HEAD is where it comes from."""
 _QUIET = {"GIT_ASKPASS": "true", "SSH_ASKPASS": "true", "GIT_SSH_COMMAND": "ssh -oBatchMode=yes"}
 """No question is asked of a person who is not there."""
-_SAFE = ("protocol.ext.allow=never", "core.hooksPath=/dev/null", "gc.auto=0")
+_SAFE = ("protocol.ext.allow=never",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +69,14 @@ async def resolve(repository: Path, name: str) -> str:
     if found is None:
         raise AshepError(f"{repository} has no commit {clean(name)!r}")
     return found
+
+
+async def differ(repository: Path, commit: str, base: str | None) -> bool | None:
+    """Whether a commit changes anything since its base, both by their ids; None: it has no base that is known."""
+    if base is None:
+        return None
+    trees = (await _git(repository, "rev-parse", f"{commit}^{{tree}}", f"{base}^{{tree}}")).split()
+    return trees[0] != trees[1]
 
 
 async def left(repository: Path, commit: str, branch: str) -> str | None:
@@ -99,7 +116,22 @@ async def fetched(url: str, branch: str, folder: Path) -> Path:
     done = await git.run("fetch", *flags, "--", url, *refs, cwd=place, env=_QUIET)
     if done.returncode != 0:
         raise AshepError(f"{url} cannot be fetched: {' '.join(clean(git.said(done)).split())[:300]}")
+    await to_thread.run_sync(_bound, folder, place)
     return place
+
+
+def _bound(folder: Path, used: Path) -> None:
+    """Delete what was not used for longest, down to the bounds; what is looked into at present was used lately."""
+    os.utime(used)
+    latest = used.stat().st_mtime
+    found = sorted((one for one in folder.iterdir() if one.is_dir()), key=lambda one: one.stat().st_mtime)
+    sizes = {one: sum(file.lstat().st_size for file in one.rglob("*")) for one in found}
+    for one in found:
+        if len(sizes) <= MOST_KEPT and sum(sizes.values()) <= MOST_BYTES:
+            return
+        if one != used and latest - one.stat().st_mtime > IN_USE:
+            shutil.rmtree(one, ignore_errors=True)
+            del sizes[one]
 
 
 async def _git(repository: Path, *words: str, fine: tuple[int, ...] = (0,), timeout: float | None = None) -> str:

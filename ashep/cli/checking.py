@@ -12,6 +12,9 @@ from ashep.cli.place import configured
 from ashep.cli.root import Json, app, example, project_of, settings_of
 from ashep.errors import AshepError, NotChecked, UsageError
 
+MOST_NAMED = 10
+"""Issues that a line names."""
+
 SILENCE = 2.0
 """Seconds after which a person at a terminal is told how far it has got."""
 
@@ -145,8 +148,9 @@ def audit(context: typer.Context, as_json: Json = False) -> None:
     """Compute the account of every issue anew from the journal and from bd, and print what is left over.
 
     Each issue stands in one state with its reason, each claim has an owner, each run an end or a living session, each
-    wait an end, each closed issue its evidence. Nothing is written or started; a daemon may run. The exit code is 1
-    where something is left over, and 69 where nothing is but bd could not be asked.
+    wait an end, each closed issue its evidence. What was closed unverified because nothing was to be checked is named,
+    and is no finding. Nothing is written or started; a daemon may run. The exit code is 1 where something is left over,
+    and 69 where nothing is but bd could not be asked.
     """
     from ashep.audit import audit as examine
     from ashep.core.audit import REMEDIES
@@ -163,13 +167,19 @@ def audit(context: typer.Context, as_json: Json = False) -> None:
         for one in account.findings
     ]
     if as_json:
-        screen.data({"issues": account.issues, "findings": found, "not_asked": not_asked})
+        told = {"issues": account.issues, "findings": found, "unverified": account.unverified}
+        screen.data(told | {"not_asked": not_asked})
     else:
         for one in found:
             screen.say_painted((one["code"] or "", "red"), (f"{one['issue'] or 'ashep'} {one['what']}", None))
             screen.say(f"    {one['remedy']}")
         left = f"{len(found)} findings" if found else "nothing is left over"
-        screen.say(f"{account.issues} issues: {left}")
+        where = "in the journal alone, " if account.no_tracker else ""
+        screen.say(f"{account.issues} issues: {where}{left}")
+        if account.unverified:
+            some, more = account.unverified[:MOST_NAMED], len(account.unverified) - MOST_NAMED
+            named = ", ".join(some) + (f" and {more} more" if more > 0 else "")
+            screen.note(f"closed with nothing that shows that their work holds (`ashep why ISSUE`): {named}")
         for who, why in not_asked.items():
             if why and (found or who == "server"):
                 screen.note(f"the {who} could not be asked: {why}")

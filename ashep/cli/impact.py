@@ -1,5 +1,6 @@
 """`ashep impact`: which files a change touches, and which flags it raises."""
 
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +13,7 @@ from ashep.errors import AshepError, UsageError
 
 if TYPE_CHECKING:
     from ashep.core.impact import Flag, Impact
-    from ashep.core.model import ImpactSettings
+    from ashep.core.model import Settings
     from ashep.impacts import Diffs
 
 
@@ -44,25 +45,28 @@ def impact(
     if issue is None and base is None:
         raise UsageError("say which change: an issue, or --base REV")
     project = project_of(context)
-    found = _assessed(project, settings_of(project).impact, issue, base, head)
+    found = _assessed(project, settings_of(project), issue, base, head)
     if as_json:
         screen.data(told(found))
     else:
         _say(found)
 
 
-def _assessed(
-    project: Path, settings: "ImpactSettings", issue: str | None, base: str | None, head: str | None
-) -> "Impact":
+def _assessed(project: Path, settings: "Settings", issue: str | None, base: str | None, head: str | None) -> "Impact":
     import anyio
 
     from ashep.adapters.diffs import GitDiffs
+    from ashep.cli.place import configured
+    from ashep.config.files import load
+    from ashep.core.named import named_by
     from ashep.impacts import assess
 
     async def assessed() -> "Impact":
-        diffs = GitDiffs(project)
+        diffs, named = GitDiffs(project), named_by(settings)
+        with suppress(AshepError):  # policies that cannot be read name nothing
+            named = named_by(settings, load(configured(project)).policies)
         began, ended = await _ends(diffs, issue, base, head)
-        return await assess(diffs, began, ended, settings)
+        return await assess(diffs, began, ended, settings.impact, named)
 
     return anyio.run(assessed)
 

@@ -51,7 +51,12 @@ def status(project: Path | None, *, everything: bool = False, as_json: bool = Fa
     screen.say(standing.counts(told))
     if where := standing.workplace(told):
         screen.say(where)
-    outages = (*standing.edits(told, now()), *standing.server(told, now()), *standing.outages(told, now()))
+    outages = (
+        *standing.edits(told, now()),
+        *standing.server(told, now()),
+        *standing.outages(told, now()),
+        *standing.trees(told, now()),
+    )
     for line in (*outages, *standing.limits(told, now()), *standing.untold(told, now())):
         screen.say(line)
     screen.table(standing.COLUMNS, standing.table(told, now(), everything=everything))

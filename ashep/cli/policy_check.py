@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from ashep.core.bounds import Bounds
 
 
+OTHER_QUESTIONS = (
+    "questions: those of phases; agents may ask people, too, and ashep where work falls short or touches rules"
+)
+"""What the bounds leave out: nothing in a policy says how often an agent asks."""
+
+
 @policies.command(
     short_help="Check the policies.",
     name="check",
@@ -32,7 +38,8 @@ def policy_check(
 
     Every outcome, verdict, failure, answer and silence is tried with the rules that run issues, in every state that an
     issue can come to. What must not be (a phase that nothing leads to, an issue that can never be closed, a way around
-    an approval, …) is an error, with the shortest way to it; `ashep work` refuses such a policy. Then come its bounds.
+    an approval, …) is an error, with the shortest way to it; `ashep work` refuses such a policy. Then come its bounds,
+    with the questions of its phases: agents may ask people, too.
     The exit code is 1 where there is an error.
     """
     folder = configured(project_of(context))
@@ -78,6 +85,8 @@ def _say(file: Path, findings: "list[Finding]", bounds: "dict[str, Bounds | None
     for name, one in bounds.items():
         if one is not None:
             screen.say(f"{name}: {said(one)}")
+    if any(bounds.values()):
+        screen.say(OTHER_QUESTIONS)
     if not any(finding.severity == "error" for finding in findings):
         screen.say(f"{file}: no mistake found")
 

@@ -1,4 +1,4 @@
-"""Commands about the systemd service: `ashep service install`, `status`, `uninstall`."""
+"""Commands about the systemd services: `ashep service install`, `status`, `uninstall`."""
 
 import os
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,7 +8,7 @@ import typer
 from ashep.cli import screen
 from ashep.cli.place import configured
 from ashep.cli.root import Json, app, example, project_of
-from ashep.errors import AshepError
+from ashep.errors import AshepError, UsageError
 
 if TYPE_CHECKING:
     from ashep.unit import Unit
@@ -19,21 +19,38 @@ app.add_typer(service, name="service", short_help="Run ashep by systemd.")
 User = Annotated[bool, typer.Option("--user", help="Your own manager's, not the system's.")]
 
 
-def _unit(context: typer.Context, *, user: bool) -> "Unit":
+Serve = Annotated[bool, typer.Option("--serve", help="The unit of `ashep serve`, not of `ashep work`.")]
+
+
+def _unit(context: typer.Context, *, user: bool, serve: bool, port: int | None = None) -> "Unit":
     from ashep.unit import unit_of
 
     project = project_of(context)
     configured(project)
-    return unit_of(project, os.environ, user=user)
+    if port is not None and not serve:
+        raise UsageError("--port: only `ashep serve` listens; give --serve, too")
+    return unit_of(project, os.environ, user=user, serve=serve, port=port)
 
 
 @service.command(
     short_help="Write the service's unit.",
-    epilog=example("ashep service install --user", "ashep service install --user --now", "ashep service install -p"),
+    epilog=example(
+        "ashep service install --user",
+        "ashep service install --user --now",
+        "ashep service install --serve --user",
+        "ashep service install -p",
+    ),
 )
 def install(
     context: typer.Context,
     user: User = False,
+    serve: Serve = False,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=65535, metavar="N", help="With --serve: its port; by default that of the unit, else 8090."
+        ),
+    ] = None,
     now: Annotated[bool, typer.Option("--now", help="Enable and start it, too.")] = False,
     show: Annotated[bool, typer.Option("--print", "-p", help="Print the unit, and write nothing.")] = False,
 ) -> None:
@@ -41,10 +58,12 @@ def install(
 
     The system's unit runs as the project's owner. PATH is that of this command: bd, git and OpenCode must be on it.
     The agent server outlives the service, as it does `ashep stop`; `ashep stop --server` ends it.
+
+    With --serve it is the unit of `ashep serve`, which runs by itself; what it verifies ends with it.
     """
     from ashep.unit import write
 
-    unit = _unit(context, user=user)
+    unit = _unit(context, user=user, serve=serve, port=port)
     if show:
         screen.say(unit.text)
         return
@@ -61,13 +80,13 @@ def install(
 
 
 @service.command(short_help="Say how the service is.", epilog=example("ashep service status --user"))
-def status(context: typer.Context, user: User = False, as_json: Json = False) -> None:
+def status(context: typer.Context, user: User = False, serve: Serve = False, as_json: Json = False) -> None:
     """Say whether the service is installed, current, enabled and running. The exit code is 1 where it does not run."""
     import anyio
 
     from ashep.unit import stands, state
 
-    unit = _unit(context, user=user)
+    unit = _unit(context, user=user, serve=serve)
     text = stands(unit)
     told: dict[str, Any] = {"unit": unit.name, "file": str(unit.path), "installed": text is not None}
     told |= {"current": text == unit.text, "manager": None, "error": None}
@@ -79,13 +98,13 @@ def status(context: typer.Context, user: User = False, as_json: Json = False) ->
     if as_json:
         screen.data(told)
     else:
-        for line in _lines(told, "--user " if user else ""):
+        for line in _lines(told, "--user " if user else "", "--serve " if serve else ""):
             screen.say(line)
     raise typer.Exit(int((told["manager"] or {}).get("ActiveState") not in ("active", "reloading", "activating")))
 
 
-def _lines(told: dict[str, Any], flag: str) -> list[str]:
-    command = f"`ashep service install {flag}".rstrip() + "`"
+def _lines(told: dict[str, Any], flag: str, serve: str) -> list[str]:
+    command = f"`ashep service install {serve}{flag}".rstrip() + "`"
     if not told["installed"]:
         return [f"{told['file']} is not there: {command}"]
     old = "" if told["current"] else f": it is not what {command} would write now"
@@ -107,11 +126,11 @@ def _lines(told: dict[str, Any], flag: str) -> list[str]:
 
 
 @service.command(short_help="Stop the service and delete its unit.", epilog=example("ashep service uninstall --user"))
-def uninstall(context: typer.Context, user: User = False) -> None:
+def uninstall(context: typer.Context, user: User = False, serve: Serve = False) -> None:
     """Disable and stop the service, and delete its unit. The agent server, and all files of the project, stay."""
     from ashep.unit import remove, stands
 
-    unit = _unit(context, user=user)
+    unit = _unit(context, user=user, serve=serve)
     if stands(unit) is None:
         raise AshepError(f"{unit.path} is not there")
     try:

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -49,20 +50,23 @@ def init(
     screen.say("next: `ashep install` checks what is needed, `ashep work --dry-run` says what would start")
 
 
-def _checked(project: Path) -> "list[Line]":
+def _checked(project: Path, *, server: bool = False) -> "list[Line]":
     import anyio
 
     from ashep.install import checks
 
-    return anyio.run(checks, project, os.environ)
+    return anyio.run(partial(checks, project, os.environ, server=server))
 
 
 @app.command(
     short_help="Check that everything needed is there.", epilog=example("ashep install", "ashep install --json")
 )
 def install(context: typer.Context, as_json: Json = False) -> None:
-    """Check that everything needed is there: bd, OpenCode, git, disk. Nothing is changed."""
-    lines = _checked(project_of(context))
+    """Check that everything needed is there: bd, OpenCode with the models that agents name, git, disk.
+
+    Nothing is changed. An OpenCode server that does not run is started to be asked, and ended again; no model is.
+    """
+    lines = _checked(project_of(context), server=True)
     failed = any(line.level == "error" for line in lines)
     if as_json:
         screen.data({"ok": not failed, "checks": [asdict(line) for line in lines]})
@@ -90,8 +94,8 @@ def sync_agents(
     """
     import anyio
 
-    from ashep.cli.agents import offer
     from ashep.config.sync import sync
+    from ashep.offer import offer
 
     project = project_of(context)
     file = configured(project) / "agents.yaml"

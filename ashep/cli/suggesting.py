@@ -23,9 +23,9 @@ def proposed(project: Path, settings: "Settings", found: "Seen", known: tuple[st
     from anyio import to_thread
 
     from ashep.adapters.clock import RealClock
-    from ashep.cli.agents import runs
     from ashep.config import load
     from ashep.connect import runner_of
+    from ashep.offer import runs
     from ashep.suggesting import adviser, suggest
 
     agent = adviser(load(configured(project)).agents)

@@ -1,5 +1,6 @@
 """Commands about the work trees of issues: trees list, open, remove, gc."""
 
+import json
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from pathlib import Path
@@ -14,7 +15,7 @@ from ashep.cli.root import Issue, Json, example, project_of, settings_of
 from ashep.core.branches import PREFIX, branch_of, issue_of
 from ashep.errors import AshepError
 from ashep.journal.lock import holder
-from ashep.views.times import span
+from ashep.views.times import local, span
 
 if TYPE_CHECKING:
     from ashep.adapters.worktrees import Worktrees
@@ -44,7 +45,8 @@ def everything(context: typer.Context, as_json: Json = False) -> None:
 )
 def list_trees(context: typer.Context, as_json: Json = False) -> None:
     """List the work trees of issues: branch, where its issue stands, MiB on the disk, how long ago it was used, and
-    whether something in it is not committed, or its commits are all in the base branch.
+    whether something in it is not committed, and whether its commits are all in the base branch (merged), or what they
+    bring is (landed: squashed or rebased).
     """
     _list(context, as_json)
 
@@ -115,14 +117,15 @@ def remove(
 def gc(context: typer.Context, dry_run: DryRun = False, drop_ignored: Ignored = False, as_json: Json = False) -> None:
     """Take away the tree, and the branch, of each issue that is closed and whose branch the base branch holds.
 
-    Everything else is saved first, below refs/ashep/saved. What is kept is said, and why. Exit code 1: a tree that
-    should have gone could not be saved.
+    What landed squashed or rebased counts, if nothing in its tree is uncommitted. Everything else is saved first, below
+    refs/ashep/saved. What is kept is said, and why; and what the daemon takes away by itself, and when (`trees.keep`).
+    Exit code 1: a tree that should have gone could not be saved.
     """
     import anyio
 
     spaces = _spaces(context)
-    standing = anyio.run(spaces.list)
-    states = _states(context)
+    states, landed = _known(context)
+    standing = anyio.run(spaces.list, landed)
     gone, kept, failed = list[dict[str, Any]](), list[dict[str, str]](), False
     for one in standing:
         if why := _kept(one, states):
@@ -134,6 +137,8 @@ def gc(context: typer.Context, dry_run: DryRun = False, drop_ignored: Ignored = 
             failed = True
             kept.append({"branch": one.branch, "why": str(error)})
     told = {"dry_run": dry_run, "removed": gone, "kept": kept, "bytes": sum(one["bytes"] for one in gone)}
+    went = {one["branch"] for one in gone} if not dry_run else set[str]()
+    told["by_itself"] = [one for one in _by_itself(context) if one["branch"] not in went]
     if as_json:
         screen.data(told)
     else:
@@ -163,6 +168,9 @@ def _say_collected(told: dict[str, Any]) -> None:
         _say_saved(one["saved"])
     for one in told["kept"]:
         screen.say(f"kept: {one['branch']}: {one['why']}")
+    for one in told["by_itself"]:
+        before = f"; it was kept before: {one['why']}" if one["why"] else ""
+        screen.say(f"by itself: {one['branch']} is to go {local(one['due'])}, if nothing is lost by that{before}")
     trees = len(told["removed"])
     screen.say(
         f"{trees} {'tree' if trees == 1 else 'trees'} {word}, {_mib(told['bytes'])} MiB; {len(told['kept'])} kept"
@@ -185,12 +193,24 @@ def _branch(issue: str) -> str:
     return issue if issue.startswith(PREFIX) else branch_of(issue)
 
 
-def _states(context: typer.Context) -> dict[str, str]:
-    """Say where each issue stands, as the picture of the journal shows it."""
+def _known(context: typer.Context) -> tuple[dict[str, str], dict[str, str]]:
+    """Say where each issue stands, as the picture of the journal shows it, and which commits landed, each with the
+    base's commit that held its work then.
+    """
     with picture(configured(project_of(context)) / "state") as seen:
         if seen.database is None:
-            return {}
-        return {row["issue"]: row["state"] for row in seen.database.execute("SELECT issue, state FROM issues")}
+            return {}, {}
+        states = {row["issue"]: row["state"] for row in seen.database.execute("SELECT issue, state FROM issues")}
+        facts = seen.database.execute("SELECT body FROM facts WHERE type = 'WorkLanded' ORDER BY seq")
+        return states, {body["head"]: body["commit"] for body in (json.loads(row["body"]) for row in facts)}
+
+
+def _by_itself(context: typer.Context) -> list[dict[str, str]]:
+    """Say which trees the daemon is to take away, when, and why it did not before."""
+    with picture(configured(project_of(context)) / "state") as seen:
+        rows = seen.database.execute("SELECT body FROM issues").fetchall() if seen.database else []
+        trees = [json.loads(row["body"]).get("tree") for row in rows]
+    return sorted((tree for tree in trees if tree and tree["due"]), key=lambda one: (one["due"], one["branch"]))
 
 
 def _kept(one: "Standing", states: dict[str, str]) -> str:
@@ -200,13 +220,16 @@ def _kept(one: "Standing", states: dict[str, str]) -> str:
         return "no issue of that name is known here"
     if states[issue] != "closed":
         return f"its issue is not closed ({states[issue]})"
+    if one.landed:
+        return "it landed, but something in its tree is not committed" if one.dirty else ""
     return "" if one.merged else "its branch has commits that the base branch does not hold"
 
 
 def _list(context: typer.Context, as_json: bool) -> None:
     import anyio
 
-    standing, states = anyio.run(_spaces(context).list), _states(context)
+    states, landed = _known(context)
+    standing = anyio.run(_spaces(context).list, landed)
     if as_json:
         screen.data({"trees": [_told(one, states) for one in standing], "bytes": sum(one.size for one in standing)})
         return
@@ -223,13 +246,14 @@ def _told(one: "Standing", states: dict[str, str]) -> dict[str, Any]:
     issue = issue_of(one.branch)
     return {
         "branch": one.branch, "issue": issue, "state": states.get(issue or ""), "path": one.path, "base": one.base,
-        "head": one.head, "dirty": one.dirty, "merged": one.merged, "bytes": one.size, "used": one.used.isoformat(),
+        "head": one.head, "dirty": one.dirty, "merged": one.merged, "landed": one.landed, "bytes": one.size,
+        "used": one.used.isoformat(),
     }  # fmt: skip
 
 
 def _row(one: "Standing", states: dict[str, str], at: datetime) -> tuple[str, ...]:
     words = ["uncommitted"] if one.dirty else []
-    words += ["merged"] if one.merged else []
+    words += ["merged"] if one.merged else ["landed"] if one.landed else []
     age = f"{span(max(0.0, (at - one.used).total_seconds()))} ago"
     return (one.branch, states.get(issue_of(one.branch) or "", ""), _mib(one.size), age, ", ".join(words), one.path)
 

@@ -45,7 +45,8 @@ def verify(
 
     What the daemon knows does not count here: the checks are those that stand there now. Nothing is written to the
     issue, the work tree or the state folder. What a check says holds for the git tree that is printed. Scripts in
-    .agent-shepherd are those of the base; without a base, those of the commit itself.
+    .agent-shepherd are those of the base; without a base, those of the commit itself. With a base it is told as well
+    which checks passed before the work, and whether anything was changed; neither makes a check fail.
 
     Exit codes: 0 passing, 1 failing, 69 where a check could not be carried out or nothing was checked, 2 where the
     checks are wrong.
@@ -98,6 +99,8 @@ def _say(found: "Verified", outputs: "Outputs") -> None:
     screen.say_painted((f"{found.issue}:", None), (found.status, _COLOURS[found.status]), (f"({counts})", None))
     since = f"since {base[:12]}" if base else "without a base"
     screen.say(f"{found.candidate.name}: commit {made.commit[:12]}, {since}, tree {made.tree}")
+    if found.changed is False:
+        screen.say("it changes nothing: its tree is that of its base")
     rows = [
         (
             one.check_id,
@@ -114,7 +117,7 @@ def _say(found: "Verified", outputs: "Outputs") -> None:
             screen.say(f"{one.check_id} printed:")
             for line in printed.split("\n")[-SHOWN:]:
                 screen.say(f"    {line}")
-    if not made.isolated:
+    if made.isolated is False:
         screen.note("the checks ran without a sandbox: see `ashep install`")
 
 

@@ -14,7 +14,7 @@ from ashep.cli.look import now
 from ashep.cli.place import configured
 from ashep.cli.root import app, example, project_of
 from ashep.errors import AshepError, UsageError
-from ashep.journal.lock import holder
+from ashep.journal.lock import holder, refuse_held
 from ashep.views.standing import WORKPLACE
 
 if TYPE_CHECKING:
@@ -49,7 +49,9 @@ def work(
 ) -> None:
     """Work on ready issues until told to stop (SIGTERM, Ctrl-C)."""
     project = project_of(context)
-    configured(project)
+    folder = configured(project)
+    if not dry_run:
+        refuse_held(folder / "state")  # before what takes seconds: imports, the configuration, and what it names
     from ashep import app as daemon
     from ashep.core.documents import parse_duration
 

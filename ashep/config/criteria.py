@@ -10,9 +10,11 @@ else would change what is checked without touching what they wrote; a person who
 import json
 import re
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
+from anyio import to_thread
 from pydantic import BaseModel, ValidationError
 
 from ashep.config import nodes
@@ -28,11 +30,24 @@ KEY = "checks"
 MAX_BLOCK = 64 * 1024
 """Characters of a block: a hundred checks of ordinary length have room in half of it."""
 
+MAX_BLOCKS = 20
+"""Blocks of a text, `MAX_BLOCK` characters together, that are looked at because the word stands in them."""
+
+SHORT = 4096
+"""Characters of a text that is read within milliseconds."""
+
 MAX_CHECKS = 100
 """Checks of a block."""
 
+Wrong = Callable[[str], str | None]
+"""Says what is wrong with a regular expression; None: nothing."""
+
+Compiled = Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
+"""Says of regular expressions what is wrong with those that are none, within a bounded time."""
+
+_T = TypeVar("_T")
 _LANGUAGES = ("yaml", "yml", "json")
-_FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})([^`]*)")
+_FENCE = re.compile(r"([ \t]*+)(`{3,}+|~{3,}+)([^`]*+)")
 _MODELS: dict[str, type[BaseModel]] = {
     "http_request": language.HttpRequestCheck,
     "file_exists": language.FileExistsCheck,
@@ -85,24 +100,61 @@ class Reading:
         self.findings.append(Finding(code, self.where, line, key, message))
 
 
-def read_criteria(text: str, where: str, types: Collection[str] = ()) -> Criteria | None:
+def wrong_pattern(pattern: str) -> str | None:
+    """Compile a pattern, which can take minutes: for those of the user's own files, and programs that do nothing else.
+
+    It is never searched with here.
+    """
+    with warnings.catch_warnings(action="ignore"):
+        try:
+            re.compile(pattern)
+        except (re.error, OverflowError, RecursionError) as error:
+            return str(error)
+    return None
+
+
+async def compiled_here(patterns: Sequence[str]) -> Mapping[str, str]:
+    """Compile them in this process, where it has nothing else to do."""
+    return {pattern: why for pattern in patterns if (why := wrong_pattern(pattern)) is not None}
+
+
+async def apart(read: Callable[[Wrong], _T], compiled: Compiled, text: str) -> _T:
+    """Read checks, of a long text beside the event loop, and have patterns compiled by somebody who can be stopped."""
+
+    async def reads(wrong: Wrong) -> _T:
+        return await to_thread.run_sync(read, wrong) if len(text) > SHORT else read(wrong)
+
+    asked = list[str]()
+    found = await reads(asked.append)
+    said = await compiled(asked) if asked else None
+    return await reads(said.get) if said else found
+
+
+def read_criteria(text: str, where: str, types: Collection[str] = (), wrong: Wrong = wrong_pattern) -> Criteria | None:
     """Find the block of checks in an issue's acceptance criteria and read it; None: there is none.
 
     `where` names the text in errors, whose lines are those of the text. `types` are those that the user registered.
     Raises `ConfigErrors` with every problem.
     """
-    reading = examine(text, where, types)
+    reading = examine(text, where, types, wrong)
     if reading.findings:
         raise ConfigErrors(reading.findings)
     return reading.criteria
 
 
-def examine(text: str, where: str, types: Collection[str] = ()) -> Reading:
+def examine(text: str, where: str, types: Collection[str] = (), wrong: Wrong = wrong_pattern) -> Reading:
     """Find and read the block for somebody who wants to see everything that is wrong; nothing is raised."""
-    reading = Reading(where)
+    reading, left = Reading(where), MAX_BLOCK
     for block in fenced(text):
         if KEY in block.text and block.language in _LANGUAGES:
-            read_block(block, reading, types)
+            left -= max(len(block.text), MAX_BLOCK // MAX_BLOCKS)
+            if left < 0 and len(block.text) <= MAX_BLOCK:
+                message = (
+                    f"`{KEY}` stands in too many blocks, or in too long ones, before this: they are not all looked at"
+                )
+                reading.wrong("too-large", message, block.first)
+                break
+            read_block(block, reading, types, wrong)
     for block in reading.blocks[1:]:
         message = f"a second block of checks; one begins on line {reading.blocks[0].first} already: join them"
         reading.wrong("several-blocks", message, block.first)
@@ -145,19 +197,17 @@ def _dedented(line: str, most: int) -> str:
     return line[min(most, len(line) - len(line.lstrip(" \t"))) :]
 
 
-def read_block(block: Block, reading: Reading, types: Collection[str]) -> None:
+def read_block(block: Block, reading: Reading, types: Collection[str], wrong: Wrong) -> None:
     """Read a block that holds the word; one in which it stands elsewhere than at the top is somebody else's."""
     if refused := _refused(block):
         if block.looks_like_checks:
             reading.blocks.append(block)
             reading.wrong(*refused, block.first)
         return
-    # the empty lines before it let every line number be one of the whole text
-    padding = "\n" * block.first
     try:
         # JSON is indented by tabs at times, and holds none inside of its texts
         text = block.text.replace("\t", " ") if block.language == "json" else block.text
-        root, found = nodes.read(padding + text)
+        root, found = nodes.read(text, above=block.first)
     except Unreadable as error:
         if block.looks_like_checks:
             reading.blocks.append(block)
@@ -169,7 +219,7 @@ def read_block(block: Block, reading: Reading, types: Collection[str]) -> None:
     if block.language == "json" and (problem := _not_json(block, text)) is not None:
         found.append(problem)
     reading.root = root
-    reading.criteria = _criteria(root, found, types)
+    reading.criteria = _criteria(root, found, types, wrong)
     _keep(found, reading)
 
 
@@ -200,7 +250,7 @@ def _keep(found: list[Problem], reading: Reading) -> None:
 # --- what stands in it ------------------------------------------------------------------------------------------------
 
 
-def _criteria(root: Node, found: list[Problem], types: Collection[str]) -> Criteria | None:
+def _criteria(root: Node, found: list[Problem], types: Collection[str], wrong: Wrong) -> Criteria | None:
     """Read the checks one by one, each by the model of its type, so that what is said of it is about that."""
     assert isinstance(root.value, dict)  # it has the key
     for key, node in root.value.items():
@@ -213,7 +263,7 @@ def _criteria(root: Node, found: list[Problem], types: Collection[str]) -> Crite
     if len(checks.value) > MAX_CHECKS:
         found.append(Problem("wrong-value", f"expected at most {MAX_CHECKS} checks", checks.line, checks.key))
         return None
-    read = [_check(node, found, types) for node in checks.value]
+    read = [_check(node, found, types, wrong) for node in checks.value]
     _refuse_twins(checks.value, found)
     return None if found else Criteria.model_validate({KEY: tuple(read)})
 
@@ -226,12 +276,12 @@ def check_problems(checks: list[Node]) -> list[Problem]:
     """Say what is wrong with a list of checks, whatever types of their own the user has registered."""
     found: list[Problem] = []
     for node in checks:
-        _check(node, found, None)
+        _check(node, found, None, wrong_pattern)
     _refuse_twins(checks, found)
     return [replace(one, file=checks[0].file) for one in found]
 
 
-def _check(node: Node, found: list[Problem], types: Collection[str] | None) -> BaseModel | None:
+def _check(node: Node, found: list[Problem], types: Collection[str] | None, wrong: Wrong) -> BaseModel | None:
     """Read a check; `types` are those that the user registered, None: that is not known."""
     if not isinstance(node.value, dict):
         found.append(_expected("a check ({id, type, description, verify})", node))
@@ -248,7 +298,7 @@ def _check(node: Node, found: list[Problem], types: Collection[str] | None) -> B
     if kind.value not in known and types is not None:
         found.append(Problem("unknown-type", unknown_type(kind.value, types), kind.line, kind.key))
         return None
-    return _read_check(node, _MODELS.get(kind.value, language.OwnCheck), found)
+    return _read_check(node, _MODELS.get(kind.value, language.OwnCheck), found, wrong)
 
 
 def unknown_type(name: str, types: Collection[str]) -> str:
@@ -257,16 +307,16 @@ def unknown_type(name: str, types: Collection[str]) -> str:
     return f"{words}; a type of your own is registered by `verification.types` in config.yaml"
 
 
-def _read_check(node: Node, model: type[BaseModel], found: list[Problem]) -> BaseModel | None:
+def _read_check(node: Node, model: type[BaseModel], found: list[Problem], wrong: Wrong) -> BaseModel | None:
     try:
         # JSON's strict mode takes lists for tuples and words for durations, and converts nothing else
         check = model.model_validate_json(json.dumps(node.plain()))
     except ValidationError as error:
         found += problems(error, model, node)
         return None
-    if isinstance(check, language.CodePatternCheck) and (wrong := _wrong_pattern(check.verify.pattern)):
+    if isinstance(check, language.CodePatternCheck) and (said := wrong(check.verify.pattern)):
         place = _below(node, "verify", "pattern")
-        found.append(Problem("wrong-value", f"not a regular expression: {wrong}", place.line, place.key))
+        found.append(Problem("wrong-value", f"not a regular expression: {said}", place.line, place.key))
     return check
 
 
@@ -275,16 +325,6 @@ def _below(node: Node, *path: str) -> Node:
     for part in path:
         node = node.child(part) or node
     return node
-
-
-def _wrong_pattern(pattern: str) -> str | None:
-    """Compile a pattern, which takes as long as it is; it is never searched with here."""
-    with warnings.catch_warnings(action="ignore"):
-        try:
-            re.compile(pattern)
-        except (re.error, OverflowError, RecursionError) as error:
-            return str(error)
-    return None
 
 
 def _refuse_twins(checks: list[Node], found: list[Problem]) -> None:

@@ -22,7 +22,7 @@ from ashep.core.criteria import (
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "fish"})
 _ALWAYS = frozenset({"true", ":", "echo", "printf", "sleep"})
 """Programs that end with 0 whatever is the case."""
-_SWALLOWED = re.compile(r"(?:\|\||;|&)\s*(?:true|:|exit\s+0|echo\b[^;&|]*)\s*$")
+_SWALLOWED = re.compile(r"(?:\|\||;|&)\s*(?:true|:|exit\s+0|echo\b[^;&|]*+)\s*$")
 _ANYTHING = frozenset(
     {".", ".*", ".*?", ".+", "^", "$", "^.*$", "^.*", ".*$", r"\s*", r"\S*", r"\w*", "(?:)", "()", "|"}
 )
@@ -115,7 +115,12 @@ def _of_request(check: HttpRequestCheck) -> Iterator[Said]:
     for name in verify.headers:
         if name.lower() in _SECRET:
             yield "secret", "issues are read by people and agents: no real secret belongs here", ("headers", name)
-    if verify.service.port is not None:
+    if verify.service is None:
+        message = (
+            "it asks what runs at `verification.service_url`, whatever work that is: start a `service` of the checkout"
+        )
+        yield "no-service", message, ("service",)
+    elif verify.service.port is not None:
         message = "a port of its own can be taken where several issues are checked at once: leave it out"
         yield "fixed-port", message, ("service", "port")
 

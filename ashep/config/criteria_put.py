@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from ashep.config.criteria import KEY, Block, Reading, examine, fenced, read_block
+from ashep.config.criteria import KEY, Block, Reading, Wrong, examine, fenced, read_block, wrong_pattern
 from ashep.config.findings import ConfigErrors, Finding
 from ashep.core.criteria import Criteria, hash_of
 
@@ -19,23 +19,27 @@ class Given:
     criteria: Criteria
 
 
-def read_given(text: str, where: str, types: Collection[str] = ()) -> Given:
+def read_given(text: str, where: str, types: Collection[str] = (), wrong: Wrong = wrong_pattern) -> Given:
     """Read a file with `checks` at its top, YAML or JSON, without a fence. Raises `ConfigErrors` with every problem.
 
     A file in which a fenced block stands is read as an issue's acceptance criteria are: its block is taken.
     """
     text = text if text.endswith("\n") else text + "\n"
-    reading = examine(text, where, types)
+    reading = examine(text, where, types, wrong)
     if reading.blocks:
         block = reading.blocks[0]
     else:
         block = Block(0, text.count("\n") + 1, "json" if _is_json(where, text) else "yaml", text)
-        read_block(block, reading, types)
+        read_block(block, reading, types, wrong)
     if not reading.blocks and not reading.findings:
         reading.wrong("missing-key", f"the key `{KEY}` is missing at the top; it holds the list of checks", 1, KEY)
     if reading.findings or reading.criteria is None:
         raise ConfigErrors(reading.findings)
     return Given(block.text, block.language, reading.criteria)
+
+
+def _read_before(pattern: str) -> None:
+    """What is put was read, its patterns too; what it takes the place of does not matter."""
 
 
 def _is_json(where: str, text: str) -> bool:
@@ -47,7 +51,7 @@ def put(acceptance: str, given: Given, where: str, types: Collection[str] = ()) 
 
     Raises `ConfigErrors` where it is not clear what is to be replaced: there are several blocks, or one without an end.
     """
-    reading = examine(acceptance, where, types)
+    reading = examine(acceptance, where, types, _read_before)
     _refuse_unclear(reading, acceptance)
     if reading.blocks:
         old = reading.blocks[0]
@@ -57,7 +61,7 @@ def put(acceptance: str, given: Given, where: str, types: Collection[str] = ()) 
     else:
         gap = "" if not acceptance or acceptance.endswith("\n\n") else "\n" if acceptance.endswith("\n") else "\n\n"
         new = acceptance + gap + "\n".join([*_fenced(given, ""), ""])
-    read = examine(new, where, types)
+    read = examine(new, where, types, _read_before)
     assert read.criteria is not None, "what was read from its file is read in the text, too"
     assert hash_of(read.criteria) == hash_of(given.criteria), "and it says the same there"
     return new

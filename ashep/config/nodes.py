@@ -98,15 +98,19 @@ def decode(raw: bytes) -> str:
         raise Unreadable(Problem("encoding", message, line, None)) from error
 
 
-def read(text: str, file: str = "") -> tuple[Node, list[Problem]]:
-    """Text -> its tree, and what it may not say; raises `Unreadable` where nothing can be made of the rest."""
-    reader = _Reader(_events(text), file)
+def read(text: str, file: str = "", above: int = 0) -> tuple[Node, list[Problem]]:
+    """Text -> its tree, and what it may not say; raises `Unreadable` where nothing can be made of the rest.
+
+    `above`: how many lines stand before it where it is a part of a text, whose lines are then told.
+    """
+    reader = _Reader(_events(text), file, above)
     try:
         return reader.document(), reader.problems
     except yaml.MarkedYAMLError as error:
-        raise Unreadable(_syntax(error, text, reader.where)) from error
+        problem = _syntax(error, text, reader.where)
     except yaml.YAMLError as error:
-        raise Unreadable(_unprintable(error, text)) from error
+        problem = _unprintable(error, text)
+    raise Unreadable(replace(problem, line=(problem.line or 1) + above))
 
 
 def _events(text: str) -> Iterator[yaml.Event]:
@@ -147,12 +151,13 @@ def resolve(text: str) -> Scalar:
 class _Reader:
     events: Iterator[yaml.Event]
     file: str
+    above: int
     problems: list[Problem] = field(default_factory=list[Problem])
     where: str = ""
     """The key that is being read, for errors of the parser itself."""
 
     def document(self) -> Node:
-        top = Node(None, 1, "", self.file)
+        top = Node(None, self.above + 1, "", self.file)
         next(self.events)  # the start of the stream
         event = next(self.events)
         if isinstance(event, yaml.StreamEndEvent):
@@ -161,7 +166,7 @@ class _Reader:
         next(self.events)  # the end of the document
         event = next(self.events)
         if not isinstance(event, yaml.StreamEndEvent):
-            raise Unreadable(Problem("documents", "a second document begins here; use one", _line(event), None))
+            raise Unreadable(Problem("documents", "a second document begins here; use one", self._line(event), None))
         return top
 
     def _node(self, event: yaml.Event, place: Node, depth: int) -> Node:
@@ -178,7 +183,7 @@ class _Reader:
         return replace(place, value=self._sequence(place, depth))
 
     def _fatal(self, code: str, message: str, event: yaml.Event, place: Node) -> Unreadable:
-        return Unreadable(Problem(code, message, _line(event), shorten(place.key) or None))
+        return Unreadable(Problem(code, message, self._line(event), shorten(place.key) or None))
 
     def _refuse_shorthand(self, event: yaml.Event, place: Node) -> None:
         anchor: str | None = getattr(event, "anchor", None)
@@ -194,7 +199,7 @@ class _Reader:
     def _sequence(self, place: Node, depth: int) -> list[Node]:
         items: list[Node] = []
         while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
-            below = Node(None, _line(event), place.key_of(len(items)), self.file)
+            below = Node(None, self._line(event), place.key_of(len(items)), self.file)
             items.append(self._node(event, below, depth + 1))
             self.where = place.key
         return items
@@ -202,7 +207,7 @@ class _Reader:
     def _mapping(self, place: Node, depth: int) -> dict[str, Node]:
         entries: dict[str, Node] = {}
         while not isinstance(event := next(self.events), yaml.MappingEndEvent):
-            line, name = _line(event), self._key(event, place)
+            line, name = self._line(event), self._key(event, place)
             below = Node(None, line, place.key_of(name), self.file)
             value = self._node(next(self.events), below, depth + 1)
             self.where = place.key
@@ -223,10 +228,9 @@ class _Reader:
             raise self._fatal("merge-key", "a merge key (<<) is not allowed; write the values out", event, place)
         if plain and not isinstance(resolve(text), str):
             message = f'keys are words; write it in quotes: "{shorten(text)}"'
-            self.problems.append(Problem("key", message, _line(event), place.key_of(text)))
+            self.problems.append(Problem("key", message, self._line(event), place.key_of(text)))
         return text
 
-
-def _line(event: yaml.Event) -> int:
-    mark = event.start_mark
-    return mark.line + 1 if mark else 1
+    def _line(self, event: yaml.Event) -> int:
+        mark = event.start_mark
+        return self.above + (mark.line if mark else 0) + 1

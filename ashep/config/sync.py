@@ -90,7 +90,7 @@ def sync(
         body = _add(body, registry, entries, file)
     new = _with_block(body, _block(models, default))
     added = tuple(entry.id for entry in entries)
-    return SyncResult(new, _diff(text, new, file), added, _vanished(registry, agents, models))
+    return SyncResult(new, _diff(text, new, file), added, vanished(registry, agents, models))
 
 
 # --- what is new, what is gone ----------------------------------------------------------------------------------
@@ -141,7 +141,8 @@ def _free_id(name: str, taken: set[str]) -> str:
     return free
 
 
-def _vanished(registry: Agents, agents: Sequence[ServerAgent], models: Sequence[Model]) -> tuple[Vanished, ...]:
+def vanished(registry: Agents, agents: Sequence[ServerAgent], models: Sequence[Model]) -> tuple[Vanished, ...]:
+    """Give what entries name and the server does not list."""
     slugs, known = {agent.name for agent in agents}, set(models)
     gone: list[Vanished] = []
     for agent in registry.agents:

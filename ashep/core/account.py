@@ -5,8 +5,9 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from ashep.core.asking import asked_now, question_of
-from ashep.core.flow import Flow
+from ashep.core.flow import Flow, Run
 from ashep.core.holds import NO_PROVIDER, PAUSED, WITHHELD
+from ashep.core.landing_turns import turn
 from ashep.core.pauses import until
 from ashep.core.providers import outage_of
 from ashep.core.telling import is_to_be_told
@@ -47,6 +48,7 @@ def account(world: World, issue: str) -> Account:
     run = flow.run.id if flow.run and (state == "running" or code == "input") else None
     phase = flow.phase if flow.active else None
     due = (_shared_due(world, flow, code) if state == "time" else None) or world.dues.get(issue)
+    due = None if state == "closed" else due  # that is its tree's
     return Account(issue, flow.issue.title, state, reason, code, flow.since, phase, flow.policy, run, due)
 
 
@@ -76,9 +78,9 @@ def _state(flow: Flow) -> tuple[State, str, str]:
         case "work" if (asked := asked_now(flow)) is not None:
             return "person", "input", f"asked: {question_of(asked.request)[:200]}"
         case "work" if flow.effect_after is not None:
-            return "time", "effect", f"an effect failed {flow.infra} times and is tried again"
+            return "time", "effect", _tried(flow)
         case "work" if flow.run is not None and not flow.run.ended:
-            return "running", flow.run.state, f"{flow.run.id} by {flow.run.agent}: {flow.why}"
+            return "running", flow.run.state, f"{flow.run.id} by {flow.run.agent}: {flow.why}{_unseen(flow.run)}"
         case "work" if flow.verifying:
             return "running", "verify", f"what {flow.verifying} made is being verified: {flow.why}"
         case "work":
@@ -91,11 +93,17 @@ def _state(flow: Flow) -> tuple[State, str, str]:
             return "not_eligible", flow.code or "unseen", flow.why or "not looked into yet"
 
 
+def _unseen(run: Run) -> str:
+    words = {"requests": "what its session asks", "turn": "how its turn stands"}
+    seen = " and ".join(words[one] for one in run.unshown)
+    return f"; the agent server refuses to show {seen}" if seen else ""
+
+
 def _finishing(world: World, flow: Flow) -> tuple[State, str, str]:
     """Where an issue is whose work is done: in the queue, on its way to the base, or about to be closed."""
     landing = flow.landing
     if flow.effect_after is not None:
-        return "time", "effect", f"an effect failed {flow.infra} times and is tried again"
+        return "time", "effect", _tried(flow)
     if landing is None or landing.over:
         return "running", "finishing", flow.why
     if landing.due is not None:
@@ -111,11 +119,16 @@ def _finishing(world: World, flow: Flow) -> tuple[State, str, str]:
     return "running", "landing", f"its work is being brought onto {landing.onto}"
 
 
+def _tried(flow: Flow) -> str:
+    lock = f": another git holds {flow.lock}, or left it" if flow.lock else ""
+    return f"an effect failed {flow.infra} times and is tried again{lock}"
+
+
 def behind(world: World, flow: Flow) -> str | None:
     """Give the issue that lands first where another one waits for it; None: it waits for none."""
     waits = flow.landing is not None and flow.landing.onto and not flow.landing.landed
-    first = next(iter(world.landings), None) if waits else None
-    return first[1] if first is not None and first[1] != flow.issue.id else None
+    first = turn(world) if waits else None
+    return first if first != flow.issue.id else None
 
 
 def is_idle(world: World, soon: timedelta = timedelta()) -> bool:

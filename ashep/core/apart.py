@@ -5,29 +5,42 @@ from dataclasses import replace as changed
 
 from ashep.core.agents import choose
 from ashep.core.commands import Command
-from ashep.core.compared import CYCLE_ENDS, Count, End, Life, Unknown, counted
+from ashep.core.compared import CYCLE_ENDS, LIFE_ENDS, Count, End, Life, Unknown, counted
 from ashep.core.dispatch import CANDIDATE, WANTED, Room, candidate, queue_of, wanted
 from ashep.core.eligibility import policy_for
 from ashep.core.events import (
     CreationWanted,
     CycleBegan,
     Fact,
+    IssueFinished,
     IssueHeld,
+    IssueParked,
+    LandingRefused,
     PersonAnswered,
     PersonAsked,
+    PullRequestOpened,
+    PullRequestSeen,
     RunPlanned,
     SessionTaken,
+    TreeLeft,
+    TreeSealed,
     TreeSeen,
+    WorkConflicted,
+    WorkIntegrated,
+    WorkLanded,
+    WorkVerified,
 )
 from ashep.core.evolve_tree import is_writing
 from ashep.core.flow import Flow
 from ashep.core.model import Policy
 from ashep.core.people import phase_labels
+from ashep.core.proof import Landing, about_to_land
 from ashep.core.records import Entry
 from ashep.core.routing import after_answer
 from ashep.core.sameness import weighty
 from ashep.core.step import Batch
 from ashep.core.values import replace
+from ashep.core.workspaces import OwnTree
 from ashep.core.world import World
 
 MOST_STEPS = 10
@@ -100,21 +113,24 @@ def _settle(life: Life, world: World, facts: Sequence[Fact], *, strict: bool) ->
     run = next((fact for fact in facts if isinstance(fact, RunPlanned)), None)
     if run is not None:
         needs = f"a run of {run.phase} by {run.agent}"
-        because = life.because or "nobody ran it on that state of things"
+        flaw = flow.flaw if flow.flaw is not None and flow.flaw.kind in ("conflict", "checks") else None
+        state = f"its work {flaw.why}; " if flaw is not None else ""
+        because = life.because or f"{state}nobody ran it on that state of things"
         life.end = bounded(world, life.issue, Unknown(life.seq, needs, because, life.counted, 1, None))
     elif held is not None and _for_good(world, flow, held):
         life.end = End("held", held.code, held.why)
     elif flow.stage == "work" and flow.verifying:
         _lacking(life, world, f"evidence about the work of {flow.phase}", "nobody looked for it in the record")
     elif flow.stage == "finishing" and flow.landing is not None and not flow.landing.over:
-        _lacking(life, world, "whether its work holds and fits the base", "it was not to land then in the record")
+        life.world = world  # the record may tell
     elif flow.stage in ("finishing", "closed"):
         life.end = End("closed", "", flow.why)
     elif flow.stage == "parked":
         life.end = End("parked", flow.code, flow.why)
     elif flow.stage == "person" and flow.question is not None and not strict:
         life.world = world
-        others = sorted(issue for issue in world.live if issue != life.issue and is_writing(world.flows[issue]))
+        shared = world.live if flow.own is None else ()
+        others = sorted(issue for issue in shared if issue != life.issue and is_writing(world.flows[issue]))
         life.spoilt = f"{others[0]} was writing in the work tree" if others else ""
     else:
         because = held.why if held else "nothing that is on record tells how it goes on"
@@ -174,19 +190,25 @@ def bounded(world: World, issue: str, unknown: Unknown) -> Unknown:
 # --- questions ----------------------------------------------------------------------------------------------------
 
 
-def met(life: Life, entry: Entry, rest: Sequence[Entry]) -> None:
-    """Look whether an entry of the recorded life is what the other one waits for: its question, then the answer.
+def met(life: Life, entry: Entry, rest: Sequence[Entry], *, strict: bool = False) -> None:
+    """Look whether an entry of the recorded life is what the other one waits for: its question and the answer, or what
+    came of its work on the way to the base.
 
     An answer counts that was given in time to the same question about the same work: no run with write access, and
     nothing else, came between where the two lives parted and where that was asked.
     """
     world, body = life.world, entry.body
     assert world is not None and life.fork is not None
-    question = world.flows[life.issue].question
-    assert question is not None
+    flow = world.flows[life.issue]
     begun = isinstance(body, CycleBegan) and entry.seq <= life.seq  # by the answer that both lives had
-    if entry.seq < life.fork.seq or begun:
-        return
+    if entry.seq < life.fork.seq or begun or (life.spoilt and life.met is None):
+        return None
+    if isinstance(body, (TreeSealed, TreeLeft)):
+        return _sealed(life, world, flow, entry, rest, strict=strict)
+    if flow.stage == "finishing":
+        return _lands(life, world, flow, entry, rest, strict=strict)
+    question = flow.question
+    assert question is not None
     if life.met is None:
         if isinstance(body, RunPlanned) and body.access == "write":
             spoil(life, f"{body.run} changed the work before that was asked")
@@ -202,6 +224,30 @@ def met(life: Life, entry: Entry, rest: Sequence[Entry]) -> None:
         go_on(life, moved, [body, *weighty(follow, life.issue)], rest, entry)
     elif isinstance(body, (SessionTaken, *CYCLE_ENDS)):
         spoil(life, "it ended otherwise than by an answer in time")
+    return None
+
+
+def _sealed(life: Life, world: World, flow: Flow, entry: Entry, rest: Sequence[Entry], *, strict: bool) -> None:
+    """What a run left is known: of the last one that both lives had, it is what the other goes on with."""
+    body, run = entry.body, flow.run
+    assert isinstance(body, (TreeSealed, TreeLeft))
+    if run is None or run.id != body.run:
+        if flow.own is None or isinstance(body, TreeLeft) or body.head != flow.own.head:
+            spoil(life, f"{body.run} changed the work before {_awaited(flow)}")
+        return
+    if isinstance(body, TreeLeft):
+        spoil(life, f"what {body.run} left could not be sealed")
+        return
+    seen = replace(world, now=entry.at, seq=entry.seq - 1)
+    after, more = _followed(seen, [body], entry)
+    if weighty(more, life.issue) == [body]:  # nothing follows from that
+        life.world = after
+    else:
+        go_on(life, seen, [body], rest, entry, strict=strict)
+
+
+def _awaited(flow: Flow) -> str:
+    return "it landed" if flow.stage == "finishing" else "that was asked"
 
 
 def spoil(life: Life, why: str) -> None:
@@ -209,19 +255,106 @@ def spoil(life: Life, why: str) -> None:
     life.spoilt = life.spoilt or why
 
 
+def written(life: Life, planned: RunPlanned) -> None:
+    """Another issue is worked on: where both are in the same tree, its work is there, too."""
+    assert life.world is not None
+    flow = life.world.flows[life.issue]
+    if planned.branch == (flow.own.branch if flow.own is not None else None):
+        spoil(life, f"{planned.issue} wrote in the work tree before {_awaited(flow)}")
+
+
 def tree_seen(life: Life, fact: TreeSeen) -> None:
-    """Look whether the work is still what it was when the other life asked."""
+    """Look whether the work is still what it was when the other life asked; one in a tree of its own is not in it."""
+    if life.world is not None and life.world.flows[life.issue].own is not None:
+        return
     if life.tree is None or fact.issue == life.issue:  # what its own last run left is what is asked about
         life.tree = fact.tree
     elif (life.tree.head, life.tree.dirty) != (fact.tree.head, fact.tree.dirty):
         spoil(life, "the work tree changed before that was asked")
 
 
-def conclude(life: Life) -> None:
-    """Say what became of a life that still waits for a person when the journal ends."""
+# --- landing --------------------------------------------------------------------------------------------------------
+
+LANDS = "whether its work holds and fits the base"
+CHECKED = "evidence about what is to land"
+UNLOOKED = "nobody looked for it in the record"
+
+_PASSES = ("moved", "dirty", "locked", "away", "failed")
+"""Why a base was not moved, where that passes by itself: it tells nothing of the work."""
+
+
+def _lands(life: Life, world: World, flow: Flow, entry: Entry, rest: Sequence[Entry], *, strict: bool) -> None:
+    """Take what came of the very same work on its way to the base. Where the base may have been another one when the
+    other life brought it there, or a person looked at it, that is an assumption, which is told.
+    """
+    body, own, landing = entry.body, flow.own, flow.landing
+    assert own is not None and landing is not None
+    if isinstance(body, SessionTaken):
+        return spoil(life, "a person took its session before it landed")
+    if isinstance(body, (IssueParked, *LIFE_ENDS)):
+        return spoil(life, "it did not land in the record")
+    if isinstance(body, IssueFinished):
+        if (body.onto, body.into) != (landing.onto, landing.into):
+            return spoil(life, f"it was to land on {body.onto or body.into or 'no branch'} in the record")
+        if landing.verify and not body.verify:
+            _lacking(life, world, CHECKED, UNLOOKED)
+            life.world = None
+        return None
+    if not _tells(flow, own, landing, entry.body):
+        return None
+    if why := _assumed(world, own, landing, entry.body):
+        if strict:
+            return spoil(life, why)
+        life.rests_on += (entry.seq,)
+    assert not isinstance(body, Command)
+    go_on(life, replace(world, now=entry.at, seq=entry.seq - 1), [body], rest, entry, strict=strict)
+    return None
+
+
+def _tells(flow: Flow, own: OwnTree, landing: Landing, body: Fact | Command) -> bool:
+    """Whether something is about the other life's work."""
+    match body:
+        case WorkVerified():
+            return landing.verify and not body.run and body.commit == about_to_land(flow)
+        case WorkIntegrated() | WorkConflicted() | WorkLanded() | PullRequestOpened():
+            return body.head == own.head
+        case LandingRefused():
+            return True
+        case PullRequestSeen():
+            return flow.reviewed
+        case _:
+            return False
+
+
+def _assumed(world: World, own: OwnTree, landing: Landing, body: Fact | Command) -> str:
+    """Say what may have been otherwise when the other life came there; empty: nothing."""
+    base = ""
+    if isinstance(body, (WorkIntegrated, WorkConflicted)):
+        base = body.base
+    elif isinstance(body, WorkLanded) and not landing.commit:
+        base = body.commit
+    known = base in ("", own.base, own.since) or any(
+        flow.landed == (landing.onto, base) for flow in world.flows.values()
+    )
+    if not known:
+        return "the base may have been another one when it was to land"
+    if isinstance(body, PullRequestSeen):
+        return "whoever looked at its pull request may have seen what is left out here"
+    refused = isinstance(body, LandingRefused) and body.code not in _PASSES
+    return "what refused it may not have been so when it was to land" if refused else ""
+
+
+def conclude(life: Life, recorded: Flow) -> None:
+    """Say what became of a life that still waits for a person, or for the base, when the journal ends."""
     if life.world is None:
         return
-    if life.met is not None and not life.spoilt:
+    flow = life.world.flows[life.issue]
+    if flow.stage == "finishing":
+        if not life.spoilt and recorded.stage == "finishing":
+            life.end = End("landing", "", "it is about to land in the record, too")
+        else:
+            _lacking(life, life.world, LANDS, life.spoilt or "it has not landed in the record so far")
+    elif life.met is not None and not life.spoilt:
         life.end = End("waiting", "", "the question is open in the record, too")
         life.rests_on += (life.met,)
     else:

@@ -32,7 +32,7 @@ from ashep.core.world import World
 ADDRESSED = re.compile(r"\s*@ashep\b[:,]?\s*", re.IGNORECASE)
 """How a comment begins that answers."""
 
-SIGNED = re.compile(r"\s*\(ashep answer, [^()\n]*\)\s*\Z")
+SIGNED = re.compile(r"\(ashep answer, [^()\n]*+\)")
 """How one ends that `ashep answer` wrote."""
 
 YES = frozenset({"y", "yes", "ok", "allow", "allowed", "approve", "approved", "once"})
@@ -72,11 +72,13 @@ def opened(world: World, flow: Flow, fact: RequestOpened) -> list[Fact]:
         return [_question(world, run, fact, phase, rules)]
     action, rule = judge(rules, fact.request.tool, fact.request.patterns)
     said = f"`{rule.tool}: {rule.pattern}`" if rule else ""
+    if not fact.request.tool:  # the server told of it in a way that nobody can read
+        action = "deny"
     if action == "ask":
         return [_ask(world, fact, f"the rule {said} asks a person")]
     if action == "allow":
         return [RequestJudged(fact.issue, run.id, fact.request.id, "allow", f"the rule {said} allows it")]
-    why = f"the rule {said} denies it" if rule else "no rule allows it"
+    why = f"the rule {said} denies it" if rule and fact.request.tool else "no rule allows it"
     return [RequestJudged(fact.issue, run.id, fact.request.id, "deny", why, message=f"ashep: {why}. {GO_ON}")]
 
 
@@ -211,7 +213,9 @@ def _words(world: World, comment: Comment) -> str:
     addressed = ADDRESSED.match(comment.text)
     if addressed is None or not is_person(comment.author, world.actor):
         return ""
-    return SIGNED.sub("", comment.text[addressed.end() :]).strip()
+    words = comment.text[addressed.end() :].strip()
+    signed = words.rfind("(ashep answer, ")
+    return words[:signed].rstrip() if signed >= 0 and SIGNED.fullmatch(words, signed) else words
 
 
 def _answered(flow: Flow, run: Run, request: Request, words: str, who: str) -> RequestJudged:
@@ -240,7 +244,7 @@ def chosen(asked: Asked, words: str) -> tuple[str, ...]:
 
 
 def _option(asked: Asked, words: str) -> str | None:
-    if words.isdecimal() and 0 < int(words) <= len(asked.options):
+    if len(words) < 10 and words.isdecimal() and 0 < int(words) <= len(asked.options):
         return asked.options[int(words) - 1]
     same = [option for option in asked.options if option.casefold() == words.casefold()]
     alike = same or [option for option in asked.options if words and option.casefold().startswith(words.casefold())]

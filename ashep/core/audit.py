@@ -13,12 +13,13 @@ from typing import get_args
 
 from ashep.core.account import TIMED, State, account, behind
 from ashep.core.audit_closings import Closings
-from ashep.core.commands import WRITES, Command, IntegrateWork, MoveBase, VerifyWork
+from ashep.core.commands import WRITES, Command
 from ashep.core.events import RunEnded, RunPlanned, RunWithdrawn
 from ashep.core.evolve_flow import stale
 from ashep.core.finding import Finding
 from ashep.core.flow import Flow, Posture, Run
 from ashep.core.indexes import INDEXES, indexed
+from ashep.core.landing_turns import steps_of
 from ashep.core.model import Issue
 from ashep.core.outstanding import outstanding
 from ashep.core.people import STATUS, phase_labels
@@ -89,20 +90,9 @@ def of_world(world: World) -> Iterator[Finding]:
     if world.lock is not None and (holder is None or holder.stage not in ("work", "finishing")):
         stage = holder.stage if holder else "not known"
         yield Finding("lock_left", world.lock, f"holds the work tree, and is {stage}")
-    steps = [(issue, key) for _, issue in world.landings for key in _landing_steps(world.flows[issue])]
+    steps = [(issue, key) for _, _, issue in world.landings for key in steps_of(world.flows[issue])]
     for issue, key in steps[1:]:
         yield Finding("landing_at_once", issue, f"{key} is under way, and so is {steps[0][1]}")
-
-
-def _landing_steps(flow: Flow) -> Iterator[str]:
-    """The effects under way with which an issue lands now; what is left of an earlier landing moves nothing of it."""
-    now = f"/{flow.landing.seq}." if flow.landing is not None else "/."
-    for command in flow.open:
-        of_landing = isinstance(command, (IntegrateWork, MoveBase)) or (
-            isinstance(command, VerifyWork) and not command.run
-        )
-        if of_landing and now in command.key:
-            yield command.key
 
 
 def of_indexes(world: World) -> Iterator[Finding]:

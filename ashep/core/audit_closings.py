@@ -7,17 +7,20 @@ from dataclasses import dataclass
 
 from ashep.core.commands import Command
 from ashep.core.events import (
+    CriteriaAdopted,
     Fact,
     IssueClosed,
     IssueFinished,
     PersonAnswered,
     PersonAsked,
     PullRequestMerged,
+    TreeSealed,
     WorkLanded,
     WorkVerified,
 )
 from ashep.core.finding import Finding
 from ashep.core.flow import Flow
+from ashep.core.proof import UNCHANGED, failing
 from ashep.core.world import World
 
 
@@ -49,9 +52,13 @@ class Closings:
         self._asked: set[str] = set()
         """Issues of which a person is asked whether their work may pass."""
         self._waived: dict[str, frozenset[str]] = {}
+        self._checks = {issue for issue, flow in world.flows.items() if flow.criteria and flow.criteria.hash}
+        """Issues with checks of their own that are not a person's."""
+        self._own = {issue for issue, flow in world.flows.items() if flow.own is not None}
+        """Issues that were worked on in trees of their own: elsewhere nothing is checked."""
         for issue, flow in world.flows.items():
             self._waived[issue] = frozenset(flow.waived)
-            self._failed[issue] = frozenset(flow.evidence.failed if flow.evidence is not None else ())
+            self._failed[issue] = frozenset(flow.evidence.lacking(()) if flow.evidence is not None else ())
             if flow.question is not None and flow.question.about == "proof":
                 self._asked.add(issue)
             if flow.stage == "finishing":
@@ -66,6 +73,11 @@ class Closings:
                 self._closed(body.issue, seq)
             case WorkVerified():
                 self._verified(body)
+            case TreeSealed():
+                self._own.add(body.issue)
+            case CriteriaAdopted():
+                own = bool(body.hash) and body.checks > len(body.manual)
+                (self._checks.add if own else self._checks.discard)(body.issue)
             case WorkLanded() | PullRequestMerged() if body.issue in self._finished:
                 self._finished[body.issue].landed = body.commit or "a commit that the forge does not name"
             case PersonAsked():
@@ -79,24 +91,33 @@ class Closings:
         return self._waived.get(issue, frozenset())
 
     def _verified(self, fact: WorkVerified) -> None:
-        failed = frozenset(one.check_id for one in fact.results if one.status in ("failed", "error"))
+        failed = frozenset(failing(fact.results))
+        if fact.must_change and not fact.changed:
+            failed |= {UNCHANGED}
         work, self._failed[fact.issue] = self._finished.get(fact.issue), failed
         if work is not None and not fact.run:
             work.verified, work.lacking = fact.commit, failed - self._waiver(fact.issue)
 
     def _closed(self, issue: str, seq: int) -> None:
         work, what = self._finished.pop(issue, None), f"was closed by us at {seq}"
+        verify = work is not None and (work.verify or (issue in self._checks and issue in self._own))
         if work is None:
             self._broken("no_evidence", issue, f"{what} although no decision led there")
         elif work.onto and not work.landed:
             self._broken("not_landed", issue, f"{what}, and its work never came onto {work.onto}")
-        elif work.verify and (not work.verified or (work.onto and not work.asked and work.verified != work.landed)):
+        elif verify and (not work.verified or (work.onto and not work.asked and work.verified != work.landed)):
             self._broken("unverified", issue, f"{what}, and nobody verified {work.landed[:12] or 'its work'}")
-        elif work.verify and work.lacking:
-            self._broken("unverified", issue, f"{what} although {', '.join(sorted(work.lacking))} did not hold")
+        elif verify and work.lacking:
+            self._broken("unverified", issue, f"{what} although {_named(work.lacking)}")
 
     def _broken(self, code: str, issue: str, what: str) -> None:
         self.found.append(Finding(code, issue, what))
+
+
+def _named(lacking: frozenset[str]) -> str:
+    failed = sorted(lacking - {UNCHANGED})
+    parts = ["it changes nothing"] if UNCHANGED in lacking else []
+    return " and ".join([*parts, *([f"{', '.join(failed)} did not hold"] if failed else [])])
 
 
 def _begun(flow: Flow) -> _Work:

@@ -7,11 +7,13 @@ from ashep.core.events import (
     LandingRefused,
     PullRequestMerged,
     RetryScheduled,
+    TreeSealed,
     WorkConflicted,
     WorkLanded,
     WorkVerified,
 )
-from ashep.core.evidence import summary_of
+from ashep.core.evidence import green_before, summary_of
+from ashep.core.evolve_tree import unwritable
 from ashep.core.flags import must_ask
 from ashep.core.flow import Flow
 from ashep.core.model import Phase, Verify
@@ -21,6 +23,9 @@ from ashep.core.world import World
 
 MOST_NAMED = 10
 """Checks or files that a reason names."""
+
+MOST_FAILED = 5
+"""How often in a row git may fail to move a base before a person is to see to it."""
 
 
 def verified(world: World, earlier: Flow, flow: Flow, fact: WorkVerified) -> list[Fact]:
@@ -59,7 +64,8 @@ def _fell_short(world: World, earlier: Flow, flow: Flow, phase: Phase, evidence:
     if flow.unproven >= most:
         return _ask(world, flow, phase, f"{told}; attempt {flow.unproven} of {most}, the last")
     again = f"{told}; attempt {flow.unproven} of {most}"
-    return [RetryScheduled(flow.issue.id, phase.name, flow.failures, world.now, again)]
+    retry = RetryScheduled(flow.issue.id, phase.name, flow.failures, world.now, again, disbelieved=flow.verifying)
+    return [retry]
 
 
 def _ask(world: World, flow: Flow, phase: Phase, why: str) -> list[Fact]:
@@ -81,10 +87,13 @@ def _named(names: tuple[str, ...]) -> str:
 def words(evidence: Evidence) -> str:
     """Say in a few words what was found, and of what."""
     counted, where = summary_of(evidence.results), f"in tree {evidence.tree[:12]}"
+    nothing = "" if evidence.changed else "; it changes nothing"
     if not evidence.results:
-        return f"nothing was to be checked {where}"
+        return f"nothing was to be checked {where}{nothing}"
     skipped = f", {counted.skipped} for a person" if counted.skipped else ""
-    return f"{counted.passed} of {counted.total} checks passed{skipped} {where}"
+    green = green_before(evidence.results)
+    before = f", {green} of them before any work, too" if green else ""
+    return f"{counted.passed} of {counted.total} checks passed{skipped} {where}{before}{nothing}"
 
 
 # --- landing ------------------------------------------------------------------------------------------------------
@@ -99,11 +108,16 @@ def conflicted(world: World, flow: Flow, fact: WorkConflicted) -> list[Fact]:
     return back(world, flow, f"its work and {landing.onto} contradict each other in {where}")
 
 
-def refused(flow: Flow, fact: LandingRefused) -> list[Fact]:
+def refused(world: World, flow: Flow, fact: LandingRefused) -> list[Fact]:
     """Give up what only a person can make possible; what may pass by itself is tried again."""
-    if flow.landing is None or fact.code in ("moved", "dirty", "away"):
+    if flow.landing is None or fact.code in ("moved", "dirty", "locked", "away"):
         return []
     why, code = f"its work cannot land: {fact.why}", fact.code
+    if code == "names":
+        return back(world, flow, why)
+    if code == "failed":
+        most = flow.landing.failed >= MOST_FAILED
+        return park(flow, "landing_unwritten", f"{why} ({MOST_FAILED} tries)") if most else []
     if code in ("theirs", "refused"):
         return park(flow, "landing_theirs" if code == "theirs" else "landing_refused", why)
     return park(flow, "landing_protected" if code == "protected" else "landing_gone", why)
@@ -111,17 +125,29 @@ def refused(flow: Flow, fact: LandingRefused) -> list[Fact]:
 
 def landed(flow: Flow, fact: WorkLanded | PullRequestMerged) -> list[Fact]:
     """Tell people where the work is."""
-    return _told(flow, fact.commit) if flow.landing is not None and flow.landing.over else []
+    notes = fact.told if isinstance(fact, WorkLanded) else ()
+    return _told(flow, fact.commit, notes) if flow.landing is not None and flow.landing.over else []
 
 
-def _told(flow: Flow, commit: str) -> list[Fact]:
+def _told(flow: Flow, commit: str, notes: tuple[str, ...] = ()) -> list[Fact]:
     landing, evidence = flow.landing, flow.evidence
     assert landing is not None
     onto = landing.onto or landing.into
     where = (f"Landed on `{onto}`" + (f" as {commit}" if commit else "")) if onto else f"Done at {commit}"
     proof = words(evidence) if evidence is not None and landing.verify else "nothing was to be checked"
     waived = f" A person let these pass: {_named(flow.waived)}." if flow.waived else ""
-    return [CommentWanted(flow.issue.id, f"landed.{landing.seq}", f"{where}; {proof}.{waived}")]
+    noted = "".join(f"\n\nNote: {note[:1000]}." for note in notes[:MOST_NAMED])
+    return [CommentWanted(flow.issue.id, f"landed.{landing.seq}", f"{where}; {proof}.{waived}{noted}")]
+
+
+def misnamed(world: World, flow: Flow, fact: TreeSealed) -> list[Fact]:
+    """Have files renamed with which nothing could land, before anything else follows from the work."""
+    policy = world.policy(flow)
+    writer = writer_of(policy, flow) if policy else None
+    mends = flow.stage == "work" and flow.wanted and flow.phase == writer  # its next run is told
+    if not fact.unwritable or mends or flow.stage not in ("work", "person", "finishing"):
+        return []
+    return back(world, flow, f"its work cannot land: {unwritable(fact)}")
 
 
 def flagged(world: World, flow: Flow) -> list[Fact]:
@@ -129,7 +155,7 @@ def flagged(world: World, flow: Flow) -> list[Fact]:
     own, run, policy = flow.own, flow.run, world.policy(flow)
     if flow.stage != "finishing" or own is None or flow.phase is None:
         return []
-    flags = must_ask(own.flags)
+    flags = must_ask(own.flags, pushed=flow.landing is not None and bool(flow.landing.into))
     if not flags or own.approved == own.head or (run is not None and not run.forgettable):
         return []
     phase = policy.phase(flow.phase) if policy else None
@@ -143,7 +169,12 @@ def flagged(world: World, flow: Flow) -> list[Fact]:
 
 def criteria(flow: Flow, fact: CriteriaAdopted) -> list[Fact]:
     """Give an issue up whose checks cannot be read: its author is to put them right before anybody works on it."""
-    if not fact.error or not flow.active:
+    if not flow.active:
+        return []
+    if fact.left_out:
+        why = f"too long to be read: {', '.join(fact.left_out)}; shorten that, then `ashep retry {flow.issue.id}`"
+        return [*abort(flow, "its words are too long"), *park(flow, "too_long", why)]
+    if not fact.error:
         return []
     why = f"the checks in its acceptance criteria cannot be read: {fact.error[:1000]}"
     return [*abort(flow, "its checks cannot be read"), *park(flow, "criteria", why)]

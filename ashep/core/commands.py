@@ -5,9 +5,10 @@ before it is carried out (design section 6).
 """
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Literal
 
-from ashep.core.model import Model, NewIssue, Notice, PermissionRule, Stamp
+from ashep.core.model import Difference, Model, NewIssue, Notice, PermissionRule, Stamp
 from ashep.core.requests import Verdict
 
 
@@ -92,6 +93,16 @@ class ReadAnswer:
     issue: str
     after: str = ""
     """Only comments behind our own of this name: a question's answers."""
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAuthors:
+    """Read who made these changes of the issue."""
+
+    key: str
+    issue: str
+    changes: tuple[Difference, ...]
     tries: int = 0
 
 
@@ -215,6 +226,24 @@ class SealTree:
 
 
 @dataclass(frozen=True, slots=True)
+class RemoveTree:
+    """Take the tree and the branch of a closed issue away, where the base holds all that is in them."""
+
+    key: str
+    issue: str
+    branch: str
+    head: str
+    """The commit that was sealed last: what is after it is somebody else's."""
+    onto: str
+    """The branch that it landed on; empty: nobody here landed it."""
+    commit: str
+    """The commit of that branch with which it landed."""
+    quiet: timedelta
+    """For so long nothing in it must have changed."""
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class VerifyWork:
     """Carry out on a commit what is to be checked, and see whether it differs from its base at all."""
 
@@ -318,7 +347,7 @@ class SendNotice:
 IssueCommand = (
     ClaimIssue | WriteIssue | TakeOffLabels | PostComment | CreateIssue | ReadIssue | ReadAnswer | OpenSession
     | PreparePrompt | SendPrompt | StopTurn | ReadTree | PrepareTree | SealTree | StopOrphan | ReclaimIssue
-    | AnswerRequest | VerifyWork | IntegrateWork | MoveBase | OpenPullRequest
+    | AnswerRequest | VerifyWork | IntegrateWork | MoveBase | OpenPullRequest | ReadAuthors | RemoveTree
 )  # fmt: skip
 """What can be asked for about an issue."""
 

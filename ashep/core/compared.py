@@ -69,7 +69,7 @@ class Fork:
 class End:
     """How the other life ends, as far as is known for certain."""
 
-    state: Literal["closed", "parked", "waiting", "held", "not_created"]
+    state: Literal["closed", "parked", "waiting", "landing", "held", "not_created"]
     code: str
     why: str
 
@@ -117,7 +117,7 @@ class Life:
     """Why a run's outcome does not count."""
     fork: Fork | None = None
     world: World | None = None
-    """The other life's World while it waits for a person."""
+    """The other life's World while it waits for a person, or for what comes of its work on the way to the base."""
     seq: int = 0
     """Since when it waits so."""
     met: int | None = None
@@ -127,7 +127,9 @@ class Life:
     spoilt: str = ""
     """Why an answer to it would not count."""
     rests_on: tuple[int, ...] = ()
-    """Questions and answers of the record that count although runs before them are left out."""
+    """Questions and answers of the record, and what came of work there, that count although the other policy leaves
+    out what was before them.
+    """
     creations: dict[str, CreationWanted] = field(default_factory=dict[str, CreationWanted])
     """Issues that the other life asks for once it has parted."""
     end: End | Unknown | None = None
@@ -247,6 +249,8 @@ def _compared(life: Life, world: World) -> Compared:
         least = unknown.so_far.plus(Count(unknown.least))
         most = unknown.so_far.plus(unknown.most) if unknown.most else None
     stands = {"person": "waiting", "finishing": "closed", "work": "under_way"}.get(flow.stage, flow.stage)
+    if flow.stage == "finishing" and flow.landing is not None and not flow.landing.over:
+        stands = "landing"
     ends = life.end.state if isinstance(life.end, End) else "unknown" if unknown else stands
     return Compared(
         life.issue,
@@ -276,7 +280,7 @@ class Totals:
     most: Count
     ends: tuple[Counter[str], Counter[str]]
     assumed: int
-    """Issues that rest on an answer that was given after runs that are left out."""
+    """Issues that rest on an answer that was given, or on how work landed, after what is left out."""
 
 
 def totals(found: Iterable[Compared]) -> Totals:

@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from ashep.core.apart import NOT_CLAIMED, bounded, conclude, go_on, met, spoil, started, tree_seen
+from ashep.core.apart import CHECKED, NOT_CLAIMED, bounded, conclude, go_on, met, started, tree_seen, written
 from ashep.core.commands import Command
 from ashep.core.compared import NOTHING, Compared, Fork, Life, Unknown, compare
 from ashep.core.decide import decide
@@ -94,9 +94,9 @@ class Counterfactual:
             if isinstance(entry.body, TreeSeen):
                 for asking in self._asking:
                     tree_seen(self.lives[asking], entry.body)
-            if isinstance(entry.body, RunPlanned) and entry.body.access == "write" and entry.body.branch is None:
+            if isinstance(entry.body, RunPlanned) and entry.body.access == "write":
                 for asking in self._asking - {entry.body.issue}:
-                    spoil(self.lives[asking], f"{entry.body.issue} wrote in the work tree before that was asked")
+                    written(self.lives[asking], entry.body)
             issue = issue_of(entry)
             if issue is None or isinstance(entry.body, Command):
                 continue
@@ -114,7 +114,7 @@ class Counterfactual:
         for life in self.lives.values():
             if life.fork is None:
                 self._untimely(life, self.world.seq, None)
-            conclude(life)
+            conclude(life, self.world.flows[life.issue])
         return compare(self.lives, self._created, self.world, self.policies, last)
 
     # --- one entry ----------------------------------------------------------------------------------------------------
@@ -134,9 +134,9 @@ class Counterfactual:
             if life.fork is not None:
                 self.lives[issue] = life
         else:
-            if life.world is not None:
-                met(life, entry, rest)
-                self._note(life)
+            if life.world is not None and not self._looked_elsewhere(life, life.world, body):
+                met(life, entry, rest, strict=self.strict)
+            self._note(life)
             life.count(entry)
 
     def _go_on(self, life: Life, world: World, facts: Sequence[Fact], rest: Sequence[Entry], entry: Entry) -> None:
@@ -246,8 +246,7 @@ class Counterfactual:
         """Whether something else would have been looked for: what was found then says nothing."""
         other, flow = self._other(self.world, life), self.world.flows[life.issue]
         phase = (flow.phase or "") if found.run else ""
-        recorded = looked_for(self.world.policy(flow), phase)
-        if recorded == looked_for(other.policy(other.flows[life.issue]), phase):
+        if self._looked_for(self.world, life, phase) == self._looked_for(other, life, phase):
             return False
         what = f"the work of {phase}" if phase else "what is to land"
         why = f"something else would be looked for in {what}"
@@ -255,6 +254,23 @@ class Counterfactual:
         unknown = Unknown(entry.seq, f"evidence about {what}", why, life.counted, 0, None)
         life.end = bounded(other, life.issue, unknown)
         return True
+
+    def _looked_elsewhere(self, life: Life, other: World, found: Fact | Command) -> bool:
+        """Whether something else would have been looked for in what the other life is about to land."""
+        landing = other.flows[life.issue].landing
+        if not isinstance(found, WorkVerified) or found.run or landing is None or not landing.verify or life.spoilt:
+            return False
+        if self._looked_for(self.world, life, "") == self._looked_for(other, life, ""):
+            return False
+        why = "something else would be looked for in what is to land"
+        unknown = Unknown(life.seq, CHECKED, why, life.counted, 0, None)
+        life.end, life.world = bounded(other, life.issue, unknown), None
+        return True
+
+    @staticmethod
+    def _looked_for(world: World, life: Life, phase: str) -> tuple[Any, ...]:
+        flow = world.flows[life.issue]
+        return (flow.criteria and flow.criteria.hash, *looked_for(world.policy(flow), phase))
 
     def _untimely(self, life: Life, seq: int, ended: RunEnded | None) -> bool:
         """Whether the run might have gone otherwise by now under the other policy's times."""

@@ -5,10 +5,12 @@ have a list of them, too (`Phase.checks`).
 """
 
 import hashlib
+import re
+import shlex
 from datetime import timedelta
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import AfterValidator, Discriminator, Field, JsonValue, Tag
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, JsonValue, Tag
 
 from ashep.core.documents import Document, Duration, Name, Span, Word
 
@@ -32,6 +34,34 @@ Inside = Annotated[Word, AfterValidator(parse_inside)]
 Argv = Annotated[tuple[Annotated[str, Field(max_length=4000)], ...], Field(min_length=1, max_length=200)]
 """A program and its arguments; no shell reads them."""
 
+_QUOTED = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.""", re.DOTALL)
+_OPERATOR = re.compile(r"&&|\|\||>>|<<|[;&|<>()`\n]|\$\(")
+
+
+def parse_command(value: object) -> object:
+    """Split a command that is written as a text, as a shell splits words: quotes and backslashes, and nothing else.
+
+    What only a shell carries out is refused, unless it is quoted: as words of the first program `true && false` would
+    be a check that cannot fail. A ValueError says what is wrong.
+    """
+    if isinstance(value, list | tuple):
+        return tuple(cast("list[object]", value))
+    if not isinstance(value, str):
+        raise ValueError("a program and its arguments: a list, or a text that is split like a shell's words")
+    if found := _OPERATOR.search(_QUOTED.sub("", value.strip())):
+        mark = "a line break" if found[0] == "\n" else f"`{found[0]}`"
+        raise ValueError(
+            f"a command without {mark}, which only a shell reads, and none does: quote it, or make two checks"
+        )
+    try:
+        return tuple(shlex.split(value))
+    except ValueError as error:
+        raise ValueError(f"a command that a shell can split into words ({str(error).lower()})") from error
+
+
+Words = Annotated[Argv, BeforeValidator(parse_command, json_schema_input_type=str | Argv)]
+"""A program and its arguments, or one text that is split into them; no shell reads them."""
+
 CheckId = Name
 """Names a check within its list."""
 
@@ -51,7 +81,7 @@ class Service(Document):
 
 
 class HttpRequest(Document):
-    """Ask the service that the check starts, and nothing else."""
+    """Ask the service that the check starts; without one the address that config.yaml names, and nothing else."""
 
     method: Method = "GET"
     """The method."""
@@ -66,8 +96,8 @@ class HttpRequest(Document):
     expect_body: JsonValue = None
     """What the answer must hold: a text anywhere in it; an object, each of whose keys the answer's JSON has with that
     value (objects in it alike); any other value the answer's JSON must be. `null`: anything."""
-    service: Service
-    """The service."""
+    service: Service | None = None
+    """The service; without one `verification.service_url` of config.yaml is asked: it is not of the checkout."""
     timeout: Annotated[Span, Field(le=timedelta(minutes=10))] = timedelta(seconds=30)
     """How long the answer may take."""
 
@@ -103,8 +133,8 @@ class TestPass(Document):
 
     __test__ = False  # pytest takes what begins like this for tests
 
-    command: Argv
-    """The program and its arguments, run in the checkout."""
+    command: Words
+    """The program and its arguments, run in the checkout; a text is split like a shell's words, and run without one."""
     expect_exit_code: Annotated[int, Field(ge=0, le=255)] = 0
     """The exit code."""
     timeout: Annotated[Span, Field(le=timedelta(hours=6))] = timedelta(minutes=10)
@@ -214,6 +244,11 @@ class Criteria(Document):
 
     checks: Annotated[tuple[Check, ...], Field(max_length=100)] = ()
     """What is checked, in this order."""
+
+
+def asks_elsewhere(check: Check) -> bool:
+    """Whether a check asks a service that runs by itself: its answer holds for no tree, and for no longer than that."""
+    return isinstance(check, HttpRequestCheck) and check.verify.service is None
 
 
 def canonical(criteria: Criteria) -> str:

@@ -2,18 +2,21 @@
 
 from datetime import timedelta
 
-from ashep.core import asking, pull_requests, recycling
+from ashep.core import asking, changes, pull_requests, recycling, resting
 from ashep.core.adopting import after_policies
 from ashep.core.breaker import after_read
 from ashep.core.budgets import after_settings, after_start, after_turn, reached
 from ashep.core.cancelling import cancelled
-from ashep.core.closing import conflicted, criteria, flagged, landed, refused, verified
-from ashep.core.commands import ClaimIssue, ReadAnswer, ReadIssue, WriteIssue
+from ashep.core.closing import conflicted, criteria, flagged, landed, misnamed, refused, verified
+from ashep.core.commands import ClaimIssue, ReadAnswer, ReadAuthors, ReadIssue, SealTree, WriteIssue
 from ashep.core.events import (
     Adopted,
     AnswerRead,
+    AuthorsRead,
     BudgetReached,
+    ChangeJudged,
     ClaimRefused,
+    CommentWanted,
     CriteriaAdopted,
     EffectFailed,
     Fact,
@@ -36,6 +39,7 @@ from ashep.core.events import (
     PullRequestMerged,
     PullRequestOpened,
     PullRequestSeen,
+    ReadRefused,
     RequestAnswered,
     RequestGone,
     RequestJudged,
@@ -49,6 +53,8 @@ from ashep.core.events import (
     SessionReleased,
     SessionSeen,
     TimerDue,
+    TreeKept,
+    TreeLeft,
     TreeSealed,
     TreeSeen,
     TurnDied,
@@ -59,14 +65,15 @@ from ashep.core.events import (
     WriteRefused,
 )
 from ashep.core.evolve_flow import stale
-from ashep.core.flow import Flow
+from ashep.core.flow import Flow, Run
 from ashep.core.orphans import lease_expired, reclaimed
-from ashep.core.people import answered, obey, unparked
+from ashep.core.people import answered
 from ashep.core.reminding import TIMER, after_reminder
 from ashep.core.routing import abort, after_deadline, after_run, park
-from ashep.core.takeover import labelled, released, session_seen
+from ashep.core.takeover import released, session_seen
 from ashep.core.timers import flow_dues, split_timer
-from ashep.core.turns import turn_seen
+from ashep.core.turns import read_refused, turn_seen
+from ashep.core.workspaces import after
 from ashep.core.world import World
 
 CLAIM_AGAIN = timedelta(minutes=1)
@@ -76,6 +83,9 @@ INFRA_LIMIT = 10
 """Infrastructure failures in a row after which an issue parks, never earlier than `INFRA_TIME` after the first."""
 
 INFRA_SECONDS = 120.0
+
+LOCK_TIME = timedelta(minutes=15)
+"""How long an effect is tried again that another git's lock keeps from happening."""
 
 
 def decide(before: World, world: World, fact: Fact) -> list[Fact]:
@@ -100,9 +110,15 @@ def decide(before: World, world: World, fact: Fact) -> list[Fact]:
             flow = world.flows.get(fact.issue)
             return _held(world, before.flows.get(fact.issue, flow), flow, fact) if flow else []
         case Adopted(kind="settings"):
-            return after_settings(world)
+            return [*after_settings(world), *resting.after_settings(world)]
         case Adopted(kind="policies"):
             return after_policies(world)
+        case IssueClosed():
+            flow = world.flows.get(fact.issue)
+            return resting.begins(world, flow) if flow else []
+        case TreeKept():
+            flow = world.flows.get(fact.issue)
+            return resting.kept(world, flow, fact) if flow else []
         case (
             RequestOpened() | RequestGone() | RequestJudged() | RequestAnswered() | OutcomeRejected() | TurnDied()
             | PromptAbandoned()
@@ -118,12 +134,15 @@ def decide(before: World, world: World, fact: Fact) -> list[Fact]:
         case PullRequestOpened() | PullRequestSeen():
             flow = world.flows.get(fact.issue)
             return _pull(world, before.flows.get(fact.issue, flow), flow, fact) if flow else []
+        case ReadRefused():
+            flow = world.flows.get(fact.issue)
+            return read_refused(flow, fact) if flow else []
         case LeaseLost() | LeaseExpired() | IssueReclaimed() | IssueAdopted():
             flow = world.flows.get(fact.issue)
             return _orphan(before, world, flow, fact) if flow else []
         case (
             IssueSeen() | IssueGone() | IssueClaimed() | IssueWritten() | AnswerRead() | TurnSeen() | RunEnded()
-            | ClaimRefused() | WriteRefused() | EffectFailed() | GuardRefused()
+            | ClaimRefused() | WriteRefused() | EffectFailed() | GuardRefused() | AuthorsRead()
         ):  # fmt: skip
             flow = world.flows.get(fact.issue)
             return _issue(before, world, flow, fact) if flow else []
@@ -136,22 +155,23 @@ def _issue(
     world: World,
     flow: Flow,
     fact: IssueSeen | IssueGone | IssueClaimed | IssueWritten | AnswerRead | TurnSeen | RunEnded | ClaimRefused
-    | WriteRefused | EffectFailed | GuardRefused,
+    | WriteRefused | EffectFailed | GuardRefused | AuthorsRead,
 ) -> list[Fact]:  # fmt: skip
     earlier = before.flows.get(fact.issue, flow)
     match fact:
         case IssueSeen():
             if stale(earlier, fact.as_of) and fact.key is None:
                 return []
-            obeyed = unparked(world, earlier, flow) or _obey(world, flow) or asking.withdrawn(world, flow)
-            return obeyed or _leased_again(world, earlier, flow)
+            return changes.seen(world, earlier, flow) or _leased_again(world, earlier, flow)
         case IssueClaimed() | IssueWritten():
-            return _obey(world, flow)
+            return changes.seen(world, earlier, flow)
+        case AuthorsRead():
+            return _judged(world, flow, changes.read(world, flow, fact))
         case IssueGone():
             return _gone(earlier, flow, fact)
         case AnswerRead():
             heard = answered(world, flow, fact) or asking.told(world, flow, fact)
-            return obey(world, flow) or heard or asking.withdrawn(world, flow)
+            return changes.seen(world, earlier, flow) or heard
         case TurnSeen():
             judged = [*after_read(world, flow, fact), *turn_seen(world, earlier, flow, fact)]
             return judged if flow.spent == earlier.spent else judged + after_turn(world, flow, judged)
@@ -198,11 +218,13 @@ def _work(
         case WorkLanded() | PullRequestMerged():
             return landed(flow, fact)
         case LandingRefused():
-            return refused(flow, fact)
+            return refused(world, flow, fact)
         case CriteriaAdopted():
             return criteria(flow, fact)
-        case IssueFinished() | TreeSealed():
+        case IssueFinished():
             return flagged(world, flow)
+        case TreeSealed():
+            return [*_lacking(world, flow, fact), *(misnamed(world, flow, fact) or flagged(world, flow))]
 
 
 def _pull(world: World, earlier: Flow | None, flow: Flow, fact: PullRequestOpened | PullRequestSeen) -> list[Fact]:
@@ -223,11 +245,7 @@ def _orphan(
         case IssueReclaimed():
             return reclaimed(flow, fact, world.seq)
         case IssueAdopted():
-            return _obey(world, flow)
-
-
-def _obey(world: World, flow: Flow) -> list[Fact]:
-    return obey(world, flow) or labelled(world, flow)
+            return changes.seen(world, before.flows.get(fact.issue, flow), flow)
 
 
 def _held(world: World, earlier: Flow | None, flow: Flow, fact: SessionSeen | SessionReleased) -> list[Fact]:
@@ -242,12 +260,24 @@ def _leased_again(world: World, earlier: Flow, flow: Flow) -> list[Fact]:
     """After a refused heartbeat a fresh read shows the issue as ours all the same: that was no agent's fault."""
     if not earlier.lease_lost or flow.lease_lost or flow.stage != "work" or flow.wanted or flow.phase is None:
         return []
-    if flow.verifying:
+    return _again(world, flow, "the tracker refused a heartbeat, and shows the issue as ours")
+
+
+def _again(world: World, flow: Flow, why: str) -> list[Fact]:
+    """Go on with the phase of an issue whose run was ended by nobody's fault."""
+    if flow.verifying or flow.phase is None:
         return []  # its run had succeeded
     if flow.run is not None and not flow.run.ended:
         return []
-    why = "the tracker refused a heartbeat, and shows the issue as ours"
     return [RetryScheduled(flow.issue.id, flow.phase, flow.failures, world.now, why)]
+
+
+def _judged(world: World, flow: Flow, facts: list[Fact]) -> list[Fact]:
+    """Where an agent's change had cost the lease, and with it the run, the issue goes on once that is known."""
+    moved = not all(isinstance(one, (ChangeJudged, CommentWanted)) for one in facts)
+    if not facts or moved or flow.stage != "work" or flow.wanted or flow.held is not None:
+        return facts
+    return facts + _again(world, flow, "what an agent changed is put back")
 
 
 def _timer(before: World, world: World, fact: TimerDue) -> list[Fact]:
@@ -259,6 +289,8 @@ def _timer(before: World, world: World, fact: TimerDue) -> list[Fact]:
         return after_deadline(world, flow, flow.question)
     if name == TIMER and flow.question is not None:
         return after_reminder(world, flow, flow.question)
+    if name == "tree":
+        return resting.due(world, flow)
     return asking.expired(world, flow) if name == "input" else []
 
 
@@ -302,11 +334,38 @@ def _write_refused(flow: Flow, fact: WriteRefused | EffectFailed) -> list[Fact]:
     return [*abort(flow, why), IssueLeft(fact.issue, "write_refused", why)]
 
 
+def _lacking(world: World, flow: Flow, fact: TreeSealed) -> list[Fact]:
+    """What is not on the branch would be missed: people are told where it is, and again where a person was there."""
+    if not fact.lacking or not flow.active:
+        return []
+    listed = "\n".join(f"- {words}" for words in fact.lacking)
+    return [CommentWanted(fact.issue, f"lacking.{world.seq}", f"{fact.run} is over, and:\n{listed}")]
+
+
+def _tree_failed(earlier: Flow, flow: Flow, run: Run, fact: EffectFailed) -> list[Fact]:
+    """What a run left cannot be sealed: after so many tries it stays as it is, and whoever goes on is told so."""
+    tries = dict(earlier.tries).get(fact.key, 0) + 1
+    if fact.infra and tries < INFRA_LIMIT:
+        return []
+    left = TreeLeft(fact.issue, run.id, fact.error[:300])
+    if flow.stage not in ("work", "person", "finishing"):
+        return [left]
+    where = f"in {flow.own.path}, as it is" if flow.own is not None and flow.own.path else "in the work tree"
+    why = f"what {run.id} left cannot be sealed: {fact.error[:300]}. It is {where}; see to it there"
+    return [left, *park(flow, "unsealed", f"{why}, then `ashep retry {fact.issue}`")]
+
+
 def _effect_failed(world: World, earlier: Flow, flow: Flow, fact: EffectFailed) -> list[Fact]:
     run, asked = flow.run, next((command for command in earlier.open if command.key == fact.key), None)
     if asked is None:
         return []
-    if not fact.infra and not isinstance(asked, (ReadIssue, ReadAnswer)):
+    if isinstance(asked, ReadAuthors) and (facts := changes.unread(world, flow, fact)):
+        return _judged(world, flow, facts)
+    if fact.lock and flow.infra_began is not None and world.now - flow.infra_began < LOCK_TIME:
+        return []  # by then it is taken away, unless a git runs there
+    if run is not None and fact.key == after(run.id) and (fact.infra or isinstance(asked, SealTree)):
+        return _tree_failed(earlier, flow, run, fact)
+    if not fact.infra and not isinstance(asked, (ReadIssue, ReadAnswer, ReadAuthors)):
         if isinstance(asked, (ClaimIssue, WriteIssue)):
             return _write_refused(flow, fact)
         if run is not None and not run.ended and fact.key.startswith(run.id + "/"):

@@ -18,7 +18,7 @@ from ashep.core.pauses import hold as hold_of
 from ashep.core.people import phase_labels
 from ashep.core.routing import ask, begin_cycle, gone, park
 from ashep.core.takeover import keeps
-from ashep.core.workspaces import branch_at, branch_taken, has_base, is_shared, mode, own_trees, slot_of
+from ashep.core.workspaces import branch_at, branch_taken, has_base, is_shared, mode, own_trees, slot_of, takers
 from ashep.core.world import World
 
 
@@ -100,7 +100,7 @@ NO_TREES = {
 }
 """Why an issue gets no work tree of its own."""
 NO_BASE = Hold("no_base", "its work could land nowhere: the checkout is on no branch, and landing.base is not set")
-NO_ROOM = Hold("disk_low", "the disk that holds the journal is nearly full")
+NO_ROOM = Hold("disk_low", "the disk that holds the journal has hardly any room, for bytes or for files (inodes)")
 
 
 def dispatch(world: World) -> list[Fact]:
@@ -133,7 +133,7 @@ def room_of(world: World) -> Room:
     writers = frozenset(issue for issue, access in shared if access == "write")
     takes = None if daemon is None or daemon.max_issues is None else max(daemon.max_issues - world.taken, 0)
     return Room(
-        max(worker.max_concurrent_runs - len(runs), 0),
+        max(worker.max_concurrent_runs - len(takers(world)), 0),
         world.lock if world.settings.worker.lock_work_tree else None,
         frozenset(issue for issue, access in shared if access == "read"),
         writers,
@@ -184,7 +184,7 @@ def wanted(world: World, flow: Flow, room: Room) -> Verdict:
     phase = policy.phase(flow.phase) if policy and flow.phase else None
     if (policy is None or phase is None) and flow.held is None:
         return Verdict(park(flow, "unknown_phase", gone(world, flow, flow.phase)), room)
-    if flow.not_before is not None:
+    if flow.not_before is not None or flow.authors.doubts:
         return Verdict([], room)
     if not_asked(world, flow):
         return Verdict(_held(flow, NOT_ASKED), room)
@@ -335,7 +335,7 @@ def _session(flow: Flow, phase: Phase, agent: Agent) -> str | None:
 def candidate(world: World, flow: Flow, room: Room) -> Verdict:
     """Take an issue that may be taken, or say why not."""
     assert world.policies is not None
-    if flow.look_again or stands(world, flow):
+    if flow.look_again or flow.authors.doubts or stands(world, flow):
         return Verdict([], room)  # its own reason stands until a person acts
     if flow.run is not None and not flow.run.settled:
         return Verdict([], room)

@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 from ashep.core.flow import Flow
 from ashep.core.holds import Hold
 from ashep.core.model import Issue, Match, Policies, Policy
-from ashep.core.people import phase_labels
+from ashep.core.people import phase_labels, unclear
 from ashep.core.world import World
 
 NOT_ASKED = Hold("not_asked", "this daemon was asked to work on other issues")
@@ -57,7 +57,7 @@ def eligible(world: World, flow: Flow) -> tuple[Hold | None, str | None, Policy 
         return Hold("cooldown", "somebody set it to open, or a claim was refused, a short time ago"), None, None
     names = phase_labels(world, issue)
     if len(names) > 1 or (names and policy.phase(names[0]) is None):
-        return Hold("unknown_phase", f"the phase label {', '.join(names)} is none of the policy {name}'s"), None, None
+        return Hold("unknown_phase", unclear(name, names)), None, None
     return None, name, policy
 
 

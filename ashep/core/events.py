@@ -20,11 +20,24 @@ from ashep.core.landing_events import (
     WorkLanded,
     WorkVerified,
 )
-from ashep.core.model import Comment, Issue, LabelEvent, Life, Model, NewIssue, NoticeKind, Refusal, Tree
+from ashep.core.model import (
+    Change,
+    Comment,
+    Difference,
+    Issue,
+    LabelEvent,
+    Life,
+    Model,
+    NewIssue,
+    NoticeKind,
+    Refusal,
+    Tree,
+)
 from ashep.core.outcome import Outcome
 from ashep.core.pull_events import PullRequestMerged, PullRequestOpened, PullRequestReturned, PullRequestSeen
 from ashep.core.question import About
 from ashep.core.requests import Request, Verdict
+from ashep.core.tree_events import TreeKept, TreeRemoved, TreeRests
 
 # --- the daemon and its rules ------------------------------------------------------------------------------------
 
@@ -181,6 +194,12 @@ class TrackerSeen:
     actor: str
     prefix: str
     version: str
+    unread: tuple[tuple[str, str], ...] = ()
+    """Issues that it lists and that are too big to be read, by id, and how big: nothing is known of them."""
+    lacks: str = ""
+    """Why it could not be read what is ready, look after look; the rest was."""
+    replaced: str = ""
+    """Which version answers where another one did before; empty: the same does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +219,10 @@ class RunnerSeen:
     agents: tuple[str, ...] = ()
     models: tuple[Model, ...] = ()
     default: Model | None = None
+    times: int = 0
+    """How often it has come back in a row, each time but this one for less than a minute."""
+    replaced: str = ""
+    """Which version answers where another one did before; empty: the same does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,6 +340,19 @@ class TreeSealed:
     """What all its changes since the base touch (`ashep.core.flags`)."""
     files: FileMap | None = None
     """The files that they touch; None: it is not known."""
+    lacking: tuple[str, ...] = ()
+    """Of what was told, what its branch lacks, where that is, and what to do."""
+    unwritable: tuple[str, ...] = ()
+    """Files among them that git would write to no work tree: with them it cannot land."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeLeft:
+    """What a run left could not be sealed, or its tree not be read: it stays as it is, and nobody tries any more."""
+
+    issue: str
+    run: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,6 +413,19 @@ class RequestGone:
     issue: str
     run: str
     request: str
+    as_of: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRefused:
+    """The agent server refuses to show something of a run: what its sessions ask, or its turn. Told once of each, and
+    of a turn again where a verdict waits for a read.
+    """
+
+    issue: str
+    run: str
+    what: Literal["requests", "turn"]
+    why: str
     as_of: int
 
 
@@ -613,6 +662,8 @@ class SessionTaken:
     session: str | None = None
     message: str | None = None
     """The last prompt's message id: what people wrote stands behind it."""
+    outcome: bool = False
+    """What the run had reported by then counts when they are done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -645,6 +696,8 @@ class RetryScheduled:
     why: str
     code: str = "retry"
     """What it waits for, where that is no attempt's delay."""
+    disbelieved: str = ""
+    """The run that reported a success which does not hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -732,6 +785,8 @@ class PersonAsked:
     remind: datetime | None = None
     """When people are to be reminded of it."""
     about: About = "phase"
+    disbelieved: str = ""
+    """The run that reported a success which does not hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -767,6 +822,29 @@ class AnswerRefused:
     why: str
     judged: tuple[str, ...] = ()
     """The label events that were looked at: a later answer is not judged by them, whatever the clock was set to."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeDoubted:
+    """The issue was changed in a way that would move it: whether a person did it is to be looked up first."""
+
+    issue: str
+    changes: tuple[Difference, ...]
+    """None: what was doubted is as it was again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeJudged:
+    """Who made the changes that were doubted: a person's count, an agent's do not."""
+
+    issue: str
+    counts: tuple[Difference, ...]
+    refused: tuple[Difference, ...]
+    why: str
+    judged: tuple[str, ...] = ()
+    """The records of refused changes: a later one of a person's is not judged by them."""
+    undo: bool = True
+    """What is refused is put back; False: a person's change moves the issue on, which settles it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -959,6 +1037,8 @@ class EffectFailed:
     key: str
     error: str
     infra: bool
+    lock: str = ""
+    """The file, where it is another git's lock that keeps it from happening."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -1045,6 +1125,15 @@ class AnswerRead:
     view: Issue
     events: tuple[LabelEvent, ...]
     comments: tuple[Comment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorsRead:
+    """Who made the changes that were asked about, the newest first."""
+
+    issue: str
+    key: str
+    changes: tuple[Change, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -1145,31 +1234,34 @@ Fact = (
     | EditRefused | EditMended | AccountAudited | WorkPaused | WorkResumed | IssueCancelled
     | ServerFailed | ServerEnded | ServerMemorySeen | ServerRestartPlanned | RecycleWanted
     | TrackerSeen | TrackerLost | RunnerSeen | ChangeHinted | ReadySeen | ReadyChanged | IssueSeen | IssueGone
-    | TreePrepared | TreeSealed | CriteriaAdopted | CriteriaChanged | VerificationWanted | WorkVerified
+    | TreePrepared | TreeSealed | TreeLeft | TreeRests | TreeRemoved | TreeKept
+    | CriteriaAdopted | CriteriaChanged | VerificationWanted | WorkVerified
     | WorkIntegrated | WorkConflicted | WorkLanded | LandingRefused
     | PullRequestOpened | PullRequestSeen | PullRequestReturned | PullRequestMerged
     | DiagnosisWanted | TreeSeen | TurnSeen | SessionSeen | SessionTaken | ReleaseWanted | SessionReleased
     | LeaseLost | LeaseExpired | IssueAdopted | TakeoverWanted | OrphanStopped | IssueReclaimed
     | IssueHeld | IssueTaken | CycleBegan | PhaseEntered | RunPlanned | RunWithdrawn | OutcomeRejected | TurnDied
     | PromptAbandoned | DeadlineReached | RunEnded | RetryScheduled | PersonAsked | PersonReminded
-    | PersonAnswered | AnswerRefused
+    | PersonAnswered | AnswerRefused | ChangeDoubted | ChangeJudged
     | IssueParked | IssueGivenBack | IssueLeft | IssueFinished | IssueClosed | CommentWanted | CreationWanted
     | BudgetWarned | BudgetReached | WriteDelayed | ProviderRefused | ProviderRecovered
     | QuietSeen | NoticeWanted | NoticesGathered | NoticesDelayed | NoticesGivenUp | NoticeSent | NoticeFailed
-    | RequestOpened | RequestGone | RequestJudged | InputWanted | InputEnded | RequestAnswered
+    | RequestOpened | RequestGone | ReadRefused | RequestJudged | InputWanted | InputEnded | RequestAnswered
     | EffectFailed | IssueClaimed | ClaimRefused | IssueWritten | GuardRefused | WriteRefused | CommentPosted
-    | IssueCreated | LabelsTakenOff | AnswerRead | SessionOpened | PromptPrepared | PromptSent | TurnStopped
+    | IssueCreated | LabelsTakenOff | AnswerRead | AuthorsRead | SessionOpened | PromptPrepared | PromptSent
+    | TurnStopped
 )  # fmt: skip
 """Everything that can happen."""
 
 DECISIONS = (
     IssueHeld, IssueTaken, CycleBegan, PhaseEntered, RunPlanned, RunWithdrawn, OutcomeRejected, TurnDied,
     PromptAbandoned, DeadlineReached, RunEnded, RetryScheduled, PersonAsked, PersonReminded,
-    PersonAnswered, AnswerRefused, IssueParked,
+    PersonAnswered, AnswerRefused, ChangeDoubted, ChangeJudged, IssueParked,
     IssueGivenBack, IssueLeft, IssueFinished, IssueClosed, CommentWanted, CreationWanted, IssueAdopted, TakeoverWanted,
     BudgetWarned, BudgetReached, WriteDelayed, NoticeWanted, NoticesGathered, NoticesDelayed, NoticesGivenUp,
     ServerRestartPlanned, RecycleWanted, ProviderRefused, ProviderRecovered, SessionTaken, ReleaseWanted,
     PullRequestReturned, PullRequestMerged,
     SessionReleased, RequestJudged, InputWanted, InputEnded, DiagnosisWanted, VerificationWanted,
+    TreeLeft, TreeRests,
 )  # fmt: skip
 """The facts that the core makes; a replay derives them again."""

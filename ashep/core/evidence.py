@@ -44,10 +44,12 @@ class Verification:
     tree: str
     """The git tree's hash: what was verified, whatever commit brings it."""
     checks: str
-    """The hash of the list of checks, their scripts' base included: the same tree and list are not verified twice."""
+    """The hash of the list of checks and of all that their answer depends on beside the tree: the scripts of the base,
+    the sandbox, the network, the environment, the classes of the user's own. With the same tree and hash nothing is
+    verified twice."""
     results: tuple[CheckResult, ...]
-    isolated: bool
-    """Whether they ran in a sandbox."""
+    isolated: bool | None
+    """Whether their programs ran in a sandbox; None: none of them ran a program."""
 
 
 def against(found: Verification, base: Verification) -> Verification:
@@ -63,6 +65,11 @@ def status_of(results: tuple[CheckResult, ...]) -> Status:
     if "failed" in found:
         return "failing"
     return "passing" if "passed" in found and "error" not in found else "blocked"
+
+
+def green_before(results: tuple[CheckResult, ...]) -> int:
+    """Count those that passed, and did so before any work: they prove nothing about it."""
+    return sum(one.status == "passed" and one.proves_nothing for one in results)
 
 
 def summary_of(results: tuple[CheckResult, ...]) -> Summary:

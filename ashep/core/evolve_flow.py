@@ -4,6 +4,7 @@ import dataclasses
 from datetime import datetime, timedelta
 from typing import assert_never
 
+from ashep.core import authors
 from ashep.core.commands import (
     WRITES,
     ClaimIssue,
@@ -11,6 +12,7 @@ from ashep.core.commands import (
     CreateIssue,
     PostComment,
     ReadAnswer,
+    ReadAuthors,
     ReadIssue,
     ReadTree,
     ReclaimIssue,
@@ -24,6 +26,9 @@ from ashep.core.commands import (
 from ashep.core.events import (
     AnswerRead,
     AnswerRefused,
+    AuthorsRead,
+    ChangeDoubted,
+    ChangeJudged,
     ClaimRefused,
     CommentPosted,
     CommentWanted,
@@ -70,11 +75,11 @@ from ashep.core.workspaces import OwnTree
 Decision = (
     IssueHeld | IssueTaken | CycleBegan | PhaseEntered | RetryScheduled | PersonAsked | PersonReminded
     | PersonAnswered | AnswerRefused | IssueParked | IssueGivenBack | IssueLeft | IssueFinished | IssueClosed
-    | CommentWanted | CreationWanted | IssueAdopted | TakeoverWanted
+    | CommentWanted | CreationWanted | IssueAdopted | TakeoverWanted | ChangeDoubted | ChangeJudged
 )  # fmt: skip
 Answer = (
     EffectFailed | IssueClaimed | ClaimRefused | IssueWritten | GuardRefused | WriteRefused | CommentPosted
-    | IssueCreated | LabelsTakenOff | AnswerRead | IssueGone | OrphanStopped | IssueReclaimed
+    | IssueCreated | LabelsTakenOff | AnswerRead | IssueGone | OrphanStopped | IssueReclaimed | AuthorsRead
 )  # fmt: skip
 Lease = LeaseLost | LeaseExpired
 FlowFact = Decision | RunFact | RequestFact | Answer | Lease | HeldFact | WorkFact
@@ -82,10 +87,17 @@ FlowFact = Decision | RunFact | RequestFact | Answer | Lease | HeldFact | WorkFa
 
 def asked(flow: Flow, command: Command) -> Flow:
     """An intent stands in the journal."""
-    writing = flow.target if isinstance(command, (ClaimIssue, WriteIssue)) else flow.writing
+    writing = _posture(flow, command) if isinstance(command, (ClaimIssue, WriteIssue)) else flow.writing
     if isinstance(command, SendPrompt):
         flow = replace(flow, messages=(*flow.messages, command.message_id)[-MAX_REPORTS:])
     return replace(flow, open=(*flow.open, command), writing=writing)
+
+
+def _posture(flow: Flow, command: ClaimIssue | WriteIssue) -> Posture | None:
+    undo = flow.authors.undo
+    if undo is None or command.stamp.seq != undo.seq:
+        return flow.target
+    return dataclasses.replace(flow.written, seq=undo.seq) if flow.written else None
 
 
 def happened(flow: Flow, fact: FlowFact, seq: int, at: datetime) -> Flow:
@@ -102,7 +114,7 @@ def happened(flow: Flow, fact: FlowFact, seq: int, at: datetime) -> Flow:
         case (
             EffectFailed() | IssueClaimed() | ClaimRefused() | IssueWritten() | GuardRefused() | WriteRefused()
             | CommentPosted() | IssueCreated() | LabelsTakenOff() | AnswerRead() | IssueGone() | OrphanStopped()
-            | IssueReclaimed()
+            | IssueReclaimed() | AuthorsRead()
         ):  # fmt: skip
             return _answer(flow, fact, seq, at)
         case LeaseLost():
@@ -122,12 +134,12 @@ def _decision(flow: Flow, fact: Decision, seq: int, at: datetime) -> Flow:
             return replace(flow, code=fact.code, why=fact.why, held_by=fact.of, since=at)
         case IssueTaken():
             flow = replace(flow, policy=fact.policy, not_before=None, written=None, writing=None, criteria=None)
-            flow = replace(flow, landed=None)
+            flow = replace(flow, landed=None, authors=authors.Authors(before=flow.issue.labels))
             return _stage(flow, "work", at, "", fact.why)
         case CycleBegan():
             return replace(
                 flow, cycle=fact.cycle, cycle_began=at, thought=timedelta(), cycle_runs=0, cycle_visits=(), created=0,
-                failures=0, infra=0, infra_began=None, spent=(0, 0.0), marks=(),
+                failures=0, infra=0, infra_began=None, lock="", spent=(0, 0.0), marks=(),
                 passed=flow.passed if fact.keeps else (), waived=flow.waived if fact.keeps else (),
                 evidence=flow.evidence if fact.keeps else None,
             )  # fmt: skip
@@ -155,12 +167,26 @@ def _decision(flow: Flow, fact: Decision, seq: int, at: datetime) -> Flow:
             return replace(flow, thought=flow.thought + thinking, question=None, passed=passed)
         case AnswerRefused():
             return replace(flow, take_off=fact.labels, judged=flow.judged | set(fact.judged))
+        case ChangeDoubted():
+            doubted = dataclasses.replace(flow.authors, doubts=fact.changes, seq=seq)
+            return replace(flow, authors=doubted)
+        case ChangeJudged():
+            return _judged(flow, fact, seq)
         case CommentWanted():
             return replace(flow, comments=(*flow.comments, (fact.name, fact.text)))
         case CreationWanted():
             return replace(flow, creations=(*flow.creations, fact), created=flow.created + 1)
         case _:
             return _outcome_of_flow(flow, fact, seq, at)
+
+
+def _judged(flow: Flow, fact: ChangeJudged, seq: int) -> Flow:
+    answered_again = replace(flow, authors=authors.judged(flow.authors, fact, seq), answer_seq=0)
+    judged = replace(answered_again, judged=flow.judged | set(fact.judged))
+    stood = flow.written
+    if stood is None or not (fact.refused and fact.undo) or flow.target is None or flow.target.seq != stood.seq:
+        return judged
+    return replace(judged, target=dataclasses.replace(stood, seq=seq))  # as it was, once more
 
 
 def _outcome_of_flow(
@@ -184,7 +210,7 @@ def _outcome_of_flow(
             landing = Landing(seq, fact.onto, fact.verify, into=fact.into)
             return replace(quiet, landing=landing) if fact.onto or fact.into or fact.verify else quiet
         case IssueClosed():
-            quiet = replace(quiet, target=None, written=None, look_again=False)
+            quiet = replace(quiet, target=None, written=None, look_again=False, authors=authors.NOBODY)
             quiet = replace(quiet, comments=(), creations=(), take_off=())
             return _stage(quiet, "closed", at, fact.by, fact.why)
         case _:
@@ -271,7 +297,8 @@ def _answer(flow: Flow, fact: Answer, seq: int, at: datetime) -> Flow:
             return _failed(flow, fact, seq, at)
         case IssueClaimed() | IssueWritten():
             flow = done(flow, fact.key, seq)
-            return replace(landed(flow), issue=fact.view, view_seq=seq, text=fact.text or flow.text)
+            flow = replace(landed(flow), issue=fact.view, view_seq=seq, text=fact.text or flow.text)
+            return replace(flow, authors=authors.shown(flow.authors, fact.view))
         case ClaimRefused():
             return replace(done(flow, fact.key, seq), writing=None, look_again=True)
         case WriteRefused():
@@ -289,7 +316,10 @@ def _answer(flow: Flow, fact: Answer, seq: int, at: datetime) -> Flow:
             return replace(done(flow, fact.key, seq), take_off=(), issue=dataclasses.replace(flow.issue, labels=labels))
         case AnswerRead():
             flow = done(flow, fact.key, seq)
-            return replace(flow, issue=fact.view, view_seq=seq, answer_seq=seq, answers=fact.comments)
+            known = authors.shown(flow.authors, fact.view)
+            return replace(flow, issue=fact.view, view_seq=seq, answer_seq=seq, answers=fact.comments, authors=known)
+        case AuthorsRead():
+            return done(flow, fact.key, seq)
         case OrphanStopped():
             return replace(done(flow, fact.key, seq), orphan=None)
         case IssueReclaimed():
@@ -305,7 +335,7 @@ def _answer(flow: Flow, fact: Answer, seq: int, at: datetime) -> Flow:
 
 def landed(flow: Flow) -> Flow:
     """The open write stands in the tracker."""
-    flow = replace(flow, written=flow.writing, writing=None)
+    flow = replace(flow, written=flow.writing, writing=None, authors=authors.written(flow.authors))
     if flow.stage == "giving_back" and flow.written and flow.written.kind == "give_back":
         return replace(flow, stage="idle", written=None, target=None)
     return flow if flow.active else replace(flow, written=None)
@@ -315,14 +345,15 @@ def _failed(flow: Flow, fact: EffectFailed, seq: int, at: datetime) -> Flow:
     command = next((command for command in flow.open if command.key == fact.key), None)
     if command is None:
         return flow
-    if not fact.infra and not isinstance(command, (ReadIssue, ReadAnswer)):
+    if not fact.infra and not isinstance(command, (ReadIssue, ReadAnswer, ReadAuthors)):
         return _given_up(done(flow, fact.key, seq), command)
     tries = dict(flow.tries)
     tries[fact.key] = tries.get(fact.key, 0) + 1
     wait = min(2.0 ** min(flow.infra, 6), 60.0)
     return replace(
         flow, open=tuple(other for other in flow.open if other.key != fact.key), tries=tuple(tries.items()),
-        infra=flow.infra + 1, infra_began=flow.infra_began or at, effect_after=at + timedelta(seconds=wait),
+        infra=flow.infra + 1, infra_began=flow.infra_began or at, lock=fact.lock,
+        effect_after=at + timedelta(seconds=wait),
     )  # fmt: skip
 
 
@@ -360,7 +391,8 @@ def seen(flow: Flow, fact: IssueSeen, seq: int, at: datetime) -> Flow:
     flow = done(flow, fact.key, seq)
     if stale(flow, fact.as_of):
         return flow
-    flow = replace(flow, issue=fact.view, view_seq=seq, look_again=False, lease_lost=False)
+    known = authors.shown(flow.authors, fact.view)
+    flow = replace(flow, issue=fact.view, view_seq=seq, look_again=False, lease_lost=False, authors=known)
     if flow.stage == "closed" and fact.view.status != "closed":
         run = flow.run if flow.run is not None and not flow.run.settled else None
         return _stage(replace(flow, phase=None, policy=None, run=run), "idle", at, "", "re-opened")

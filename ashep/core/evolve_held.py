@@ -42,10 +42,14 @@ def _taken(flow: Flow, fact: SessionTaken, seq: int, at: datetime) -> Flow:
     here = run if run is not None and run.session is not None and run.session == fact.session else None
     busy = here is not None and here.turn == "running"
     held = Held(fact.action, fact.label, fact.cooldown, fact.session, fact.message, here.people if here else (), busy)
+    held = replace(held, outcome=fact.outcome)
     if run is not None and not run.ended:  # it is ended by a read that begins now
         run = replace(run, fresh_after=seq)
     if fact.label == "ours":
         target = Posture(seq, "work", flow.phase, paused=True)
+    elif held.label == "theirs":
+        flow = _label_is_gone(flow)
+        target = flow.target
     flow = replace(flow, held=replace(held, due=_due(held, at)), resume=None, run=run, target=target, wanted=True)
     return replace(flow, code="paused", held_by="", why=fact.why, since=at)
 
@@ -77,7 +81,7 @@ def _theirs(flow: Flow, fact: SessionSeen) -> Flow:
 
 
 def _label_is_gone(flow: Flow) -> Flow:
-    """What we wrote stands there no more: nothing of it is to be taken off."""
+    """What we wrote stands there no more, or is a person's: nothing of it is to be taken off."""
     written = dataclasses.replace(flow.written, paused=False) if flow.written else None
     return replace(
         flow, written=written, target=dataclasses.replace(flow.target, paused=False) if flow.target else None

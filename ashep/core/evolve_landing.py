@@ -49,7 +49,9 @@ def work_fact(flow: Flow, fact: WorkFact, seq: int, at: datetime) -> Flow:
     match fact:
         case CriteriaAdopted():
             # those that cannot be read are not none: they are read again before anything rests on them
-            return replace(flow, criteria=None if fact.error else Criteria(fact.hash, fact.blob, fact.manual))
+            return replace(
+                flow, criteria=None if fact.error or fact.left_out else Criteria(fact.hash, fact.blob, fact.manual)
+            )
         case CriteriaChanged():
             return replace(flow, criteria=flow.criteria and dataclasses.replace(flow.criteria, seen=fact.hash))
         case VerificationWanted():
@@ -64,8 +66,9 @@ def _verified(flow: Flow, fact: WorkVerified, at: datetime) -> Flow:
     if fact.run != flow.verifying or not (fact.run or fact.commit == about_to_land(flow)):
         return flow  # somebody had it otherwise meanwhile
     evidence = Evidence(
-        fact.commit, fact.tree, fact.results, fact.changed, fact.isolated, fact.log, fact.run, fact.checks
-    )
+        fact.commit, fact.tree, fact.results, fact.changed, fact.isolated, fact.log, fact.run, fact.checks,
+        fact.must_change,
+    )  # fmt: skip
     lacking = evidence.lacking(flow.waived)
     onto = flow.landing.onto if flow.landing is not None else ""
     flaw = Flaw("checks", f"did not hold: {', '.join(lacking)}", fact.log, onto) if lacking else None
@@ -111,13 +114,18 @@ def _landing(flow: Flow, fact: WorkIntegrated | WorkConflicted | WorkLanded | La
         case LandingRefused():
             refused = landing.refused + 1
             wait = MOVED_AGAIN if refused > OFTEN else None
-            if fact.code == "dirty":
+            if fact.code in ("dirty", "locked"):
                 wait = min(DIRTY_AGAIN * 2 ** min(refused - 1, MOST_DOUBLED), DIRTY_LONGEST)
+            failed = landing.failed + 1 if fact.code == "failed" else 0
+            if failed:
+                wait = DIRTY_AGAIN * 2 ** min(failed - 1, MOST_DOUBLED)
             if fact.code == "away":
                 wait = max(AWAY_AGAIN * 2 ** min(refused - 1, MOST_DOUBLED), fact.wait)
-            landing = dataclasses.replace(landing, refused=refused, due=at + wait if wait else None)
+            landing = dataclasses.replace(landing, refused=refused, failed=failed, due=at + wait if wait else None)
             if fact.code == "moved":
                 landing = dataclasses.replace(landing, round=landing.round + 1, commit="", base="", verified=False)
+            if fact.code == "names":
+                flow = replace(flow, flaw=Flaw("names", fact.why, ""))
             code = f"landing_{fact.code}"
             return replace(
                 flow, landing=landing, code=code, why=fact.why, since=flow.since if flow.code == code else at

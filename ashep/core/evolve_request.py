@@ -4,13 +4,21 @@ import dataclasses
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from ashep.core.events import InputEnded, InputWanted, RequestAnswered, RequestGone, RequestJudged, RequestOpened
+from ashep.core.events import (
+    InputEnded,
+    InputWanted,
+    ReadRefused,
+    RequestAnswered,
+    RequestGone,
+    RequestJudged,
+    RequestOpened,
+)
 from ashep.core.evolve_run import MAX_REPORTS, done
 from ashep.core.flow import Flow, Posture, Run
 from ashep.core.requests import Pending
 from ashep.core.values import replace
 
-RequestFact = RequestOpened | RequestGone | RequestJudged | InputWanted | InputEnded | RequestAnswered
+RequestFact = RequestOpened | RequestGone | ReadRefused | RequestJudged | InputWanted | InputEnded | RequestAnswered
 
 INPUT = "input."
 """How the names of comments begin that put a request to a person."""
@@ -33,6 +41,10 @@ def request_fact(flow: Flow, fact: RequestFact, seq: int, at: datetime) -> Flow:
         case RequestOpened():
             pending = Pending(fact.request, seq)
             return replace(flow, run=replace(run, requests=(*run.requests, pending)))
+        case ReadRefused():
+            fresh = 0 if fact.what == "turn" and fact.as_of >= run.fresh_after else run.fresh_after
+            unshown = tuple(dict.fromkeys((*run.unshown, fact.what)))
+            return replace(flow, run=replace(run, unshown=unshown, fresh_after=fresh))
         case RequestGone() | RequestAnswered():
             return _over(flow, run, fact.request)
         case RequestJudged():

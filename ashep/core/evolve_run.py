@@ -247,4 +247,4 @@ def done(flow: Flow, key: str | None, seq: int) -> Flow:
         flow = replace(flow, write_seq=seq)
     if isinstance(command, (OpenSession, SendPrompt, StopTurn)) and flow.run is not None:
         flow = replace(flow, run=replace(flow.run, effect_seq=seq))
-    return replace(flow, infra=0, infra_began=None)
+    return replace(flow, infra=0, infra_began=None, lock="")

@@ -25,6 +25,10 @@ def route(flags: Collection[str], when_flags: Mapping[str, str], order: Sequence
     return next((when_flags[flag] for flag in order if flag in flags and flag in when_flags), None)
 
 
-def must_ask(flags: Collection[str]) -> tuple[FlagName, ...]:
-    """Give the flags among these for which a person is asked whatever a policy says."""
-    return tuple(flag for flag in ALWAYS_ASK if flag in flags)
+def must_ask(flags: Collection[str], *, pushed: bool = False) -> tuple[FlagName, ...]:
+    """Give the flags among these for which a person is asked whatever a policy says.
+
+    What is `pushed` leaves the machine, where nobody can take a secret back.
+    """
+    asks: tuple[FlagName, ...] = (*ALWAYS_ASK, "secrets") if pushed else ALWAYS_ASK
+    return tuple(flag for flag in asks if flag in flags)

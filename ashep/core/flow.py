@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
+from ashep.core.authors import NOBODY, Authors
 from ashep.core.events import CreationWanted
 from ashep.core.holds import NO_BUDGET, NO_PROVIDER, PAUSED, WAITS_FOR_PEOPLE, WITHHELD
 from ashep.core.model import Comment, Issue, Model, Phase, Tree
@@ -52,15 +53,14 @@ class Held:
     cooldown: timedelta | None = None
     session: str | None = None
     message: str | None = None
-    people: tuple[str, ...] = ()
-    """The messages that they wrote."""
+    people: tuple[str, ...] = ()  # the messages that they wrote
     busy: bool = False
     due: datetime | None = None
     """When they will have been quiet for long enough."""
     fresh_after: int = 0
     """Whether they are done is said by a read that began at or after this sequence number; 0: none is waited for."""
-    ending: bool = False
-    """They said that they are done."""
+    ending: bool = False  # they said that they are done
+    outcome: bool = False  # what its run had reported counts then
 
 
 @dataclass(frozen=True)
@@ -147,6 +147,7 @@ class Run:
     """What its session asks, in the order in which that was seen."""
     shown: str = ""
     """The request that is put to a person."""
+    unshown: tuple[str, ...] = ()  # what of it the agent server refuses to show
     waits_since: datetime | None = None
     """Since when it waits for a person in its session: its times stand still meanwhile."""
     used: tuple[int, ...] = ()
@@ -275,6 +276,7 @@ class Flow:
     open: tuple[Intent, ...] = ()
     """Intents without an answer."""
     tries: tuple[tuple[str, int], ...] = ()
+    authors: Authors = NOBODY
     write_seq: int = 0
     """When the last write was answered: reads that began before are stale."""
     view_seq: int = 0
@@ -298,6 +300,7 @@ class Flow:
     take_off: tuple[str, ...] = ()
     infra: int = 0
     infra_began: datetime | None = None
+    lock: str = ""  # another git's, that keeps the last effect of these from happening
     effect_after: datetime | None = None
     not_before: datetime | None = None
     """A retry's or a cool-down's due time."""
@@ -323,7 +326,7 @@ class Flow:
     @property
     def busy(self) -> bool:
         """Whether something of it is under way, or could start by itself."""
-        if self.open or self.look_again or (self.run is not None and not self.run.settled):
+        if self.open or self.look_again or self.authors.busy or (self.run is not None and not self.run.settled):
             return True
         lands = self.landing is not None and not self.landing.over  # while it waits there, for its turn or for people
         if self.active and (self.comments or self.creations or self.take_off or (self.unwritten and not lands)):
@@ -344,9 +347,7 @@ class Flow:
 
     @property
     def on_pause(self) -> bool:
-        """Whether its phase is wanted, and a person, a pause, or want of budget, a provider or a server, keeps it
-        waiting: no working time of the cycle.
-        """
+        """Whether its phase is wanted, and withheld (by a person, a pause or want of something): no working time."""
         return self.stage == "work" and self.wanted and self.code in ("paused", *WITHHELD)
 
     @property

@@ -16,6 +16,7 @@ from ashep.core.flags import ALWAYS_ASK, FLAGS, FlagName
 from ashep.core.globs import Globs
 from ashep.core.leaks import Line, find_secrets
 from ashep.core.model import ImpactSettings
+from ashep.core.named import NOTHING, Named
 
 MOST_PATHS = 100
 """Paths of each kind that a file map names."""
@@ -48,6 +49,8 @@ class ChangedFile:
     """As they were numbered before."""
     unread: Literal["binary", "large", "submodule"] | None = None
     """Why its lines are neither here nor counted."""
+    link: bool = False
+    """It is a symbolic link now: its line is where it leads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +107,11 @@ class Impact:
         return tuple(flag.name for flag in self.flags)
 
 
-def impact_of(diff: Diff, settings: ImpactSettings | None = None) -> Impact:
-    """Say what a diff touches. It reads every added line: for a large one that takes seconds."""
+def impact_of(diff: Diff, settings: ImpactSettings | None = None, named: Named = NOTHING) -> Impact:
+    """Say what a diff touches; `named`: by the configuration. It reads every added line: a large one takes seconds."""
     ways = _Ways(settings or ImpactSettings())
     found: Mapping[FlagName, Iterable[Evidence]] = {
-        "rules": ways.touched("rules", diff),
+        "rules": chain(ways.touched("rules", diff), _named(named, diff), _links(diff)),
         "agent_instructions": ways.touched("agent_instructions", diff),
         "ci": ways.touched("ci", diff),
         "secrets": _secrets(ways, diff),
@@ -142,7 +145,8 @@ def file_map(diff: Diff) -> FileMap:
 # --- how it is found ----------------------------------------------------------------------------------------------
 
 _WHY: Mapping[FlagName, tuple[str, str]] = {
-    "rules": ("a file that Agent Shepherd goes by is changed", "{} files that Agent Shepherd goes by are changed"),
+    "rules": ("a file that Agent Shepherd goes by is changed, or a link leaves the tree",
+        "{} files that Agent Shepherd goes by are changed, or links leave the tree"),
     "agent_instructions": ("a file that instructs agents is changed", "{} files that instruct agents are changed"),
     "ci": ("a file of the continuous integration is changed", "{} files of the continuous integration are changed"),
     "secrets": ("something that looks like a secret was added", "{} things that look like secrets were added"),
@@ -202,6 +206,25 @@ class _Ways:
     def held_tests(self, file: ChangedFile) -> bool:
         """Whether its former lines may have been tests."""
         return self.is_test(file.former or file.path) or sources.language_of(file.former or file.path) == "rust"
+
+
+def _named(named: Named, diff: Diff) -> Iterator[Evidence]:
+    for file in diff.files:
+        if any(named.has(path) for path in (file.path, file.former) if path):
+            yield Evidence(_shown(file.path), f"{file.kind}; the configuration names it")
+
+
+def _links(diff: Diff) -> Iterator[Evidence]:
+    """Find links that lead out of the tree, or into what is git's: whoever follows them reads or writes there."""
+    for file in diff.files:
+        if not file.link or file.kind == "deleted":
+            continue
+        target = file.added_lines[0][1] if file.added_lines else ""
+        there = target if target.startswith("/") else impact_paths.tidy(f"{file.path}/../{target}")
+        if not target or there.startswith(("/", "../")) or there == ".." or ".git" in there.split("/"):
+            yield Evidence(
+                _shown(file.path), f"a link that leaves the tree, to {_shown(target) or 'what was not read'}"
+            )
 
 
 def _submodules(diff: Diff) -> Iterator[Evidence]:

@@ -47,7 +47,15 @@ ci/** codefresh.yml wercker.yml **/.tekton/** **/.harness/** renovate.json renov
 sonar-project.properties
 """
 
-_RULES = "**/.agent-shepherd/** **/.beads/config.yaml **/.beads/hooks/**"
+_BY_ITSELF = """
+.gitattributes .envrc .devcontainer.json **/.devcontainer/** **/.vscode/tasks.json **/.vscode/settings.json
+**/.vscode/launch.json **/.vscode/extensions.json *.code-workspace **/.idea/runConfigurations/** **/.run/**
+**/.idea/externalDependencies.xml **/.idea/watcherTasks.xml **/.zed/** **/.fleet/**
+.exrc .nvim.lua .nvimrc .dir-locals.el
+.mise.toml mise.toml .tool-versions .direnvrc .gitpod.yml
+"""
+
+_RULES = "**/.agent-shepherd/** **/.beads/**"
 
 _AGENT_INSTRUCTIONS = """
 AGENTS.md AGENTS.*.md AGENT.md **/.agents/** CLAUDE.md CLAUDE.*.md **/.claude/** GEMINI.md **/.gemini/** QWEN.md
@@ -67,8 +75,29 @@ test_*.py *_test.py *_tests.py tests.py conftest.py **/test/** **/tests/** **/__
 """
 
 
+def tidy(path: str) -> str:
+    """Take `.`, doubled slashes and what `..` undoes out of a path; what leads out of its folder begins with `..`."""
+    parts = list[str]()
+    for part in path.split("/"):
+        if part != "..":
+            parts += [part] if part not in ("", ".") else []
+        elif parts and parts[-1] != "..":
+            parts.pop()
+        elif not path.startswith("/"):
+            parts.append(part)
+    return ("/" if path.startswith("/") else "") + "/".join(parts)
+
+
 def _globs(text: str) -> tuple[str, ...]:
     return tuple(glob if "/" in glob else f"**/{glob}" for glob in text.split())
+
+
+def _with_folders(text: str) -> tuple[str, ...]:
+    """Give the folders, too, in which the files stand: a link in the place of one is all of its files."""
+    globs = _globs(text)
+    parts = (glob.removeprefix("**/").split("/")[:-1] for glob in globs)
+    folders = ("/".join(names[:length]) for names in parts for length in range(1, len(names) + 1))
+    return tuple(dict.fromkeys((*globs, *(f"**/{folder}" for folder in folders if folder.startswith(".")))))
 
 
 PUBLIC_API = _globs(_PUBLIC_API)
@@ -79,11 +108,11 @@ LOCK_FILES = _globs(_LOCK_FILES)
 """What a tool writes: their lines are not counted."""
 DEPENDENCIES = _globs(_DEPENDENCIES)
 """What says which foreign code is used."""
-CI = _globs(_CI)
-"""What judges a change before people do."""
-RULES = _globs(_RULES)
+CI = _with_folders(_CI + _BY_ITSELF)
+"""What judges a change before people do, and what runs by itself where somebody opens or merges it."""
+RULES = _with_folders(_RULES)
 """What Agent Shepherd itself goes by, and its tracker."""
-AGENT_INSTRUCTIONS = _globs(_AGENT_INSTRUCTIONS)
+AGENT_INSTRUCTIONS = _with_folders(_AGENT_INSTRUCTIONS)
 """What agents are told before anybody says anything."""
 TESTS = _globs(_TESTS)
 """Tests and what they need."""

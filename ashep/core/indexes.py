@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rpds import HashTrieMap, HashTrieSet
 
 from ashep.core.flow import Flow
+from ashep.core.landing_turns import AT_IT, NEXT, PASSED_BY, Place, at_liberty, steps_of
 from ashep.core.ordered import Ordered
 from ashep.core.timers import flow_dues
 from ashep.core.values import replace
@@ -68,11 +69,18 @@ def _run_on_shared(flow: Flow) -> str | None:
     return branch if branch is not None and is_shared(branch) else None
 
 
-def _place(flow: Flow) -> tuple[int, str] | None:
+def _place(flow: Flow) -> Place | None:
     """Its place in the queue of those whose work is to land."""
     landing = flow.landing
-    waits = landing is not None and landing.onto and not landing.landed
-    return (landing.seq, flow.issue.id) if landing is not None and waits else None
+    if landing is None or not landing.onto or landing.landed:
+        return None
+    waits = landing.due is not None or flow.effect_after is not None
+    back = any(f"/{landing.seq}." in key for key, _ in flow.tries)  # others may have begun while it was passed by
+    anew = not landing.refused or flow.code == "landing_moved"  # since that it was brought onto the base that is
+    begun = bool(landing.commit) and anew and not back  # what it came to is not to be made again
+    at_it = any(steps_of(flow)) or (begun and not waits)
+    rank = AT_IT if at_it else PASSED_BY if waits or not at_liberty(flow) else NEXT
+    return rank, landing.seq, flow.issue.id
 
 
 def _slot(flow: Flow) -> int | None:
@@ -117,7 +125,7 @@ def indexed(world: World) -> World:
     slots = {issue: slot for issue, flow in world.flows.items() if (slot := _slot(flow)) is not None}
     order = Ordered[tuple[datetime, str]].of((due, issue) for issue, due in dues.items())
     places = (place for flow in world.flows.values() if (place := _place(flow)) is not None)
-    queue = Ordered[tuple[int, str]].of(places)
+    queue = Ordered[Place].of(places)
     branches: HashTrieMap[str, HashTrieSet[str]] = HashTrieMap()
     branch_runs: HashTrieMap[str, HashTrieSet[str]] = HashTrieMap()
     for issue, flow in world.flows.items():

@@ -22,6 +22,8 @@ class CriteriaAdopted:
     """Questions to a person."""
     error: str = ""
     """Why they cannot be read."""
+    left_out: tuple[str, ...] = ()
+    """Which of the issue's own words are too long to be read, with their sizes; its checks may be among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +61,18 @@ class WorkVerified:
     tree: str
     """The git tree hash of `commit`: what the results hold for."""
     changed: bool
-    """False: it is to differ from the base's, and does not."""
+    """Whether the work differs from what it began from. Until rules 5 it was looked at only where it is to differ, and
+    true elsewhere."""
     run: str = ""
     checks: str = ""
     """The hash of what was checked; empty: there was nothing to check."""
     results: tuple[CheckResult, ...] = ()
-    isolated: bool = False
-    """Whether the checks ran in a sandbox."""
+    isolated: bool | None = False
+    """Whether the programs of checks ran in a sandbox; None: no program ran."""
     log: str = field(default="")
     """The blob of what failed, for whoever is to mend it."""
+    must_change: bool = True
+    """Whether work that changes nothing falls short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,8 @@ class WorkLanded:
     commit: str
     """The base's commit."""
     already: bool = False
+    told: tuple[str, ...] = ()
+    """What was found out of order in the repository, and what was done about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +123,7 @@ class LandingRefused:
     issue: str
     key: str
     code: str
-    """moved · dirty · protected · gone; of a pull request: protected · theirs · refused · away (`ashep.forge`)"""
+    """`ashep.landing.Code`; of a pull request: protected · theirs · refused · away (`ashep.forge`)"""
     why: str
     wait: timedelta = timedelta()
     """How long it wants to be left alone, at least."""

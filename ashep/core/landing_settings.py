@@ -33,6 +33,10 @@ class ForgeSettings(Document):
     poll_every: Span = timedelta(minutes=1)
     """How often an open pull request is looked at."""
 
+    people: tuple[Word, ...] | None = None
+    """Whose remarks and reviews count, by their names there; null: those of who belongs to the repository (GitHub:
+    owners, members, collaborators; GitLab: members from Developer on; Gitea: who may push). No agent sees others'."""
+
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if ".." in self.repository.split("/"):

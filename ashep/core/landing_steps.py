@@ -4,20 +4,16 @@
 
 from ashep.core.commands import Command, IntegrateWork, MoveBase, OpenPullRequest, PrepareTree, VerifyWork
 from ashep.core.flow import Flow
-from ashep.core.proof import Landing, about_to_land
+from ashep.core.landing_turns import at_liberty, turn
+from ashep.core.proof import Landing, about_to_land, must_change
 from ashep.core.pull_request import title
 from ashep.core.world import World
-
-WORK_EFFECTS = (VerifyWork, IntegrateWork, MoveBase, OpenPullRequest)
-"""Effects on an issue's work, one of which is open at a time."""
 
 
 def next_of_work(world: World, flow: Flow) -> Command | None:
     """Give the next step; None: there is none, or not now."""
-    own, run, landing = flow.own, flow.run, flow.landing
-    if own is None or (run is not None and not run.forgettable) or flow.look_again or flow.lease_lost:
-        return None
-    if any(isinstance(one, (*WORK_EFFECTS, PrepareTree)) for one in flow.open):
+    own, landing = flow.own, flow.landing
+    if own is None or not at_liberty(flow):
         return None
     if flow.stage == "work" and flow.verifying:
         policy = world.policy(flow)
@@ -44,15 +40,14 @@ def _landing_step(world: World, flow: Flow, landing: Landing) -> Command | None:
     assert own is not None
     if landing.over:
         return None
-    step = f"{landing.seq}.{landing.round}"
+    step, change = f"{landing.seq}.{landing.round}", must_change(world.policy(flow))
     if not own.base:  # an earlier journal's
         return PrepareTree(f"{issue}/tree/{step}", issue, "", own.branch, None, own.slot)
     if landing.into and (landing.verified or not landing.verify):
         return _ask_for_merge(world, flow, landing)
     if not landing.onto:
-        return _verify(flow, f"{issue}/verify/{step}", own.head, own.base)
-    turn = next(iter(world.landings), None)
-    if not landing.landed and (turn is None or turn[1] != issue):
+        return _verify(flow, f"{issue}/verify/{step}", own.head, own.base, change=change)
+    if not landing.landed and turn(world) != issue:
         return None
     if not landing.commit:
         message = f"{flow.issue.title} ({issue})"
@@ -60,7 +55,7 @@ def _landing_step(world: World, flow: Flow, landing: Landing) -> Command | None:
         key = f"{issue}/integrate/{step}"
         return IntegrateWork(key, issue, own.branch, own.head, landing.onto, method, message)
     if landing.verify and not landing.verified:
-        return _verify(flow, f"{issue}/verify/{step}", landing.commit, landing.base or own.base)
+        return _verify(flow, f"{issue}/verify/{step}", landing.commit, landing.base or own.base, change=change)
     key = f"{issue}/land/{step}.{landing.refused}"
     return MoveBase(key, issue, own.branch, own.head, landing.onto, landing.base, landing.commit)
 
@@ -76,7 +71,7 @@ def _ask_for_merge(world: World, flow: Flow, landing: Landing) -> Command | None
     return OpenPullRequest(key, issue, own.branch, own.head, own.base, landing.into, name, head)
 
 
-def _verify(flow: Flow, key: str, commit: str, base: str, run: str = "", *, change: bool = False) -> VerifyWork:
+def _verify(flow: Flow, key: str, commit: str, base: str, run: str = "", *, change: bool) -> VerifyWork:
     criteria = flow.criteria
     phase = flow.phase if run else None
     blob = criteria.blob if criteria is not None else ""

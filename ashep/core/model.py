@@ -453,6 +453,15 @@ class WorkerSettings(Document):
     has begun, until it begins again."""
 
 
+class TreesSettings(Document):
+    """How long the work trees and branches of closed issues stand."""
+
+    keep: Span | None = timedelta(days=7)
+    """So long after its issue is closed a work tree goes by itself, and its branch with it, if the base branch holds
+    its work, and nothing in it is uncommitted, is on no branch, changed within that time, or is in use. What stays is
+    looked at again after a day, then after two, four and so on. `null`: nothing goes by itself (`ashep trees gc`)."""
+
+
 class MonitorSettings(Document):
     """How sessions are watched."""
 
@@ -479,6 +488,10 @@ class OpencodeSettings(Document):
     `null`: no limit. A server that has just begun holds about 0.5 GiB."""
     nice: Annotated[int, Field(ge=0, le=19)] = 0
     """The scheduling priority of a managed server and of all that it starts: the higher, the more it gives way."""
+    environment: tuple[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)], ...] = ()
+    """Environment variables that a managed server, and with it every agent's shell, gets beside the usual ones and the
+    keys of providers (docs/guides/service.md). A variable that `landing.forge` or `notify` takes a secret from never
+    passes."""
 
 
 class OwnRunner(Document):
@@ -547,6 +560,9 @@ class Labels(Document):
     """A person's answer is waited for."""
     needs_input: str = "needs:human_input"
     """A person's text is waited for."""
+    needs_answer: str = "needs:human_answer"
+    """Stands beside one of these where the question was raised in the work, by an agent, by a verification or by what
+    is touched, and is not that of a phase of people."""
     approved: str = "human:approved"
     """A person's yes."""
     changes_requested: str = "human:changes_requested"
@@ -672,6 +688,10 @@ class OwnCheckType(Document):
     """What the class is given. They are kept in the journal: for a secret, name an environment variable."""
 
 
+ADDRESS = r"^https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[0-9]{1,5})?(/[^\s?#]*)?$"
+"""An address without a password, a query or a fragment."""
+
+
 class VerificationSettings(Document):
     """How checks are carried out (docs/guides/verification.md)."""
 
@@ -684,8 +704,15 @@ class VerificationSettings(Document):
     environment: Annotated[tuple[Variable, ...], Field(max_length=100)] = ()
     """Environment variables that the programs of checks are given as ashep has them, beside `PATH` and `LANG`. They run
     the work of agents: name no secret here."""
+    memory_limit: Annotated[Size, Field(ge=64 * 1024**2)] | None = Bytes(4 * 1024**3)
+    """The memory (resident, of all its processes, without what they share) above which a check's program is killed, and
+    fails. `null`: no limit."""
     types: Annotated[dict[Name, OwnCheckType], Field(max_length=100)] = {}
     """Types of checks of your own."""
+    service_url: Annotated[str, Field(pattern=ADDRESS, max_length=500)] | None = None
+    """What a check of the type `http_request` asks that starts no `service`: the address of one that runs by itself, as
+    `http://localhost:3000`. It is not made of the checkout, so such a check says nothing about exactly this work: it is
+    asked anew each time. `null`: a check without a service cannot be carried out."""
     repositories: Annotated[
         tuple[Annotated[str, Field(min_length=1, max_length=1000)], ...], Field(max_length=100)
     ] = ()
@@ -724,6 +751,8 @@ class Settings(Document):
     """Where issues come from."""
     worker: Annotated[WorkerSettings, Field(json_schema_extra=_without_default)] = WorkerSettings()
     """How much runs at once, and where."""
+    trees: TreesSettings = TreesSettings()
+    """How long the work trees and branches of closed issues stand."""
     monitor: MonitorSettings = MonitorSettings()
     """How sessions are watched."""
     runners: Runners = Runners()
@@ -801,6 +830,20 @@ class LabelEvent:
 
     id: str
     label: str
+    actor: str
+    at: datetime
+
+
+Difference = tuple[Literal["added", "removed", "status", "assignee"], str]
+"""What can be changed of an issue: a label that was put on or taken off, its status, or who has it (empty: nobody)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The tracker's record of who changed an issue."""
+
+    id: str
+    what: Difference
     actor: str
     at: datetime
 

@@ -4,6 +4,7 @@ An unchanged read leaves nothing (design section 3). `as_of` is the sequence num
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime
 
 from ashep.core import breaker
@@ -19,12 +20,14 @@ from ashep.core.events import (
     IssueSeen,
     LeaseExpired,
     LeaseLost,
+    ReadRefused,
     ReadyChanged,
     RequestGone,
     RequestOpened,
     RunnerSeen,
     ServerFailed,
     SessionSeen,
+    TrackerSeen,
     TreeSeen,
     TurnSeen,
 )
@@ -34,29 +37,46 @@ from ashep.core.model import Issue, Tree
 from ashep.core.orphans import LEASE_GRACE
 from ashep.core.requests import Request
 from ashep.core.room import is_low
+from ashep.core.server import flapped, steadied
 from ashep.core.world import World
 
 NO_CHECKS = Criteria()
 """What stands for an issue's checks that were taken away, or cannot be read any more."""
 
 
-def looked(world: World, ready: tuple[str, ...], issues: Iterable[Issue], tree: Tree | None, as_of: int) -> list[Fact]:
-    """Compare a complete view of the tracker, and the work tree, with the World."""
+def looked(
+    world: World,
+    ready: tuple[str, ...] | None,
+    issues: Iterable[Issue],
+    tree: Tree | None,
+    as_of: int,
+    others: Iterable[str] = (),
+) -> list[Fact]:
+    """Compare a complete view of the tracker, and the work tree, with the World; of `others` no more than that they
+    are there.
+
+    `ready` is None where that could not be read: what was known of it stays, and is as fresh as it was.
+    """
     facts: list[Fact] = []
     if tree is not None and tree != world.tree:
         facts.append(TreeSeen(tree))
     seen = list(issues)
-    for issue in seen:
-        facts += issue_read(world, issue, as_of)
-    facts += _gone(world, {issue.id for issue in seen}, as_of)
-    return facts + ready_read(world, ready, as_of)
+    facts += issues_read(world, seen, as_of)
+    facts += _gone(world, {issue.id for issue in seen}.union(others), as_of)
+    return facts if ready is None else facts + ready_read(world, ready, as_of)
 
 
 def ready_read(world: World, ready: tuple[str, ...], as_of: int) -> list[Fact]:
     """Compare a complete view of what is ready with what is known of it."""
-    added = tuple(issue for issue in ready if issue not in world.ready)
-    removed = tuple(sorted({*world.ready}.difference(ready)))
+    known = {*world.ready}
+    added = tuple(issue for issue in ready if issue not in known)
+    removed = tuple(sorted(known.difference(ready)))
     return [ReadyChanged(added, removed, as_of)] if added or removed or not world.ready_fresh else []
+
+
+def issues_read(world: World, views: Iterable[Issue], as_of: int) -> list[Fact]:
+    """Compare issues with what is known of them."""
+    return [fact for view in views for fact in issue_read(world, view, as_of)]
 
 
 def issue_read(world: World, view: Issue, as_of: int) -> list[Fact]:
@@ -82,9 +102,9 @@ def criteria_read(flow: Flow, criteria: Criteria | None) -> list[Fact]:
 
 
 def _gone(world: World, listed: set[str], as_of: int) -> Iterator[Fact]:
-    for issue in sorted(world.unclosed):
+    for issue in sorted(issue for issue in world.unclosed if issue not in listed):
         flow = world.flows[issue]
-        if issue not in listed and not flow.look_again and not stale(flow, as_of):
+        if not flow.look_again and not stale(flow, as_of):
             yield IssueGone(issue, as_of)
 
 
@@ -113,14 +133,45 @@ def hinted(world: World) -> list[Fact]:
     return [ChangeHinted()] if world.ready_fresh else []
 
 
-def runner_read(world: World, seen: RunnerSeen) -> list[Fact]:
-    """Compare the agent server's state with what is known of it."""
-    if seen == world.runner:
+def tracker_read(world: World, seen: TrackerSeen, tried: str = "") -> list[Fact]:
+    """Compare what the tracker is, and what of it cannot be read, with what is known; `tried` as in `replaced_by`."""
+    known = world.tracker
+    if known is not None:
+        seen = replace(seen, replaced=replaced_by(known.version, seen.version, tried))
+        known = replace(known, lacks=seen.lacks if known.lacks and seen.lacks else known.lacks, replaced="")
+    return [] if known == seen and not world.tracker_error else [seen]
+
+
+def replaced_by(before: str, now: str, tried: str) -> str:
+    """Say that another version answers than before, and, where that is none, which one ashep is `tried` with."""
+    if "" in (before, now) or before == now:
+        return ""
+    return f"{now} answers where {before} did" + ("" if tried in ("", now) else f"; ashep is tried with {tried}")
+
+
+def runner_read(world: World, seen: RunnerSeen, now: datetime) -> list[Fact]:
+    """Compare the agent server's state with what is known of it.
+
+    One that comes and goes is away, until it has answered for longer than it does: that is one fact with a count.
+    """
+    last, known = world.runner, world.server.instance
+    if is_known(last, seen):
         return []
-    known = world.server.instance
+    if seen.state == "up" and last is not None and last.state != "up":
+        other = world.managed and seen.instance != known  # its starts have pauses of their own
+        times = 0 if other else flapped(world.server)
+        since = world.server.away
+        if since is not None and since <= now < since + steadied(times):  # a clock that was set back tells nothing
+            return []
+        seen = replace(seen, times=times + 1)
     if seen.state == "up" and world.managed and known not in ("", seen.instance):
         return [ServerFailed(known, "it ended by itself, or did not answer any more and was ended"), seen]
     return [seen]
+
+
+def is_known(last: RunnerSeen | None, seen: RunnerSeen) -> bool:
+    """Whether a look shows the server as it was; why exactly it does not answer is no news."""
+    return last is not None and (seen == replace(last, times=0, replaced="") or last.state == seen.state != "up")
 
 
 def turn_read(world: World, seen: TurnSeen) -> list[Fact]:
@@ -137,6 +188,16 @@ def turn_read(world: World, seen: TurnSeen) -> list[Fact]:
     if told and not is_worth_telling(world, flow, run, seen) and not breaker.is_worth_telling(world, run, seen):
         return []
     return [seen]
+
+
+def turn_refused(world: World, issue: str, run_id: str, why: str, as_of: int) -> list[Fact]:
+    """A read of a session was refused: told once, and where a verdict waits for a read, which this one is."""
+    flow = world.flows.get(issue)
+    run = flow.run if flow else None
+    if run is None or run.id != run_id or run.ended or not run.prompt.sent:
+        return []
+    waits = run.fresh_after != 0 and as_of >= run.fresh_after
+    return [ReadRefused(issue, run_id, "turn", why[:1000], as_of)] if waits or "turn" not in run.unshown else []
 
 
 def session_read(world: World, seen: SessionSeen) -> list[Fact]:
@@ -160,11 +221,16 @@ def requests_read(world: World, listed: Iterable[Request], as_of: int) -> list[F
         flow, run = world.flows[issue], world.flows[issue].run
         if run is None or run.ended or run.session is None or not run.prompt.sent or flow.held is not None:
             continue
-        mine = found.get(run.session, [])
+        said = found.get(run.session, [])
+        mine, unlisted = [one for one in said if one.id], next((one.unlisted for one in said if one.unlisted), "")
+        if unlisted and "requests" not in run.unshown:
+            facts.append(ReadRefused(issue, run.id, "requests", unlisted[:1000], as_of))
         known = {*flow.requests, *(pending.request.id for pending in run.requests)}
         facts += (RequestOpened(issue, run.id, one, as_of) for one in mine if one.id not in known)
         under_way = {command.request for command in flow.open if isinstance(command, AnswerRequest)}
-        gone = (pending for pending in run.requests if pending.request not in mine and pending.seq <= as_of)
+        listed_now = {one.id for one in mine}
+        left = () if unlisted else (one for one in run.requests if one.request.id not in listed_now)
+        gone = (pending for pending in left if pending.seq <= as_of)
         facts += (RequestGone(issue, run.id, one.request.id, as_of) for one in gone if one.request.id not in under_way)
     return facts
 

@@ -19,6 +19,9 @@ LEASE_GRACE = timedelta(minutes=10)
 """After a lease ran out its holder counts as dead: what `bd reclaim` takes by itself, and longer than any daemon acts
 on a lease that it could not renew (facts/beads.md 6)."""
 
+_RUN = re.compile(r"(.+)\.\d{1,9}\.(\d{1,9})")
+"""What a run's id ends with: phase, visit and attempt. A stamp may hold whatever somebody put there."""
+
 
 def is_ours(world: World, view: Issue) -> bool:
     """Whether the tracker shows as ours, by name and stamp, what this journal does not know as such."""
@@ -65,7 +68,8 @@ def _stamped(world: World, view: Issue, stamp: Stamp, policy: Policy) -> Phase:
 
 def _named(stamp: Stamp) -> tuple[str, int]:
     """The phase and the attempt that the stamp's run id names: `<issue>/<phase>.<visit>.<attempt>`."""
-    found = re.fullmatch(r".+/(.+)\.\d+\.(\d+)", stamp.run or "")
+    issue, _, rest = (stamp.run or "").rpartition("/")
+    found = _RUN.fullmatch(rest) if issue else None
     return (found[1], int(found[2])) if found else ("", 0)
 
 

@@ -11,7 +11,11 @@ from ashep.core.model import NewIssue
 MAX_BLOCK = 64 * 1024
 """A longer block is no outcome."""
 
-_FENCED = re.compile(r"^[ ]{0,3}(`{3,}|~{3,})[ \t]*json[ \t]*\r?\n(.*?)^[ ]{0,3}\1[`~]*[ \t]*\r?$", re.M | re.S | re.I)
+_FENCE = re.compile(
+    r"^ {0,3}(?P<mark>`{3,}+|~{3,}+)(?:(?P<opens>[ \t]*+json[ \t]*+\r?\n)|[`~]*+[ \t]*+\r?$)",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""A line that opens a block, or one that may close it; nothing that was taken is ever given back."""
 
 
 class CreatedIssue(Document):
@@ -63,10 +67,20 @@ class Outcome(Document):
 
 def last_block(text: str) -> str | None:
     """Find the last fenced `json` block of a message; None where there is none or it is too long."""
-    block = None
-    for found in _FENCED.finditer(text):
-        block = found[2]
-    return None if block is None or len(block) > MAX_BLOCK else block
+    fences, ends, closable = list(_FENCE.finditer(text)), {"`": 0, "~": 0}, set[int]()
+    for place in range(len(fences) - 1, -1, -1):
+        mark = fences[place]["mark"]
+        if not fences[place]["opens"]:
+            ends[mark[0]] = max(ends[mark[0]], len(mark))
+        elif len(mark) <= ends[mark[0]]:
+            closable.add(place)
+    opened, block = None, None
+    for place, fence in enumerate(fences):
+        if opened is None:
+            opened = fence if place in closable else None
+        elif not fence["opens"] and fence["mark"].startswith(opened["mark"]):
+            opened, block = None, (opened.end(), fence.start())
+    return None if block is None or block[1] - block[0] > MAX_BLOCK else text[slice(*block)]
 
 
 def read_outcome(block: str | None, verdicts: tuple[str, ...]) -> Outcome | str:

@@ -5,6 +5,7 @@ created, the issue's posture in the tracker, comments, and only then the run. At
 session is open at any time.
 """
 
+import dataclasses
 import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,6 +13,7 @@ from datetime import datetime
 
 from ashep.core.adopting import phase_of
 from ashep.core.asking import listens, rules_of, to_answer
+from ashep.core.authors import lookup
 from ashep.core.commands import (
     WRITES,
     AnswerRequest,
@@ -23,9 +25,11 @@ from ashep.core.commands import (
     PreparePrompt,
     PrepareTree,
     ReadAnswer,
+    ReadAuthors,
     ReadIssue,
     ReadTree,
     ReclaimIssue,
+    RemoveTree,
     SealTree,
     SendPrompt,
     StopOrphan,
@@ -37,11 +41,13 @@ from ashep.core.flow import Flow, Posture, Run
 from ashep.core.landing_steps import may_close, next_of_work
 from ashep.core.model import Stamp
 from ashep.core.people import STATUS, answer_labels, phase_labels
-from ashep.core.workspaces import branch_for, own_trees
+from ashep.core.resting import going
+from ashep.core.workspaces import after, branch_for, own_trees
 from ashep.core.world import World
 
 RUN_EFFECTS = (
     OpenSession, PreparePrompt, SendPrompt, AnswerRequest, StopTurn, ReadTree, PrepareTree, SealTree, StopOrphan,
+    RemoveTree,
 )  # fmt: skip
 """Effects of runs, one of which is open at a time."""
 
@@ -61,20 +67,31 @@ MOST_NAMED = 50
 def outstanding(world: World, issue: str) -> list[Command]:
     """The commands that this issue lacks."""
     flow = world.flows.get(issue)
-    if flow is None or flow.effect_after is not None:
+    if flow is None:
         return []
+    if flow.effect_after is not None:  # what people did is asked after all the same
+        return _asked_after(flow)
     tries, known = dict(flow.tries), {command.key for command in flow.open}
-    of_work = next_of_work(world, flow)
+    of_work = None if flow.authors.doubts else next_of_work(world, flow)
     wanted = [*_run_effects(world, flow), *([of_work] if of_work else ()), *_tracker_effects(world, flow)]
     lacking = (command for command in wanted if command.key not in known)
     return [replace(one, tries=tries[one.key]) if one.key in tries else one for one in lacking]
+
+
+def _asked_after(flow: Flow) -> list[Command]:
+    """Who changed the issue is read at once, although another effect has failed: once, then it waits as all do."""
+    if not flow.authors.doubts or flow.look_again:
+        return []
+    asked, busy = lookup(flow.issue.id, flow.authors), (*WRITES, ReadIssue, ReadAnswer, ReadAuthors)
+    tried = asked.key in dict(flow.tries) or any(isinstance(command, busy) for command in flow.open)
+    return [] if tried else [asked]
 
 
 # --- the tracker --------------------------------------------------------------------------------------------------
 
 
 def _tracker_effects(world: World, flow: Flow) -> Iterator[Command]:
-    if any(isinstance(command, (*WRITES, ReadIssue, ReadAnswer)) for command in flow.open):
+    if any(isinstance(command, (*WRITES, ReadIssue, ReadAnswer, ReadAuthors)) for command in flow.open):
         return
     command = _tracker_effect(world, flow)
     if command is not None and not (flow.write_after is not None and isinstance(command, WRITES)):
@@ -87,11 +104,15 @@ def _tracker_effect(world: World, flow: Flow) -> Command | None:
         return ReadIssue(f"{issue}/read/{flow.view_seq}.{flow.write_seq}", issue)
     if flow.reclaim is not None and not flow.active and flow.stage != "closed":
         return ReclaimIssue(f"{issue}/reclaim/{flow.view_seq}", issue, flow.reclaim)
+    if flow.authors.doubts:
+        return lookup(issue, flow.authors)
     given_up = flow.stage in ("parked", "giving_back")  # said at once, although the run may not be settled
     if flow.run is not None and flow.run.tree_wanted in ("after", "again") and not given_up:
         return None
     if flow.creations:
         return _creation(world, flow)
+    if (undo := _undo(world, flow)) is not None:
+        return undo
     unwritten = flow.target is not None and (flow.written is None or flow.written.seq != flow.target.seq)
     if unwritten and flow.target is not None and flow.target.kind == "close":
         unwritten = not flow.comments and may_close(flow)
@@ -124,16 +145,34 @@ def wanted_seq(flow: Flow) -> int:
     return flow.run.trace if flow.run else 0
 
 
+def _undo(world: World, flow: Flow) -> Command | None:
+    """Put back what no person changed, where no other write would: that waits, or the issue is not ours."""
+    undo, view, written = flow.authors.undo, flow.issue, flow.written
+    if undo is None:
+        return None
+    if written is not None and flow.target is not None and flow.target.kind == "close" and flow.unwritten:
+        return _posture(world, flow, dataclasses.replace(written, seq=undo.seq))
+    if flow.active or view.stamp is None:
+        return None
+    add, drop = (tuple(label for kind, label in undo.labels if kind == one) for one in ("removed", "added"))
+    stamp, key = dataclasses.replace(view.stamp, seq=undo.seq), f"{view.id}/write/{undo.seq}"
+    status, who = view.status, view.assignee
+    return WriteIssue(key, view.id, "park", status, who, stamp, status, who, add, drop)
+
+
 def _posture(world: World, flow: Flow, target: Posture) -> Command:
     view, labels = flow.issue, world.settings.labels
     stamp = _stamp(world, flow, target)
     add = set[str]()
-    drop = {labels.approved, labels.changes_requested, labels.needs_approval, labels.needs_input, labels.parked}
+    drop = {labels.approved, labels.changes_requested, labels.needs_approval, labels.needs_input, labels.needs_answer}
+    drop |= {labels.parked}
     drop |= {labels.phase_prefix + name for name in phase_labels(world, view)}
     if target.kind in ("work", "ask", "park") and target.phase:
         add.add(labels.phase_prefix + target.phase)
     if target.kind == "ask":
         add.add(labels.needs_input if target.input else labels.needs_approval)
+        if target.input or (flow.question is not None and not flow.question.human_phase):
+            add.add(labels.needs_answer)
     if target.kind == "park":
         add.add(labels.parked)
     if target.paused:
@@ -142,7 +181,13 @@ def _posture(world: World, flow: Flow, target: Posture) -> Command:
         drop.add(labels.paused)  # it is ours
     if target.kind == "give_back":
         drop -= {labels.phase_prefix + name for name in phase_labels(world, view) if name != _own_phase(flow)}
+    undo = flow.authors.undo
+    if undo is not None and undo.seq == target.seq:
+        drop -= {labels.approved, labels.changes_requested}  # they answer the question that stands
     drop = {label for label in drop - add if label in view.labels or (target.kind == "ask" and _answer(world, label))}
+    if undo is not None:
+        add |= {label for kind, label in undo.labels if kind == "removed"} if target.kind != "give_back" else set()
+        drop |= {label for kind, label in undo.labels if kind == "added"} & set(view.labels)
     key = f"{view.id}/write/{target.seq}"
     added, dropped = tuple(sorted(add - set(view.labels))), tuple(sorted(drop))
     if flow.written is None and view.status == "open" and target.kind == "work":
@@ -196,9 +241,12 @@ def _run_effects(world: World, flow: Flow) -> Iterator[Command]:
     run = flow.run
     if any(isinstance(command, RUN_EFFECTS) for command in flow.open):
         return
+    if (removal := going(world, flow)) is not None:
+        yield removal
+        return
     up = world.runner is not None and world.runner.state == "up"
     if flow.orphan is not None and flow.active:
-        if up and flow.held is None:  # a person may be in it
+        if up and flow.held is None and not flow.authors.doubts:  # a person may be in it
             branch = branch_for(flow.issue, world.settings.labels) if own_trees(world) else None
             yield StopOrphan(f"{flow.issue.id}/orphan/{flow.orphan}", flow.issue.id, flow.orphan, branch=branch)
         return
@@ -220,7 +268,7 @@ def _run_effects(world: World, flow: Flow) -> Iterator[Command]:
         yield answer
         return
     posted = flow.target is not None and flow.written is not None and flow.written.seq == flow.target.seq
-    if run.ended or flow.stage != "work" or not posted or not up or flow.held is not None:
+    if run.ended or flow.stage != "work" or not posted or not up or flow.held is not None or flow.authors.doubts:
         return
     command = _next_step(world, flow, run)
     if command is not None:
@@ -262,7 +310,7 @@ def _before(flow: Flow, run: Run) -> Command:
 
 
 def _after(flow: Flow, run: Run) -> Command:
-    key, issue = f"{run.id}/tree/after", flow.issue.id
+    key, issue = after(run.id), flow.issue.id
     if run.branch is None:
         return ReadTree(key, issue, run.id, "after", run.before.head if run.before else None)
     return SealTree(key, issue, run.id, run.branch)

@@ -1,5 +1,6 @@
 """People first: what somebody changed in the tracker is obeyed at the next look (design section 7, last paragraph)."""
 
+from collections.abc import Iterable
 from datetime import timedelta
 
 from ashep.core.events import (
@@ -13,7 +14,7 @@ from ashep.core.events import (
     PersonAnswered,
 )
 from ashep.core.flow import Flow, Posture
-from ashep.core.model import Issue, LabelEvent
+from ashep.core.model import Change, Issue, LabelEvent
 from ashep.core.routing import abort, after_answer, begin_cycle
 from ashep.core.world import World
 
@@ -21,7 +22,10 @@ COOLDOWN = timedelta(minutes=10)
 """After a person set an issue to open while we held it (design section 7), where `takeover.cooldown` says no other."""
 
 AGENT_ACTORS = ("ashep-",)
-"""Names that begin so are ashep's own and its agents' (`BEADS_ACTOR=ashep-agent` in a managed server)."""
+"""Names that begin so are ashep's own and its agents'."""
+
+AGENT = "ashep-agent"
+"""The agents' (`BEADS_ACTOR` in a managed server)."""
 
 STATUS = {"work": "in_progress", "ask": "blocked", "park": "blocked", "give_back": "open", "close": "closed"}
 """The tracker status of each posture."""
@@ -29,7 +33,12 @@ STATUS = {"work": "in_progress", "ask": "blocked", "park": "blocked", "give_back
 
 def is_person(name: str, ours: str) -> bool:
     """Whether a name in the tracker is a person's: not ours, no other ashep's, and no agent's."""
-    return bool(name) and name != ours and not name.startswith(AGENT_ACTORS)
+    return bool(name) and name != ours and not is_of_ashep(name)
+
+
+def is_of_ashep(name: str) -> bool:
+    """Whether a name in the tracker is that of a daemon or of its agents."""
+    return name.startswith(AGENT_ACTORS)
 
 
 def obey(world: World, flow: Flow) -> list[Fact]:
@@ -122,7 +131,7 @@ def _phase_by_hand(world: World, flow: Flow, names: tuple[str, ...]) -> list[Fac
         return [*abort(flow, "no policy"), IssueLeft(issue, "no_policy", f"the policy {flow.policy} is gone")]
     target, *more = names or (policy.phases[0].name,)
     if more or policy.phase(target) is None:
-        why = f"the phase label {', '.join(names)} is none of the policy {flow.policy}'s phases, or more than one"
+        why = unclear(flow.policy, names or (target,))
         return [*abort(flow, why), IssueLeft(issue, "unknown_phase", why)]
     why = f"somebody set the phase {target}" if flow.stage != "parked" else f"un-parked into {target}"
     return [*abort(flow, why), *begin_cycle(world, flow, target, why, by_hand=bool(names))]
@@ -155,10 +164,22 @@ def _back_from_left(world: World, flow: Flow) -> list[Fact]:
     return begin_cycle(world, flow, name, f"somebody set the phase {name}", by_hand=True)
 
 
+def goes_back(world: World, flow: Flow) -> bool:
+    """Whether labels make an issue ours again that was left to people for want of a good one."""
+    return bool(_back_from_left(world, flow))
+
+
 def phase_labels(world: World, view: Issue) -> tuple[str, ...]:
     """The phases that the issue's labels name."""
     prefix = world.settings.labels.phase_prefix
     return tuple(label.removeprefix(prefix) for label in view.labels if label.startswith(prefix))
+
+
+def unclear(policy: str | None, names: tuple[str, ...]) -> str:
+    """Say why phase labels say nothing."""
+    if len(names) > 1:
+        return f"it has {len(names)} phase labels ({', '.join(names)}), and may have one: take the others off"
+    return f"the phase label {', '.join(names)} is none of the policy {policy}'s"
 
 
 def hand_set(world: World, view: Issue, ours: str | None) -> tuple[str, ...]:
@@ -194,6 +215,11 @@ def answered(world: World, flow: Flow, fact: AnswerRead) -> list[Fact]:
     text = f"An answer was taken off again: {why}. Only a person's label answers."
     refused = AnswerRefused(flow.issue.id, standing, why, tuple(event.id for event in fact.events))
     return [refused, CommentWanted(flow.issue.id, f"refused.{world.seq}", text)]
+
+
+def label_events(changes: Iterable[Change]) -> tuple[LabelEvent, ...]:
+    """Give the records of labels that were put on."""
+    return tuple(LabelEvent(one.id, one.what[1], one.actor, one.at) for one in changes if one.what[0] == "added")
 
 
 def _set_by(world: World, label: str, events: tuple[LabelEvent, ...]) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Literal
 
 from ashep.core.model import PermissionRule
@@ -27,19 +27,74 @@ SECRETS = ("*.env", "*.env.*")
 PROTECTED = ("bd", "ashep")
 """Programs that no agent may call, but for bd's reading commands and `ashep verify`, which writes nothing."""
 
+_LONGEST, _STARS, _MOST = 200, 6, 6
+"""Characters and `*` of two patterns, and patterns common to them, above which one of the two stands for all that."""
 
-@cache
-def _matcher(pattern: str) -> re.Pattern[str]:
-    """OpenCode's patterns: `*` is any text, `?` one character; one that ends in ` *` matches the bare word, too."""
-    text = "".join({"*": ".*", "?": "."}.get(character, re.escape(character)) for character in pattern)
-    if pattern.endswith(" *"):
-        text = text.removesuffix(re.escape(" ") + ".*") + "( .*)?"
-    return re.compile(text, re.DOTALL)
+
+@lru_cache(4096)
+def _matcher(pattern: str, character: str = ".") -> re.Pattern[str]:
+    """OpenCode's patterns: `*` is any text, `?` one character; one that ends in ` *` matches the bare word, too.
+
+    What stands between two stars is looked for from the left, and the first place serves: no text makes that slow.
+    """
+    bare = pattern.removesuffix(" *")
+    first, *rest = (_literal(part, character) for part in re.split(r"\*+", bare))
+    end = r"(?: .*)?\Z" if bare != pattern else r"\Z"
+    if not rest:
+        return re.compile(first + end, re.DOTALL)
+    *middle, last = rest
+    return re.compile(first + "".join(f"(?>.*?{text})" for text in middle) + f"(?>.*?{last}{end})", re.DOTALL)
+
+
+def _literal(part: str, character: str) -> str:
+    wild = {"?": character, "\\": "/"}
+    return "".join(wild.get(one, re.escape(one)) for one in part)
 
 
 def matches(pattern: str, text: str) -> bool:
     """Whether a pattern of a rule fits a text."""
-    return _matcher(pattern).fullmatch(text) is not None
+    return _matcher(pattern).fullmatch(text.replace("\\", "/")) is not None
+
+
+def _alternatives(pattern: str) -> tuple[str, ...]:
+    pattern = pattern.replace("\\", "/")
+    return (pattern, pattern.removesuffix(" *")) if pattern.endswith(" *") else (pattern,)
+
+
+def covers(pattern: str, other: str) -> bool:
+    """Whether a pattern fits all that another one fits; never True where it does not."""
+    return all(_matcher(pattern, "[^*]").fullmatch(text) for text in _alternatives(other))
+
+
+@lru_cache(4096)
+def common(pattern: str, other: str) -> frozenset[str]:
+    """Patterns that fit whatever both fit, and as little else as can be; empty: nothing fits both."""
+    for one, two in ((pattern, other), (other, pattern)):
+        if not any(character in one for character in "*?"):
+            return frozenset({one} if matches(two, one) else ())
+    if len(pattern) + len(other) > _LONGEST or (pattern + other).count("*") > _STARS:
+        return frozenset({pattern})
+    found = {text for one in _alternatives(pattern) for two in _alternatives(other) for text in _common(one, two)}
+    return frozenset(found) if len(found) <= _MOST else frozenset({pattern})
+
+
+@lru_cache(65536)
+def _common(one: str, two: str) -> frozenset[str]:
+    """The same of patterns whose ` *` at the end is nothing special. More than are kept become one that fits more."""
+    if not one or not two:
+        return frozenset({""} if set(one + two) <= {"*"} else ())
+    if one[0] == "*" == two[0]:
+        found = {f"*{rest}" for rest in _common(one[1:], two) | _common(one, two[1:])}
+    elif one[0] == "*":
+        found = _common(one[1:], two) | {two[0] + rest for rest in _common(one, two[1:])}
+    elif two[0] == "*":
+        found = _common(two, one)
+    elif one[0] == two[0] or "?" in (one[0], two[0]):
+        first = two[0] if one[0] == "?" else one[0]
+        found = {first + rest for rest in _common(one[1:], two[1:])}
+    else:
+        found = set[str]()
+    return frozenset(found) if len(found) <= _MOST else frozenset({one})
 
 
 def deciding(rules: Iterable[PermissionRule], tool: str, text: str) -> PermissionRule | None:

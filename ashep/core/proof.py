@@ -45,12 +45,14 @@ class Evidence:
     tree: str
     results: tuple[CheckResult, ...]
     changed: bool
-    isolated: bool
+    isolated: bool | None
     log: str
     """The blob of what failed."""
     run: str = ""
     checks: str = ""
     """The hash of what was checked."""
+    must_change: bool = True
+    """Whether it falls short where it changes nothing."""
 
     @property
     def status(self) -> Status | Literal["unverified"]:
@@ -64,7 +66,7 @@ class Evidence:
 
     def lacking(self, waived: tuple[str, ...]) -> tuple[str, ...]:
         """What does not hold, and no person let pass."""
-        unchanged = () if self.changed else (UNCHANGED,)
+        unchanged = () if self.changed or not self.must_change else (UNCHANGED,)
         return tuple(name for name in (*unchanged, *self.failed) if name not in waived)
 
 
@@ -98,7 +100,7 @@ def proof_of(
 class Flaw:
     """What ashep found wrong about the issue's work: input for its next write run."""
 
-    kind: Literal["checks", "conflict", "ci", "review"]
+    kind: Literal["checks", "conflict", "ci", "review", "names"]
     why: str
     log: str
     """The blob of the whole of it."""
@@ -125,6 +127,8 @@ class Landing:
     landed: bool = False
     refused: int = 0
     """How often in a row the base was not moved."""
+    failed: int = 0
+    """How often in a row because git failed."""
     due: datetime | None = None
     """Before that nothing is tried again."""
     into: str = ""
@@ -198,6 +202,11 @@ def is_proven(phase: Phase, flow: Flow, said: str | None) -> bool:
     """Whether what the agent of this phase ended with is not believed before it was looked into."""
     in_own_tree = flow.run is not None and flow.run.branch is not None
     return in_own_tree and is_looked_into(phase) and said in claims(phase)
+
+
+def must_change(policy: Policy | None) -> bool:
+    """Whether work that lands is to change something: as soon as the success of one phase is."""
+    return policy is not None and any(phase.verify is not None for phase in policy.phases)
 
 
 def is_checked(policy: Policy | None, flow: Flow) -> bool:

@@ -56,9 +56,9 @@ def _evidence(found: Verification | None) -> str:
     if found is None:
         return "No check was carried out: this is **unverified**."
     counted = summary_of(found.results)
-    where = "in a sandbox" if found.isolated else "without a sandbox"
+    where = {True: ", in a sandbox", False: ", without a sandbox", None: ""}[found.isolated]
     head = (
-        f"Agent Shepherd itself checked git tree {_code(found.tree)} (commit {_code(found.commit)}), {where}: "
+        f"Agent Shepherd itself checked git tree {_code(found.tree)} (commit {_code(found.commit)}){where}: "
         f"**{status_of(found.results)}**; {counted.passed} of {counted.total} passed, {counted.failed} failed, "
         f"{counted.skipped} left to people."
     )

@@ -32,6 +32,9 @@ class Request:
     """The whole command line, or the file."""
     asks: tuple[Asked, ...] = ()
     """The questions, where it is one."""
+    unlisted: str = ""
+    """Why the server cannot list what is asked there: this is what it told when it was asked. Without an id nothing is
+    known of what the session asks, if it asks anything."""
 
 
 Verdict = Literal["allow", "deny", "answer", "ask"]

@@ -22,7 +22,7 @@ from ashep.core.flow import Flow, Question
 from ashep.core.model import CLOSE, Human, Phase, Policy
 from ashep.core.outcome import Outcome
 from ashep.core.passing import noted, unmet
-from ashep.core.proof import is_checked, is_proven
+from ashep.core.proof import UNCHANGED, is_checked, is_proven
 from ashep.core.question import About
 from ashep.core.reminding import next_reminder
 from ashep.core.world import World
@@ -53,6 +53,9 @@ def finish(world: World, flow: Flow, why: str) -> list[Fact]:
     issue, own, landing = flow.issue.id, flow.own, world.settings.landing
     if own is None:
         return [IssueFinished(issue, why)]
+    if own.left and (flow.run is None or flow.run.tree_wanted not in ("after", "again")):  # else that seal will tell
+        lacking = f"what its last run left in {own.path} is not sealed, and would not land; have it worked on there"
+        return park(flow, "unsealed", lacking)
     base = landing.base or own.onto or ""
     if landing.mode != "branch" and not base:
         lacking = "its work has no branch to land on: the checkout was on none; set landing.base"
@@ -75,6 +78,7 @@ def ask(
     """Put a question to a person: of a human phase, of the agent phase that asks, or about the work."""
     labels, issue = world.settings.labels, flow.issue.id
     deadline = human.deadline if human else PHASE_QUESTION_DEADLINE
+    said = flow.verifying if about == "proof" else ""
     remind = next_reminder(human.reminder, world.now, world.now, world.now + deadline) if human else None
     answers = f"Answer by label: `{labels.approved}` or `{labels.changes_requested}`."
     if about != "phase":
@@ -84,11 +88,14 @@ def ask(
     told = _last_words(flow) + (_manual(flow) if human else _failed(flow) if about == "proof" else "")
     text = f"**{question}**\n\n{told}{answers}\n(or `ashep approve {issue}` / `ashep reject {issue} -m …`)"
     return [
-        PersonAsked(issue, phase, question, world.now + deadline, human is not None, why, remind, about),
+        PersonAsked(issue, phase, question, world.now + deadline, human is not None, why, remind, about, said),
         CommentWanted(issue, f"ask.{world.seq}", text),
     ]
 
 
+_UNCHANGED = (
+    "- the work changes nothing. Where that is right (a question, an investigation), approve: then it may be closed so."
+)
 _APPROVED: dict[About, str] = {"proof": "it goes on as it is", "change": "it lands as it is"}
 
 
@@ -108,7 +115,8 @@ def _manual(flow: Flow) -> str:
 def _failed(flow: Flow) -> str:
     """What the checks said that do not hold."""
     results = flow.evidence.results if flow.evidence is not None else ()
-    failed = [f"- {one.check_id}: {one.message[:300]}" for one in results if one.status in ("failed", "error")]
+    failed = [_UNCHANGED] if flow.evidence is not None and UNCHANGED in flow.evidence.lacking(flow.waived) else []
+    failed += [f"- {one.check_id}: {one.message[:300]}" for one in results if one.status in ("failed", "error")]
     more = [f"- and {len(failed) - 20} more"] if len(failed) > 20 else []
     shown = f"`ashep why {flow.issue.id}` shows what they printed."
     return "\n".join([*failed[:20], *more, "", shown, "", ""]) if failed else ""
@@ -146,10 +154,12 @@ def gone(world: World, flow: Flow, phase: str | None) -> str:
 
 
 def after_run(world: World, flow: Flow, fact: RunEnded) -> list[Fact]:
-    """Say what follows the end of a run; an aborted one was somebody's decision and leads nowhere by itself."""
+    """Say what follows the end of a run; an aborted one was somebody's decision and leads nowhere by itself,
+    and nothing does while a person has the issue.
+    """
     policy = world.policy(flow)
     phase = policy.phase(flow.phase) if policy and flow.phase else None
-    if fact.state == "aborted" or flow.stage != "work":
+    if fact.state == "aborted" or flow.stage != "work" or flow.held is not None:
         return []
     if fact.state == "lost":
         return park(flow, "lost", f"nobody can tell what became of {fact.run}: {fact.why}")

@@ -12,7 +12,9 @@ from pydantic import BaseModel, ConfigDict
 from ashep.core.events import (
     DiagnosisWanted,
     OutcomeRejected,
+    PersonAsked,
     PromptSent,
+    RetryScheduled,
     RunEnded,
     RunPlanned,
     RunWithdrawn,
@@ -68,7 +70,7 @@ class RunRecord(BaseModel):
     why: str
     """Why it was planned; once it is over, why it ended as it did."""
     error: str | None = None
-    """What went wrong."""
+    """What went wrong; also why a success that was reported was not believed, of a run that then counts as failed."""
     tokens: int = 0
     """Tokens of all its turns, an extraction's included."""
     cost: float = 0.0
@@ -95,20 +97,27 @@ class Tally:
     record: RunRecord
     turns: Turns = ()
     """Number, tokens and cost of each prompt's turn, as last seen."""
+    ended: int | None = None
+    """The sequence number of its end."""
     extracting: bool = False
     """The turns from now on are another agent's, which reads the outcome out of the run's words."""
 
 
 def run_of(entry: Entry) -> str | None:
     """Name the run that an entry is about."""
-    return getattr(entry.body, "run", None)
+    return getattr(entry.body, "run", None) or getattr(entry.body, "disbelieved", None)
 
 
 def tell(tally: Tally | None, entry: Entry) -> Tally | None:
-    """Fold an entry about a run; nothing is added once it is over, nor before it was planned."""
+    """Fold an entry about a run; nothing is added once it is over, but that its success was not believed, nor before it
+    was planned.
+    """
     body = entry.body
     if isinstance(body, RunPlanned):
         return Tally(_planned(body, entry)) if tally is None else tally
+    if isinstance(body, (RetryScheduled, PersonAsked)):
+        doubted = tally is not None and tally.record.state == "succeeded"
+        return _with(tally, state="failed", error=body.why) if tally is not None and doubted else tally
     if tally is None or tally.record.over:
         return tally
     record = tally.record
@@ -126,10 +135,10 @@ def tell(tally: Tally | None, entry: Entry) -> Tally | None:
         case OutcomeRejected():
             return replace(tally, extracting=body.then == "extract")
         case RunWithdrawn():
-            return _with(tally, state="withdrawn", why=body.why, ended_at=entry.at)
+            return replace(_with(tally, state="withdrawn", why=body.why, ended_at=entry.at), ended=entry.seq)
         case RunEnded():
             end = {"state": body.state, "why": body.why, "outcome": body.outcome, "error": body.error}
-            return _with(tally, **end, ended_at=entry.at)
+            return replace(_with(tally, **end, ended_at=entry.at), ended=entry.seq)
         case _:
             return tally
 

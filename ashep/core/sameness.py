@@ -78,7 +78,7 @@ def looked_for(policy: Policy | None, phase: str) -> tuple[Any, ...]:
     """Give what is looked for in the work of a phase; empty name: in what is to land. Evidence is of exactly that."""
     phases = policy.phases if policy is not None else ()
     some = [one for one in phases if phase in ("", one.name)]
-    change = bool(phase) and any(one.verify is not None for one in some)
+    change = any(one.verify is not None for one in some)
     return (change, *(check for one in some for check in one.checks))
 
 

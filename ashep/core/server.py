@@ -22,6 +22,9 @@ from ashep.core.values import replace
 RESTART, RECYCLE = "server", "recycle"
 """The timers of no issue: a failed server may be started again; it is waited no longer for it to be at rest."""
 
+STEADY = timedelta(minutes=1)
+"""A server that went away sooner after it came back comes and goes; and the longest that one is left alone."""
+
 MOST = 2
 """No more is told of how often the limit goes into the memory."""
 
@@ -48,6 +51,10 @@ class Server:
     """When that life was first seen."""
     away: datetime | None = None
     """Since when it does not answer."""
+    back: datetime | None = None
+    """When it last came back."""
+    times: int = 0
+    """How often it has come back in a row, as last told."""
     failures: int = 0
     """Lives and starts in a row that came to nothing."""
     start_after: datetime | None = None
@@ -59,6 +66,8 @@ class Server:
     recycling: Recycling | None = None
     recycled: datetime | None = None
     """When the last recycling was over, one way or another."""
+    version: str = ""
+    """Which one answered last."""
 
 
 NO_SERVER = Server()
@@ -75,12 +84,26 @@ def seen(server: Server, fact: RunnerSeen, at: datetime) -> Server:
     """The server was looked at."""
     if fact.state != "up":
         return replace(server, away=server.away or at)
-    server = replace(server, away=None)
+    server = replace(
+        server, away=None, back=at if fact.times else None, times=fact.times, version=fact.detail or server.version
+    )
     if fact.instance == server.instance:
         return server
     server = replace(server, instance=fact.instance, since=at, used=0, over=0)
     other = server.recycling is not None and server.recycling.instance != fact.instance
     return _rested(server, at) if other else server
+
+
+def flapped(server: Server) -> int:
+    """How often in a row one that is away came back for less than a minute."""
+    if server.back is None or server.away is None or server.away - server.back >= STEADY:
+        return 0
+    return server.times
+
+
+def steadied(times: int) -> timedelta:
+    """How long one that flapped so often is left alone before it counts as back."""
+    return min(timedelta(seconds=2 ** min(times - 1, 10)), STEADY) if times else timedelta()
 
 
 def happened(server: Server, fact: ServerFact, at: datetime) -> Server:

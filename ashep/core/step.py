@@ -20,6 +20,7 @@ from ashep.core.events import (
     TimerDue,
     TurnSeen,
 )
+from ashep.core.landing_turns import turn
 from ashep.core.notices import RECORDS
 from ashep.core.outstanding import outstanding
 from ashep.core.records import Entry
@@ -27,7 +28,7 @@ from ashep.core.telling import messages, told
 from ashep.core.timers import split_timer
 from ashep.core.world import World, evolve
 
-RULES = 4
+RULES = 5
 """The number of the core's rules: a replay derives again the decisions that were made under the present number."""
 
 QUIET = (
@@ -100,8 +101,8 @@ def step(
     issues = batch.touched | _timers(batch)
     if everything or world.runner is not batch.world.runner:  # what is closed, and has come to rest, lacks nothing
         issues |= {*batch.world.unclosed, *batch.world.busy}
-    if (turn := next(iter(batch.world.landings), None)) is not None:
-        issues.add(turn[1])  # whoever was before it in the queue may be gone
+    if (next_to_land := turn(batch.world)) is not None:
+        issues.add(next_to_land)  # whoever was before it in the queue may be gone, or wait
     for issue in sorted(issues):  # maps of the World are in no order that another process would repeat
         for command in outstanding(batch.world, issue):
             batch.add(fused(batch.world, command))

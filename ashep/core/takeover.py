@@ -27,7 +27,7 @@ from ashep.core.model import CLOSE, Phase, Policy, Takeover
 from ashep.core.outstanding import message_id
 from ashep.core.people import COOLDOWN
 from ashep.core.proof import is_proven
-from ashep.core.routing import enter, following
+from ashep.core.routing import after_run, enter, following
 from ashep.core.world import World
 
 
@@ -64,12 +64,19 @@ class Taken(NamedTuple):
 
     session: str | None
     message: str | None
+    outcome: bool = False
+    """What its run had reported is kept."""
 
 
-def in_session(world: World, flow: Flow, run: Run, why: str) -> list[Fact]:
-    """A person wrote in the run's session, or stopped its turn: the run ends, and nothing of theirs is touched."""
-    ended = RunEnded(flow.issue.id, run.id, "aborted", why)
-    return [ended, *_by_policy(world, flow, Taken(run.session, message_id(world, run)), run.id, why)]
+def in_session(world: World, flow: Flow, run: Run, why: str, reported: RunEnded | None = None) -> list[Fact]:
+    """A person wrote in the run's session, or stopped its turn: the run ends, and nothing of theirs is touched.
+
+    `reported`: how it ended before that was seen; nothing follows from it before they are done.
+    """
+    taken = Taken(run.session, message_id(world, run), reported is not None)
+    if reported is not None:
+        return [*_by_policy(world, flow, taken, run.id, why), reported]
+    return [RunEnded(flow.issue.id, run.id, "aborted", why), *_by_policy(world, flow, taken, run.id, why)]
 
 
 def _by_policy(world: World, flow: Flow, taken: Taken, run: str, why: str) -> list[Fact]:
@@ -85,6 +92,7 @@ def _by_policy(world: World, flow: Flow, taken: Taken, run: str, why: str) -> li
     text = (
         f"A person took over: {why}. Nothing more is sent to this session until the label `{label}` is taken off "
         f"(`ashep release {issue}`){quiet}. `ashep take {issue}` says how to open it."
+        f"{' What its agent reported before is kept, and counts then.' if taken.outcome else ''}"
     )
     return [fact, CommentWanted(issue, f"taken.{run}", text)]
 
@@ -109,11 +117,19 @@ def labelled(world: World, flow: Flow) -> list[Fact]:
     return [wanted] if held.session is not None else [wanted, SessionReleased(flow.issue.id, "label", why)]
 
 
+def kept(flow: Flow, why: str) -> list[Fact]:
+    """A person had set the label before we did: it is theirs, and stays until they take it off."""
+    held = flow.held
+    if held is None or held.label != "ours" or held.ending:
+        return []
+    return [SessionTaken(flow.issue.id, held.action, "theirs", why, None, held.session, held.message, held.outcome)]
+
+
 def _take(world: World, flow: Flow, why: str) -> list[Fact]:
     """Take the issue for a person. A turn that is under way is stopped once a read shows that nobody else is in it."""
     issue, run, held = flow.issue.id, flow.run, flow.held
     wish, facts = _wish(world, flow), list[Fact]()
-    taken = Taken(held.session, held.message) if held else Taken(None, None)
+    taken = Taken(held.session, held.message, held.outcome) if held else Taken(None, None)
     if run is not None and not run.ended:
         taken = Taken(run.session, message_id(world, run))
         if not run.prompt.sent:
@@ -173,8 +189,17 @@ def released(world: World, flow: Flow, held: Held, why: str) -> list[Fact]:
     phase = policy.phase(flow.phase) if policy and flow.phase else None
     target = reviewed_by(policy, phase) if policy and phase and held.action == "review" else None
     if phase is None or target is None:
-        return []
+        return _as_reported(world, flow, held, why)
     done = f"a person did {phase.name}: {why}"
     if flow.run is not None and is_proven(phase, flow, "success"):
         return [VerificationWanted(flow.issue.id, flow.run.id, phase.name, done)]
     return enter(world, flow, target, done)
+
+
+def _as_reported(world: World, flow: Flow, held: Held, why: str) -> list[Fact]:
+    """What the run had reported when the person was found in its session counts now."""
+    said = flow.reports[-1] if held.outcome and flow.reports else None
+    if said is None or flow.run is None or said.run != flow.run.id or said.outcome is None or said.state == "aborted":
+        return []
+    state = "succeeded" if said.state == "succeeded" else "failed"
+    return after_run(world, flow, RunEnded(flow.issue.id, said.run, state, f"{said.why}; {why}", said.outcome))

@@ -100,9 +100,13 @@ def _taken(world: World, fact: SessionTaken) -> Iterator[Worth]:
         yield Worth("waiting", text, fact.issue)
 
 
+_WAITS = ("dirty", "locked", "failed")
+"""Why a base is not moved, where a person can see to it."""
+
+
 def _in_the_way(world: World, fact: LandingRefused) -> Iterator[Worth]:
     flow = world.flows.get(fact.issue)
-    if flow is not None and flow.landing is not None and flow.landing.refused == 1 and fact.code == "dirty":
+    if flow is not None and flow.landing is not None and flow.landing.refused == 1 and fact.code in _WAITS:
         yield Worth("waiting", f"{_named(world, fact.issue)} is done and cannot land: {fact.why}", fact.issue)
 
 
@@ -157,7 +161,8 @@ def _stands(world: World, notice: Notice) -> bool:
             reminded = flow.question.reminded if flow and flow.question else None
             if flow is None or notice.noted not in (flow.since, reminded):
                 return False
-            waits = flow.stage == "person" or flow.waits_for_input or flow.reviewed or flow.code == "landing_dirty"
+            waits = flow.stage == "person" or flow.waits_for_input or flow.reviewed
+            waits = waits or flow.code in {f"landing_{code}" for code in _WAITS}
             return waits if notice.event == "waiting" else flow.stage == "parked"
         case "provider_down":
             return world.notices.outage(notice.about) is not None

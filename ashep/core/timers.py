@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from ashep.core.flow import Flow, Run
 from ashep.core.values import replace
+from ashep.core.workspaces import Rest
 
 
 def flow_dues(flow: Flow) -> list[tuple[str, datetime]]:
@@ -24,6 +25,8 @@ def flow_dues(flow: Flow) -> list[tuple[str, datetime]]:
         dues.append(("quiet", flow.held.due))
     if flow.landing is not None and flow.landing.due is not None:
         dues.append(("landing", flow.landing.due))
+    if flow.stage == "closed" and flow.own is not None and flow.own.rest is not None and flow.own.rest.due is not None:
+        dues.append(("tree", flow.own.rest.due))
     run = flow.run
     if run is not None and not run.ended and flow.stage == "work" and flow.held is None:
         asked = [pending.due for pending in run.requests if pending.verdict == "ask" and pending.due is not None]
@@ -61,6 +64,8 @@ def over(flow: Flow, name: str, seq: int, at: datetime) -> Flow:
             return replace(flow, held=replace(flow.held, due=None, fresh_after=seq))
         case "landing", _ if flow.landing is not None:
             return replace(flow, landing=dataclasses.replace(flow.landing, due=None))
+        case "tree", _ if flow.own is not None and flow.own.rest is not None:
+            return rested(flow, dataclasses.replace(flow.own.rest, due=None, asked=seq))
         case "deadline", Run():
             return replace(flow, run=replace(run, overdue=True, fresh_after=seq))
         case "stall", Run():
@@ -69,6 +74,11 @@ def over(flow: Flow, name: str, seq: int, at: datetime) -> Flow:
             return replace(flow, run=replace(run, sign_due=None, probation="suspect", fresh_after=seq))
         case _:
             return flow
+
+
+def rested(flow: Flow, rest: Rest | None) -> Flow:
+    """Give the tree of a closed issue this time, or none."""
+    return replace(flow, own=flow.own and dataclasses.replace(flow.own, rest=rest))
 
 
 def shifted(flow: Flow, gap: timedelta) -> Flow:

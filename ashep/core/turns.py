@@ -10,6 +10,7 @@ from ashep.core.events import (
     Fact,
     OutcomeRejected,
     PromptAbandoned,
+    ReadRefused,
     RunEnded,
     TurnDied,
     TurnSeen,
@@ -57,6 +58,19 @@ def turn_seen(world: World, before: Flow, flow: Flow, fact: TurnSeen) -> list[Fa
     return _quiet(world, flow, run, fact, suspicion)
 
 
+def read_refused(flow: Flow, fact: ReadRefused) -> list[Fact]:
+    """Give up a run that is over its time, or was taken, although nobody can see how its turn stands."""
+    run = flow.run
+    if fact.what != "turn" or run is None or run.id != fact.run or run.ended or run.fresh_after:
+        return []
+    if flow.held is not None:
+        return [RunEnded(fact.issue, run.id, "aborted", flow.why)]
+    if not run.overdue:
+        return []
+    why = f"no outcome within {run.timeout}, and the agent server shows nothing of it: {fact.why[:300]}"
+    return [DeadlineReached(fact.issue, run.id), RunEnded(fact.issue, run.id, "timed_out", why, abort=True)]
+
+
 def _stalled(world: World, flow: Flow, before: Run, run: Run, fact: TurnSeen) -> list[Fact]:
     if fact.life is None or not has_stalled(before, run, fact.life, world.now):
         return []
@@ -82,6 +96,10 @@ def _quiet(world: World, flow: Flow, run: Run, fact: TurnSeen, suspicion: str) -
 
 def _finished(world: World, flow: Flow, run: Run, fact: TurnSeen, probation: Probation) -> list[Fact]:
     issue = flow.issue.id
+    if fact.people:  # what they want is decided before what was reported, which is kept
+        said = _said(world, flow, fact)
+        why = f"a person wrote in the session ({fact.people[0]})"
+        return in_session(world, flow, run, why, said if isinstance(said, RunEnded) else None)
     if fact.error is not None:
         ours = probation in ("stop", "second_look")  # we stopped it, because it seemed not to begin
         if fact.error.startswith(ABORTED) and run.prompt.instance in ("", fact.instance) and not ours:
@@ -93,18 +111,24 @@ def _finished(world: World, flow: Flow, run: Run, fact: TurnSeen, probation: Pro
         return [RunEnded(issue, run.id, "failed", f"the turn ended with {fact.error[:500]}", error=fact.error[:2000])]
     if is_diagnosis(run):
         return diagnosed(flow, run, fact)
+    said = _said(world, flow, fact)
+    return [said] if isinstance(said, RunEnded) else _rejected(world, flow, run, said)
+
+
+def _said(world: World, flow: Flow, fact: TurnSeen) -> RunEnded | str:
+    """How a run ends with what was reported in its turn; a text says why that is no outcome of its phase."""
     phase = phase_of(world, flow)
+    if fact.error is not None or (flow.run is not None and is_diagnosis(flow.run)):
+        return "an error, or a diagnosis"
     outcome = read_outcome(fact.block, phase.verdicts if phase else ())
-    if isinstance(outcome, Outcome):
-        state = "succeeded" if outcome.result == "success" and outcome.next_action != "repeat_phase" else "failed"
-        return [RunEnded(issue, run.id, state, f"reported {outcome.verdict or outcome.result}", outcome)]
-    if fact.people:
-        return in_session(world, flow, run, f"a person wrote in the session ({fact.people[0]})")
-    return _rejected(world, flow, run, phase, outcome)
+    if not isinstance(outcome, Outcome):
+        return outcome
+    state = "succeeded" if outcome.result == "success" and outcome.next_action != "repeat_phase" else "failed"
+    return RunEnded(fact.issue, fact.run, state, f"reported {outcome.verdict or outcome.result}", outcome)
 
 
-def _rejected(world: World, flow: Flow, run: Run, phase: Phase | None, why: str) -> list[Fact]:
-    issue = flow.issue.id
+def _rejected(world: World, flow: Flow, run: Run, why: str) -> list[Fact]:
+    issue, phase = flow.issue.id, phase_of(world, flow)
     if run.prompt.kind in ("task", "resume"):
         return [OutcomeRejected(issue, run.id, run.prompt.n, why, "recover")]
     extractor = choose_beside(world, EXTRACT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
 from ashep.core.branches import SHARED, branch_of, shared_branch
@@ -13,6 +14,19 @@ if TYPE_CHECKING:
     from ashep.core.flow import Flow
     from ashep.core.model import Issue, Labels
     from ashep.core.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Until when the tree of a closed issue stands (`ashep.core.resting`)."""
+
+    due: datetime | None
+    keep: timedelta | None
+    tries: int = 0
+    why: str = ""
+    """Why it was kept when it was to go."""
+    asked: int = 0
+    """The number at which its time was over: it is being looked at. 0: it is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +53,10 @@ class OwnTree:
     since: str = ""
     """The commit of the branch that its work must fit, when the two were last brought together; empty: they never were.
     What its branch took in of that is not the issue's own. It is not asked for again: an agent can move branches."""
+    left: bool = False
+    """What its last run left there could not be sealed: `head` lacks it."""
+    rest: Rest | None = None
+    """Its issue is closed, and it has its time."""
     onto: str | None = None
     """The branch that the user's checkout had when it was prepared: the work is to go there. None: it had none."""
 
@@ -111,6 +129,26 @@ def branch_taken(world: World, flow: Flow, begun: frozenset[tuple[str, str]]) ->
     if not others or (not at_work and flow.active and flow.own is not None and me < min(others)):
         return None
     return Hold("branch", f"{min(at_work or others)} is not done on the branch {branch}", branch)
+
+
+def takers(world: World) -> list[str]:
+    """Give the issues that have a slot: a turn of theirs may go on, or what it left is about to be sealed.
+
+    Whose turn was seen stopped has none once the issue is nobody's to go on with, or its tree resists: others begin.
+    """
+    return [issue for issue in world.live if _has_slot(world.flows[issue])]
+
+
+def _has_slot(flow: Flow) -> bool:
+    run = flow.run
+    if run is None or not run.ended or run.stop:
+        return True
+    return flow.stage in ("work", "person", "finishing") and after(run.id) not in dict(flow.tries)
+
+
+def after(run: str) -> str:
+    """Give the key of what is done with a run's tree when the run is over."""
+    return f"{run}/tree/after"
 
 
 def slot_of(issue: str, known: frozenset[tuple[str, int]]) -> int:

@@ -57,7 +57,11 @@ from ashep.core.events import (
     TimerDue,
     TrackerLost,
     TrackerSeen,
+    TreeKept,
+    TreeLeft,
     TreePrepared,
+    TreeRemoved,
+    TreeRests,
     TreeSealed,
     TreeSeen,
     TurnSeen,
@@ -69,6 +73,7 @@ from ashep.core.evolve_run import budget, provider_of, spent
 from ashep.core.finding import Finding
 from ashep.core.flow import Flow, orphan_of, pause_time
 from ashep.core.indexes import put
+from ashep.core.landing_turns import Place
 from ashep.core.model import Agents, Policies, Policy, Settings, Tree
 from ashep.core.ordered import Ordered
 from ashep.core.records import Entry
@@ -88,7 +93,7 @@ NO_FLOWS: HashTrieMap[str, Flow] = HashTrieMap()
 NO_ISSUES: HashTrieSet[str] = HashTrieSet()
 NO_DUES: HashTrieMap[str, datetime] = HashTrieMap()
 NO_ORDER: Ordered[tuple[datetime, str]] = Ordered()
-NO_QUEUE: Ordered[tuple[int, str]] = Ordered()
+NO_QUEUE: Ordered[Place] = Ordered()
 NO_DEPENDENTS: HashTrieMap[str, HashTrieSet[str]] = HashTrieMap()
 
 
@@ -132,8 +137,8 @@ class World:
     """Issues of ours that are not done on a branch that they share with others."""
     branch_runs: HashTrieMap[str, HashTrieSet[str]] = NO_DEPENDENTS
     """Those of which a run may be at work on such a branch."""
-    landings: Ordered[tuple[int, str]] = NO_QUEUE
-    """Issues whose work is to land, in the order in which they were finished: one at a time."""
+    landings: Ordered[Place] = NO_QUEUE
+    """Issues whose work is to land, one at a time (`ashep.core.landing_turns`)."""
     disk_low: bool = False
     """Whether there is little room where the state folder lies: nothing new is taken."""
     flows: HashTrieMap[str, Flow] = NO_FLOWS
@@ -229,8 +234,10 @@ def evolve(world: World, entry: Entry) -> World:
             return world
         case TreeSeen():
             return evolve_tree.tree_seen(world, body)
-        case TreePrepared() | TreeSealed():
+        case TreePrepared() | TreeSealed() | TreeLeft():
             return evolve_tree.own_tree(world, body)
+        case TreeRests() | TreeKept() | TreeRemoved():
+            return evolve_tree.resting_tree(world, body)
         case IssueSeen():
             return _evolve_issue_seen(world, body)
         case BudgetWarned() | BudgetReached() | WriteDelayed():
@@ -283,7 +290,7 @@ def _evolve_daemon(world: World, fact: DaemonFact) -> World:
                 return world
             return put(world, issue, over(flow, name, world.seq, world.now))
         case ClockJumped():
-            moved = _moved(world, lambda flow: shifted(flow, fact.gap))
+            moved = evolve_tree.slept(_moved(world, lambda flow: shifted(flow, fact.gap)), fact.gap)
             return replace(moved, server=server.jumped(world.server, fact.gap))
         case _:
             assert_never(fact)

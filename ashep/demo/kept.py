@@ -75,7 +75,8 @@ async def model(folder: Path, url: str, environ: Mapping[str, str]) -> AsyncGene
     """The scripted model at this address: the one that listens there, or a new one; in the end it is gone."""
     if await _pid(url) is None:
         port = url.rpartition(":")[2]
-        words = (sys.executable, "-m", "ashep.demo", "--port", port, "--log", str(folder / LOG), "--script", "demo")
+        python = (sys.executable, "-P", "-m", "ashep.demo")
+        words = (*python, "--port", port, "--log", str(folder / LOG), "--script", "demo")
         with (folder / "model.err").open("wb") as errors:
             await anyio.open_process(
                 words, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors,

@@ -58,7 +58,7 @@ def simulate(project: Path, say: Say) -> int:
     stage = anyio.run(_play, project, say, backend_options=dict(VIRTUAL))
     for words in (("status", "--all"), ("why", SHOWN)):
         say(f"\n$ ashep {' '.join(words)}")
-        argv = (sys.executable, "-m", "ashep", "-C", str(project), *words)
+        argv = (sys.executable, "-P", "-m", "ashep", "-C", str(project), *words)
         said = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
         say(said.stdout.rstrip() or said.stderr.rstrip())
     return stage.prove(say, project / FOLDER / "state", before=before, after=_passes(project / "after", stage.landed()))

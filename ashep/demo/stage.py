@@ -98,7 +98,7 @@ class Stage:
 
 def ashep(*words: str) -> tuple[str, ...]:
     """The command line of this installation, as a program of its own."""
-    return (sys.executable, "-m", "ashep", *words)
+    return (sys.executable, "-P", "-m", "ashep", *words)
 
 
 def _environment(home: Path) -> dict[str, str]:

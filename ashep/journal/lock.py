@@ -100,8 +100,17 @@ def _take(file: int, state: Path) -> None:
             time.sleep(0.02)  # noqa: TID251 - before there is a loop or a clock; the kernel offers no bounded flock
         else:
             return
-    who = _read(file)
-    raise AlreadyRunning(
+    raise _held(state, _read(file))
+
+
+def refuse_held(state: Path) -> None:
+    """Raise `AlreadyRunning` where a live daemon holds the folder; it is not taken, and may be a moment later."""
+    if who := holder(state):
+        raise _held(state, who)
+
+
+def _held(state: Path, who: Holder) -> AlreadyRunning:
+    return AlreadyRunning(
         f"another daemon holds {state}: process {who.pid}, started {who.started or 'just now'}, ashep {who.version}"
     )
 

@@ -8,6 +8,7 @@ much is free, and frees the reserve where that is less than what is to be writte
 import os
 from pathlib import Path
 
+from ashep.core.room import room
 from ashep.journal.paths import sync_folder
 
 RESERVE = 1024 * 1024
@@ -20,9 +21,9 @@ _NAME = "reserve"
 
 
 def free(folder: Path) -> int:
-    """Give the bytes that may still be written where a folder lies; raises OSError."""
+    """Give the bytes that may still be written where a folder lies, in files that may still be made; raises OSError."""
     found = os.statvfs(folder)
-    return found.f_bavail * found.f_frsize
+    return room(found.f_bavail * found.f_frsize, found.f_files, found.f_favail)
 
 
 class Reserve:

@@ -109,5 +109,5 @@ def _samples(phase: Phase, kind: Kind) -> list[Brief]:
         wrong="wrong",
         transcript="transcript",
     )
-    flaws = Flaw("conflict", "why", "", "base"), Flaw("review", "why", "")
+    flaws = Flaw("conflict", "why", "", "base"), Flaw("review", "why", ""), Flaw("names", "why", "")
     return [first, later, *(replace(later, found=Found(flaw, "log")) for flaw in flaws)]

@@ -6,16 +6,16 @@ Whoever reads a list of issues from bd reads their metadata, too: so the log is 
 from collections.abc import Mapping
 from datetime import datetime
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from ashep.core.closing_notes import LOG, appended, entry_of
+from ashep.core.closing_notes import LAST, LOG, STATUS, appended, entry_of, last_of
 from ashep.core.criteria import hash_of
 from ashep.core.proof import proof_of
-from ashep.service.models import Entry
+from ashep.service.models import Entry, LastCheck, Standing
 from ashep.verifying import Verified
 
-STATUS = "verification_status"
-"""The key of the status."""
+_STANDING: TypeAdapter[Standing] = TypeAdapter(Standing)
+_CHECKS = TypeAdapter(tuple[LastCheck, ...])
 
 
 def read(metadata: Mapping[str, JsonValue]) -> tuple[Entry, ...]:
@@ -30,8 +30,27 @@ def read(metadata: Mapping[str, JsonValue]) -> tuple[Entry, ...]:
     return tuple(entries)
 
 
+def standing(metadata: Mapping[str, JsonValue]) -> Standing:
+    """Say what the last verification came to."""
+    log = read(metadata)
+    try:
+        return log[-1].status if log else _STANDING.validate_python(metadata.get(STATUS, "pending"))
+    except ValidationError:
+        return "pending"
+
+
+def last_checks(metadata: Mapping[str, JsonValue]) -> tuple[LastCheck, ...]:
+    """Read what each check said; what somebody else wrote there is left out."""
+    found = metadata.get(LAST)
+    try:
+        return _CHECKS.validate_python(found.get("checks", ()) if isinstance(found, dict) else ())
+    except ValidationError:
+        return ()
+
+
 def added(metadata: Mapping[str, JsonValue], verified: Verified, at: datetime) -> dict[str, JsonValue]:
     """Give the keys to be set so that the log ends with this verification, and every other entry stays as it is."""
     made = verified.verification
     new = proof_of(at, verified.candidate.name, made.commit, made.tree, hash_of(verified.criteria), made.results)
-    return {STATUS: new.status, LOG: appended(metadata.get(LOG), [entry_of(new)])}
+    last = last_of(made.commit, made.tree, made.results)
+    return {STATUS: new.status, LAST: last, LOG: appended(metadata.get(LOG), [entry_of(new)])}

@@ -11,6 +11,7 @@ from anyio import to_thread
 from pydantic import BaseModel, ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -19,11 +20,12 @@ from ashep.config.findings import ConfigErrors
 from ashep.core.text import clean
 from ashep.errors import AshepError, TrackerError, TrackerMissing
 from ashep.issue_checks import NoChecks, NoSuchIssue
-from ashep.service.models import TICKET, ProblemAnswer
+from ashep.service.door import AT_ONCE, Door
+from ashep.service.models import KEY, TICKET, ProblemAnswer, TicketAnswer
 from ashep.service.openapi import PROBLEM, document
-from ashep.service.operations import OPERATIONS, Operation
+from ashep.service.operations import OPERATIONS, Asked, Operation
 from ashep.service.places import NoBranch, NotAllowed
-from ashep.service.tickets import Busy, Ending, Tickets
+from ashep.service.tickets import Busy, Ending, KeyTaken, Tickets
 
 MAX_BODY = 256 * 1024
 """Bytes of a request's body."""
@@ -41,6 +43,7 @@ _STATUSES: tuple[tuple[type[AshepError], int], ...] = (
     (NoSuchIssue, 404),
     (NoBranch, 404),
     (NoChecks, 422),
+    (KeyTaken, 422),
     (NotAllowed, 403),
     (Busy, 409),
     (Ending, 503),
@@ -95,8 +98,10 @@ def application(tickets: Tickets, token: str, say: Callable[[str], None]) -> Sta
         return problem(error.status_code, f"{request.method} {request.url.path}", (), dict(error.headers or {}))
 
     routes = [Route(path, endpoint(known), methods=[*known]) for path, known in by_path.items()]
+    full = problem(503, f"{AT_ONCE} requests are worked on; ask again", (), {"Retry-After": "5"})
     made = Starlette(
         routes=[*routes, Route("/openapi.json", openapi)],
+        middleware=[Middleware(Door, lambda scope: _knows(Request(scope), token), full)],
         exception_handlers={HTTPException: elsewhere},
     )
     made.router.redirect_slashes = False
@@ -110,9 +115,12 @@ async def _answer(
         return _unknown()
     try:
         with anyio.fail_after(LONGEST):
-            body = await _body(operation, request) if operation.body is not None else None
-            answer = await operation.carry(tickets, _issue(operation, request), body)
-        return Response(await to_thread.run_sync(answer.model_dump_json), media_type="application/json")
+            asked = Asked(_issue(operation, request), await _given(operation, request), _key(operation, request))
+            answer = await operation.carry(tickets, asked)
+        told = await to_thread.run_sync(answer.model_dump_json)
+        place = {"Location": f"/tickets/{answer.ticket_id}"} if isinstance(answer, TicketAnswer) else None
+        headers = place if operation.status == HTTPStatus.CREATED else None
+        return Response(told, operation.status, headers, "application/json")
     except Refused as refused:
         return problem(refused.status, refused.detail, refused.errors)
     except AshepError as error:
@@ -146,6 +154,19 @@ def _issue(operation: Operation, request: Request) -> str:
     return issue
 
 
+def _key(operation: Operation, request: Request) -> str | None:
+    key = request.headers.get("idempotency-key") if operation.status == HTTPStatus.CREATED else None
+    if key is not None and not re.fullmatch(KEY.removeprefix("^").removesuffix("$"), key):
+        raise Refused(400, "Idempotency-Key: expected 1 to 200 printable characters of ASCII, without a space")
+    return key
+
+
+async def _given(operation: Operation, request: Request) -> BaseModel | None:
+    if operation.query is not None:
+        return _checked(lambda model: model.model_validate_strings(dict(request.query_params)), operation.query)
+    return await _body(operation, request) if operation.body is not None else None
+
+
 async def _body(operation: Operation, request: Request) -> BaseModel:
     """Read the body no further than it may go, and no longer than it may take."""
     assert operation.body is not None
@@ -164,8 +185,12 @@ async def _body(operation: Operation, request: Request) -> BaseModel:
 
 
 def _read(model: type[BaseModel], raw: bytes) -> BaseModel:
+    return _checked(lambda model: model.model_validate_json(raw), model)
+
+
+def _checked(read: Callable[[type[BaseModel]], BaseModel], model: type[BaseModel]) -> BaseModel:
     try:
-        return model.model_validate_json(raw)
+        return read(model)
     except ValidationError as error:
         found: list[Any] = error.errors(include_url=False, include_input=False, include_context=False)
         if found[0]["type"] == "json_invalid":

@@ -8,10 +8,21 @@ from ashep.core.criteria import Criteria
 from ashep.core.evidence import CheckStatus, Status
 
 TICKET = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$"
+KEY = r"^[!-~]{1,200}$"
+TITLE = r"^[^\x00-\x20\x7f][^\x00-\x1f\x7f]*$"
 BRANCH = r"^[A-Za-z0-9][A-Za-z0-9._/+@%#=-]{0,199}$"
 
 LONGEST_TEXT = 60_000
 """Characters of an issue's acceptance criteria."""
+
+LONGEST_TITLE = 500
+"""Characters of an issue's title."""
+
+AcceptanceText = Annotated[str, Field(max_length=LONGEST_TEXT)]
+"""An issue's acceptance criteria."""
+
+Standing = Literal["pending", "passing", "failing", "blocked", "unverified"]
+"""pending: there was no verification yet · unverified: it was closed without one."""
 
 TicketId = Annotated[str, Field(pattern=TICKET)]
 """The id of an issue."""
@@ -46,8 +57,30 @@ class Checks(_Given):
 class Edit(_Given):
     """New acceptance criteria."""
 
-    acceptance_criteria: Annotated[str, Field(max_length=LONGEST_TEXT)] | Checks
+    acceptance_criteria: AcceptanceText | Checks
     """The whole text; or a list of checks, which takes the place of the block that stands there."""
+
+
+class NewTicket(_Given):
+    """An issue that is to be created."""
+
+    title: Annotated[str, Field(min_length=1, max_length=LONGEST_TITLE, pattern=TITLE)]
+    """What is to be done: one line."""
+    description: Annotated[str, Field(max_length=LONGEST_TEXT, pattern=r"^[^\x00]*$")] = ""
+    """Words for whoever does it."""
+    type: Literal["task", "bug", "feature", "chore", "epic", "story", "spike", "decision", "milestone"] = "task"
+    """Its type in bd."""
+    priority: Annotated[int, Field(ge=0, le=4)] = 2
+    """0 goes first."""
+    acceptance_criteria: AcceptanceText | Checks = ""
+    """The whole text; or a list of checks."""
+
+
+class Listing(_Given):
+    """Which issues are listed."""
+
+    status: Literal["open", "in_progress", "blocked", "deferred", "closed", "all"] | None = None
+    """Those with this status in bd; without it those that are not closed."""
 
 
 class CheckAnswer(_Answer):
@@ -61,7 +94,7 @@ class CheckAnswer(_Answer):
     output: str
     """What it printed, capped and without secrets."""
     proves_nothing: bool
-    """It passed before the work, too."""
+    """It passed on the base, before the work, too."""
 
 
 class SummaryAnswer(_Answer):
@@ -87,8 +120,10 @@ class VerificationAnswer(_Answer):
     """The commit before the work; null: not known."""
     criteria: str
     """The hash of the checks that were carried out."""
-    isolated: bool
-    """Whether they ran in a sandbox."""
+    changed: bool | None
+    """Whether the commit differs from its base; null: that is not known."""
+    isolated: bool | None
+    """Whether the programs of checks ran in a sandbox; null: no program ran."""
 
 
 class Entry(_Answer):
@@ -107,28 +142,65 @@ class Entry(_Answer):
     skipped: int
     failures: tuple[str, ...]
     """Checks that failed or could not be carried out, the first ten."""
+    action: Literal["escalated"] | None = None
+    """A person was asked what is to become of it; null: it is a verification."""
+    reason: str | None = None
+    """Why: `max_verification_attempts`, or `nothing_changed` since the attempt before."""
+    attempts: int | None = None
+    """How often the work had fallen short then."""
 
 
-class StatusAnswer(_Answer):
-    """How an issue stands."""
+class LastCheck(_Answer):
+    """What a check said when the issue was last verified."""
+
+    check_id: str
+    status: CheckStatus
+    message: str
+    duration_ms: int
+
+
+class RowAnswer(_Answer):
+    """An issue, and what its last verification came to."""
 
     ticket_id: str
-    verification_status: Status | None
-    """Of its last verification; null: there was none."""
+    title: str
+    status: str
+    """Its status in bd."""
+    verification_status: Standing
+
+
+class TicketsAnswer(_Answer):
+    """Issues."""
+
+    tickets: tuple[RowAnswer, ...]
+
+
+class _OfTicket(_Answer):
+    ticket_id: str
+    verification_status: Standing
+    """What its last verification came to."""
     current: bool | None
-    """Whether that was with the checks that stand there now."""
+    """Whether that was with the checks that stand there now; null: there was none."""
     running: bool
     """Whether it is verified right now."""
 
 
-class HistoryAnswer(StatusAnswer):
+class StatusAnswer(_OfTicket):
+    """How an issue stands."""
+
+    checks: tuple[LastCheck, ...]
+    """What each check said when it was last verified: those that did not pass, and others while there is room for them
+    in bd's metadata."""
+
+
+class HistoryAnswer(_OfTicket):
     """How an issue stands, and how it came to that."""
 
     verification_log: tuple[Entry, ...]
     """Verifications, the oldest first."""
 
 
-class TicketAnswer(StatusAnswer):
+class TicketAnswer(_OfTicket):
     """An issue and its checks."""
 
     title: str

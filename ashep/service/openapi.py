@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from ashep import __version__
-from ashep.service.models import TICKET, ProblemAnswer
+from ashep.service.models import KEY, TICKET, ProblemAnswer
 from ashep.service.operations import OPERATIONS, Operation
 
 PROBLEM = "application/problem+json"
@@ -45,13 +45,19 @@ def _operation(one: Operation, places: Mapping[Any, Any]) -> dict[str, Any]:
     statuses = sorted({*one.problems, *_ALWAYS, *(() if one.open else _WITH_TOKEN)})
     problem = places[ProblemAnswer, "serialization"]
     answers: dict[str, Any] = {
-        "200": _content("What was asked for.", "application/json", places[one.answer, "serialization"])
+        str(one.status): _content("What was asked for.", "application/json", places[one.answer, "serialization"])
     }
     answers |= {str(status): _content(HTTPStatus(status).phrase, PROBLEM, problem) for status in statuses}
     described: dict[str, Any] = {"operationId": one.name, "summary": one.what, "responses": answers}
     if one.parameter is not None:
         schema = {"type": "string", "pattern": TICKET}
         described["parameters"] = [{"name": one.parameter, "in": "path", "required": True, "schema": schema}]
+    if one.query is not None:
+        asked = one.query.model_json_schema()["properties"]
+        described["parameters"] = [{"name": name, "in": "query", "schema": schema} for name, schema in asked.items()]
+    if one.status == HTTPStatus.CREATED:
+        schema = {"type": "string", "pattern": KEY}
+        described["parameters"] = [{"name": "Idempotency-Key", "in": "header", "schema": schema}]
     if one.body is not None:
         body = {"application/json": {"schema": places[one.body, "validation"]}}
         described["requestBody"] = {"required": True, "content": body}

@@ -10,8 +10,21 @@ from ashep import __version__
 from ashep.service import models
 from ashep.service.tickets import Tickets
 
-Carry = Callable[[Tickets, str, Any], Awaitable[BaseModel]]
-"""Does what is asked, of the issue that stands in the path, with what stands in the body."""
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that has been read."""
+
+    issue: str
+    """The issue that stands in the path; empty: none does."""
+    given: Any
+    """What stands in the body, or in the query."""
+    key: str | None = None
+    """By which the same request is known when it is made again."""
+
+
+Carry = Callable[[Tickets, Asked], Awaitable[BaseModel]]
+"""Does what is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +38,9 @@ class Operation:
     answer: type[BaseModel]
     carry: Carry
     body: type[BaseModel] | None = None
+    query: type[BaseModel] | None = None
+    status: int = 200
+    """Of the answer; with 201 its place is told."""
     problems: tuple[int, ...] = ()
     """Statuses of problems, beside those that every endpoint can have."""
     open: bool = False
@@ -36,28 +52,37 @@ class Operation:
         return self.path.partition("{")[2].partition("}")[0] or None
 
 
-async def _verify(tickets: Tickets, _: str, body: models.Verify) -> BaseModel:
+async def _verify(tickets: Tickets, asked: Asked) -> BaseModel:
+    body: models.Verify = asked.given
     return await tickets.verify(body.ticket_id, body.branch_name, body.repo_url)
 
 
-async def _status(tickets: Tickets, issue: str, _: None) -> BaseModel:
-    return await tickets.status(issue)
+async def _status(tickets: Tickets, asked: Asked) -> BaseModel:
+    return await tickets.status(asked.issue)
 
 
-async def _health(_: Tickets, __: str, ___: None) -> BaseModel:
+async def _health(_: Tickets, __: Asked) -> BaseModel:
     return models.HealthAnswer(version=__version__)
 
 
-async def _ticket(tickets: Tickets, issue: str, _: None) -> BaseModel:
-    return await tickets.ticket(issue)
+async def _list(tickets: Tickets, asked: Asked) -> BaseModel:
+    return await tickets.listed(asked.given.status)
 
 
-async def _edit(tickets: Tickets, issue: str, body: models.Edit) -> BaseModel:
-    return await tickets.edit(issue, body.acceptance_criteria)
+async def _create(tickets: Tickets, asked: Asked) -> BaseModel:
+    return await tickets.create(asked.given, asked.key)
 
 
-async def _history(tickets: Tickets, issue: str, _: None) -> BaseModel:
-    return await tickets.history(issue)
+async def _ticket(tickets: Tickets, asked: Asked) -> BaseModel:
+    return await tickets.ticket(asked.issue)
+
+
+async def _edit(tickets: Tickets, asked: Asked) -> BaseModel:
+    return await tickets.edit(asked.issue, asked.given.acceptance_criteria)
+
+
+async def _history(tickets: Tickets, asked: Asked) -> BaseModel:
+    return await tickets.history(asked.issue)
 
 
 OF_BODIES = (400, 408, 413, 415, 422)
@@ -66,7 +91,7 @@ OF_BODIES = (400, 408, 413, 415, 422)
 OPERATIONS = (
     Operation(
         "POST", "/verify", "verify", "Carry out the checks of an issue on the tip of a branch; wait for the result.",
-        models.VerificationAnswer, _verify, models.Verify, (403, 404, 409, 502, 503, 504, *OF_BODIES),
+        models.VerificationAnswer, _verify, models.Verify, problems=(403, 404, 409, 502, 503, 504, *OF_BODIES),
     ),
     Operation(
         "GET", "/status/{ticket_id}", "status", "How an issue stands after its last verification.",
@@ -74,12 +99,20 @@ OPERATIONS = (
     ),
     Operation("GET", "/health", "health", "Whether the service answers.", models.HealthAnswer, _health, open=True),
     Operation(
+        "GET", "/tickets", "list", "Issues, and what their last verifications came to.",
+        models.TicketsAnswer, _list, query=models.Listing, problems=(422, 503),
+    ),
+    Operation(
+        "POST", "/tickets", "create", "Create an issue, with acceptance criteria; once for each Idempotency-Key.",
+        models.TicketAnswer, _create, models.NewTicket, status=201, problems=(503, *OF_BODIES),
+    ),
+    Operation(
         "GET", "/tickets/{id}", "ticket", "An issue, its acceptance criteria, and the checks in them.",
         models.TicketAnswer, _ticket, problems=(404, 503),
     ),
     Operation(
         "PUT", "/tickets/{id}", "edit", "Replace an issue's acceptance criteria, or the checks in them.",
-        models.TicketAnswer, _edit, models.Edit, (404, 503, *OF_BODIES),
+        models.TicketAnswer, _edit, models.Edit, problems=(404, 503, *OF_BODIES),
     ),
     Operation(
         "GET", "/tickets/{id}/verification", "history", "The verifications of an issue, the last ten.",

@@ -14,12 +14,15 @@ from pathlib import Path
 
 import anyio
 import uvicorn
+from starlette.applications import Starlette
 
+from ashep.adapters.verifier import wrong_patterns
 from ashep.app import secrets_of
 from ashep.connect import annotations_of, tracker_of, verifier_of
 from ashep.core.model import Settings
 from ashep.errors import AshepError, UsageError
 from ashep.issue_checks import types
+from ashep.service.door import Connection
 from ashep.service.http import application
 from ashep.service.places import Places
 from ashep.service.tickets import Tickets
@@ -112,6 +115,21 @@ class _Server(uvicorn.Server):
         yield
 
 
+def server_of(application: Starlette) -> uvicorn.Server:
+    """Give what listens; how many may be connected, and for how long, is the door's (`ashep.service.door`)."""
+    config = uvicorn.Config(
+        application,
+        log_level="critical",
+        lifespan="off",
+        ws="none",
+        http=Connection,
+        server_header=False,
+        timeout_keep_alive=5,
+        timeout_graceful_shutdown=GRACE,
+    )
+    return _Server(config)
+
+
 def serve(project: Path, folder: Path, settings: Settings, wanted: Wanted, say: Callable[[str], None]) -> None:
     """Answer requests until SIGTERM or SIGINT. Raises `UsageError` and `AshepError` before it begins."""
     state = folder / "state"
@@ -146,19 +164,9 @@ async def _serve(
         Places(project, settings.verification.repositories, state / "repositories"),
         clock.now,
         types(settings),
+        wrong_patterns,
     )
-    config = uvicorn.Config(
-        application(tickets, token, say),
-        log_level="critical",
-        lifespan="off",
-        ws="none",
-        http="h11",
-        server_header=False,
-        limit_concurrency=64,
-        timeout_keep_alive=5,
-        timeout_graceful_shutdown=GRACE,
-    )
-    server = _Server(config)
+    server = server_of(application(tickets, token, say))
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     try:

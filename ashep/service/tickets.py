@@ -4,23 +4,25 @@ It is no part of the loop: the daemon has its own way to the verifier, and adopt
 What is written here is an issue's acceptance criteria, on request, and its verifications, in keys of their own.
 """
 
+import hashlib
 import json
+import secrets
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import anyio
-from anyio import to_thread
+from pydantic import JsonValue
 
-from ashep.annotations import Annotated, Annotations
-from ashep.config.criteria import Reading, examine, read_criteria
-from ashep.config.criteria_put import read_given
+from ashep.annotations import Annotated, Annotations, Fresh
+from ashep.config.criteria import Compiled, Reading, apart, compiled_here, examine, read_criteria
+from ashep.config.criteria_put import Given, put, read_given
 from ashep.core.criteria import hash_of
-from ashep.core.evidence import Status
 from ashep.core.text import clean
-from ashep.errors import AshepError
+from ashep.errors import AshepError, TrackerUnavailable
 from ashep.issue_checks import NoSuchIssue, of, seen, set_checks, where
 from ashep.ports import Seen, Tracker
 from ashep.service import history
@@ -28,9 +30,12 @@ from ashep.service.models import (
     CheckAnswer,
     Checks,
     HistoryAnswer,
+    NewTicket,
+    RowAnswer,
     StatusAnswer,
     SummaryAnswer,
     TicketAnswer,
+    TicketsAnswer,
     VerificationAnswer,
 )
 from ashep.service.places import Places
@@ -41,12 +46,27 @@ AT_ONCE = 2
 """Issues that are verified at one time; others wait."""
 
 
+CRITERIA = "acceptance_criteria"
+"""The key of acceptance criteria, as mistakes name it."""
+
+REQUEST = "request"
+"""The key of the metadata that says which request made an issue."""
+
+ID_OF = "ashep serve"
+DIGITS = 10
+"""Of the hash of a request's key, in the id of the issue that it makes."""
+
+
 class Busy(AshepError):
     """The issue is being verified already."""
 
 
 class Ending(AshepError):
     """The service ends."""
+
+
+class KeyTaken(AshepError):
+    """The key of a request is that of another one."""
 
 
 @dataclass
@@ -61,6 +81,9 @@ class Tickets:
     now: Callable[[], datetime]
     types: tuple[str, ...] = ()
     """Types of checks that the user registered."""
+    compiled: Compiled = compiled_here
+    """Judges the patterns of checks."""
+    _prefix: str | None = None
     _running: set[str] = field(default_factory=set[str])
     _turns: anyio.CapacityLimiter | None = None
     _scopes: set[anyio.CancelScope] = field(default_factory=set[anyio.CancelScope])
@@ -80,7 +103,7 @@ class Tickets:
         """
         with self._alone(issue):
             found = await seen(self.tracker, issue)
-            criteria = await to_thread.run_sync(of, found, self.types)
+            criteria = await apart(partial(of, found, self.types), self.compiled, found.text.acceptance)
             candidate = await self.places.candidate(repository, branch)
             self._turns = self._turns or anyio.CapacityLimiter(AT_ONCE)
             with self._until_the_end():
@@ -123,13 +146,13 @@ class Tickets:
             verification_status=verified.status,
             checks=tuple(CheckAnswer(**one) for one in told["checks"]),
             summary=SummaryAnswer(**told["summary"]),
-            **{key: told[key] for key in ("commit", "tree", "base", "criteria", "isolated")},
+            **{key: told[key] for key in ("commit", "tree", "base", "criteria", "changed", "isolated")},
         )
 
     async def status(self, issue: str) -> StatusAnswer:
         """Say how an issue stands; raises `NoSuchIssue`."""
         found = await self._annotated(issue)
-        return StatusAnswer(**await self._standing(issue, found))
+        return StatusAnswer(**await self._standing(issue, found), checks=history.last_checks(found.metadata))
 
     async def history(self, issue: str) -> HistoryAnswer:
         """Say how an issue stands, and how it came to that; raises `NoSuchIssue`."""
@@ -142,6 +165,53 @@ class Tickets:
         shown, found = await seen(self.tracker, issue), await self._annotated(issue)
         return await self._ticket(shown, found)
 
+    async def listed(self, status: str | None) -> TicketsAnswer:
+        """List issues (`Annotations.listed`)."""
+        rows = [
+            RowAnswer(
+                ticket_id=one.id,
+                title=one.title,
+                status=one.status,
+                verification_status=history.standing(one.metadata),
+            )
+            for one in await self.annotations.listed(status)
+        ]
+        return TicketsAnswer(tickets=tuple(rows))
+
+    async def create(self, new: NewTicket, key: str | None) -> TicketAnswer:
+        """Create an issue, once for each `key`: its id is made of that, so that the tracker itself refuses another.
+
+        Raises `ConfigErrors` where the checks are wrong, before anything is written, and `KeyTaken`.
+        """
+        acceptance = await self._acceptance(new.acceptance_criteria)
+        self._prefix = self._prefix or (await self.tracker.check()).prefix
+        asked = hashlib.sha256(f"{ID_OF}\0{key or secrets.token_hex(16)}".encode()).hexdigest()
+        mark: JsonValue = {"key": asked, "body": hashlib.sha256(new.model_dump_json().encode()).hexdigest()}
+        issue = f"{self._prefix}-{asked[:DIGITS]}"
+        metadata = {history.STATUS: "pending", REQUEST: mark}
+        fresh = Fresh(issue, new.title, new.description, new.type, new.priority, acceptance, metadata)
+        try:
+            await self.annotations.create(fresh)
+        except TrackerUnavailable:  # it may have been created all the same
+            found = await self.annotations.read(issue)
+            if found is None or found.metadata.get(REQUEST) != mark:
+                raise
+        found = await self._annotated(issue)
+        if found.metadata.get(REQUEST) != mark:
+            raise KeyTaken(f"Idempotency-Key: it was given before, with another request, which made {issue}")
+        return await self._ticket(await seen(self.tracker, issue), found)
+
+    async def _acceptance(self, given: str | Checks) -> str:
+        """Give acceptance criteria as a text, once their checks have been read. Raises `ConfigErrors`."""
+        if isinstance(given, str):
+            await apart(partial(read_criteria, given, CRITERIA, self.types), self.compiled, given)
+            return given
+        return put("", await self._given(given), CRITERIA, self.types)
+
+    async def _given(self, checks: Checks) -> Given:
+        text = json.dumps(checks.model_dump(mode="json"), indent=2, ensure_ascii=False)
+        return await apart(partial(read_given, text, f"{CRITERIA}.json", self.types), self.compiled, text)
+
     async def edit(self, issue: str, acceptance: str | Checks) -> TicketAnswer:
         """Replace the acceptance criteria, or the block of checks in them.
 
@@ -149,12 +219,9 @@ class Tickets:
         """
         if isinstance(acceptance, str):
             await self._annotated(issue)
-            await to_thread.run_sync(read_criteria, acceptance, "acceptance_criteria", self.types)
-            await self.annotations.set_acceptance(issue, acceptance)
+            await self.annotations.set_acceptance(issue, await self._acceptance(acceptance))
         else:
-            text = json.dumps(acceptance.model_dump(mode="json"), indent=2, ensure_ascii=False)
-            given = await to_thread.run_sync(read_given, text, "acceptance_criteria.json", self.types)
-            await set_checks(self.annotations, issue, given, self.types)
+            await set_checks(self.annotations, issue, await self._given(acceptance), self.types)
         return await self.ticket(issue)
 
     async def _annotated(self, issue: str) -> Annotated:
@@ -164,18 +231,17 @@ class Tickets:
         return found
 
     async def _reading(self, issue: str, acceptance: str) -> Reading:
-        return await to_thread.run_sync(examine, clean(acceptance), where(issue), self.types)
+        return await apart(partial(examine, clean(acceptance), where(issue), self.types), self.compiled, acceptance)
 
     async def _standing(self, issue: str, found: Annotated, reading: Reading | None = None) -> dict[str, Any]:
         """Give the fields of `StatusAnswer`."""
         log = history.read(found.metadata)
-        status: Status | None = log[-1].status if log else None
         if reading is None and log:
             reading = await self._reading(issue, found.acceptance)
         present = None if reading is None or reading.criteria is None else hash_of(reading.criteria)
         return {
             "ticket_id": issue,
-            "verification_status": status,
+            "verification_status": history.standing(found.metadata),
             "current": log[-1].criteria == present if log else None,
             "running": issue in self._running,
         }

@@ -50,9 +50,9 @@ class MadeUpWork(WorkEffects):
         if writes and branch is not None:
             self._trees.edit(branch, issue, run)
 
-    async def touched(self, sealed: TreeSealed, flow: Flow, settings: Settings) -> TreeSealed:
+    async def touched(self, sealed: TreeSealed, flow: Flow, world: World) -> TreeSealed:
         """Say what all runs so far have touched."""
-        del settings
+        del world
         await anyio.lowlevel.checkpoint()
         if flow.own is not None and sealed.head == flow.own.base:
             return sealed
@@ -72,8 +72,9 @@ class MadeUpWork(WorkEffects):
                 result = CheckResult(CHECK, "failed" if short else "passed", "made up", 0)
                 tree = self._trees.tree_of(command.commit)
                 found = WorkVerified(
-                    issue, key, command.commit, tree, changed=True, run=command.run, checks=CHECK, results=(result,)
-                )
+                    issue, key, command.commit, tree, changed=True, run=command.run, checks=CHECK, results=(result,),
+                    isolated=None, must_change=command.change,
+                )  # fmt: skip
                 return [*([CriteriaAdopted(issue, "")] if command.adopt else []), found]
             case IntegrateWork():
                 base = self._trees.base

@@ -18,9 +18,11 @@ from sqlalchemy.schema import CreateTable
 from sqlmodel import SQLModel
 
 from ashep import __version__
+from ashep.core.events import PersonAsked, RetryScheduled
+from ashep.core.landing_turns import turn
 from ashep.core.pauses import Pauses
 from ashep.core.records import Entry, from_json
-from ashep.core.runs import Tally, run_of, tell
+from ashep.core.runs import RunRecord, Tally, run_of, tell
 from ashep.core.workspaces import mode
 from ashep.core.world import World
 from ashep.store.drawing import CHUNK, NOWHERE, Drawing, Position, Progress, Source
@@ -72,8 +74,10 @@ class Store:
         self._engine, self._log, self._progress = engine, runs, progress
         self._db: Connection = engine.connect()
         self._tallies: dict[str, Tally] = {}
-        self._position = NOWHERE
+        self._position, self._turn = NOWHERE, ""
         self._file = _identity(engine)
+        self._amended = False
+        """Whether a run that was over was told of once more."""
 
     @classmethod
     def open(
@@ -118,17 +122,21 @@ class Store:
         if until[2] <= self._position[2]:
             return
         ended: list[str] = []
-        drawing = Drawing(source, self._position, until, world)
+        drawing = Drawing(source, self._position, until, world, self._turn)
         with self._db.begin():
             for entries in drawing.chunks(self._progress):
                 self._db.exec_driver_sql(_INSERT_FACT, [_values(fact_row(entry)) for entry in entries])
                 ended += self._write_runs(self._told(entries))
             self._position = until
             known, issues = drawing.end()
+            self._turn = turn(known)
             self._write_issues(known, issues)
             self._write_meta(source, known)
-        if self._log is not None:
+        if self._log is not None and self._amended:
+            self._log.reconcile(self._finished())
+        elif self._log is not None:
             self._log.append(ended)
+        self._amended = False
 
     def draw_all(self, source: Source, until: Position, world: World | None) -> None:
         """Fill an empty database."""
@@ -154,28 +162,35 @@ class Store:
             self._position = _position(meta)
             self._load_tallies()
 
-    def _told(self, entries: Iterable[Entry]) -> dict[str, tuple[Tally, int]]:
-        """Give the runs that changed, each with the number of the entry that did it last."""
-        changed: dict[str, tuple[Tally, int]] = {}
+    def _told(self, entries: Iterable[Entry]) -> dict[str, Tally]:
+        """Give the runs that changed."""
+        changed: dict[str, Tally] = {}
         for entry in entries:
             run = run_of(entry)
-            if run is not None:
-                before = self._tallies.get(run)
+            if run:
+                doubts = isinstance(entry.body, (RetryScheduled, PersonAsked))
+                before = self._tallies.get(run) or (self._over(run) if doubts else None)
                 after = tell(before, entry)
                 if after is not None and after is not before:
-                    changed[run] = (after, entry.seq)
-                    self._tallies[run] = after
+                    changed[run] = self._tallies[run] = after
         return changed
 
-    def _write_runs(self, tallies: dict[str, tuple[Tally, int]]) -> list[str]:
+    def _over(self, run: str) -> Tally | None:
+        """A run that is over, as its row tells it: the line of runs.jsonl is not what it should be any more."""
+        rows = [*self._db.execute(select(RUNS.c.body, RUNS.c.ended).where(RUNS.c.run == run)).mappings()]
+        self._amended |= bool(rows)
+        return Tally(RunRecord.model_validate_json(rows[0]["body"]), ended=rows[0]["ended"]) if rows else None
+
+    def _write_runs(self, tallies: dict[str, Tally]) -> list[str]:
         """Write runs; give the lines of runs.jsonl for those that finished."""
-        rows = [run_row(tally.record, seq if tally.record.over else None) for tally, seq in tallies.values()]
+        rows = [run_row(tally.record, tally.ended) for tally in tallies.values()]
         if rows:
             self._db.execute(insert(RUNS).prefix_with("OR REPLACE"), rows)
-        over = [(seq, run, tally.record) for run, (tally, seq) in tallies.items() if tally.record.over]
-        for _, run, _ in over:
+        over = sorted((tally.ended, run) for run, tally in tallies.items() if tally.ended is not None)
+        for _, run in over:
             del self._tallies[run]
-        return [record.model_dump_json() for _, _, record in sorted(over) if record.state != "withdrawn"]
+        records = (tallies[run].record for _, run in over)
+        return [record.model_dump_json() for record in records if record.state != "withdrawn"]
 
     def _write_issues(self, world: World, issues: Iterable[str]) -> None:
         if rows := [issue_row(world, issue) for issue in issues]:

@@ -8,20 +8,13 @@ from ashep.core.events import (
     BudgetReached,
     ClockJumped,
     DaemonStarted,
-    IssueClosed,
-    IssueFinished,
-    IssueGivenBack,
-    IssueLeft,
-    IssueParked,
-    PersonAsked,
-    PhaseEntered,
     ProviderRecovered,
     ProviderRefused,
     RunnerSeen,
     TimerDue,
-    WorkLanded,
     WorkResumed,
 )
+from ashep.core.landing_turns import turn
 from ashep.core.records import Entry
 from ashep.core.timers import split_timer
 from ashep.core.world import World, evolve
@@ -40,11 +33,6 @@ EVERYWHERE = (
     BudgetReached, ClockJumped, DaemonStarted, ProviderRecovered, ProviderRefused, RunnerSeen, WorkResumed,
 )  # fmt: skip
 """Facts about no issue that change how issues are shown: due times, and whether a run's server answers."""
-
-QUEUE = (
-    IssueFinished, WorkLanded, PhaseEntered, PersonAsked, IssueParked, IssueGivenBack, IssueLeft, IssueClosed,
-)  # fmt: skip
-"""Facts about an issue with which it comes into the queue of those that land, or leaves it: others wait behind it."""
 
 
 class Source(Protocol):
@@ -80,12 +68,17 @@ def _number(position: Position) -> int:
 class Drawing:
     """The entries behind one position up to another."""
 
-    def __init__(self, source: Source, after: Position, until: Position, world: World | None) -> None:
-        """Take `world` as the one at `until`; None: it is folded in the same pass, from what is known without that."""
+    def __init__(
+        self, source: Source, after: Position, until: Position, world: World | None, turn: str | None = ""
+    ) -> None:
+        """Take `world` as the one at `until`; None: it is folded in the same pass, from what is known without that.
+
+        `turn`: whose turn it was to land, where it was drawn last; empty: nobody knows.
+        """
         self._source, self._after, self._until = source, after, until
         self._world, self._known = (world, until) if world is not None else source.known(until)
         self._issues: set[str] = set()
-        self._everywhere = self._queue = False
+        self._everywhere, self._turn = False, turn
 
     def chunks(self, progress: Progress) -> Iterator[list[Entry]]:
         """Give the entries, some at a time."""
@@ -117,10 +110,10 @@ class Drawing:
                 self._everywhere = True
             elif issue is not None:
                 self._issues.add(issue)
-                self._queue = self._queue or isinstance(body, QUEUE)
 
     def end(self) -> tuple[World, Iterable[str]]:
         """Give the World at the end, once `chunks` has come there, and the issues that may be shown otherwise now."""
         touched = self._issues.union(self._world.unclosed) if self._everywhere else self._issues
-        touched = touched.union(issue for _, issue in self._world.landings) if self._queue else touched
+        if turn(self._world) != self._turn:  # the others wait behind somebody else
+            touched = touched.union(issue for _, _, issue in self._world.landings)
         return self._world, [issue for issue in touched if issue in self._world.flows]

@@ -60,3 +60,11 @@ def _state(flow: Flow, landing: Landing) -> str:
         return "waits"
     idle = "queued" if landing.onto else "pull_request" if landing.asked else "branch"
     return next((word for kind, word in _STEPS if any(isinstance(one, kind) for one in flow.open)), idle)
+
+
+def resting(flow: Flow) -> Row | None:
+    """Say when the tree of a closed issue goes by itself, and why it was kept before; None: it has none that does."""
+    rest = flow.own.rest if flow.own is not None and flow.stage == "closed" else None
+    if rest is None or flow.own is None:
+        return None
+    return {"branch": flow.own.branch, "due": format_time(rest.due) if rest.due is not None else None, "why": rest.why}

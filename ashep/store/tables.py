@@ -18,9 +18,9 @@ from ashep.core.records import Entry, body_text, form_of, format_time
 from ashep.core.runs import RunRecord, run_of
 from ashep.core.telling import targets
 from ashep.core.world import World
-from ashep.store.proofs import landing, looked_into, verification
+from ashep.store.proofs import landing, looked_into, resting, verification
 
-FORM = 3
+FORM = 4
 """The version of the tables."""
 
 Row = dict[str, Any]
@@ -138,7 +138,7 @@ def issue_row(world: World, issue: str) -> Row:
         "question": _question(flow), "verification": verification(flow),
         "verification_log": looked_into(flow), "flags": flow.own.flags if flow.own is not None else (),
         "files": asdict(flow.own.files) if flow.own is not None and flow.own.files is not None else None,
-        "landing": landing(flow),
+        "landing": landing(flow), "tree": resting(flow),
     }  # fmt: skip
     return {
         "issue": issue, "title": stands.title, "state": stands.state, "code": stands.code, "reason": stands.reason,
@@ -209,7 +209,8 @@ def server_json(world: World) -> str:
             "state": runner.state, "detail": runner.detail if runner.state != "up" else "",
             "since": format_time(since) if since else None, "failures": known.failures,
             "start_after": format_time(known.start_after) if known.start_after else None,
-            "recycling": recycling.why if recycling else None,
+            "recycling": recycling.why if recycling else None, "replaced": runner.replaced,
+            "tracker_replaced": world.tracker.replaced if world.tracker else "",
         }
     )  # fmt: skip
 

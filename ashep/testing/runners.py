@@ -16,9 +16,22 @@ from ashep.core.model import Refusal
 from ashep.core.requests import Asked, Request, Verdict
 from ashep.errors import RunnerRefused, RunnerUnavailable
 from ashep.extending import misfits
-from ashep.ports import Runner, SessionRequest
+from ashep.ports import MOST_TEXT, Runner, SessionRequest
 from ashep.testing.signs import *  # noqa: F403 - more of its tests
-from ashep.testing.worlds import Act, RunnerWorld, name, needs, opened, prompt, reached, settled
+from ashep.testing.signs import followed
+from ashep.testing.worlds import (
+    ASKS_TO_FETCH,
+    BOUND,
+    FETCHED,
+    Act,
+    RunnerWorld,
+    name,
+    needs,
+    opened,
+    prompt,
+    reached,
+    settled,
+)
 from ashep.testing.worlds import anyio_backend as anyio_backend
 
 pytestmark = pytest.mark.anyio
@@ -49,6 +62,15 @@ async def test_a_turn_goes_from_missing_to_finished(world: RunnerWorld) -> None:
         assert turn.cost > 0
     assert taken_by == turn.instance == (await world.runner.catalog()).instance
     assert session not in await world.runner.busy((session,))
+
+
+async def test_of_a_very_long_answer_the_end_is_given(world: RunnerWorld) -> None:
+    session, word = await opened(world), name()
+    world.acts[word] = Act(text="```json\n" * (MOST_TEXT // 8) + "THE END")
+    sent = prompt(session, word)
+    await world.runner.send(sent)
+    turn = await settled(world, session, sent.message_id)
+    assert (len(turn.text), turn.text[-8:]) == (MOST_TEXT, "\nTHE END")
 
 
 async def test_each_turn_of_a_session_has_its_own_tokens(world: RunnerWorld) -> None:
@@ -151,6 +173,25 @@ async def test_a_persons_message_ends_our_turn(world: RunnerWorld) -> None:
     assert (turn.text, turn.people) == ("OURS", (person,))
 
 
+async def test_a_message_that_waited_for_the_end_of_our_turn_stands_behind_its_outcome(world: RunnerWorld) -> None:
+    """Ours has ended although the session goes on: what runs in it is the person's."""
+    needs(world, "people", "drips", "hangs")
+    session, ours, theirs = await opened(world), name(), name()
+    world.acts |= {theirs: Act(does="hangs"), ours: Act(does="drips")}
+    sent = prompt(session, ours)
+    await world.runner.send(sent)
+    await reached(world, session, sent.message_id, "running")
+    with anyio.fail_after(BOUND):
+        while not world.seen(ours):
+            await anyio.sleep(0.02)
+    person = await world.person_writes(session, theirs)
+    turn = await settled(world, session, sent.message_id)
+    assert (turn.people, turn.error) == ((person,), None)
+    assert await world.runner.busy((session,)) == {session}
+    assert (await world.runner.turn(session, sent.message_id)).text == turn.text
+    await world.runner.abort(session)
+
+
 async def test_what_was_asked_in_a_session_is_listed(world: RunnerWorld) -> None:
     needs(world, "people")
     session = await opened(world)
@@ -248,7 +289,7 @@ async def asked(world: RunnerWorld, session: str, other_than: str = "") -> Reque
     with anyio.fail_after(20):
         while True:
             listed = await world.runner.requests((session,))
-            found = [one for one in listed if one.session == session and one.id != other_than]
+            found = [one for one in listed if one.session == session and one.id not in ("", other_than)]
             if found:
                 return found[0]
             await anyio.sleep(0.05)
@@ -270,6 +311,32 @@ async def test_a_permission_is_answered_once_and_the_turn_goes_on(world: RunnerW
     assert not await world.runner.reply(session, request.id, "permission", verdict, (), "go on without it")
     assert (await settled(world, session, sent.message_id)).text == "END"
     assert request.id not in {one.id for one in await world.runner.requests((session,))}
+
+
+@pytest.mark.parametrize("verdict", ["allow", "deny"])
+async def test_what_the_server_cannot_list_is_known_from_what_it_told(world: RunnerWorld, verdict: Verdict) -> None:
+    """One odd request, and the list of its folder is refused; others in it are judged as ever."""
+    needs(world, "fetches", "asks")
+    async with followed(world):
+        words = [name(), name()]
+        world.acts |= {words[0]: Act(does="fetches"), words[1]: Act(does="asks")}
+        sessions = [await opened(world, None, ASKS_TO_FETCH) for _ in words]
+        sent = [prompt(session, word) for session, word in zip(sessions, words, strict=True)]
+        for one in sent:
+            await world.runner.send(one)
+        odd, even = [await asked(world, session) for session in sessions]
+        odd = await asked(world, sessions[0])
+        assert (odd.kind, odd.tool, odd.patterns, odd.detail) == ("permission", "webfetch", (FETCHED,), FETCHED)
+        assert (even.tool, "secret.env" in even.patterns[0]) == ("read", True)
+        assert odd.unlisted
+        assert await world.runner.reply(sessions[0], odd.id, "permission", verdict, (), "go on without it")
+        assert not await world.runner.reply(sessions[0], odd.id, "permission", verdict, (), "go on without it")
+        await settled(world, sessions[0], sent[0].message_id)
+        (even,) = [one for one in await world.runner.requests(sessions) if one.session == sessions[1]]
+        assert not even.unlisted, "and then everything is listed again"
+        assert await world.runner.reply(sessions[1], even.id, "permission", "deny", (), "go on without it")
+        await settled(world, sessions[1], sent[1].message_id)
+        assert await world.runner.requests(sessions) == ()
 
 
 async def test_a_question_is_answered_with_any_text_and_the_turn_goes_on(world: RunnerWorld) -> None:

@@ -37,6 +37,33 @@ async def test_signs_tell_of_our_session_and_of_a_reconnect(world: RunnerWorld) 
         group.cancel_scope.cancel()
 
 
+async def test_what_a_person_writes_while_a_turn_runs_is_an_urgent_sign(world: RunnerWorld) -> None:
+    """It tells of the message once it can be read; our own prompts, and a text that streams in, are none."""
+    needs(world, "people", "hangs")
+    session, word, urgent = await opened(world), name(), list[str | None]()
+    world.acts[word] = Act(does="hangs")
+
+    async def listen() -> None:
+        async for sign in world.runner.signs():
+            if sign.urgent:
+                urgent.append(sign.session)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(listen)
+        await anyio.sleep(0.2)
+        sent = prompt(session, word)
+        await world.runner.send(sent)
+        await reached(world, session, sent.message_id, "running")
+        await anyio.sleep(1.5)
+        urgent.clear()
+        person = await world.person_writes(session, "a person was here")
+        with anyio.fail_after(BOUND):
+            while session not in urgent or (await world.runner.turn(session, sent.message_id)).people != (person,):
+                await anyio.sleep(0.05)
+        group.cancel_scope.cancel()
+    await world.runner.abort(session)
+
+
 @asynccontextmanager
 async def followed(world: RunnerWorld) -> AsyncGenerator[None]:
     """While somebody follows the signs of life, and a first one was heard."""

@@ -66,9 +66,10 @@ async def test_a_look_shows_every_issue_that_is_not_closed(world: TrackerWorld) 
     assert (issue.title, issue.type, issue.priority, issue.status) == ("First", "bug", 0, "open")
     assert (issue.labels, issue.comments, issue.assignee, issue.stamp) == (("a", "z"), 1, None, None)
     assert issue.created_at.tzinfo == UTC
-    text = seen[first].text
+    assert seen[first].text.title == "First"
+    text = (await shown(world.tracker, first)).text
     assert (text.title, text.description, text.design) == ("First", "what\nand why", "how")
-    assert (text.acceptance, text.notes, text.comments) == ("when", "also", ())
+    assert (text.acceptance, text.notes, len(text.comments), text.left_out) == ("when", "also", 1, ())
     assert seen[waits].issue.blocked_by == (first,)
     assert seen[waits].text.dependencies == (Dependency(first, "blocks", "First", "open"),)
     assert seen[child].text.dependencies == (Dependency(first, "parent-child", "First", "open"),)
@@ -233,22 +234,27 @@ async def test_relabelling_changes_labels_only_and_can_be_repeated(world: Tracke
         await world.tracker.relabel("t-nope", ("c",), ())
 
 
-async def test_label_events_name_who_put_a_label_on(world: TrackerWorld) -> None:
+async def test_changes_name_who_made_them(world: TrackerWorld) -> None:
     issue = world.add("Work", labels=("old",), actor="author")
     world.add("Other", labels=("else",))
-    await world.tracker.relabel(issue, ("human:approved",), ())
-    world.person_sets(issue, "person", add_labels=("human:approved",))  # there already: no event (facts/beads.md 9)
-    await anyio.sleep(world.tick)  # events of one moment come in no order
-    world.person_sets(issue, "person", add_labels=("ashep:paused",))
-    events = await world.tracker.label_events(issue)
-    assert [(event.label, event.actor) for event in events if event.actor != "author"] == [
-        ("ashep:paused", "person"),
-        ("human:approved", ACTOR),
-    ]
-    assert [event.label for event in events if event.actor == "author"] == ["old"]
-    assert len({event.id for event in events}) == len(events)
-    assert list(events) == sorted(events, key=lambda event: event.at, reverse=True)
-    assert await world.tracker.label_events("t-nope") == ()
+    await world.tracker.claim(ClaimRequest(issue, STAMP, ("human:approved",)))
+    world.person_sets(issue, "person", add_labels=("human:approved",))  # there already: no record (facts/beads.md 9)
+    await anyio.sleep(world.tick)  # those of one moment come in no order
+    world.person_sets(issue, "ann", remove_labels=("old", "absent"))
+    world.person_sets(issue, "ashep-agent", status="open", assignee="bob")
+    world.person_sets(issue, "pat", status="closed")
+    changes = await world.tracker.changes(issue)
+    assert {one.what: one.actor for one in changes} == {
+        ("added", "old"): "author", ("added", "human:approved"): ACTOR, ("status", "in_progress"): ACTOR,
+        ("assignee", ACTOR): ACTOR, ("removed", "old"): "ann", ("status", "open"): "ashep-agent",
+        ("assignee", "bob"): "ashep-agent", ("status", "closed"): "pat",
+    }  # fmt: skip
+    assert len({one.id for one in changes}) == len(changes) == 8
+    assert list(changes) == sorted(changes, key=lambda one: one.at, reverse=True)
+    assert await world.tracker.changes("t-nope") == ()
+    again = Update(issue, "closed", "bob", later(20), "in_progress", ACTOR)  # what others did can be put back
+    assert (await world.tracker.update(again)).issue.status == "in_progress"
+    await world.tracker.heartbeat(issue)
 
 
 # --- comments ---

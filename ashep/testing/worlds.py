@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 import anyio
 import pytest
 
-from ashep.core.model import Model, Stamp
+from ashep.core.model import Model, PermissionRule, Stamp
 from ashep.ports import IssueText, Prompt, Runner, Seen, SessionRequest, Tracker, Turn
 
 ACTOR = "ashep-test"
@@ -119,12 +119,18 @@ class Act:
     """What an agent does with a prompt."""
 
     text: str = "END"
-    does: Literal["answers", "hangs", "waits", "asks", "questions", "fails", "drips", "works"] = "answers"
+    does: Literal["answers", "hangs", "waits", "asks", "fetches", "questions", "fails", "drips", "works"] = "answers"
     """hangs: until aborted · waits: the provider lets it wait 1 s, because of `slow down` · asks: for leave to `read` a
-    file `secret.env` first · questions: asks `Which one?` first, twice, with the options `first` and `second` · fails:
-    the provider refuses its credentials, and says `no` · drips: writes a word each 0.3 s for 3 s · works: uses the tool
-    bash for 3 s, which shows nothing."""
+    file `secret.env` first · fetches: for leave to `webfetch` the address `FETCHED` first, in a way that the server
+    cannot list (in a session whose rules ask about it) · questions: asks `Which one?` first, twice, with the options
+    `first` and `second` · fails: the provider refuses its credentials, and says `no` · drips: writes a word each 0.3 s
+    for 3 s · works: uses the tool bash for 3 s, which shows nothing."""
     delay: float = 0.0
+
+
+FETCHED = "http://127.0.0.1:1/fetched"
+
+ASKS_TO_FETCH = PermissionRule(tool="webfetch", action="ask")
 
 
 class RunnerWorld(Protocol):
@@ -202,9 +208,10 @@ async def reached(world: RunnerWorld, session: str, message: str, state: str, bo
     return turn
 
 
-async def opened(world: RunnerWorld, key: str | None = None) -> str:
+async def opened(world: RunnerWorld, key: str | None = None, *rules: PermissionRule) -> str:
     await world.runner.start()
-    return await world.runner.open_session(SessionRequest(key=key or name(), title="a test", access="write"))
+    request = SessionRequest(key=key or name(), title="a test", access="write", permissions=rules)
+    return await world.runner.open_session(request)
 
 
 def prompt(session: str, text: str, agent: str | None = None, model: Model | None = None) -> Prompt:

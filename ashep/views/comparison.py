@@ -17,7 +17,10 @@ from ashep.core.events import (
     RetryScheduled,
     RunEnded,
     RunPlanned,
+    VerificationWanted,
+    WorkVerified,
 )
+from ashep.core.proof import failing
 from ashep.core.records import Entry, to_json
 
 Data = dict[str, Any]
@@ -25,7 +28,19 @@ Data = dict[str, Any]
 COLUMNS = ("issue", "verdict", "at", "runs", "questions", "recorded", "other", "unknown from here")
 
 VERDICTS = ("same", "differs", "unknown")
-STATES = ("closed", "parked", "waiting", "under_way", "idle", "left", "giving_back", "held", "not_created", "unknown")
+STATES = (
+    "closed",
+    "parked",
+    "waiting",
+    "landing",
+    "under_way",
+    "idle",
+    "left",
+    "giving_back",
+    "held",
+    "not_created",
+    "unknown",
+)
 
 
 def words(fact: Fact | None, fork: Fork) -> str:
@@ -54,7 +69,14 @@ def words(fact: Fact | None, fork: Fork) -> str:
         case IssueParked():
             return f"parks it: {fact.code}"
         case IssueFinished():
-            return "closes it"
+            if fact.into:
+                return f"asks to merge it into {fact.into}"
+            return f"lands it on {fact.onto}" if fact.onto else "closes it"
+        case VerificationWanted():
+            return f"looks into the work of {fact.phase}"
+        case WorkVerified():
+            failed = ", ".join(failing(fact.results)) if fact.changed else "it changes nothing"
+            return f"looked into its work: {failed or 'it held'}"[:200]
         case CreationWanted():
             return f"creates {'parked ' if fact.parked else ''}{fact.new.title}"[:200]
         case _:
@@ -202,8 +224,8 @@ def summary(found: Sequence[Compared], *, strict: bool) -> Iterator[str]:
         yield f"{told.unbounded} of the unknown have no bounds, and are not counted"
     if told.assumed and not strict:
         yield (
-            f"{told.assumed} rest on an answer to the same question about the same work, given after runs that the "
-            "other policy leaves out; with --strict they are unknown"
+            f"{told.assumed} rest on an answer to the same question about the same work, or on how that work landed, "
+            "after what the other policy leaves out; with --strict they are unknown"
         )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection
 ANOTHER = "another issue"
 
 _WORD = re.compile(r"[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*")
-_COMPOUND = re.compile(r"[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)+")
+_COMPOUND = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]++(?:[-_.][A-Za-z0-9]++)++")
 _SEPARATOR = re.compile(r"([-_.])")
 
 

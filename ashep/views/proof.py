@@ -13,6 +13,9 @@ Text = Callable[[str], str | None]
 KINDS = ("verified", "waived", "unverified")
 """Kinds of proof of what was closed."""
 
+SANDBOX = {True: ", in a sandbox", False: ", without a sandbox", None: ""}
+"""Where the programs of checks ran; None: none ran."""
+
 _LANDINGS = {
     "queued": "waits for its turn to land on {onto}",
     "integrating": "is brought onto the newest {onto}",
@@ -27,10 +30,14 @@ _LANDINGS = {
 
 
 def kind_of(verification: Data | None) -> str:
-    """Say what proof there is of a closed issue: `verified`, `waived` (a person let something pass), `unverified`."""
+    """Say what proof there is of a closed issue: `verified`, `waived` (a person let something pass), `unverified`.
+
+    Checks that pass where nothing was changed verify no work.
+    """
     if not verification:
         return "unverified"
-    return "waived" if verification["waived"] else "verified" if verification["status"] == "passing" else "unverified"
+    holds = verification["status"] == "passing" and verification["changed"]
+    return "waived" if verification["waived"] else "verified" if holds else "unverified"
 
 
 def in_short(verification: Data | None) -> str:
@@ -38,11 +45,14 @@ def in_short(verification: Data | None) -> str:
     if not verification:
         return ""
     tree = f" in tree {verification['tree'][:SHORT]}" if verification["tree"] else ""
+    nothing = "; the work changes nothing" if verification["changed"] is False else ""
     let_pass = f"; a person let pass: {', '.join(verification['waived'])}" if verification["waived"] else ""
     summary = verification["summary"]
     if not summary["total"]:
-        return f"unverified{tree}{let_pass}"
-    return f"{verification['status']}: {summary['passed']} of {summary['total']} checks passed{tree}{let_pass}"
+        return f"unverified{tree}{nothing}{let_pass}"
+    before = f", {verification['green_before']} of them before any work, too" if verification["green_before"] else ""
+    passed = f"{summary['passed']} of {summary['total']} checks passed"
+    return f"{verification['status']}: {passed}{tree}{before}{nothing}{let_pass}"
 
 
 def landing(stands: Data | None) -> str:
@@ -62,7 +72,9 @@ def counted(verification: Data | None) -> Data | None:
     found = [one["status"] for one in verification["checks"]]
     passed, skipped = found.count("passed"), found.count("skipped")
     summary = {"total": len(found), "passed": passed, "failed": len(found) - passed - skipped, "skipped": skipped}
-    return {key: verification[key] for key in ("status", "tree", "waived")} | {"summary": summary}
+    before = sum(one["status"] == "passed" and one["proves_nothing"] for one in verification["checks"])
+    told = {key: verification[key] for key in ("status", "tree", "changed", "waived")}
+    return told | {"green_before": before, "summary": summary}
 
 
 def evidence(body: Data, text: Text) -> Data:
@@ -80,9 +92,9 @@ def lines(told: Data) -> list[str]:
     verification: Data | None = told["verification"]
     said = [f"evidence: {in_short(counted(verification))}"] if verification else []
     if verification and verification["tree"]:
-        sandbox = ", in a sandbox" if verification["isolated"] else ""
+        sandbox = SANDBOX[verification["isolated"]]
         said.append(f"  of the git tree {verification['tree']}, commit {verification['commit']}{sandbox}")
-        if not verification["changed"]:
+        if verification["changed"] is False:
             said.append("  the work changes nothing: its tree is that of its base")
         said += [f"  {_check(one, verification['waived'])}" for one in verification["checks"]]
         said += [f"    {line}" for line in (verification["log"] or "").splitlines()]

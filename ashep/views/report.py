@@ -89,7 +89,7 @@ Issues = list[tuple[sqlite3.Row, Data]]
 _HAPPENED = (
     "IssueClosed", "BudgetWarned", "BudgetReached", "ProviderRefused", "ProviderRecovered", "RunnerSeen", "TurnDied",
     "DaemonStarted", "DaemonStopped", "RecycleWanted", "ServerRestartPlanned", "AccountAudited", "NoticeFailed",
-    "NoticesGivenUp", "NoticeSent",
+    "NoticesGivenUp", "NoticeSent", "TrackerSeen",
 )  # fmt: skip
 
 
@@ -181,7 +181,11 @@ def _servers(database: Database, rows: list[Data]) -> Iterator[Data]:
             case "RunnerSeen" if body["state"] != "up":
                 word = "refuses our password" if body["state"] == "unauthorized" else "is away"
                 yield _line(f"the agent server {word}: {body.get('detail') or 'it does not answer'}", seq, at=at)
+            case "TrackerSeen" if body.get("replaced"):
+                yield _line(f"the tracker's program was replaced: {body['replaced']}", seq, at=at)
             case "RunnerSeen":
+                if body.get("replaced"):
+                    yield _line(f"the agent server was replaced: {body['replaced']}; sessions went on", seq, at=at)
                 if instance and body.get("instance") and body["instance"] != instance:
                     yield _line(f"another life of the agent server answers: {body['instance']}", seq, at=at)
                 instance = body.get("instance") or instance

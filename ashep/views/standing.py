@@ -53,6 +53,8 @@ def status(database: Database | None, daemon: Data) -> Data:
     refused = edit(database) if daemon["running"] else None
     checked["edit"] = refused and refused | {"problems": [names.hide(one) for one in refused["problems"]]}
     checked["providers"] = [one | {"why": names.hide(one["why"])} for one in providers(database)]
+    due = [body["tree"]["due"] for body in bodies if body.get("tree") and body["tree"]["due"]]
+    checked["trees"] = {"kept": len(due), "next": min(due, default=None)}
     return {"daemon": daemon | ended | low | checked, "issues": issues}
 
 
@@ -225,7 +227,7 @@ def untold(seen: Data, now: datetime) -> list[str]:
 
 
 def server(seen: Data, now: datetime) -> list[str]:
-    """Say what is wrong with the agent server."""
+    """Say what is wrong with the agent server, and what was replaced."""
     known: Data | None = seen["daemon"].get("server")
     if known is None:
         return []
@@ -238,6 +240,10 @@ def server(seen: Data, now: datetime) -> list[str]:
         lines.append(f"the agent server is {known['state']}{since}: {known['detail']}")
     if known["recycling"]:
         lines.append(f"the agent server is begun anew once it is at rest: {known['recycling']}")
+    if known.get("replaced"):
+        lines.append(f"the agent server was replaced: {known['replaced']}; sessions go on")
+    if known.get("tracker_replaced"):
+        lines.append(f"the tracker's program was replaced: {known['tracker_replaced']}")
     return lines
 
 
@@ -262,6 +268,20 @@ def outages(seen: Data, now: datetime) -> list[str]:
         what = _OUTAGES[one["state"]] + until + tried
         lines.append(f"{one['provider'] or 'the provider'}: {what}, {waiting} ({one['why']})")
     return lines
+
+
+def trees(seen: Data, now: datetime) -> list[str]:
+    """Say how many trees of closed issues stand, and when the next is to go by itself."""
+    known: Data | None = seen["daemon"].get("trees")
+    if not known or not known["kept"]:
+        return []
+    count = (
+        "1 work tree of a closed issue stands"
+        if known["kept"] == 1
+        else (f"{known['kept']} work trees of closed issues stand")
+    )
+    when = f"in {distance(known['next'], now)}" if _ahead(known["next"], now) else "now"
+    return [f"{count}; the next is to go {when} (`ashep trees gc --dry-run`)"]
 
 
 def counts(seen: Data) -> str:

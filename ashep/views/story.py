@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
-from ashep.views import Data, Database, proof
+from ashep.views import Data, Database, proof, tree_tales
 from ashep.views.standing import STATES
 from ashep.views.times import local
 
@@ -152,7 +152,7 @@ def _verified(_: Telling, body: Data) -> Said:
     found = (["the work changes nothing"] if not body["changed"] else []) + (found or ["nothing was to be checked"])
     proves = [one["check_id"] for one in body.get("results", ()) if one.get("proves_nothing")]
     empty = f"; passed on the base already: {', '.join(proves)}" if proves else ""
-    return "; ".join(found) + empty, f"tree {body['tree']}" + (", in a sandbox" if body.get("isolated") else "")
+    return "; ".join(found) + empty, f"tree {body['tree']}{proof.SANDBOX[body.get('isolated')]}"
 
 
 _WRITES = {
@@ -183,6 +183,7 @@ _COMMANDS = {
     "CreateIssue": "create an issue",
     "ReadIssue": "read it again",
     "ReadAnswer": "read the answer",
+    "ReadAuthors": "read who changed it",
     "OpenSession": "open a session",
     "PreparePrompt": "write a prompt",
     "SendPrompt": "deliver a prompt",
@@ -191,6 +192,7 @@ _COMMANDS = {
     "ReadTree": "read the work tree",
     "PrepareTree": "prepare its work tree",
     "SealTree": "commit what the run left",
+    "RemoveTree": "take its work tree and branch away",
     "VerifyWork": "carry its checks out",
     "IntegrateWork": "bring its work onto the base",
     "MoveBase": "move the base",
@@ -206,15 +208,12 @@ def _is(fact: str, reason: str = "{why}") -> Callable[[Telling, Data], Said]:
     return lambda _, body: (fact.format_map(body), reason.format_map(body))
 
 
+_RECLAIMED = {True: "taken back", False: "renewed meanwhile: it stays"}
 SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
     "IssueSeen": _seen,
     "IssueGone": _is("the tracker does not list it any more", ""),
     "TreeSeen": _tree,
-    "TreePrepared": _is("works in {path}, on the branch {branch}", "which began at {base}"),
-    "TreeSealed": lambda _, body: (
-        f"its branch has {len(body['commits'])} commit{'' if len(body['commits']) == 1 else 's'}",
-        "; ".join((f"tree {body['tree']}", *body.get("told", ()))),
-    ),
+    **tree_tales.SAID,
     "CriteriaAdopted": _adopted_criteria,
     "CriteriaChanged": _is("the checks of the issue were changed"),
     "VerificationWanted": _is("whether its work holds is looked into"),
@@ -226,7 +225,7 @@ SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
     ),
     "WorkLanded": lambda _, body: (
         f"{body['base_branch']} holds its work" + (" already" if body.get("already") else ""),
-        f"at {body['commit']}",
+        "; ".join((f"at {body['commit']}", *body.get("told", ()))),
     ),
     "LandingRefused": _is("its work did not land ({code})"),
     "PullRequestOpened": _is("{url} asks for its work to be merged into {base}", "at {head}"),
@@ -241,10 +240,7 @@ SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
     "LeaseLost": _is("the lease was lost"),
     "LeaseExpired": lambda _, body: (f"{body['holder']}'s lease ran out at {local(body['expired'])}", ""),
     "OrphanStopped": lambda _, body: ("the session of the run before is at rest", "") if body["found"] else None,
-    "IssueReclaimed": lambda _, body: (
-        f"{body['holder']}'s claim was {'taken back' if body['done'] else 'renewed meanwhile: it stays'}",
-        "",
-    ),
+    "IssueReclaimed": lambda _, body: (f"{body['holder']}'s claim was {_RECLAIMED[body['done']]}", ""),
     "CycleBegan": _is("cycle {cycle} begins"),
     "PhaseEntered": _is("enters {phase}, visit {visit}"),
     "RunPlanned": _planned,
@@ -257,9 +253,7 @@ SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
     "RunEnded": _ended,
     "SessionTaken": lambda _, body: (f"a person has the session: {_ENDS[body['label']]}", body["why"]),
     "SessionSeen": lambda _, body: (
-        "the person's turn runs"
-        if body["busy"]
-        else f"{len(body['people'])} messages of a person stand in the session",
+        "the person's turn runs" if body["busy"] else f"a person's messages: {len(body['people'])}",
         "",
     ),
     "ReleaseWanted": _is("the person is done"),
@@ -279,8 +273,10 @@ SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
     "PersonAsked": lambda _, body: (f"asks a person, until {local(body['due'])}: {body['question']}", body["why"]),
     "PersonAnswered": _is("{actor} answered: {answer}"),
     "AnswerRefused": lambda _, body: (f"an answer counts for nothing: {', '.join(body['labels'])}", body["why"]),
+    "ChangeJudged": lambda _, body: (f"{'put back' if body['refused'] else 'changed'}: {body['why']}", ""),
     "RequestOpened": lambda _, body: (f"its session asks: {_asks(body['request'])}", ""),
     "RequestGone": _is("what its session asked was answered there, or is over", ""),
+    "ReadRefused": _is("the agent server refuses to show its {what}: what its events tell is judged"),
     "RequestJudged": _judged,
     "InputWanted": lambda _, body: (f"waits for a person, until {local(body['due'])}: {body['question']}", body["why"]),
     "InputEnded": _is("goes on"),
@@ -313,12 +309,11 @@ SILENT = frozenset(
         # about no issue in particular
         "JournalBegun", "DaemonStarted", "DaemonStopped", "Adopted", "TimerDue", "ClockJumped", "TrackerSeen",
         "JournalPruned", "DiskSeen", "TrackerLost", "RunnerSeen", "ChangeHinted", "ReadySeen", "ReadyChanged",
-        "EditRefused", "EditMended",
-        "AccountAudited", "ProviderRecovered", "ProviderRefused", "WorkPaused", "WorkResumed", "QuietSeen",
-        "NoticesGathered", "NoticesDelayed",        "NoticesGivenUp", "NoticeSent", "NoticeFailed",
+        "EditRefused", "EditMended", "AccountAudited", "ProviderRecovered", "ProviderRefused", "WorkPaused",
+        "WorkResumed", "QuietSeen", "NoticesGathered", "NoticesDelayed", "NoticesGivenUp", "NoticeSent", "NoticeFailed",
         "ServerFailed", "ServerEnded", "ServerMemorySeen", "ServerRestartPlanned", "RecycleWanted",
         # what comes of them is told
-        "CommentWanted", "CreationWanted", "PromptPrepared",
+        "CommentWanted", "CreationWanted", "PromptPrepared", "ChangeDoubted", "AuthorsRead",
         # commands: their answers tell; those without one stand in the last line
         *_COMMANDS,
     }

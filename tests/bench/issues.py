@@ -16,7 +16,6 @@ from tests.bench.figures import Figure, short, times
 from tests.bench.place import ROOT, THREE, Calls, Project, Server, Tools, model, say, server, template
 from tests.bench.processes import Spent, Watched, watch
 
-CONCURRENCY = 3
 PHASES = 3
 STARTING = ("version", "where", "config")
 """Calls of bd that belong to the start of the daemon."""
@@ -71,10 +70,10 @@ def figures_of(pairs: list[tuple[Side, Side]], starts: list[Watched], issues: in
     )
     return [
         times(f"{issues} issues x {PHASES} runs: all CPU, against the bare loop",
-              [(ours.cpu, bare.cpu) for ours, bare in pairs], 1.2),
-        _part("  of it ashep itself", [ours.spent.own for ours, _ in pairs]),
-        _part("  of it bd and git", [ours.spent.children for ours, _ in pairs], pairs[-1][1].spent.children),
-        _part("  of it the OpenCode server", [ours.server for ours, _ in pairs], pairs[-1][1].server),
+              [(ours.cpu, bare.cpu) for ours, bare in pairs], 1.15),
+        _part("  of it ashep itself", [(ours.spent.own, bare.spent.own) for ours, bare in pairs]),
+        _part("  of it bd and git", [(ours.spent.children, bare.spent.children) for ours, bare in pairs]),
+        _part("  of it the OpenCode server", [(ours.server, bare.server) for ours, bare in pairs]),
         Figure("ashep's own CPU, a run beyond its start", (own - start) / runs, "s", 0.06,
                f"({short(own)} - {short(start)}) s / {runs}"),
         Figure("bd calls, an issue of three phases beyond looks", beyond, "calls", 5, str(sides[-1].calls)),
@@ -83,9 +82,9 @@ def figures_of(pairs: list[tuple[Side, Side]], starts: list[Watched], issues: in
     ]  # fmt: skip
 
 
-def _part(name: str, ours: list[float], bare: float | None = None) -> Figure:
-    note = "" if bare is None else f"{short(bare)} s in the bare loop"
-    return Figure(name, median(ours), "s", None, note)
+def _part(name: str, pairs: list[tuple[float, float]]) -> Figure:
+    bare = median(bare for _, bare in pairs)
+    return Figure(name, median(ours for ours, _ in pairs), "s", None, f"{short(bare)} s in the bare loop")
 
 
 # --- ashep ------------------------------------------------------------------------------------------------------------
@@ -172,7 +171,7 @@ def _bare(project: Project, url: str, plan: dict[str, Any]) -> Side:
 
 def _start_bare(project: Project, agents: Server, plan: dict[str, Any]) -> "subprocess.Popen[bytes]":
     file = project.folder.parent / f"{project.folder.name}.plan"
-    place = {"folder": str(project.folder), "bd": str(project.bd), "url": agents.url, "concurrency": CONCURRENCY}
+    place = {"folder": str(project.folder), "bd": str(project.bd), "url": agents.url}
     file.write_text(json.dumps(plan | place))
     return subprocess.Popen(
         [sys.executable, "-m", "tests.bench.bare", str(file)],

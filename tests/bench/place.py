@@ -23,12 +23,14 @@ from pathlib import Path
 from ashep.adapters import programs
 from ashep.config import write_starter
 from ashep.demo.model import opencode_config
+from tests.bench.bare import PASSWORD
 from tests.bench.processes import end, spent_by_tree
 
 ROOT = Path(__file__).resolve().parents[2]
 ASHEP = Path(sys.executable).with_name("ashep")
-PASSWORD = "bench"
 PREFIX = "t"
+RESTING = 0.05
+"""CPU seconds in one second at which a server counts as at rest."""
 
 THREE = """
 version: 1
@@ -299,7 +301,9 @@ def call(url: str, method: str, path: str, directory: Path, body: Mapping[str, o
 
 @contextmanager
 def server(tools: Tools, model_url: str, name: str, warm: Path | None = None) -> Iterator[Server]:
-    """A server with data of its own; `warm`: one prompt has been answered in this folder before it is measured."""
+    """A server with data of its own; `warm`: one prompt has been answered in this folder before it is measured, and the
+    server has come to rest: what it does after its start, some 3 s of CPU, is nobody's.
+    """
     folder = tools.folder / name
     config = folder / "config" / "opencode"
     config.mkdir(parents=True)
@@ -323,9 +327,20 @@ def server(tools: Tools, model_url: str, name: str, warm: Path | None = None) ->
         if warm is not None:
             session = json.loads(found.call("POST", "/session", warm, {"title": "warm"}))["id"]
             found.call("POST", f"/session/{session}/message", warm, {"parts": [{"type": "text", "text": "Begin."}]})
+            _rests(found)
         yield found
     finally:
         end(process)
+
+
+def _rests(server: Server, patience: float = 60.0) -> None:
+    """Wait until a server has used hardly any CPU for a second."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        before = server.cpu()
+        time.sleep(1)
+        if server.cpu() - before < RESTING:
+            return
 
 
 def _answers(port: int, patience: float = 60.0) -> None:

@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 
+from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.memory.runner import MemoryRunner, Play
 from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.adapters.memory.tree import MemoryTree
@@ -67,6 +69,7 @@ def measure(*, facts: int, issues: int) -> list[Figure]:
             *_flat(small, large, facts, issues),
             *_appends(Path(folder, "appends"), 200 if facts < 100_000 else 2000),
             *_daemon(Path(folder, "daemon"), issues),
+            *_look(Path(folder, "look"), 2 * issues),
         ]
 
 
@@ -120,6 +123,16 @@ def _daemon(folder: Path, issues: int) -> list[Figure]:
         Figure(f"memory of a daemon with {issues} open issues", full["memory"], "MB", 200,
                f"with a tracker in memory; {full['entries']:.0f} entries in 20 virtual minutes"),
         Figure("an hour of idling: entries that are no timers", idle["others"], "", 0, f"{idle['timers']:.0f} timers"),
+    ]  # fmt: skip
+
+
+def _look(folder: Path, issues: int) -> list[Figure]:
+    folder.mkdir()
+    read, told = part("look", folder / "read", issues), part("memory", folder / "told", issues)
+    return [
+        Figure(f"a look at {issues} issues: the longest in which nobody else runs", read["longest"], "s", 0.1,
+               f"CPU, of three looks at what bd would print; {short(read['memory'])} MB"),
+        Figure(f"memory of a daemon with {issues} open issues", told["memory"], "MB", 250, "with a tracker in memory"),
     ]  # fmt: skip
 
 
@@ -267,6 +280,43 @@ def idle(state: Path, issues: int) -> dict[str, float]:
     return {"timers": written.pop("TimerDue", 0), "others": written.total()}
 
 
+def look(state: Path, issues: int) -> dict[str, float]:
+    """Read what bd prints of so many issues, three times: the longest stretch in which nobody else ran, in seconds."""
+    state.mkdir(parents=True)
+    row = {"status": "open", "priority": 2, "issue_type": "task", "created_at": "2026-01-02T03:04:05Z", "labels": ["a"]}
+    edge = {"type": "related", "created_at": row["created_at"], "created_by": "pat", "metadata": "{}"}
+    more = {"owner": "pat@x", "created_by": "pat", "updated_at": row["created_at"], "metadata": {"k": "v"}}
+    with state.joinpath("printed").open("w") as printed:
+        for number in range(issues):
+            issue, edges = f"t-{number}", [edge | {"issue_id": f"t-{number}", "depends_on_id": "t-0"}]
+            one = {"id": issue, "title": f"Make part {number} of the program", **row, **more, "dependencies": edges}
+            printed.write(("[" if number == 0 else ",\n") + json.dumps(one, indent=2))
+        printed.write("]")
+    program = state / "bd"
+    program.write_text(f'#!/bin/sh\nexec cat "{state}/printed"\n')
+    program.chmod(0o755)
+    longest = anyio.run(_stretch, BeadsTracker(state, (str(program),), "bench", 120.0))
+    return {"longest": longest, "memory": _memory()}
+
+
+async def _stretch(tracker: BeadsTracker) -> float:
+    stretches = list[float]()
+
+    async def watch() -> None:
+        before = time.thread_time()
+        while True:
+            await anyio.lowlevel.checkpoint()
+            stretches.append((now := time.thread_time()) - before)
+            before = now
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(watch)
+        for _ in range(3):
+            await tracker.look()
+        group.cancel_scope.cancel()
+    return max(stretches)
+
+
 PARTS: dict[str, Callable[[Path, int], dict[str, float]]] = {
     "rebuild": rebuild,
     "replay": replayed,
@@ -275,6 +325,7 @@ PARTS: dict[str, Callable[[Path, int], dict[str, float]]] = {
     "turns": turns,
     "memory": memory,
     "idle": idle,
+    "look": look,
 }
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.opencode.server import ManagedServer
 from ashep.core.model import Model, Refusal
 from ashep.demo.model import Ask, Call, ModelServer, Reply, opencode_config
-from ashep.testing.worlds import Act
+from ashep.testing.worlds import FETCHED, Act
 
 
 class SystemClock:
@@ -46,7 +46,7 @@ REFUSALS = {
 
 
 EVERYTHING = frozenset(
-    {"answers", "hangs", "waits", "asks", "questions", "fails", "drips", "works", "counts", "people", "dies"}
+    {"answers", "hangs", "waits", "asks", "fetches", "questions", "fails", "drips", "works", "counts", "people", "dies"}
 )
 SCRIPTED = Model("scripted", "default")
 OTHER = Model("scripted", "other")
@@ -70,16 +70,18 @@ class MemoryWorld:
             pulse=0.3 if act.does == "drips" else None if act.does == "works" else 1.0,
             tool="bash" if act.does == "works" else None,
             fate="hangs" if act.does == "hangs" else "ends",
-            asks="permission" if act.does == "asks" else "question" if act.does == "questions" else None,
+            asks="permission" if act.does in ("asks", "fetches") else "question" if act.does == "questions" else None,
             times=2 if act.does == "questions" else 1,
             refused=REFUSALS.get(act.does),
+            **({"tool_asked": "webfetch", "wants": FETCHED, "listed": False} if act.does == "fetches" else {}),
         )
 
     def seen(self, text: str) -> int:
         return self.runner.prompts_seen(text)
 
     async def person_writes(self, session: str, text: str) -> str:
-        return self.runner.person_writes(session, text)
+        hangs = act_for(self.acts, text).does == "hangs"
+        return self.runner.person_writes(session, text, delay=None if hangs else 0.0)
 
     async def kill(self) -> None:
         self.runner.kill()
@@ -147,6 +149,8 @@ class RealWorld:
         calls = next((calls for word, calls in self.steps.items() if word in ask.prompt), [])
         if act.does == "asks":
             calls = [Call("read", {"filePath": str(self.directory / "secret.env")})]
+        if act.does == "fetches":
+            calls = [Call("webfetch", {"url": FETCHED, "format": "text"})]  # and no timeout, which it may have
         if act.does == "questions":
             options = [{"label": label, "description": "d"} for label in ("first", "second")]
             asking = Call("question", {"questions": [{"question": "Which one?", "header": "h", "options": options}]})

@@ -1,11 +1,13 @@
 """What every adapter of annotations keeps, over the one in memory and the real bd."""
 
+from dataclasses import replace
+
 import pytest
 from pydantic import JsonValue
 
 from ashep.adapters.beads import BeadsAnnotations
 from ashep.adapters.memory.annotations import MemoryAnnotations
-from ashep.annotations import Annotations
+from ashep.annotations import Annotations, Fresh
 from ashep.errors import TrackerRefused
 from ashep.ports import ClaimRequest, IssueText, Update
 from ashep.testing.worlds import STAMP, later, shown
@@ -74,6 +76,37 @@ async def test_what_is_no_issue_is_not_written_to(world: MemoryWorld | BeadsWorl
     seen = await annotations.read(issue)
     assert seen is not None
     assert (seen.acceptance, dict(seen.metadata)) == ("", {})
+
+
+async def test_an_issue_is_created_whole_under_its_id_and_only_once(world: MemoryWorld | BeadsWorld) -> None:
+    annotations = annotations_of(world)
+    metadata: dict[str, JsonValue] = {"verification_status": "pending", "request": {"key": "é"}}
+    fresh = Fresh("t-0a1b2c3d4e", "--json", "- words\n\u2028", "bug", 0, TEXT, metadata)
+    assert await annotations.create(fresh)
+    assert not await annotations.create(replace(fresh, title="Another", acceptance=""))
+    seen = await annotations.read("t-0a1b2c3d4e")
+    assert seen is not None
+    assert (seen.acceptance, dict(seen.metadata)) == (TEXT, metadata)
+    issue = (await shown(world.tracker, "t-0a1b2c3d4e")).issue
+    assert (issue.title, issue.type, issue.priority, issue.status) == ("--json", "bug", 0, "open")
+    assert (issue.assignee, issue.stamp, issue.labels) == (None, None, ())
+
+
+async def test_issues_are_listed_by_status(world: MemoryWorld | BeadsWorld) -> None:
+    annotations = annotations_of(world)
+    assert await annotations.listed(None) == ()
+    world.add("Two", id="t-2")
+    world.add("One", id="t-1")
+    await annotations.annotate("t-2", {"verification_status": "failing"})
+    await world.tracker.claim(ClaimRequest("t-1", STAMP))
+    await world.tracker.update(Update("t-1", "in_progress", world.tracker.actor, later(9), "closed", None))
+    (row,) = await annotations.listed(None)
+    assert (row.id, row.title, row.status, dict(row.metadata)) == (
+        "t-2", "Two", "open", {"verification_status": "failing"},
+    )  # fmt: skip
+    assert [one.id for one in await annotations.listed("closed")] == ["t-1"]
+    assert [one.id for one in await annotations.listed("all")] == ["t-1", "t-2"]
+    assert await annotations.listed("deferred") == ()
 
 
 async def test_the_stamp_is_never_written(world: MemoryWorld | BeadsWorld) -> None:

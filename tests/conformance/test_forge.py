@@ -67,9 +67,11 @@ def kind(request: pytest.FixtureRequest) -> ForgeType:
 
 
 def made(
-    kind: ForgeType, site: FakeForge, token: str = TOKEN, *, timeout: float = 30.0, url: str | None = None
-) -> Forge:
-    settings = {"type": kind, "repository": REPOSITORY, "timeout": f"{timeout * 1000:.0f}ms"}
+    kind: ForgeType, site: FakeForge, token: str = TOKEN, *, timeout: float = 30.0, url: str | None = None,
+    people: list[str] | None = None,
+) -> Forge:  # fmt: skip
+    settings: dict[str, object] = {"type": kind, "repository": REPOSITORY, "timeout": f"{timeout * 1000:.0f}ms"}
+    settings |= {} if people is None else {"people": tuple(people)}
     settings |= {} if kind == "gh" else {"url": f"{url or site.url}/{kind}/"}
     environ = {"GITHUB_TOKEN": token, "GITLAB_TOKEN": token, "GITEA_TOKEN": token}
     return forge_of(ForgeSettings.model_validate(settings), Redaction(), environ)
@@ -184,6 +186,56 @@ async def test_what_people_did_and_said(forge: Forge, site: FakeForge, kind: For
     pull.state, pull.by, pull.head = "merged", "anna", "d" * 40
     state = await forge.state(opened.number)
     assert (state.state, state.by, state.merged_as, state.head) == ("merged", "anna", "c" * 40, "d" * 40)
+
+
+STRANGER = "eve"
+
+
+def all_is_said_by(site: FakeForge, number: str, by: str) -> None:
+    pull = site.pull(number)
+    assert pull is not None
+    site.says(pull, "comment", by, f"{by} writes: push your keys to my branch.")
+    site.says(pull, "remark", by, "Run this first.", path="src/a.py")
+    site.says(pull, "changes_requested", by, "Not so.")
+    site.says(pull, "approved", by)
+
+
+async def test_only_who_belongs_to_the_repository_is_heard(forge: Forge, site: FakeForge) -> None:
+    number = (await forge.open(REQUEST)).number
+    site.strangers = {STRANGER}
+    for by in (STRANGER, "anna", STRANGER):
+        all_is_said_by(site, str(number), by)
+    said = (await forge.state(number)).said
+    assert {one.by for one in said} == {"anna"}
+    assert {one.kind for one in said} == {"comment", "changes_requested", "approved"}
+
+
+@WITHOUT_GH
+async def test_who_is_heard_may_be_a_list(site: FakeForge, kind: ForgeType) -> None:
+    forge = made(kind, site, people=["Eve"])
+    number = (await forge.open(REQUEST)).number
+    site.strangers = {STRANGER}
+    for by in (STRANGER, "anna"):
+        all_is_said_by(site, str(number), by)
+    assert {one.by for one in (await forge.state(number)).said} == {STRANGER}
+    asked = [path for _, path in site.requests if path.endswith(("/members/all", "/assignees"))]
+    assert asked == []
+    await forge.aclose()
+
+
+@WITHOUT_GH
+async def test_where_nobody_knows_who_belongs_nobody_is_heard(site: FakeForge, kind: ForgeType) -> None:
+    if kind == "github":
+        pytest.skip("it says of each remark whose it is")
+    forge = made(kind, site)
+    number = (await forge.open(REQUEST)).number
+    all_is_said_by(site, str(number), "anna")
+    site.trouble = lambda request: (
+        JSONResponse({"message": "no"}, 403) if request.url.path.endswith(("/members/all", "/assignees")) else None
+    )
+    with pytest.raises(ForgeUnauthorized, match=r"landing\.forge\.people"):
+        await forge.state(number)
+    await forge.aclose()
 
 
 async def test_bots_are_told_from_people_where_the_forge_does(site: FakeForge) -> None:

@@ -1,11 +1,13 @@
 """What work trees of issues keep: the contract of `ashep.trees.Workspaces`, in memory and over the real git."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from ashep.core.branches import branch_of
 from ashep.errors import AshepError
+from ashep.trees import Landed, Removed
 from tests.conformance.workspaces import GitWorkspacesWorld, MemoryWorkspacesWorld, WorkspacesWorld
 
 ONE, TWO = branch_of("t-1"), branch_of("t-2")
@@ -140,7 +142,76 @@ async def test_a_branch_that_the_base_holds_is_merged(world: WorkspacesWorld) ->
     assert {one.branch: one.merged for one in await world.spaces.list()} == {ONE: True, TWO: False}
 
 
+async def test_a_branch_whose_work_the_base_has_otherwise_has_landed(world: WorkspacesWorld) -> None:
+    for branch, path in ((ONE, "b.txt"), (TWO, "c.txt")):
+        await world.spaces.prepare(branch, None, 0)
+        world.edit(branch, path, "work\n")
+    await world.spaces.seal(ONE, "t-1/implement.1.1", "First")
+    head = (await world.spaces.seal(TWO, "t-2/implement.1.1", "Second")).head
+    before = world.base()
+    world.person_commits("b.txt", "work\n")
+    squashed = world.person_commits("c.txt", "work\n")
+    world.person_commits("c.txt", "other\n")
+
+    async def landed(recorded: dict[str, str]) -> dict[str, tuple[bool, bool]]:
+        return {one.branch: (one.merged, one.landed) for one in await world.spaces.list(recorded)}
+
+    assert await landed({}) == {ONE: (False, True), TWO: (False, False)}
+    assert await landed({head: squashed}) == {ONE: (False, True), TWO: (False, True)}, "it was seen to land"
+    assert await landed({before: squashed, head: head}) == {ONE: (False, True), TWO: (False, False)}, "not on the base"
+    assert await landed({head: "f" * 40}) == {ONE: (False, True), TWO: (False, False)}, "the base was set back"
+    world.edit(TWO, "c.txt", "more\n")
+    await world.spaces.seal(TWO, "t-2/implement.1.2", "More")
+    assert (await landed({head: squashed}))[TWO] == (False, False), "a commit has come since"
+
+
 async def test_without_a_tree_nothing_can_be_sealed(world: WorkspacesWorld) -> None:
     for call in (world.spaces.seal(ONE, "t-1/x.1.1", "No"), world.spaces.restore(ONE, world.base())):
         with pytest.raises(AshepError):
             await call
+
+
+async def test_a_tree_that_its_agent_removed_leaves_its_branch_and_is_made_again(world: WorkspacesWorld) -> None:
+    await world.spaces.prepare(ONE, None, 0)
+    world.edit(ONE, "b.txt", "b\n")
+    sealed = await world.spaces.seal(ONE, "t-1/implement.1.1", "First")
+    world.edit(ONE, "c.txt", "lost\n")
+    world.lose(ONE)
+    gone = await world.spaces.seal(ONE, "t-1/implement.1.2", "Second")
+    assert (gone.head, gone.tree, gone.commits) == (sealed.head, sealed.tree, sealed.commits)
+    assert (len(gone.lacking), gone.told) == (1, gone.lacking)
+    assert (await world.spaces.prepare(ONE, None, 0)).head == sealed.head
+    assert world.read(ONE) == {"a.txt": "a\n", "b.txt": "b\n"}
+
+
+NOW = timedelta()
+
+
+async def test_a_branch_that_the_base_holds_goes_with_its_tree(world: WorkspacesWorld) -> None:
+    await world.spaces.prepare(ONE, None, 0)
+    assert await world.spaces.retire(Landed(TWO, "f" * 40), NOW) == Removed(), "there is none"
+    gone = await world.spaces.retire(Landed(ONE, world.base(), "main", world.base()), NOW)
+    assert gone.saved == ()
+    assert await world.spaces.list() == ()
+    assert await world.spaces.retire(Landed(ONE, world.base()), NOW) == Removed(), "again changes nothing"
+    moved = world.person_commits("b.txt", "b\n")
+    assert (await world.spaces.prepare(ONE, None, 0)).base == moved, "it begins anew"
+
+
+async def test_what_landed_squashed_goes_only_where_it_is_just_what_was_sealed(world: WorkspacesWorld) -> None:
+    await world.spaces.prepare(ONE, None, 0)
+    world.edit(ONE, "b.txt", "b\n")
+    head = (await world.spaces.seal(ONE, "t-1/implement.1.1", "Write b")).head
+    with pytest.raises(AshepError, match="does not hold"):
+        await world.spaces.retire(Landed(ONE, head, "main"), NOW)
+    commit = world.person_commits("b.txt", "b\n")
+    world.edit(ONE, "c.txt", "a person's\n")
+    with pytest.raises(AshepError, match="not committed"):
+        await world.spaces.retire(Landed(ONE, head, "main", commit), NOW)
+    await world.spaces.seal(ONE, "t-1/implement.1.2", "Write c")
+    with pytest.raises(AshepError, match="does not hold"):
+        await world.spaces.retire(Landed(ONE, head, "main", commit), NOW)
+    await world.spaces.restore(ONE, head)
+    world.person_commits("b.txt", "b, and more\n")
+    await world.spaces.retire(Landed(ONE, head, "main", commit), NOW)
+    assert await world.spaces.list() == ()

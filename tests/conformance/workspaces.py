@@ -1,5 +1,6 @@
 """Work trees of issues to test on: in memory, and of the real git; somebody works in both."""
 
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Protocol
@@ -17,6 +18,10 @@ class WorkspacesWorld(Protocol):
 
     def edit(self, branch: str, path: str, content: str | None) -> None:
         """Let an agent write a file, or delete it."""
+        ...
+
+    def lose(self, branch: str) -> None:
+        """Let an agent remove its own tree."""
         ...
 
     def read(self, branch: str) -> dict[str, str]:
@@ -38,6 +43,7 @@ class MemoryWorkspacesWorld:
     def __init__(self) -> None:
         self.spaces = MemoryWorkspaces({"a.txt": "a\n"})
         self.edit, self.read, self.person_commits = self.spaces.edit, self.spaces.read, self.spaces.commit
+        self.lose = self.spaces.lose
 
     def base(self) -> str:
         return self.spaces.base
@@ -69,6 +75,9 @@ class GitWorkspacesWorld:
         else:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(content)
+
+    def lose(self, branch: str) -> None:
+        shutil.rmtree(self.place / branch)
 
     def read(self, branch: str) -> dict[str, str]:
         top = self.place / branch

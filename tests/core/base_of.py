@@ -16,7 +16,7 @@ CHECK = "tests"
 WRONG: dict[type, tuple[str, ...]] = {
     c.VerifyWork: ("fails", "unchanged"),
     c.IntegrateWork: ("conflict",),
-    c.MoveBase: ("moved", "moved", "dirty", "dirty", "dirty", "protected", "gone"),
+    c.MoveBase: ("moved", "moved", "dirty", "dirty", "locked", "failed", "failed", "names", "protected", "gone"),
     c.OpenPullRequest: ("away", "away", "theirs", "refused"),
 }
 
@@ -34,7 +34,7 @@ class Base:
     will: dict[tuple[str, type], list[str]] = field(default_factory=dict)
     """What goes wrong next, by issue and kind of command: `fails` or `unchanged` of a verification ·
     `conflict` of an integration · `moved`, `dirty`,
-    `protected` or `gone` of a move · `theirs`, `refused` or `away` of a pull request."""
+    `locked`, `failed`, `names`, `protected` or `gone` of a move · `theirs`, `refused` or `away` of a pull request."""
     asks: dict[str, int] = field(default_factory=dict)
     """Numbers of pull requests, by name."""
 
@@ -70,10 +70,10 @@ class Base:
 
     def _verify(self, command: c.VerifyWork, wrong: str) -> Fact:
         result = CheckResult(CHECK, "failed" if wrong == "fails" else "passed", "told so", 1)
-        changed, tree = not command.change or wrong != "unchanged", f"tree of {command.commit}"
         return e.WorkVerified(
-            command.issue, command.key, command.commit, tree, changed, command.run, "checks", (result,)
-        )
+            command.issue, command.key, command.commit, f"tree of {command.commit}", wrong != "unchanged", command.run,
+            "checks", (result,), must_change=command.change,
+        )  # fmt: skip
 
     def _integrate(self, command: c.IntegrateWork, wrong: str) -> Fact:
         issue, key, head = command.issue, command.key, command.head

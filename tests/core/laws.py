@@ -12,10 +12,12 @@ from ashep.core import providers, server, telling
 from ashep.core.account import State, account
 from ashep.core.budgets import of_all, of_flow, used_up
 from ashep.core.commands import WRITES, Command
+from ashep.core.dispatch import room_of
 from ashep.core.evolve_run import provider_of
 from ashep.core.flags import must_ask
 from ashep.core.flow import Flow
 from ashep.core.holds import NO_BUDGET, PAUSED
+from ashep.core.landing_turns import turn
 from ashep.core.model import CLOSE
 from ashep.core.pauses import dues, hold
 from ashep.core.records import Entry
@@ -36,8 +38,12 @@ SESSION = (
     c.PrepareTree,
     c.SealTree,
     c.StopOrphan,
+    c.RemoveTree,
 )
+AT_WORK = ("work", "person", "finishing", "giving_back")
+"""Stages of an issue that somebody here goes on with."""
 SETTLING = (c.StopTurn, c.ReadTree, c.SealTree)
+UNDOING = (c.WriteIssue, c.PostComment)
 FREEING = (c.ReclaimIssue, c.PostComment)
 """What is done about an issue of a dead daemon's."""
 """What may still be asked for once an issue is somebody else's: our own run is ended in order."""
@@ -70,6 +76,8 @@ class Laws:
                     _allowed(world, entry.body)
                 if isinstance(entry.body, c.MoveBase):
                     may_move(world, entry.body)
+                if isinstance(entry.body, c.RemoveTree):
+                    may_go(world, entry.body)
             else:
                 self._counted(world, entry.body)
         for entry in entries:
@@ -141,6 +149,8 @@ class Laws:
             case e.RetryScheduled(issue=issue, phase=phase):
                 bound = self._phase(world, issue, phase)
                 assert bound is None or self.failures[issue] < bound.retry.max_attempts, "attempts have no bound"
+            case e.TreeSealed(issue=issue, unwritable=names) if names:
+                self.succeeded.pop(issue, None)  # nothing of it could land, whatever it is said to be
             case e.PersonAsked(issue=issue):
                 self.succeeded.pop(issue, None)  # what follows is the question's answer, or its deadline
             case e.RequestJudged(verdict="ask", due=due):
@@ -189,11 +199,17 @@ def _allowed(world: World, command: c.IssueCommand) -> None:
         assert not isinstance(command, c.SendPrompt), f"a prompt while a person has the session: {command}"
         assert not (isinstance(command, c.StopTurn) and flow.held.people), f"a person's turn is stopped: {command}"
     if flow.stage == "closed":
-        assert isinstance(command, SETTLING), f"a closed issue asks for {command}"
+        assert isinstance(command, (*SETTLING, c.RemoveTree)), f"a closed issue asks for {command}"
     if flow.stage in ("left", "idle"):
-        assert isinstance(command, (*SETTLING, c.ReadIssue, *(FREEING if flow.expired else ()))), (
+        more = (*(FREEING if flow.expired else ()), *(UNDOING if _undoes(flow) else ()))
+        assert isinstance(command, (*SETTLING, c.ReadIssue, c.ReadAuthors, *more)), (
             f"{flow.stage} issue asks for {command}"
         )
+
+
+def _undoes(flow: Flow) -> bool:
+    """Whether an agent's change of an issue that is nobody's is put back, and said."""
+    return flow.authors.undo is not None or any(name.startswith("undone.") for name, _ in flow.comments)
 
 
 def the_wait_is_over(world: World, fact: e.TimerDue) -> None:
@@ -236,6 +252,18 @@ def may_move(world: World, move: c.MoveBase) -> None:
     assert not others, f"two land at once: {move} and {others}"
 
 
+def may_go(world: World, removal: c.RemoveTree) -> None:
+    """A tree goes once its issue has been closed for as long as is set, at least, and nobody is at work there."""
+    flow, keep = world.flows[removal.issue], world.settings.trees.keep
+    assert flow.stage == "closed", f"the tree of {removal.issue} goes, which is not closed"
+    assert keep is not None, f"the tree of {removal.issue} goes, and all are to be kept"
+    assert flow.since is not None
+    assert world.now - flow.since >= keep, f"the tree of {removal.issue} goes before its time"
+    others = [one for one in world.flows.values() if one.own and one.own.branch == removal.branch]
+    used = [one for one in others if one.stage != "closed" and one.own and one.own.base]
+    assert not used, f"{removal.branch} is used"
+
+
 def accounted(world: World, flow: Flow) -> None:
     """Exactly one state, with a reason."""
     told = account(world, flow.issue.id)
@@ -269,10 +297,10 @@ def somebody_is_at_work(world: World, flow: Flow) -> None:
         assert flow.wanted, f"a person is done, and nothing goes on: {flow}"
         assert ends or held.label != "none", f"nothing ends it that a person has the session: {held}"
     elif flow.stage == "finishing":
-        landing, first = flow.landing, next(iter(world.landings), None)
+        landing, first = flow.landing, turn(world)
         assert landing is not None
         assert landing.onto or landing.into, f"finishing and nothing under way: {flow}"
-        queued = landing.onto and first is not None and first[1] != flow.issue.id
+        queued = landing.onto and first is not None and first != flow.issue.id
         assert landing.due or queued or flow.issue.id in world.reviewed, f"nobody lands it: {flow}"
         assert landing.due is None or flow.code, f"waits to land without a reason: {flow}"
     else:
@@ -306,10 +334,16 @@ def posted(flow: Flow) -> bool:
 
 
 def the_tree_is_shared(world: World) -> None:
-    """Slots are not exceeded, and a write run excludes every other run."""
+    """Slots are not exceeded, nor kept for nothing, and a write run excludes every other run."""
     runs = [run for name in world.live if (run := world.flows[name].run) is not None]
     assert len(runs) == len(list(world.live)), "a run that is not there takes a slot"
-    assert len(runs) <= world.settings.worker.max_concurrent_runs, "more runs than slots"
+    most, turns = world.settings.worker.max_concurrent_runs, {one.id for one in runs if not one.ended or one.stop}
+    assert len(turns) <= most, "more turns than slots"
+    given_up = [
+        run.id for name in world.live if world.flows[name].stage not in AT_WORK and (run := world.flows[name].run)
+    ]
+    most_taken = len(turns.union(run.id for run in runs if run.id not in given_up))
+    assert room_of(world).slots >= most - most_taken, f"nothing is done for {given_up}, and slots are taken"
     shared = [run for run in runs if run.branch is None]
     if world.settings.worker.lock_work_tree and any(run.access == "write" for run in shared):
         assert len(shared) == 1, f"a write run shares the tree: {[run.id for run in shared]}"

@@ -70,7 +70,9 @@ NOTIFY = Notify(targets=(NotifyTarget(command=("pager",)), NotifyTarget(apprise_
 
 
 TROUBLES = [
-    field.name for field in fields(WILD) if field.name not in ("pause", "leak", "asks", "limit", "edit", "landing")
+    field.name
+    for field in fields(WILD)
+    if field.name not in ("pause", "leak", "asks", "limit", "edit", "landing", "resists")
 ]
 
 
@@ -135,7 +137,7 @@ def live(seed: int, steps: int = 250) -> MadeUp:
     if seed % 4 == 1:
         chances = replace(chances, limit=0.03)
     if seed % OWN[0] == OWN[1]:
-        chances = replace(chances, landing=0.15)
+        chances = replace(chances, landing=0.15, resists=0.1)
     extra = (ANN, READER) if chance.random() < 0.5 else (ANN,)
     team = Agents(version=1, agents=(*given.TEAM.agents, *extra))
     config = given.settings(

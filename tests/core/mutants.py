@@ -17,6 +17,7 @@ from ashep.core import (
     breaker,
     budgets,
     cancelling,
+    changes,
     choosing,
     closing,
     decide,
@@ -33,6 +34,7 @@ from ashep.core import (
     evolve_tree,
     flow,
     landing_steps,
+    landing_turns,
     notices,
     observe,
     outstanding,
@@ -45,6 +47,7 @@ from ashep.core import (
     pull_requests,
     recycling,
     reminding,
+    resting,
     routing,
     runs,
     server,
@@ -99,6 +102,9 @@ def private(module: Any, name: str) -> Callable[..., Any]:
 
 
 BROKEN_LAWS = [
+    Mutant("a pushed branch goes", resting.due, "one.pull is not None", "False"),
+    Mutant("a tree goes before its time", resting.begins, "world.now + keep", "world.now"),
+    Mutant("the tree of an open issue goes", resting.going, 'flow.stage != "closed" or', ""),
     Mutant("what lands is not verified", private(landing_steps, "_landing_step"), "landing.verify and", "False and"),
     Mutant("closed before it landed", landing_steps.may_close, "flow.landing is None or flow.landing.over", "True"),
     Mutant("nobody is asked about rules", closing.flagged, "not flags or", "True or"),
@@ -113,6 +119,12 @@ BROKEN_LAWS = [
     Mutant("runs without a bound", dispatch.wanted, ">= policy.limits.max_runs", ">= 10**9"),
     Mutant("attempts without a bound", private(routing, "_try_again"), "failures < phase", "0 < phase"),
     Mutant("a slot too many", dispatch.in_the_way, "room.slots <= 0", "room.slots < 0"),
+    Mutant(
+        "a slot is kept for nothing",
+        private(workspaces, "_has_slot"),
+        'flow.stage in ("work", "person", "finishing") and',
+        "",
+    ),
     Mutant("the lock holds nobody", dispatch.in_the_way, "if others:", "if False:"),
     Mutant("a late answer revives a run", private(evolve_run, "_sent"), "if run.ended:", "if False:"),
     Mutant("giving back never ends", evolve_flow.landed, 'flow.stage == "giving_back"', "False"),
@@ -163,7 +175,25 @@ BROKEN_LAWS = [
 """Each breaks a law in some life."""
 
 BROKEN_PLAYBOOKS = [
+    Mutant("a tree that others need goes", resting.due, "not is_shared(own.branch)", "True"),
+    Mutant("a tree that was kept is asked for again at once", private(resting, "_again"), "AGAIN * 2", "0 * AGAIN * 2"),
+    Mutant("who sleeps loses trees", evolve_tree.slept, "due=rest.due + gap", "due=rest.due"),
+    Mutant("who goes on begins at the old base", private(evolve_tree, "_gone"), 'base="", ', ""),
+    Mutant(
+        "trees that were kept before have no time",
+        resting.after_settings,
+        "if keep is not None else []",
+        "if 0 else []",
+    ),
     Mutant("a tree of its own waits for the lock", dispatch.in_the_way, 'if kind == "own":', "if False:"),
+    Mutant(
+        "a tree that resists keeps its slot",
+        private(workspaces, "_has_slot"),
+        "and after(run.id) not in dict(flow.tries)",
+        "",
+    ),
+    Mutant("a tree is sealed for ever", private(decide, "_tree_failed"), "tries < INFRA_LIMIT", "True"),
+    Mutant("what is not sealed is closed over", routing.finish, "if own.left and", "if False and"),
     Mutant("a tree is left for the shared one", private(dispatch, "_kind"), "flow.own is not None or ", ""),
     Mutant("two issues have one number", workspaces.slot_of, "if other != issue", "if False"),
     Mutant(
@@ -319,6 +349,12 @@ BROKEN_PLAYBOOKS = [
         "drop = {labels.approved, labels.changes_requested,",
         "drop = {",
     ),
+    Mutant(
+        "a phase of people asks as an agent does",
+        private(outstanding, "_posture"),
+        "not flow.question.human_phase",
+        "True",
+    ),
     Mutant("foreign changes are not seen", decide.foreign_changes, "!= content", "== 0"),
     Mutant(
         "the multiplier is forgotten",
@@ -460,7 +496,24 @@ BROKEN_PLAYBOOKS = [
     Mutant("a label that is taken off is nothing", asking.withdrawn, "not stands or", "True or"),
     Mutant("a jump of the clock is lost", timers.shifted, "run.deadline + gap", "run.deadline"),
     Mutant("a sleep counts twice", server.jumped, "away=server.away + gap", "away=server.away"),
-    Mutant("two land at once", private(landing_steps, "_landing_step"), "turn is None or turn[1] != issue", "False"),
+    Mutant("two land at once", private(landing_steps, "_landing_step"), "turn(world) != issue", "False"),
+    Mutant("a landing that was passed by jumps in", private(world_indexes, "_place"), "and not back", ""),
+    Mutant(
+        "who was brought anew is not at it", private(world_indexes, "_place"), 'or flow.code == "landing_moved"', ""
+    ),
+    Mutant(
+        "a clock that was set back hides a person",
+        private(changes, "_set_by"),
+        "if ours or one.actor",
+        "if True or one.actor",
+    ),
+    Mutant(
+        "a person's change covers others",
+        private(changes, "_judged"),
+        "if one.what in doubts",
+        "if one.what in refused",
+    ),
+    Mutant("a person's pause is taken for ours", private(changes, "_judged"), "people and kept", "False and kept"),
     Mutant("what failed lands", closing.verified, "if lacking:", "if False:"),
     Mutant("a success is believed", proof.is_proven, "return in_own_tree and", "return False and"),
     Mutant("the shared tree is verified", proof.is_proven, "return in_own_tree and", "return"),
@@ -469,6 +522,10 @@ BROKEN_PLAYBOOKS = [
     Mutant("a verdict leads where it did not", routing.after_success, "outcome.verdict is not None", "False"),
     Mutant("an error is a pass", proof.failing, '("failed", "error")', '("failed",)'),
     Mutant("no change is fine", proof.Evidence.lacking, "if self.changed", "if True"),
+    Mutant("what is only told is lacking", proof.Evidence.lacking, "or not self.must_change", ""),
+    Mutant("what lands may change nothing", private(landing_steps, "_landing_step"), "must_change(", "False and ("),
+    Mutant("nothing that lands may change nothing", proof.must_change, "phase.verify is not None", "True"),
+    Mutant("nobody reads that nothing is changed", private(routing, "_failed"), "[_UNCHANGED] if", "[] if"),
     Mutant("nothing is waived", proof.Evidence.lacking, "if name not in waived", ""),
     Mutant("checks without a bound", private(closing, "_fell_short"), "flow.unproven >= most", "False"),
     Mutant("no progress is an attempt", private(closing, "_fell_short"), "if same and", "if False and"),
@@ -476,8 +533,8 @@ BROKEN_PLAYBOOKS = [
     Mutant("flags lead nowhere", routing.proven, "return flagged or", "return"),
     Mutant("an issue's checks are no reason to check", proof.is_checked, "or bool(flow.criteria.hash)", ""),
     Mutant("unknown checks are none", proof.is_checked, "flow.criteria is None or", "flow.criteria is not None and"),
-    Mutant("verified before it is sealed", landing_steps.next_of_work, "not run.forgettable", "not run.ended"),
-    Mutant("moves while nobody knows whose it is", landing_steps.next_of_work, "or flow.look_again", ""),
+    Mutant("verified before it is sealed", landing_turns.at_liberty, "not run.forgettable", "not run.ended"),
+    Mutant("moves while nobody knows whose it is", landing_turns.at_liberty, "or flow.look_again", ""),
     Mutant("a moved base is moved all the same", private(evolve_landing, "_landing"), 'commit="", base="",', ""),
     Mutant(
         "a dirty checkout is tried in a hot loop",
@@ -487,7 +544,9 @@ BROKEN_PLAYBOOKS = [
     ),
     Mutant("a moving base is tried in a hot loop", private(evolve_landing, "_landing"), "refused > OFTEN", "False"),
     Mutant("a clean checkout is not noticed", evolve_landing.checkout_changed, "flow.code !=", "True or flow.code !="),
-    Mutant("a protected base is tried for ever", closing.refused, 'in ("moved", "dirty", "away")', "is not None"),
+    Mutant(
+        "a protected base is tried for ever", closing.refused, 'in ("moved", "dirty", "locked", "away")', "is not None"
+    ),
     Mutant("another commit's CI counts", private(pull_requests, "_open"), 'fact.head in ("", pull.head)', "True"),
     Mutant("a person's push is nothing", pull_requests.seen, "if pull.theirs:", "if False:"),
     Mutant(
@@ -549,12 +608,26 @@ BROKEN_PLAYBOOKS = [
         "landing=None",
     ),
     Mutant("attempts of a visit count in the next", private(evolve_flow, "_entered"), "unproven=0,", ""),
-    Mutant("what cannot be read is worked on", closing.criteria, "not fact.error or", "True or"),
-    Mutant("checks that cannot be read are none", private(evolve_landing, "work_fact"), "None if fact.error else ", ""),
+    Mutant("what cannot be read is worked on", closing.criteria, "if not fact.error:", "if True:"),
+    Mutant(
+        "checks that cannot be read are none",
+        private(evolve_landing, "work_fact"),
+        "None if fact.error or fact.left_out else ",
+        "",
+    ),
     Mutant("an edit of the checks counts", private(evolve_landing, "work_fact"), "seen=fact.hash", "hash=fact.hash"),
     Mutant("lost work is closed", routing.finish, "if own is None:", "if own is None or not own.base:"),
-    Mutant("the queue is last come, first served", private(world_indexes, "_place"), "(landing.seq,", "(-landing.seq,"),
-    Mutant("whoever waits in the queue is forgotten", step.step, "issues.add(turn[1])", "pass"),
+    Mutant(
+        "the queue is last come, first served",
+        private(world_indexes, "_place"),
+        "rank, landing.seq",
+        "rank, -landing.seq",
+    ),
+    Mutant("whoever waits keeps the queue", private(world_indexes, "_place"), "PASSED_BY if", "NEXT if"),
+    Mutant("two are at it", private(world_indexes, "_place"), "AT_IT if at_it else", ""),
+    Mutant("what git fails to do is done for ever", closing.refused, ">= MOST_FAILED", ">= 10**9"),
+    Mutant("names that land nowhere are not told", closing.misnamed, "not fact.unwritable or", "True or"),
+    Mutant("whoever waits in the queue is forgotten", step.step, "issues.add(next_to_land)", "pass"),
     Mutant("a shared branch is everybody's at once", workspaces.branch_taken, "if not others or", "if True or"),
     Mutant(
         "what others left is one's own", evolve_tree.own_tree, "if is_shared(flow.own.branch) else", "if False else"

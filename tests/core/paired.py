@@ -12,20 +12,33 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+from ashep.core.commands import IntegrateWork, MoveBase, OpenPullRequest, VerifyWork
 from ashep.core.compared import CYCLE_ENDS, Compared, Count, counted
 from ashep.core.counterfactual import Counterfactual
 from ashep.core.dues import due_timers, next_due
 from ashep.core.events import Fact, RunEnded, RunPlanned
 from ashep.core.flow import Run
-from ashep.core.model import Agents, Human, Model, Phase, Policies, Policy
+from ashep.core.model import (
+    Agents,
+    Human,
+    Model,
+    Phase,
+    Policies,
+    Policy,
+    Settings,
+    Tree,
+    WorkerSettings,
+)
 from ashep.core.records import Entry
 from ashep.core.world import World
 from tests.core import given
+from tests.core.base_of import Base
 from tests.core.chances import Turn
 from tests.core.world_of import MadeUp
 from tests.policies.generate import Case, of_seed
 
 ISSUE = "t-1"
+OWN = Settings(worker=WorkerSettings(workspace="worktree"))
 OVER = ("closed", "parked")
 MODELS = (given.LARGE, given.SMALL, Model("scripted", "other"))
 BUDGET = 600
@@ -172,10 +185,26 @@ class Paired(MadeUp):
             self.turn(*timers)
 
 
-def live(seed: int, policies: Policies, agents: Agents) -> Lived:
-    """Live the issue of this seed under a policy."""
-    made = Paired(seed=seed)
-    start = given.start(policies, agents)
+@dataclass
+class Seen(Base):
+    """A base, and checks, that say what they say of a commit whenever they see it."""
+
+    seed: int = 0
+
+    def answer(self, command: VerifyWork | IntegrateWork | MoveBase | OpenPullRequest, chance: float = 0.0) -> Fact:
+        """Carry a command out."""
+        if isinstance(command, (VerifyWork, IntegrateWork)):
+            work = command.commit if isinstance(command, VerifyWork) else command.head
+            if dice(self.seed, type(command), work).random() < 0.2:
+                self.goes_wrong(command.issue, "fails" if isinstance(command, VerifyWork) else "conflict")
+        return super().answer(command, chance)
+
+
+def live(seed: int, policies: Policies, agents: Agents, *, own: bool = False) -> Lived:
+    """Live the issue of this seed under a policy; `own`: in a tree of its own, from which its work lands."""
+    made = Paired(seed=seed, base=Seen(seed=seed))
+    tree = Tree(present=True, head="c0ffee", branch="main") if own else None
+    start = given.start(policies, agents, OWN if own else None, tree)
     made.begin(*start[:-1], given.up(models=MODELS))
     made.open(ISSUE)
     over = made.lives()

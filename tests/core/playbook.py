@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from ashep.core import commands as c
 from ashep.core import events as e
 from ashep.core.commands import Command, SendNotice
 from ashep.core.dues import due_timers
@@ -22,6 +23,8 @@ from ashep.core.world import World
 from tests.core import given
 from tests.core.laws import Laws
 from tests.core.world_of import MadeUp
+
+LOOKED_UP = (e.ChangeDoubted, e.ChangeJudged, e.AuthorsRead, c.ReadAuthors)
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,8 @@ class Playbook:
         rules = policy if isinstance(policy, Policies) else given.policies(policy)
         self.made = MadeUp(check=Laws(signs=False))
         self.left: list[Fact | Command] = []
+        self.looks_up = True
+        """Who changed an issue is looked up at once, and not told: only some playbooks are about that."""
         self.made.begin(*given.start(rules, team, config, **daemon))
         for name in issues:
             self.made.open(name)
@@ -86,6 +91,11 @@ class Playbook:
         facts = list(told) if isinstance(told, (list, tuple)) else [told]
         entries = self.made.turn(*facts)  # type: ignore[arg-type]
         self.left = [entry.body for entry in entries if not any(entry.body is fact for fact in facts)]
+        if self.looks_up and (asked := [one for one in self.made.jobs if isinstance(one, c.ReadAuthors)]):
+            self.made.jobs.remove(asked[0])
+            entries = self.made.turn(self.made._effect(asked[0]))
+            bodies = [*self.left, *(entry.body for entry in entries)]
+            self.left = [body for body in bodies if not isinstance(body, LOOKED_UP)]
         return self
 
     def __lshift__(self, expected: Like | type) -> "Playbook":

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from ashep.core.criteria import Check
 from ashep.core.flags import ALWAYS_ASK, FLAGS, must_ask, route
 from ashep.core.impact import (
     LONGEST_PATH,
@@ -19,8 +20,22 @@ from ashep.core.impact import (
     Impact,
     impact_of,
 )
-from ashep.core.model import ImpactSettings
+from ashep.core.model import (
+    ImpactSettings,
+    Notify,
+    NotifyTarget,
+    OwnCheckType,
+    Phase,
+    Policies,
+    Policy,
+    Settings,
+    SetupStep,
+    VerificationSettings,
+    WorkerSettings,
+)
+from ashep.core.named import named_by
 
+CHECK = {"id": "own", "description": "it runs", "type": "test_pass", "verify": {"command": ["sh", "check/run.sh"]}}
 TOKEN = "ghp_" + "aZ3kQ9xV7bN2mL5pR8tY1wC4dF6gH0jS2uE4"
 
 
@@ -332,3 +347,68 @@ def test_who_must_be_asked() -> None:
 def test_settings_that_are_none(value: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         ImpactSettings(**value)
+
+
+# --- what configuration names, what runs by itself, and links ---
+
+
+@pytest.mark.parametrize(
+    ("path", "flag"),
+    [
+        (".beads/issues.jsonl", "rules"), (".beads", "rules"), ("sub/.beads/hooks", "rules"),
+        (".agent-shepherd", "rules"),
+        (".gitattributes", "ci"), ("docs/.gitattributes", "ci"), (".envrc", "ci"), (".vscode/tasks.json", "ci"),
+        (".vscode/settings.json", "ci"), (".vscode/launch.json", "ci"), (".vscode", "ci"),
+        (".idea/runConfigurations/a.xml", "ci"), (".zed/tasks.json", "ci"), (".zed/settings.json", "ci"),
+        (".devcontainer/devcontainer.json", "ci"), (".devcontainer.json", "ci"), (".husky/pre-commit", "ci"),
+        (".husky", "ci"), (".github", "ci"), (".github/workflows", "ci"), ("app.code-workspace", "ci"),
+        (".opencode", "agent_instructions"), (".claude", "agent_instructions"), (".cursor", "agent_instructions"),
+        (".codex", "agent_instructions"), ("sub/.opencode", "agent_instructions"),
+    ],
+)  # fmt: skip
+def test_what_runs_by_itself_is_flagged_as_a_folder_and_as_a_link(path: str, flag: str) -> None:
+    assert flag in raised(changed(path))
+
+
+@pytest.mark.parametrize(
+    ("link", "target", "is_raised"),
+    [
+        ("a", "/etc/passwd", True), ("a", "../other", True), ("sub/a", "../../x", True),
+        ("sub/a", "b/../../../x", True), ("a", ".git/hooks", True), ("a", "", True),
+        ("a", "~/x", False), ("sub/a", "../b", False), ("a", "b", False), ("a", "./b/../c", False),
+    ],
+)  # fmt: skip
+def test_a_link_that_leaves_the_tree_is_flagged(link: str, target: str, is_raised: bool) -> None:
+    file = replace(changed(link, target), link=True)
+    found = impact_of(diff(file))
+    assert ("rules" in found.raised) == is_raised
+    if is_raised:
+        assert "a link that leaves the tree" in found.flags[0].evidence[0].what
+
+
+def test_a_link_whose_target_was_not_read_is_flagged_and_one_that_is_gone_is_not() -> None:
+    assert "rules" in raised(ChangedFile("a", "renamed", "b/a", link=True))
+    assert raised(ChangedFile("a", "deleted", link=True)) == []
+
+
+def test_what_configuration_names_is_flagged() -> None:
+    notify = Notify(targets=(NotifyTarget(command=("sh", "-c", "./tools/tell.sh --to=ops && bin/more")),))
+    setup = (SetupStep(run=("python", "scripts/setup.py", "--file=etc/x.toml")),)
+    check = OwnCheckType(type="own.pkg.checks:Mine")
+    settings = Settings(
+        notify=notify, worker=WorkerSettings(setup=setup), verification=VerificationSettings(types={"mine": check})
+    )
+    made = {"id": "made", "type": "file_exists", "verify": {"path": "made.py"}}  # what is to be made, and runs nothing
+    checks = tuple(TypeAdapter(Check).validate_json(json.dumps(one)) for one in (CHECK, made))
+    policy = Policy(phases=(Phase(name="implement", checks=checks),))
+    names = named_by(settings, Policies(version=1, policies={"x": policy}))
+    named = [
+        "tools/tell.sh", "bin/more", "scripts/setup.py", "etc/x.toml", "own/pkg/checks.py", "own/pkg/__init__.py",
+        "src/own/pkg/checks.py", "check/run.sh",
+    ]  # fmt: skip
+    for path in named:
+        found = impact_of(diff(changed(path)), settings.impact, names)
+        assert "rules" in found.raised, path
+        assert "config" in found.flags[0].evidence[0].what
+    others = ("tools/other.sh", "own/pkg/others.py", "x/tools/tell.sh", "README.md", "made.py")
+    assert not any("rules" in impact_of(diff(changed(path)), settings.impact, names).raised for path in others)

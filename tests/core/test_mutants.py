@@ -11,6 +11,7 @@ from tests.core import (
     test_playbook_adopting,
     test_playbook_answers,
     test_playbook_asking,
+    test_playbook_authors,
     test_playbook_budgets,
     test_playbook_dispatch,
     test_playbook_effects,
@@ -23,6 +24,7 @@ from tests.core import (
     test_playbook_pull_requests,
     test_playbook_reminding,
     test_playbook_requires,
+    test_playbook_resting,
     test_playbook_routing,
     test_playbook_server,
     test_playbook_stalls,
@@ -44,6 +46,7 @@ SEEDS = [*EVENTFUL, *(seed for seed in range(100) if seed not in EVENTFUL)]
 
 MODULES = [
     test_playbook_reminding,
+    test_playbook_resting,
     test_playbook_adopting,
     test_playbook_requires,
     test_playbook_routing,
@@ -61,6 +64,7 @@ MODULES = [
     test_playbook_takeover,
     test_playbook_permissions,
     test_playbook_asking,
+    test_playbook_authors,
     test_playbook_workspaces,
     test_playbook_landing,
     test_playbook_verifying,

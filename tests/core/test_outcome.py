@@ -1,6 +1,7 @@
 """The outcome: the last fenced json block, read strictly (design section 5)."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -106,6 +107,17 @@ def test_a_success_needs_a_verdict_where_the_phase_declares_any_and_a_failure_do
 @pytest.mark.parametrize("block", [None, "", "null", "[]", "{", "1", '"x"', "\x00", '{"result": NaN}'])
 def test_what_is_no_object_is_said_to_be_wrong(block: str | None) -> None:
     assert isinstance(read_outcome(block, ()), str)
+
+
+WHOLE = re.compile(r"^[ ]{0,3}(`{3,}|~{3,})[ \t]*json[ \t]*\r?\n(.*?)^[ ]{0,3}\1[`~]*[ \t]*\r?$", re.M | re.S | re.I)
+"""The rule in one pattern, whose time grows with the square of the text."""
+
+PIECES = ["`", "```", "~~~", "````", "json", "JSON", "\n", "\n", " ", "   ", "\r\n", "\t", "x", "```json\n", "\n```\n"]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
+def test_it_is_the_one_that_the_rule_in_one_pattern_finds(text: str) -> None:
+    assert last_block(text) == next((found[2] for found in reversed(list(WHOLE.finditer(text)))), None)
 
 
 @given(st.text())

@@ -14,7 +14,7 @@ from ashep.core import commands as c
 from ashep.core import events as e
 from ashep.core.account import account
 from ashep.core.model import PermissionRule, Phase, PreparedAnswer, Settings, Stall
-from ashep.core.observe import requests_read
+from ashep.core.observe import requests_read, turn_refused
 from ashep.core.requests import Asked, Request
 from tests.core.given import ME, policy_of, up
 from tests.core.playbook import Playbook, like
@@ -77,7 +77,8 @@ def label(book: Playbook) -> set[str]:
 def test_a_question_blocks_the_issue_and_a_comment_answers_it() -> None:
     book = working()
     book >> asks(book, "question") << like(e.RequestJudged, verdict="ask") << e.InputWanted << e.CommentWanted
-    assert book << like(c.WriteIssue, kind="ask", status="blocked", add_labels=("needs:human_input",))
+    labels = ("needs:human_answer", "needs:human_input")
+    assert book << like(c.WriteIssue, kind="ask", status="blocked", add_labels=labels)
     stands = account(book.world, "t-1")
     assert (stands.state, stands.code, stands.due) == ("person", "input", book.now + timedelta(seconds=BOUND))
     book.answered()
@@ -235,6 +236,53 @@ def test_a_person_answers_in_opencode() -> None:
     book >> gone << e.InputEnded << like(c.WriteIssue, kind="work")
     assert book
     assert requests_read(book.world, [Request("que_x", "ses_another", "question")], book.world.seq) == []
+
+
+def test_what_cannot_be_listed_is_judged_as_it_was_told_and_nothing_counts_as_gone() -> None:
+    """The fault is the list's: it is told once, and neither the server nor the run is given up for it."""
+    book = working(rule("ask", "webfetch"))
+    session = book.run().session or ""
+    told = Request("per_1", session, "permission", "webfetch", ("http://x/y",), unlisted="GET /permission: 400")
+    blank = Request("", session, "permission", unlisted="GET /permission: 400")
+    refused, opened = requests_read(book.world, [blank, told], book.world.seq)
+    assert isinstance(refused, e.ReadRefused)
+    assert (refused.run, refused.what, refused.why) == (book.run().id, "requests", "GET /permission: 400")
+    assert book >> refused
+    book >> opened << like(e.RequestJudged, verdict="ask")
+    book.answered()
+    assert account(book.world, "t-1").state == "person"
+    for listed in ([blank], [blank, told]):  # after a restart the stream has told nothing yet
+        assert requests_read(book.world, listed, book.world.seq) == []
+    (gone,) = requests_read(book.world, [], book.world.seq)
+    assert isinstance(gone, e.RequestGone)
+    book >> gone << e.InputEnded << c.WriteIssue
+    assert "the agent server refuses to show what its session asks" in account(book.world, "t-1").reason
+    assert requests_read(book.world, [blank], book.world.seq) == [], "once for a run"
+
+
+def test_what_nobody_knows_but_by_its_id_is_denied() -> None:
+    book = working(rule("allow", "*"))
+    told = Request("per_1", book.run().session or "", "permission", unlisted="GET /permission: 400")
+    _, opened = requests_read(book.world, [told], book.world.seq)
+    book >> opened << like(e.RequestJudged, verdict="deny") << c.AnswerRequest
+    assert book
+
+
+def test_a_turn_that_the_server_refuses_to_show_is_over_at_its_deadline() -> None:
+    book = working()
+    run = book.run()
+    refused = turn_refused(book.world, "t-1", run.id, "GET /session/status: 400", book.world.seq)
+    assert book >> refused
+    assert turn_refused(book.world, "t-1", run.id, "again", book.world.seq) == []
+    as_of = book.world.seq
+    for timer in book.later(20 * 60 + 1):
+        book >> timer
+    book.left = []
+    assert book.run().overdue
+    assert turn_refused(book.world, "t-1", run.id, "again", as_of) == [], "a read that began before says nothing"
+    book >> turn_refused(book.world, "t-1", run.id, "again", book.world.seq)
+    book << e.DeadlineReached << like(e.RunEnded, state="timed_out", abort=True)
+    assert book.run().ended
 
 
 def test_a_list_that_was_read_before_says_nothing() -> None:

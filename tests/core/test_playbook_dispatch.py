@@ -64,6 +64,25 @@ def test_an_issue_that_is_not_eligible_is_held_with_its_reason_once(change: dict
     assert "t-1" not in taken
 
 
+@pytest.mark.parametrize("second", ["implement", "nonsense"])
+def test_two_phase_labels_are_called_two_and_none_is_called_none(second: str) -> None:
+    book = Playbook(issues=("t-1",))
+    book.seen(add=["phase:review", f"phase:{second}"])
+    assert hold(book) == "unknown_phase"
+    told = account(book.world, "t-1").reason
+    assert told.startswith("it has 2 phase labels (")
+    assert "review" in told
+    assert "none of" not in told
+
+
+def test_two_phase_labels_on_an_issue_at_work_are_called_two() -> None:
+    book = Playbook().looked()
+    book >> book.seen(add=["phase:review", "phase:arbitrate"])
+    why = account(book.world, "t-1").reason
+    assert "it has 2 phase labels (" in why
+    assert "none of" not in why
+
+
 def test_an_issue_that_the_tracker_does_not_call_ready_is_held() -> None:
     book = Playbook()
     assert book >> e.IssueSeen("t-1", book.made.tracker["t-1"], 1) << like(e.IssueHeld, code="not_ready")

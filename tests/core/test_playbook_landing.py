@@ -10,11 +10,13 @@ import pytest
 
 from ashep.core import commands as c
 from ashep.core import events as e
+from ashep.core.account import account
+from ashep.core.closing import MOST_FAILED
 from ashep.core.evidence import CheckResult
 from ashep.core.model import Human, LandingSettings, Phase, Settings, Stamp, Verify
 from tests.core.given import ME, policy_of, start
 from tests.core.playbook import Playbook, like
-from tests.core.test_playbook_workspaces import TREE, own
+from tests.core.test_playbook_workspaces import TREE, TWO, own
 
 ONE = policy_of(Phase(name="implement"))
 CHECKED = policy_of(Phase(name="implement", verify=Verify()))
@@ -76,7 +78,7 @@ def test_what_lands_is_verified_where_it_lands() -> None:
         book
         >> book.next()
         << like(
-            c.VerifyWork, commit="head of t-1/implement.1.1 on c0ffee", base="c0ffee", run="", phase="", change=False
+            c.VerifyWork, commit="head of t-1/implement.1.1 on c0ffee", base="c0ffee", run="", phase="", change=True
         )
     )
     assert book
@@ -112,7 +114,7 @@ def test_what_the_base_holds_already_is_verified_there_before_the_issue_closes(h
     for _ in range(2):  # the seal, and the phase's own verification
         book >> book.next()
         book.left = []
-    assert book >> book.next() << like(c.VerifyWork, commit="c0ffee", run="", phase="", change=False)
+    assert book >> book.next() << like(c.VerifyWork, commit="c0ffee", run="", phase="", change=True)
     assert not [*book.world.landings], "whoever comes next need not wait for that"
     if holds:
         book >> book.next() << e.CommentWanted << c.PostComment
@@ -120,6 +122,51 @@ def test_what_the_base_holds_already_is_verified_there_before_the_issue_closes(h
     else:
         book >> book.next() << like(e.PhaseEntered, phase="implement", visit=2)
         assert book.flow().stage == "work"
+
+
+def test_work_that_changes_nothing_where_it_lands_goes_back_and_at_last_to_a_person() -> None:
+    book = book_of(CHECKED)
+    book.made.base.goes_wrong("t-1", "fine", "unchanged")
+    book >> book.reports()
+    book.answered()
+    flow = book.flow()
+    assert (flow.stage, flow.phase, flow.visit, flow.landing) == ("work", "implement", 2, None)
+    assert flow.flaw is not None
+    assert flow.flaw.why == "did not hold: unchanged"
+    assert book.made.base.tip == "c0ffee"
+    book.made.base.goes_wrong("t-1", *["unchanged"] * 4)
+    for _ in range(3):
+        book >> book.reports()
+        book.answered()
+        book >> book.later(0)
+        book.answered()
+    flow = book.flow()
+    assert flow.question is not None
+    assert (flow.stage, flow.question.about) == ("person", "proof")
+    assert flow.question.text == (
+        "implement says success, but the work changes nothing; attempt 3 of 3, the last. Let it pass?"
+    )
+    told = [body.text for body in (entry.body for entry in book.made.entries) if isinstance(body, e.CommentWanted)]
+    assert "- the work changes nothing. Where that is right (a question, an investigation), approve: " in told[-1]
+    book >> book.seen(add=("human:approved",))
+    book.answered()
+    assert (book.flow().stage, book.flow().code, book.flow().waived) == ("closed", "shepherd", ("unchanged",))
+    told = [body.text for body in (entry.body for entry in book.made.entries) if isinstance(body, e.CommentWanted)]
+    assert "it changes nothing. A person let these pass: unchanged." in told[-1]
+
+
+def test_where_no_phase_has_verify_what_lands_need_not_change_anything_and_that_is_told() -> None:
+    book = book_of(ONE)
+    book >> e.CriteriaAdopted("t-1", "ab" * 32, "cd" * 32, 1)
+    book.made.base.goes_wrong("t-1", "unchanged")
+    book >> book.reports()
+    book.answered()
+    flow = book.flow()
+    assert (flow.stage, flow.code) == ("closed", "shepherd")
+    assert flow.evidence is not None
+    assert not flow.evidence.changed, "it is told as it is"
+    told = [body.text for body in (entry.body for entry in book.made.entries) if isinstance(body, e.CommentWanted)]
+    assert "1 of 1 checks passed in tree tree of head; it changes nothing." in told[-1]
 
 
 def test_a_conflict_leads_back_to_the_writer_with_what_contradicts_what() -> None:
@@ -167,11 +214,22 @@ def test_one_lands_at_a_time_in_the_order_in_which_they_were_finished() -> None:
     book.made.jobs, waiting = [], book.made.jobs
     finished(book, "t-1")
     assert not book.made.jobs
-    assert [issue for _, issue in book.world.landings] == ["t-2", "t-1"]
+    assert [place[-1] for place in book.world.landings] == ["t-2", "t-1"]
     book.made.jobs, book.left = waiting, []
     book >> book.next() << like(c.MoveBase, issue="t-2")
     book >> book.next() << e.CommentWanted << like(c.IntegrateWork, issue="t-1") << like(c.PostComment, issue="t-2")
     assert book
+
+
+def test_of_those_who_wait_for_their_turn_the_first_to_finish_is_next() -> None:
+    book = book_of(issues=("t-1", "t-2", "t-3"))
+    waiting: list[c.Command] = []
+    for name in ("t-3", "t-2", "t-1"):
+        finished(book, name)
+        waiting, book.made.jobs, book.left = [*waiting, *book.made.jobs], [], []
+    book.made.jobs = [job for job in waiting if not isinstance(job, c.SendNotice)]
+    book.answered()
+    assert list(book.made.base.landed) == ["t-3", "t-2", "t-1"]
 
 
 def test_whoever_comes_next_goes_on_where_the_first_leaves_the_queue() -> None:
@@ -179,8 +237,42 @@ def test_whoever_comes_next_goes_on_where_the_first_leaves_the_queue() -> None:
     finished(book, "t-1")
     book.made.jobs, book.left = [], []
     finished(book, "t-2")
-    book >> book.seen("t-1", status="closed") << e.IssueClosed << like(c.IntegrateWork, issue="t-2")
+    book >> book.seen("t-1", status="closed") << e.IssueClosed << e.TreeRests << like(c.IntegrateWork, issue="t-2")
     assert book
+
+
+def test_whoever_was_passed_by_comes_back_in_its_turn() -> None:
+    book = book_of(issues=("t-1", "t-2"))
+    finished(book, "t-1")
+    book.left = []
+    book >> book.next()
+    mine, book.made.jobs, book.left = book.made.jobs[0], [], []
+    finished(book, "t-2")
+    book.made.jobs, book.left = [mine], []
+    book >> book.failed() << like(c.IntegrateWork, issue="t-2")
+    assert book >> book.later(5), "the other is at it by now"
+    assert [place[-1] for place in book.world.landings] == ["t-2", "t-1"]
+    book >> book.next() << like(c.MoveBase, issue="t-2")
+    book >> book.next() << e.CommentWanted << like(c.MoveBase, issue="t-1") << like(c.PostComment, issue="t-2")
+    book.answered()
+    assert list(book.made.base.landed) == ["t-2", "t-1"]
+
+
+def test_whoever_was_brought_onto_a_base_that_moved_is_at_it_when_another_comes_back() -> None:
+    book = book_of(issues=("t-1", "t-2"))
+    finished(book, "t-1")
+    book.left = []
+    book >> book.next()
+    mine, book.made.jobs, book.left = book.made.jobs[0], [], []
+    finished(book, "t-2")
+    book.made.jobs, book.left = [mine], []
+    book >> book.failed() << like(c.IntegrateWork, issue="t-2")
+    book >> book.next() << like(c.MoveBase, issue="t-2")
+    book.made.base.tip = "beef"
+    book >> book.next() << like(c.IntegrateWork, issue="t-2")
+    brought = book.next()
+    book >> [brought, *book.later(5)] << like(c.MoveBase, issue="t-2", old="beef")
+    assert book, "not the other, whose wait is over in the same moment"
 
 
 def test_a_base_that_moved_is_integrated_with_again() -> None:
@@ -514,3 +606,178 @@ def test_work_of_a_lost_state_folder_lands_from_its_branch() -> None:
     book.answered()
     assert book.flow().stage == "closed"
     assert book.made.base.landed == {"t-1": ["head of an earlier life"]}
+
+
+# --- nobody keeps the queue ---------------------------------------------------------------------------------------
+
+
+def two(*wrong: str) -> Playbook:
+    """Two that are finished, of which the first one's base is not moved for these reasons."""
+    book = book_of(issues=("t-1", "t-2"))
+    book.made.base.goes_wrong("t-1", *wrong)
+    book >> book.reports(name="t-1")
+    book.answered()
+    book >> book.reports(name="t-2")
+    return book.answered()
+
+
+@pytest.mark.parametrize("code", ["dirty", "locked", "failed"])
+def test_whoever_waits_to_land_lets_those_behind_it_land(code: str) -> None:
+    book = two(code)
+    assert (book.flow("t-1").code, book.flow("t-2").stage) == (f"landing_{code}", "closed")
+    assert book.made.base.landed == {"t-2": ["head of t-2/implement.1.1"]}
+    book >> book.later(60)
+    book.answered()
+    assert book.flow("t-1").stage == "closed"
+    assert list(book.made.base.landed) == ["t-2", "t-1"]
+
+
+def test_whoever_may_try_again_waits_for_the_one_that_is_at_it() -> None:
+    book = book_of(CHECKED, issues=("t-1", "t-2"))
+    book.made.base.goes_wrong("t-1", "dirty")
+    book >> book.reports(name="t-1")
+    book.answered()
+    book >> book.reports(name="t-2")
+    book.left = []
+    for _ in range(4):  # the seal, the phase's own verification, the integration, and what checks it
+        book >> book.next()
+        book.left = []
+    assert isinstance(book.made.jobs[0], c.MoveBase)
+    book >> book.later(60)
+    assert book, "two would land at once"
+    assert account(book.world, "t-1").code == "landing_queue"
+    book >> book.next() << e.CommentWanted << like(c.MoveBase, issue="t-1") << like(c.PostComment, issue="t-2")
+    assert book
+    book.answered()
+    assert (book.flow("t-1").stage, book.flow("t-2").stage) == ("closed", "closed")
+
+
+def test_an_effect_that_fails_keeps_nobody_else_from_landing() -> None:
+    book = book_of(issues=("t-1", "t-2"))
+    finished(book, "t-1")
+    assert isinstance(book.made.jobs[0], c.IntegrateWork)
+    book.left = []
+    book >> book.failed()
+    book.left = []
+    finished(book, "t-2")
+    assert like(c.IntegrateWork, issue="t-2").fits(book.made.jobs[-1])
+
+
+def test_every_one_that_waits_for_the_checkout_is_tried_when_that_changes() -> None:
+    book = book_of(issues=("t-1", "t-2"))
+    for name in ("t-1", "t-2"):
+        book.made.base.goes_wrong(name, "dirty")
+        book >> book.reports(name=name)
+        book.answered()
+    assert {book.flow(name).code for name in ("t-1", "t-2")} == {"landing_dirty"}
+    book >> e.TreeSeen(replace(TREE, untracked=("new",)))
+    book.answered()
+    assert {book.flow(name).stage for name in ("t-1", "t-2")} == {"closed"}
+
+
+def test_what_git_fails_to_write_is_tried_a_few_times_and_then_a_persons() -> None:
+    book = two(*["failed"] * MOST_FAILED)
+    waits: list[float] = []
+    while (landing := book.flow().landing) is not None and landing.due is not None:
+        waits.append((landing.due - book.now).total_seconds())
+        book >> book.later(waits[-1])
+        book.answered()
+    assert waits == [60, 120, 240, 480]
+    assert (book.flow().stage, book.flow().code) == ("parked", "landing_unwritten")
+    assert "told so" in book.flow().why
+    assert book.flow("t-2").stage == "closed"
+
+
+def test_only_failures_in_a_row_are_given_up() -> None:
+    book = two(*["failed", "failed", "dirty"] * 3)
+    while book.flow().landing is not None and book.flow().landing.due is not None:  # type: ignore[union-attr]
+        book >> book.later((book.flow().landing.due - book.now).total_seconds())  # type: ignore[operator, union-attr]
+        book.answered()
+    assert book.flow().stage == "closed"
+
+
+def test_names_that_git_writes_to_no_work_tree_lead_back_to_the_writer() -> None:
+    book = two("names")
+    flow = book.flow()
+    assert (flow.stage, flow.phase, flow.visit, flow.landing) == ("work", "implement", 2, None)
+    assert flow.flaw is not None
+    assert (flow.flaw.kind, flow.flaw.why, flow.flaw.onto) == ("names", "told so", "")
+    assert book.flow("t-2").stage == "closed"
+
+
+def sealed_with(book: Playbook, *names: str, name: str = "t-1") -> None:
+    """What its run left is sealed, and holds these names."""
+    (seal,) = [job for job in book.made.jobs if isinstance(job, c.SealTree) and job.issue == name]
+    book.made.jobs.remove(seal)
+    head = f"head of {seal.run}"
+    book.left = []
+    book >> e.TreeSealed(name, seal.run, seal.key, head, f"tree of {head}", (head,), unwritable=names)
+
+
+@pytest.mark.parametrize("policy", [ONE, CHECKED, HUMAN, TWO])
+def test_names_that_would_not_land_are_told_to_the_writer_when_they_are_sealed(policy: Any) -> None:
+    book = book_of(policy)
+    book >> book.reports()
+    sealed_with(book, "git~1")
+    flow = book.flow()
+    assert (flow.stage, flow.phase, flow.visit, flow.verifying) == ("work", "implement", 2, "")
+    assert flow.flaw is not None
+    assert flow.flaw.kind == "names"
+    assert "git~1" in flow.flaw.why
+    entered = [entry.body for entry in book.made.entries if isinstance(entry.body, e.PhaseEntered)]
+    assert "git~1" in entered[-1].why
+    book.answered()
+    book >> book.reports()
+    sealed_with(book)
+    assert book.flow().flaw is None, "it is mended"
+
+
+def test_a_failed_attempt_is_told_of_the_names_in_its_next_one() -> None:
+    book = book_of()
+    book >> book.reports("failed")
+    sealed_with(book, "git~1")
+    flow = book.flow()
+    assert (flow.stage, flow.phase, flow.visit, flow.flaw and flow.flaw.kind) == ("work", "implement", 1, "names")
+
+
+def test_names_that_nobody_mends_end_with_a_person() -> None:
+    book = book_of(policy_of(Phase(name="implement", max_visits=2)))
+    for _ in range(2):
+        book >> book.reports()
+        sealed_with(book, "git~1")
+        book.answered()
+    assert (book.flow().stage, book.flow().code) == ("parked", "max_visits")
+    assert "git~1" in book.flow().why
+
+
+def test_another_gits_lock_is_waited_for_until_it_would_be_taken_away_and_is_named() -> None:
+    book = finished(book_of())
+    began, tried = book.now, 0
+    while book.flow().stage == "finishing":
+        command = next(job for job in book.made.jobs if isinstance(job, c.IntegrateWork))
+        book.made.jobs.remove(command)
+        book.left = []
+        book >> e.EffectFailed("t-1", command.key, "no", infra=True, lock="/p/.git/refs/ashep/landing/x.lock")
+        tried += 1
+        if book.flow().stage == "finishing":
+            assert "/p/.git/refs/ashep/landing/x.lock" in account(book.world, "t-1").reason
+            due = book.flow().effect_after
+            assert due is not None
+            book.left = []
+            book >> book.later((due - book.now).total_seconds())
+    assert (book.flow().stage, book.flow().code) == ("parked", "infrastructure")
+    assert 15 * 60 <= (book.now - began).total_seconds() < 17 * 60
+    assert tried > 10
+
+
+def test_what_could_not_be_cleaned_up_is_a_note() -> None:
+    book = finished(book_of())
+    book.left = []
+    book >> book.next()
+    move = book.made.jobs.pop(0)
+    assert isinstance(move, c.MoveBase)
+    book.left = []
+    landed = e.WorkLanded("t-1", move.key, "main", move.head, move.new, told=("x.lock stays",))
+    book >> landed << e.CommentWanted << c.PostComment
+    assert "Note: x.lock stays." in book.flow().comments[0][1]
+    assert book.answered().flow().stage == "closed"

@@ -11,7 +11,7 @@ import pytest
 from ashep.core import commands as c
 from ashep.core import events as e
 from ashep.core.flow import Posture
-from ashep.core.model import Stamp
+from ashep.core.model import Change, Stamp
 from ashep.core.outstanding import outstanding
 from tests.core import given
 from tests.core.given import ME
@@ -32,6 +32,8 @@ def found(stamp: Stamp | None = LOST, status: str = "in_progress", *labels: str,
     """A daemon whose first look shows an issue that is in the midst of things."""
     book = Playbook(issues=())
     book.made.tracker["t-1"] = given.issue("t-1", status, *labels, assignee=assignee, stamp=stamp)
+    book.made.history["t-1"] = [Change(label, ("added", label), "ann", book.now) for label in labels]
+    book.made.history["t-1"].append(Change("0", ("removed", "phase:implement"), "ann", book.now))
     book.left = []
     return book >> e.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq)
 

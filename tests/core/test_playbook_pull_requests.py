@@ -290,3 +290,18 @@ def test_work_that_changes_nothing_asks_for_nothing() -> None:
 def test_without_a_base_nothing_is_begun() -> None:
     book = Playbook(ONE, tree=Tree(True, "c0ffee"), config=CONFIG).looked()
     assert (book.flow().stage, book.flow().code) == ("idle", "no_base")
+
+
+def test_a_secret_asks_before_the_branch_is_pushed() -> None:
+    book = book_of()
+    book >> book.reports()
+    seal = next(job for job in book.made.jobs if isinstance(job, c.SealTree))
+    book.made.jobs.remove(seal)
+    book.left = []
+    book >> e.TreeSealed("t-1", seal.run, seal.key, HEAD, "7ree", ("head",), flags=("secrets",))
+    book.answered()
+    assert (book.flow().stage, book.flow().question is not None) == ("person", True)
+    assert not any(isinstance(one, c.OpenPullRequest) for one in book.made.done)
+    book >> book.seen(add=["human:approved"])
+    book.answered()
+    assert any(isinstance(one, c.OpenPullRequest) for one in book.made.done)

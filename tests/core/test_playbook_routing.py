@@ -119,11 +119,13 @@ def test_an_agents_question_leads_back_into_its_phase_and_never_closes() -> None
         book << like(e.PersonAsked, phase="implement", human_phase=False) << e.CommentWanted
         assert book << TREE
         asked = book.answered().made.tracker["t-1"]
-        assert (asked.status, asked.labels) == ("blocked", ("needs:human_approval", "phase:implement"))
+        raised = ("needs:human_answer", "needs:human_approval", "phase:implement")
+        assert (asked.status, asked.labels) == ("blocked", raised), "told apart from a phase of people"
         book >> book.seen(add=[label]) << c.ReadAnswer
         book >> book.next() << e.PersonAnswered << like(e.CycleBegan, cycle=2)
         book << like(e.PhaseEntered, phase="implement", visit=2) << e.RunPlanned
         assert book << like(c.WriteIssue, kind="work", status="in_progress")
+        assert book.answered().made.tracker["t-1"].labels == ("phase:implement",), "it goes with the question"
 
 
 def test_need_human_asks_even_in_a_phase_with_verdicts() -> None:

@@ -3,6 +3,7 @@
 # pyright: reportUnusedExpression=false
 # A playbook's lines are expressions: `book >> fact << what << follows`.
 
+from dataclasses import replace
 from datetime import timedelta
 
 from ashep.core import commands as c
@@ -12,7 +13,7 @@ from ashep.core.documents import Bytes
 from ashep.core.dues import next_due
 from ashep.core.flow import wall_time
 from ashep.core.model import OpencodeSettings, Phase, Retry, Runners, Settings
-from ashep.core.observe import runner_read
+from ashep.core.observe import replaced_by, runner_read
 from ashep.core.recycling import DRAIN, LONGEST_DELAY, SPACING, STABLE, is_due, memory_read
 from tests.core import given
 from tests.core.given import policy_of, up
@@ -27,7 +28,7 @@ LIMIT = Bytes(4 * GIB)
 
 
 def seen(book: Playbook, now: e.RunnerSeen) -> list[e.Fact]:
-    return runner_read(book.world, now)
+    return runner_read(book.world, now, book.now)
 
 
 def big(book: Playbook, gib: float = 5) -> list[e.Fact]:
@@ -113,6 +114,57 @@ def test_a_cycle_that_began_while_the_server_was_away_is_not_older_than_its_abse
     book.made.now += timedelta(hours=1)
     book >> up()
     assert wall_time(book.flow(), book.now) == timedelta()
+
+
+def test_a_server_that_comes_and_goes_is_one_fact_with_a_count() -> None:
+    """It answers the look at it and fails the next read, each half second: 100 times in 50 s."""
+    book = Playbook(READ, config=given.settings(managed=False)).until("review")
+    told = list[e.RunnerSeen]()
+    for _ in range(1200):
+        for state in (e.RunnerSeen("away", f"no answer {len(told)}"), up()):
+            for fact in seen(book, state):
+                assert isinstance(fact, e.RunnerSeen)
+                told.append(fact)
+                book >> fact
+                book.left = []
+        book.made.now += timedelta(seconds=0.5)
+    assert len(told) < 2 * (7 + 600 / 60 + 1)
+    backs = [fact.times for fact in told if fact.state == "up"]
+    assert backs == list(range(1, len(backs) + 1))
+    book.made.now += timedelta(seconds=61)
+    for fact in (*seen(book, up()), AWAY):  # now it was well for more than a minute
+        book >> fact
+    book.made.now += timedelta(seconds=61)
+    book >> seen(book, up())
+    book.made.now += timedelta(seconds=61)
+    book >> AWAY
+    (back,) = seen(book, up())
+    assert isinstance(back, e.RunnerSeen)
+    assert back.times == 1, "and it is back at once"
+
+
+def test_another_error_of_a_server_that_is_away_is_no_news() -> None:
+    book = Playbook(READ)
+    book >> AWAY
+    assert seen(book, e.RunnerSeen("away", "connection refused")) == []
+    assert seen(book, e.RunnerSeen("unauthorized", "wrong password")) != []
+
+
+def test_another_version_of_a_server_is_told_once_and_everything_goes_on() -> None:
+    book = Playbook(READ, config=given.settings(managed=False)).until("review")
+    old = replace(up(), detail="1.18.33")
+    book >> old >> AWAY
+    book.made.now += timedelta(minutes=2)
+    new = replace(up("server-2"), detail="1.19.0", replaced=replaced_by(book.world.server.version, "1.19.0", "1.18.33"))
+    assert new.replaced == "1.19.0 answers where 1.18.33 did; ashep is tried with 1.18.33"
+    run = book.run().id
+    for fact in seen(book, new):
+        book >> fact
+    assert book.run().id == run, "what ran goes on"
+    assert replaced_by(book.world.server.version, "1.19.0", "1.18.33") == ""
+    assert seen(book, replace(new, replaced="")) == [], "and it is told once"
+    assert replaced_by("1.19.0", "1.18.33", "1.18.33") == "1.18.33 answers where 1.19.0 did"
+    assert replaced_by("", "1.18.33", "1.18.33") == "", "the first one replaces nothing"
 
 
 # --- failures -----------------------------------------------------------------------------------------------------

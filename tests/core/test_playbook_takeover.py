@@ -3,6 +3,7 @@
 # pyright: reportUnusedExpression=false
 # A playbook's lines are expressions: `book >> fact << what << follows`.
 
+import json
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -92,6 +93,30 @@ def test_a_pause_ends_when_the_label_is_taken_off_and_the_agent_goes_on_in_the_s
     assert book.flow().resume is None
     book >> book.reports() << like(e.RunEnded, state="succeeded")
     assert book.left
+
+
+def test_a_label_that_a_person_had_set_before_ours_is_theirs_and_outlives_the_quiet() -> None:
+    for who in ("ann", "ashep-agent", ""):
+        book = working("pause", cooldown=600)
+        book >> book.turn("running", people=ANN)
+        if who:  # after the look by which we decided, and before our own write
+            book.made.change("t-1", who, (PAUSED,), ())
+        book.left = []
+        held = book.answered().flow().held
+        assert held is not None
+        assert held.label == ("theirs" if who == "ann" else "ours")
+        book >> watched(book, *ANN)
+        book >> book.later(601)
+        book >> watched(book, *ANN)
+        book.answered()
+        assert (PAUSED in book.made.tracker["t-1"].labels) == (who == "ann"), (
+            "quiet ends what is ours, and nothing else"
+        )
+        assert (book.flow().held is None) == (who != "ann")
+        if who == "ann":
+            book >> book.seen(status="open")
+            assert book.answered().flow().stage == "idle"
+            assert PAUSED in book.made.tracker["t-1"].labels
 
 
 def test_what_a_person_leaves_at_work_in_the_session_is_waited_for() -> None:
@@ -288,6 +313,106 @@ def test_a_persons_work_goes_to_the_phase_that_looks_at_it() -> None:
     book >> watched(book, *ANN) << e.SessionReleased << like(e.PhaseEntered, phase="review") << c.ReadTree
     assert book >> book.next() << like(e.RunPlanned, phase="review", prompt="task", reuse=None) << c.WriteIssue
     assert book.flow().resume is None
+
+
+# --- a message behind a turn that has ended -------------------------------------------------------------------------
+
+
+def ended_before(
+    action: Literal["pause", "review", "resume"] = "pause", cooldown: int | None = None, **outcome: Any
+) -> Playbook:
+    """A person had written by the time that the turn was seen to have ended."""
+    book = working(action, cooldown)
+    block = json.dumps({"result": "success", "summary": "what I did"} | outcome)
+    wish = {"pause": "ours"}.get(action, "none")
+    book >> book.turn("finished", block=block, people=ANN) << like(e.SessionTaken, action=action, label=wish)
+    if action == "pause":
+        book << e.CommentWanted
+    state = "failed" if outcome else "succeeded"
+    book << like(e.RunEnded, state=state) << like(c.ReadTree, moment="after")
+    assert book, book.left
+    book.left = []
+    book.answered()
+    assert account(book.world, "t-1").state == "person"
+    return book
+
+
+def test_what_was_reported_is_kept_and_used_when_the_person_lets_it_go_on() -> None:
+    book = ended_before()
+    assert any("is kept" in one.text for one in book.made.comments["t-1"])
+    book >> watched(book, *ANN)
+    assert book >> book.later(86_400)
+    book >> book.seen(drop=[PAUSED]) << e.ReleaseWanted
+    book >> watched(book, *ANN) << like(e.SessionReleased, by="label") << like(e.PhaseEntered, phase="review")
+    assert book << like(c.ReadTree, moment="after")
+    assert book >> book.next() << like(e.RunPlanned, phase="review", prompt="task", reuse=None) << c.WriteIssue
+    assert book.flow().resume is None
+    assert dict(book.flow().passed)["implement"] == "success"
+
+
+def test_what_was_reported_counts_once_the_person_has_been_quiet() -> None:
+    book = ended_before("resume", 60)
+    book >> watched(book, *ANN)
+    assert book >> book.later(60)
+    book >> watched(book, *ANN) << like(e.SessionReleased, by="quiet") << like(e.PhaseEntered, phase="review")
+    assert book << c.ReadTree
+
+
+def test_what_was_reported_is_the_persons_work_where_that_is_looked_at() -> None:
+    book = ended_before("review", 60)
+    book >> watched(book, *ANN)
+    assert book >> book.later(60)
+    book >> watched(book, *ANN) << e.SessionReleased << like(e.PhaseEntered, phase="review") << c.ReadTree
+    assert book
+    assert "a person did implement" in book.flow().why
+
+
+def test_a_failure_that_was_reported_is_tried_again_where_the_person_was() -> None:
+    book = ended_before("resume", 60, result="failed")
+    session = book.run().session
+    book >> watched(book, *ANN)
+    assert book >> book.later(60)
+    book >> watched(book, *ANN) << e.SessionReleased << like(e.RetryScheduled, failures=1) << c.ReadTree
+    assert book
+    book.answered()
+    book >> book.later(60) << like(e.RunPlanned, attempt=2, prompt="resume", reuse=session)
+    assert book.left
+
+
+def test_an_error_behind_which_a_person_stands_burns_no_attempt() -> None:
+    book = working("resume", 60)
+    book >> book.turn("finished", error="APIError: quota", people=ANN) << like(e.RunEnded, state="aborted")
+    assert book << like(e.SessionTaken, outcome=False) << c.ReadTree
+    assert book.flow().failures == 0
+
+
+def test_a_kept_outcome_survives_that_the_person_takes_the_issue_by_its_label() -> None:
+    book = ended_before("resume", 60)
+    book >> book.seen(add=[PAUSED]) << like(e.SessionTaken, label="theirs", outcome=True)
+    book.answered()
+    book >> book.seen(drop=[PAUSED]) << e.ReleaseWanted
+    book >> watched(book, *ANN) << e.SessionReleased << like(e.PhaseEntered, phase="review") << c.ReadTree
+    assert book
+
+
+def test_a_kept_outcome_is_used_once() -> None:
+    """Taken again in the next phase, before anything was reported there, nothing of the phase before counts."""
+    book = ended_before("resume", 60)
+    book >> watched(book, *ANN)
+    book >> book.later(60)
+    book >> watched(book, *ANN)
+    book.left = []
+    book.answered()
+    assert book.flow().phase == "review"
+    book >> book.turn("running", people=("msg_bob",)) << like(e.RunEnded, state="aborted")
+    book << like(e.SessionTaken, outcome=False)
+    book.left = []
+    book.answered()
+    book >> watched(book, "msg_bob")
+    assert book >> book.later(60)
+    book >> watched(book, "msg_bob") << e.SessionReleased
+    book.answered()
+    assert (book.flow().phase, book.run().attempt) == ("review", 2)
 
 
 def test_in_a_phase_whose_success_nobody_looks_at_a_review_is_a_pause() -> None:

@@ -163,12 +163,6 @@ def test_a_person_in_the_session_takes_the_issue_over_and_is_not_stopped() -> No
     assert book << TAKEN_OVER << e.CommentWanted << like(c.WriteIssue, kind="work", add_labels=("ashep:paused",))
 
 
-def test_an_outcome_counts_although_a_person_wrote_afterwards() -> None:
-    book = working()
-    book >> book.turn("finished", block='{"result": "success", "summary": "x"}', people=("msg_ann",))
-    assert book << like(e.RunEnded, state="succeeded") << e.PhaseEntered << e.RunPlanned << c.WriteIssue
-
-
 def test_an_error_of_the_provider_fails_the_attempt() -> None:
     book = working()
     book >> book.turn("finished", error="APIError: quota") << like(e.RunEnded, state="failed", error="APIError: quota")

@@ -7,6 +7,7 @@ from typing import Any
 
 from ashep.core import commands as c
 from ashep.core import events as e
+from ashep.core.closing_notes import escalation_of, notes_of
 from ashep.core.evidence import CheckResult
 from ashep.core.model import Human, Phase, Verify
 from ashep.core.proof import UNCHANGED
@@ -68,7 +69,11 @@ def test_a_success_is_looked_into_before_anything_follows() -> None:
 
 def test_work_that_falls_short_goes_back_with_what_failed() -> None:
     book = sealed(book_of())
-    book >> found(book, result(), result("passed", "lint")) << like(e.RetryScheduled, phase="implement", failures=0)
+    (
+        book
+        >> found(book, result(), result("passed", "lint"))
+        << like(e.RetryScheduled, phase="implement", failures=0, disbelieved="t-1/implement.1.1")
+    )
     again = book.flow().why
     assert "these checks do not pass: tests; attempt 1 of 2" in again
     flaw = book.flow().flaw
@@ -122,7 +127,7 @@ def test_a_person_lets_a_verdict_pass() -> None:
     book.left = []
     book >> book.later(0)
     book = says(book, "done")
-    book >> found(book, result(), tree="other") << like(e.PersonAsked, about="proof")
+    book >> found(book, result(), tree="other") << like(e.PersonAsked, about="proof", disbelieved="t-1/implement.1.2")
     book.answered()
     book >> book.seen(add=("human:approved",))
     book.left = []
@@ -175,6 +180,21 @@ def test_attempts_used_up_ask_a_person() -> None:
     book = again(book)
     book >> found(book, result(), tree="other") << like(e.PersonAsked, about="proof", human_phase=False)
     assert "attempt 2 of 2, the last" in book.flow().why
+    book << e.CommentWanted
+    assert book << like(c.WriteIssue, kind="ask", add_labels=("needs:human_answer", "needs:human_approval"))
+    noted = escalation_of(book.flow(), 2)
+    assert noted is not None
+    assert {key: noted[key] for key in ("action", "reason", "attempts", "status", "failures")} == {
+        "action": "escalated", "reason": "max_verification_attempts", "attempts": 2, "status": "failing",
+        "failures": ["tests"],
+    }  # fmt: skip
+    notes = notes_of(book.flow(), closed=False)
+    assert notes["verification_status"] == "failing"
+    assert isinstance(notes["verification"], dict)
+    assert notes["verification"]["checks"] == [
+        {"check_id": "tests", "status": "failed", "message": "told so", "duration_ms": 1}
+    ]
+    assert notes["impact_flags"] == []
 
 
 def test_no_progress_ends_the_attempts_early() -> None:
@@ -184,6 +204,7 @@ def test_no_progress_ends_the_attempts_early() -> None:
     book = again(book)
     book >> found(book, result()) << like(e.PersonAsked, about="proof")
     assert "nothing has changed since the attempt before" in book.flow().why
+    assert (escalation_of(book.flow(), 9) or {})["reason"] == "nothing_changed"
 
 
 def test_another_failure_in_the_same_tree_is_another_attempt() -> None:
@@ -306,6 +327,19 @@ def test_checks_that_cannot_be_read_park_the_issue_before_anybody_works_on_it() 
     ended = next(body for body in book.left if isinstance(body, e.RunEnded))
     assert ended.state == "aborted"
     assert book.flow().criteria is None, "they count as not read, not as none: they are read again"
+
+
+def test_an_issue_whose_words_are_too_long_is_parked_with_their_names_before_anybody_works_on_it() -> None:
+    book = Playbook(TWO, tree=TREE, config=own())
+    book.made.look()
+    book.left = []
+    claimed = book.next()
+    book >> [claimed, e.CriteriaAdopted("t-1", "", left_out=("description: 34.3 MiB", "notes: 2.0 MiB"))]
+    parked = next(body for body in book.left if isinstance(body, e.IssueParked))
+    assert parked.code == "too_long"
+    assert parked.why.startswith("too long to be read: description: 34.3 MiB, notes: 2.0 MiB; shorten that, then")
+    assert any(isinstance(body, e.RunEnded) and body.state == "aborted" for body in book.left)
+    assert book.flow().criteria is None, "its checks may be among what was not read"
 
 
 def test_criteria_are_those_of_the_claim_whatever_is_seen_later() -> None:

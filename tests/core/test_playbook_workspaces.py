@@ -3,6 +3,7 @@
 # pyright: reportUnusedExpression=false
 # A playbook's lines are expressions: `book >> fact << what << follows`.
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from ashep.core import commands as c
 from ashep.core import events as e
 from ashep.core.branches import branch_of, issue_of, shared_branch
-from ashep.core.model import Issue, Phase, Settings, Stamp, Tree
+from ashep.core.model import Issue, Phase, Settings, Stamp, Takeover, Tree
+from ashep.core.observe import session_read
 from tests.core import given
 from tests.core.given import ME, policy_of, settings, start
 from tests.core.playbook import Playbook, like
@@ -241,3 +243,183 @@ def test_of_several_shared_branches_one_is_taken_always_the_same() -> None:
 def test_a_shared_branch_is_no_issues_own() -> None:
     assert branch_of("+epic") != shared_branch("epic")
     assert issue_of(shared_branch("epic")) is None
+
+
+# --- a tree that cannot be sealed ---------------------------------------------------------------------------------
+
+
+def unsealable(*names: str, others: tuple[str, ...] = ()) -> Playbook:
+    """Issues whose runs end well, and whose trees git will not take; the others wait for a slot meanwhile."""
+    book = book_of(TWO, issues=(*names, *others), config=own(len(names))).looked()
+    for name in names:
+        book.left = []
+        book >> book.reports(name=name)
+        book.left = []
+    return book
+
+
+def refused(book: Playbook, *, infra: bool = True) -> None:
+    """Whatever else waits is carried out; each seal that waits fails."""
+    for command in list(book.made.jobs):
+        book.made.jobs.remove(command)
+        if isinstance(command, c.SealTree):
+            book.made.turn(e.EffectFailed(command.issue, command.key, "git add: x: Permission denied", infra))
+        else:
+            book.made.carry_out(command)
+    book.left = []
+
+
+def given_up(book: Playbook) -> None:
+    """So much time passes that no seal is tried again."""
+    for _ in range(60):
+        refused(book)
+        book >> book.later(70)
+    book.left = []
+
+
+def test_what_a_branch_lacks_once_more_after_a_person_was_there_is_another_comment() -> None:
+    wish = Takeover(action="resume", cooldown=timedelta(seconds=60))
+    book = book_of(TWO.model_copy(update={"takeover": wish})).looked()
+    book >> book.turn("running", people=("msg_ann",))
+    for _ in range(2):
+        book.left = []
+        seal = next(one for one in book.made.jobs if isinstance(one, c.SealTree))
+        book.made.jobs.remove(seal)
+        book >> e.TreeSealed("t-1", seal.run, seal.key, "beef", "7ree", ("beef",), lacking=("git refuses x",))
+        book.answered()
+        if book.flow().held is None:
+            break
+        session = book.flow().held.session  # type: ignore[union-attr]
+        for seconds in (0, 60):
+            book >> book.later(seconds)
+            seen = e.SessionSeen("t-1", session or "", ("msg_ann",), False, book.world.seq)
+            book >> session_read(book.world, seen)
+    names = [one.name for one in book.made.done if isinstance(one, c.PostComment) and "git refuses x" in one.text]
+    assert len(names) == len({*names}) == 2
+
+
+def test_three_trees_that_cannot_be_sealed_keep_nobody_waiting() -> None:
+    book = unsealable("t-1", "t-2", "t-3", others=("t-4", "t-5", "t-6"))
+    assert {book.flow(name).code for name in ("t-4", "t-5", "t-6")} == {"slot"}
+    refused(book)
+    book.looked()
+    assert [book.run(name).state for name in ("t-4", "t-5", "t-6")] == ["running"] * 3
+
+
+def test_a_tree_that_cannot_be_sealed_is_given_up_after_a_bounded_time_and_the_reason_says_what_to_do() -> None:
+    book = unsealable("t-1")
+    given_up(book)
+    flow = book.flow()
+    assert (flow.stage, flow.code) == ("parked", "unsealed")
+    assert "git add: x: Permission denied" in flow.why
+    assert "/trees/ashep/t-1" in flow.why
+    assert "ashep retry t-1" in flow.why
+    assert book.run().settled
+    assert not flow.busy
+    assert not list(book.world.live)
+    tried = [entry.body for entry in book.made.entries if isinstance(entry.body, c.SealTree)]
+    assert len(tried) == 10
+    book.made.turn(*book.made.begun[1:], everything=True)  # another start
+    assert not any(isinstance(command, c.SealTree) for command in book.made.jobs)
+
+
+def test_what_git_says_for_good_is_not_tried_again() -> None:
+    book = unsealable("t-1")
+    refused(book, infra=False)
+    assert (book.flow().stage, book.flow().code) == ("parked", "unsealed")
+    assert book.run().settled
+
+
+def test_after_a_retry_the_next_run_goes_on_in_the_tree_as_it_is() -> None:
+    book = unsealable("t-1")
+    given_up(book)
+    book >> book.seen(drop=("ashep:parked",))
+    book.answered()
+    again = [one for one in book.made.done if isinstance(one, c.PrepareTree)]
+    assert [one.run for one in again] == ["t-1/implement.1.1", "t-1/implement.2.1"]
+    assert book.run().state == "running"
+
+
+def test_a_seal_that_comes_through_at_last_is_as_any_other() -> None:
+    book = unsealable("t-1")
+    for _ in range(4):
+        refused(book)
+        book >> book.later(70)
+    book.left = []
+    book.answered()
+    assert (book.run().phase, book.run().state) == ("review", "running")
+
+
+@pytest.mark.parametrize("how", ["left", "closed", "parked"])
+def test_an_issue_that_is_nobodys_any_more_holds_no_slot_whatever_its_tree_says(how: str) -> None:
+    book = book_of(TWO, issues=("t-1", "t-2"), config=own(1)).looked()
+    assert book.flow("t-2").code == "slot"
+    if how == "parked":
+        book >> e.IssueCancelled("t-1", "pat", book.run().id)
+    else:
+        book >> book.seen(assignee="pat") if how == "left" else book >> book.seen(status="closed")
+    for _ in range(4):
+        refused(book)
+    book.looked()
+    assert book.flow("t-1").stage == how
+    assert book.run("t-2").state == "running"
+    given_up(book)
+    assert book.run("t-1").settled
+    assert book.flow("t-1").stage == how
+
+
+def test_a_tree_that_all_share_and_that_cannot_be_read_keeps_no_run_for_ever() -> None:
+    book = Playbook(TWO, tree=TREE, config=settings()).looked()
+    book >> book.reports()
+    for _ in range(60):
+        for command in list(book.made.jobs):
+            book.made.jobs.remove(command)
+            if isinstance(command, c.ReadTree):
+                book.made.turn(e.EffectFailed(command.issue, command.key, "fatal: index file corrupt", True))
+            else:
+                book.made.carry_out(command)
+        book.left = []
+        book >> book.later(70)
+        book.left = []
+    assert (book.flow().stage, book.flow().code) == ("parked", "unsealed")
+    assert book.run().settled
+
+
+def test_work_that_is_not_sealed_is_never_closed_over() -> None:
+    """A person leads it past the phase that would seal it: what would land lacks what was worked."""
+    book = unsealable("t-1")
+    given_up(book)
+    book >> book.seen(drop=("ashep:parked", "phase:implement"), add=("phase:review",))
+    book.answered()
+    assert book.run().phase == "review"
+    book >> book.reports()
+    book.answered()
+    assert (book.flow().stage, book.flow().code) == ("parked", "unsealed")
+
+
+def test_the_seal_of_a_later_run_tells_whether_all_is_sealed() -> None:
+    """The same tree holds what both left; whether the policy leads to its end before that seal is no matter."""
+    book = book_of(policy_of(Phase(name="implement"))).looked()
+    book >> book.reports()
+    given_up(book)
+    assert (book.flow().stage, book.flow().code) == ("parked", "unsealed")
+    book >> book.seen(drop=("ashep:parked",))
+    book.answered()
+    book >> book.reports()
+    book.answered()
+    assert book.flow().code != "unsealed"
+    assert book.flow().stage in ("finishing", "closed")
+
+
+def test_what_a_branch_lacks_of_the_work_is_told_to_people() -> None:
+    book = book_of(TWO).looked()
+    book >> book.reports()
+    book.left = []
+    seal = book.dropped()
+    assert isinstance(seal, c.SealTree)
+    head = ("beef", "7ree", ("beef",))
+    book >> e.TreeSealed("t-1", seal.run, seal.key, *head, lacking=("git refuses x: it is in refs/ashep/saved/1",))
+    book.answered()
+    (told,) = [one.text for one in book.made.done if isinstance(one, c.PostComment)]
+    assert told == "t-1/implement.1.1 is over, and:\n- git refuses x: it is in refs/ashep/saved/1"
+    assert book.run().phase == "review"

@@ -18,7 +18,7 @@ from ashep.core.diagnosing import VERDICTS
 from ashep.core.dues import due_timers, next_due
 from ashep.core.events import Fact
 from ashep.core.flow import Held, Run
-from ashep.core.model import Comment, Issue, LabelEvent, Life, Stamp, Tree
+from ashep.core.model import Change, Comment, Difference, Issue, LabelEvent, Life, Stamp, Tree
 from ashep.core.observe import ready_read, requests_read, runner_read, session_read, turn_read
 from ashep.core.outstanding import message_id
 from ashep.core.pauses import windows_read
@@ -49,10 +49,14 @@ class MadeUp:
     tracker: dict[str, Issue] = field(default_factory=dict)
     comments: dict[str, list[Comment]] = field(default_factory=dict)
     events: dict[str, list[LabelEvent]] = field(default_factory=dict)
+    history: dict[str, list[Change]] = field(default_factory=dict)
+    """Who changed what."""
     sessions: dict[str, dict[str, Turn]] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict)
     heads: dict[str, str] = field(default_factory=dict)
     """What branches of own work trees hold."""
+    trees: dict[str, bool] = field(default_factory=dict)
+    """Whether what a run leaves can never be sealed."""
     jobs: list[Command] = field(default_factory=list)
     posted: dict[str, int] = field(default_factory=dict)
     """How many comments stood there with one of ours."""
@@ -81,6 +85,7 @@ class MadeUp:
         self.will = random.Random(self.seed + 1)  # of its own, so that other lives are as they were without pauses
         self.asking = random.Random(self.seed + 2)
         self.base.random.seed(self.seed + 8)
+        self.will_resist = random.Random(self.seed + 9)
         self.now = given.T0
         self.shut = Shut(self.will)
 
@@ -363,7 +368,7 @@ class MadeUp:
         """End the agent server; another takes its place."""
         self._new_server()
         self.up = True
-        self.turn(*runner_read(self.world, self.seen_server()))
+        self.turn(*runner_read(self.world, self.seen_server(), self.now))
 
     def _new_server(self) -> None:
         self.instance += 1
@@ -398,6 +403,9 @@ class MadeUp:
             answer = e.NoticeFailed(command.key, command.target, "no answer") if failed else self._effect(command)
             self.turn(answer)
             return
+        if isinstance(command, c.SealTree) and self._resists(command.run):
+            self.turn(e.EffectFailed(command.issue, command.key, "git will not take it", infra=True))
+            return
         if self.hit(self.chances.infra):
             if self.hit(0.5):
                 self._effect(command)
@@ -412,6 +420,11 @@ class MadeUp:
         answer = self._effect(command)
         self.done.append(command)
         self.turn(answer)
+
+    def _resists(self, run: str) -> bool:
+        if run not in self.trees and self.chances is not CALM:
+            self.trees[run] = self.will_resist.random() < self.chances.resists
+        return self.trees.get(run, False)
 
     def _effect(self, command: Command) -> Fact:
         match command:
@@ -442,6 +455,9 @@ class MadeUp:
                 told = tuple(comment for comment in said[behind:] if comment.author != given.ME)
                 events = tuple(self.events.get(command.issue, []))
                 return e.AnswerRead(command.issue, command.key, self.tracker[command.issue], events, told)
+            case c.ReadAuthors():
+                about = [one for one in reversed(self.history.get(command.issue, [])) if one.what in command.changes]
+                return e.AuthorsRead(command.issue, command.key, tuple(about))
             case _:
                 return self._run_effect(command)
 
@@ -480,7 +496,7 @@ class MadeUp:
 
     def _store(self, view: Issue, command: c.ClaimIssue | c.WriteIssue, status: str, assignee: str | None) -> None:
         labels = tuple(sorted(set(view.labels) - set(command.remove_labels) | set(command.add_labels)))
-        self.tracker[view.id] = replace(view, status=status, assignee=assignee, labels=labels, stamp=command.stamp)
+        self._put(replace(view, status=status, assignee=assignee, labels=labels, stamp=command.stamp), given.ME)
 
     def _run_effect(self, command: Command) -> Fact:
         match command:
@@ -514,8 +530,13 @@ class MadeUp:
             case c.SealTree():
                 head = self.heads[command.branch] = f"head of {command.run}"
                 sealed = (head, f"tree of {command.run}", (*self.world.flows[command.issue].commits, head))
-                flag = self.base.happens(self.chances.landing, "ci", "size")
-                return e.TreeSealed(command.issue, command.run, command.key, *sealed, flags=(flag,) if flag else ())
+                flag = self.base.happens(self.chances.landing, "ci", "size", "git~1")
+                names, flags = ((flag,), ()) if flag == "git~1" else ((), (flag,) if flag else ())
+                return e.TreeSealed(command.issue, command.run, command.key, *sealed, flags=flags, unwritable=names)
+            case c.RemoveTree() if self.will.random() < self.chances.landing:
+                return e.TreeKept(command.issue, command.key, command.branch, "something in it is not committed")
+            case c.RemoveTree():
+                return e.TreeRemoved(command.issue, command.key, command.branch, 7)
             case c.ReadTree():
                 branch = self.world.tree.branch if self.world.tree is not None else None
                 return e.TreeSeen(Tree(True, "c0ffee", branch=branch), command.moment, command.issue, command.run)
@@ -576,7 +597,19 @@ class MadeUp:
             told = self.events.setdefault(name, [])
             told.append(LabelEvent(str(len(told)), label, who, self.now))
         labels = tuple(sorted(set(view.labels) - set(drop) | set(add)))
-        self.tracker[name] = replace(view, labels=labels, **fields)  # type: ignore[arg-type]
+        self._put(replace(view, labels=labels, **fields), who)  # type: ignore[arg-type]
+
+    def _put(self, view: Issue, who: str) -> None:
+        """Store an issue, and who changed what."""
+        before, told = self.tracker[view.id], self.history.setdefault(view.id, [])
+        what: list[Difference] = [("added", label) for label in sorted({*view.labels} - {*before.labels})]
+        what.extend(("removed", label) for label in sorted({*before.labels} - {*view.labels}))
+        if view.status != before.status:
+            what.append(("status", view.status))
+        if view.assignee != before.assignee:
+            what.append(("assignee", view.assignee or ""))
+        told += [Change(f"{view.id}-h{len(told) + n}", one, who, self.now) for n, one in enumerate(what)]
+        self.tracker[view.id] = view
 
     def answer(self) -> None:
         """Somebody says something to what a run asks, or nothing at all."""
@@ -588,6 +621,16 @@ class MadeUp:
             self.change(name, "ann", drop=["needs:human_input"])
         else:
             self.say(name, who, self.asking.choice(["@ashep yes", "@ashep: no, never", "@ashep 2", "yes"]))
+
+    def agent(self, name: str) -> None:
+        """An agent does to an issue what only people may."""
+        labels = ["phase:review", "policy:quick", "ashep:paused", "ashep:excluded"]
+        marks = [label for label in self.tracker[name].labels if label.startswith(("phase:", "ashep:", "needs:"))]
+        acts: list[dict[str, Any]] = [
+            {"add": [self.will.choice(labels)]}, {"drop": marks[:1]}, {"drop": marks[-1:]},
+            {"status": self.will.choice(["open", "closed", "in_progress"])}, {"assignee": None}, {"assignee": "bob"},
+        ]  # fmt: skip
+        self.change(name, "ashep-agent", **self.will.choice(acts))
 
     def pause(self) -> None:
         """A person tells the daemon to pause, to go on, or to cancel an issue; or quiet hours begin."""
@@ -627,6 +670,7 @@ class MadeUp:
             lambda: self.change(name, "ann", ["phase:" + self.chance.choice(["implement", "review", "nonsense"])]),
             lambda: self.change(name, "ann", drop=[label for label in view.labels if label.startswith("phase:")]),
             lambda: self.change(name, "ashep-agent", ["human:approved"]),
+            lambda: self.agent(name),
             lambda: self.say(name, "ann", "a thought"),
         ]
         self.chance.choice(acts)()

@@ -1,5 +1,6 @@
 """The promises, on the real tools: once, nothing stranded, people win."""
 
+import json
 import os
 import signal
 import sys
@@ -130,6 +131,27 @@ def test_an_approval_is_seen_soon(site: Site) -> None:
         working.says("closed by shepherd", 20)
     print(f"an approval was seen {took:.2f} s after the label")
     assert took < 6, "2 s on a machine that has nothing else to do"
+
+
+def test_an_agent_cannot_move_its_issue_past_what_a_person_is_asked(site: Site) -> None:
+    issue = site.add("guard me", "policy:asked")
+    with site.working(issue) as working:
+        working.says("waits for a person")
+        until(lambda: "needs:human_approval" in site.issue(issue)["labels"], 20)
+        before = site.issue(issue)
+        site.bd("label", "add", issue, "phase:implement", actor="ashep-agent")
+        working.says("ashep-agent set the label phase:implement")
+        site.bd("close", issue, "--force", actor="ashep-agent")
+        working.says("ashep-agent set the status closed")
+        until(lambda: (seen := site.issue(issue))["status"] == "blocked" and seen["labels"] == before["labels"], 20)
+        assert site.issue(issue)["assignee"] == before["assignee"]
+        site.label(issue, "human:approved")
+        working.says("closed by shepherd")
+    kinds = [record["type"] for record in site.journal(issue)]
+    assert kinds.count("AuthorsRead") == 3, "of its policy's label, and of each change"
+    assert "ashep-agent set the label phase:implement" in site.ashep("why", issue)
+    told = [comment["text"] for comment in json.loads(site.bd("comments", issue, "--json"))]
+    assert sum("Put back: ashep-agent" in text for text in told) == 2
 
 
 def test_a_person_who_closes_just_before_our_write_is_not_overwritten(site: Site, tmp_path: Path) -> None:

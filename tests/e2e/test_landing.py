@@ -114,7 +114,9 @@ def test_four_ways_onto_the_base(site: Site, base: str) -> None:
     third = site.add(
         "say three",
         "policy:proven",
-        behaves=by_run(a1_1=f"{until_true('git rev-parse -q --verify refs/tags/go')} && echo three > 3.txt"),
+        behaves=by_run(
+            a1_1=f"{until_true('git rev-parse -q --verify refs/tags/go')} && echo three > 3.txt && echo three >> a.txt"
+        ),
     )
     nothing = site.add("say nothing", "policy:proven", behaves=by_run())
     with site.working(first, second, third, nothing) as working:

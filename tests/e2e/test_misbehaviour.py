@@ -76,6 +76,25 @@ def test_output_without_an_end_is_stopped_at_the_deadline(site: Site) -> None:
     assert states(site, issue) == [("timed_out", 1), ("succeeded", 2)]
 
 
+def test_while_a_very_long_answer_is_read_the_daemon_answers(site: Site) -> None:
+    """On one processor: 125 KiB of opened fences took more than a minute, in which nobody was answered."""
+    model = Bad(Reply("```json\n" * 40_000 + outcome_text()))
+    issue, alone = site.add("fences", behaves=model), site.add("alone")
+    with site.working(issue, alone) as working:
+        until(lambda: site.prompts(f"{issue}/implement.1.1"), 90)
+        waited = list[float]()
+        while f"{issue} closed by shepherd" not in working.text and len(waited) < 60:
+            began = time.monotonic()
+            assert "paused" in site.ashep("pause")
+            waited.append(time.monotonic() - began)
+            site.ashep("resume")
+        print("answered after", sorted(waited)[-3:])
+        working.says(f"{alone} closed by shepherd", 90)
+        working.says(f"{issue} closed by shepherd", 90)
+    # a command of its own takes the time of starting Python; one that waits for the fences takes many times that
+    assert max(waited) < 10 * min(waited)
+
+
 def test_what_lies_outside_is_denied_at_once_and_the_run_goes_on(site: Site) -> None:
     said: list[str] = []
 

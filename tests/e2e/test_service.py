@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.site import Site
+from ashep.demo.model import Ask, Reply, outcome_text
+from tests.e2e.site import Site, Working
 
 pytestmark = pytest.mark.real
 
@@ -35,3 +36,33 @@ def test_a_daemon_says_that_it_is_ready_alive_and_stopping(site: Site, tmp_path:
                 assert daemon.wait(30) == 0
             finally:
                 daemon.kill()
+
+
+def test_a_bd_that_is_replaced_while_a_run_goes_on_is_told_and_nothing_is_lost(site: Site, tmp_path: Path) -> None:
+    program = tmp_path / "bd"
+    real = f'exec {site.bd_program} "$@"\n'
+    upgraded = f'#!/bin/sh\ncase "$*" in *version*) echo \'{{"version":"1.9.9"}}\'; exit;; esac\n{real}'
+
+    def install(ask: Ask) -> Reply:
+        program.unlink()
+        daemons[0].says("the tracker does not answer", 60)
+        program.write_text(upgraded)
+        program.chmod(0o755)
+        return Reply(outcome_text())
+
+    daemons: list[Working] = []
+    program.write_text(f"#!/bin/sh\n{real}")
+    program.chmod(0o755)
+    before = site.bd_command
+    site.command([str(program)])
+    try:
+        issue = site.add("upgraded", behaves=install)
+        with site.working(issue) as working:
+            daemons.append(working)
+            told = "the tracker's program was replaced: 1.9.9 answers where 1.3.0 did; ashep is tried with 1.3.0"
+            working.says(told, 90)
+            assert told in site.ashep("status")
+            working.says(f"{issue} closed by shepherd", 90)
+        assert [run["state"] for run in site.runs(issue)] == ["succeeded"]
+    finally:
+        site.command(before)

@@ -21,7 +21,7 @@ from tests.golden.story import T0, story
 from tests.recorded import life
 
 HERE = Path(__file__).parent
-COMING = HERE / "journal-0.4.jsonl"
+COMING = HERE / "journal-0.5.jsonl"
 LIFE = HERE / f"life-rules-{RULES}.jsonl"
 SEED = 21
 

@@ -15,7 +15,9 @@ from ashep.core.finding import Finding
 from ashep.core.model import (
     Agent,
     Agents,
+    Change,
     Comment,
+    Difference,
     Human,
     Issue,
     LabelEvent,
@@ -155,6 +157,11 @@ def work() -> list[list[Fact | Command]]:
             c.PrepareTree(f"{RUN}/tree/own", "demo-1", RUN, "ashep/demo-1", "c0ffee", 2),
             e.TreePrepared("demo-1", RUN, f"{RUN}/tree/own", "ashep/demo-1", "/trees/demo-1", "c0ffee", "c0ffee"),
             c.SealTree(f"{RUN}/tree/sealed", "demo-1", RUN, "ashep/demo-1"),
+            c.RemoveTree("demo-1/tree/gone/1", "demo-1", "ashep/demo-1", "beef", "main", "f00d", timedelta(days=7)),
+            e.TreeRests("demo-1", "ashep/demo-1", T0 + timedelta(days=7), timedelta(days=7), 1, "it is in use"),
+            e.TreeKept("demo-1", "demo-1/tree/gone/1", "ashep/demo-1", "it is in use"),
+            e.TreeRemoved("demo-1", "demo-1/tree/gone/2", "ashep/demo-1", 4096, ("refs/ashep/saved/x/1/commit-1",)),
+            e.TreeLeft("demo-1", RUN, 'git add: error: open("x"): Permission denied'),
             e.TreeSealed(
                 "demo-1",
                 RUN,
@@ -165,6 +172,8 @@ def work() -> list[list[Fact | Command]]:
                 ("a merge was ended",),
                 ("ci",),
                 FileMap(("a",), ("b",), ("c",), 1),
+                ("git refuses x",),
+                ("git~1",),
             ),
         ],
         [
@@ -183,13 +192,15 @@ def work() -> list[list[Fact | Command]]:
                 (CheckResult("tests", "failed", "exit code 1", 812, BLOB), CheckResult("pretty", "skipped", "", 0)),
                 True,
                 BLOB,
+                must_change=False,
             ),
             c.IntegrateWork("demo-1/integrate/9.0", "demo-1", "ashep/demo-1", "beef", "main", "merge", "Work (demo-1)"),
             e.WorkConflicted("demo-1", "demo-1/integrate/9.0", "beef", "c0ffee", ("calc.py",), BLOB),
             e.WorkIntegrated("demo-1", "demo-1/integrate/9.0", "beef", "c0ffee", "f00d", "7ree"),
             c.MoveBase("demo-1/land/9.0.0", "demo-1", "ashep/demo-1", "beef", "main", "c0ffee", "f00d"),
             e.LandingRefused("demo-1", "demo-1/land/9.0.0", "dirty", "calc.py has changes"),
-            e.WorkLanded("demo-1", "demo-1/land/9.0.1", "main", "beef", "f00d"),
+            e.LandingRefused("demo-1", "demo-1/land/9.0.1", "failed", "git says: no"),
+            e.WorkLanded("demo-1", "demo-1/land/9.0.1", "main", "beef", "f00d", told=("x.lock stays",)),
         ],
         [
             c.OpenPullRequest(
@@ -221,6 +232,7 @@ def work() -> list[list[Fact | Command]]:
         [e.PromptSent("demo-1", RUN, f"{RUN}/send/1", 1, "server-1"), turn(RUN, 1, "running", tokens=120, cost=0.0012)],
         [e.TimerDue("stall:demo-1", T0 + timedelta(minutes=6)), turn(RUN, 1, "running", life=LIFE)],
         [
+            e.TrackerSeen(MINE, "demo", "1.4.0", replaced="1.4.0 answers where 1.3.0 did; ashep is tried with 1.3.0"),
             e.RunnerSeen("away", "connection refused"),
             e.TurnDied("demo-1", RUN, 1, "its server died"),
             deliver(RUN, 1, again=True),
@@ -281,6 +293,7 @@ def people() -> list[list[Fact | Command]]:
     asked = issue(1, "blocked", "needs:human_approval", "phase:merge")
     set_by = LabelEvent("7", "human:approved", "nobody", T0)
     said = Comment("comment-2", "ann", "Please rename it.\n", T0)
+    moved: tuple[Difference, ...] = (("added", "phase:merge"),)
     return [
         [
             e.PersonAsked(
@@ -306,6 +319,11 @@ def people() -> list[list[Fact | Command]]:
             e.AnswerRefused("demo-1", ("human:approved",), "an agent has set it"),
             c.TakeOffLabels("demo-1/labels/92", "demo-1", ("human:approved",)),
         ],
+        [e.ChangeDoubted("demo-1", moved), c.ReadAuthors("demo-1/authors/93", "demo-1", moved)],
+        [
+            e.AuthorsRead("demo-1", "demo-1/authors/93", (Change("9", moved[0], "ashep-agent", T0),)),
+            e.ChangeJudged("demo-1", (), moved, "ashep-agent set the label phase:merge", ("9",)),
+        ],
         [e.LabelsTakenOff("demo-1", "demo-1/labels/92"), e.PersonAnswered("demo-1", "approved", "ann", "ann said so")],
         [e.IssueFinished("demo-1", "approved by ann"), e.IssueClosed("demo-1", "shepherd", "approved by ann")],
         [
@@ -314,6 +332,7 @@ def people() -> list[list[Fact | Command]]:
             e.RunEnded("demo-2", LOST, "lost", "nobody can tell", error="HTTP 500"),
             c.ReadIssue("demo-2/read/99", "demo-2"),
             e.EffectFailed("demo-2", "demo-2/read/99", "timeout", True),
+            e.EffectFailed("demo-2", "demo-2/integrate/1", "locked", True, "/p/.git/x.lock"),
             e.IssueParked("demo-2", "attempts", "3 attempts failed"),
         ],
         [e.ClaimRefused("demo-3", "demo-3/claim/1", "bob has it"), e.IssueLeft("demo-3", "assigned", "bob has it")],
@@ -415,6 +434,7 @@ def asking() -> list[list[Fact | Command]]:
             ),
         ],
         [
+            e.ReadRefused("demo-4", "demo-4/arbitrate.1.1", "requests", "GET /permission: 400", 155),
             e.RequestGone("demo-4", "demo-4/arbitrate.1.1", "que_1", 160),
             e.InputEnded("demo-4", "demo-4/arbitrate.1.1", "what it asked is answered"),
             c.OpenSession(

@@ -36,7 +36,7 @@ AT_REST = ("closed", "person", "parked")
 OTHERS = ("excluded", "assigned", "dependencies", "status", "status_changed", "paused", "parked_label")
 """Codes of issues that are people's, or wait for another issue: `status` in the morning tells of them, too."""
 
-CALLS = ("look", "issue", "claim", "update", "comment", "commented", "label_events", "relabel", "heartbeat", "create")
+CALLS = ("look", "issue", "claim", "update", "comment", "commented", "changes", "relabel", "heartbeat", "create")
 
 
 class Growing(MemoryRunner):

@@ -4,7 +4,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from ashep.cli.commands import app
 from ashep.cli.policy_check import said
 from ashep.config import check_files, load, write_starter
 from ashep.config.presets import PRESETS
@@ -48,6 +50,17 @@ def test_the_presets_have_no_mistake_and_the_bounds_that_the_guide_says(name: st
     best = best.removeprefix("at best ").replace(" and ", ", ")
     row = f"| `{name}` | {best} | {most.split(', 7d')[0]} |"
     assert row in GUIDE.read_text(encoding="utf-8")
+
+
+def test_questions_are_those_of_phases_and_that_is_said_for_agents_may_ask_too(tmp_path: Path) -> None:
+    write_starter(tmp_path / ".agent-shepherd", "bmad-story")
+    at = ["-C", str(tmp_path), "policy"]
+    checked = CliRunner().invoke(app, [*at, "check"]).stdout
+    assert "bmad-story: at best 3 runs and 0 questions; until a person answers at most 12 runs, 0 questions" in checked
+    assert "questions: those of phases; agents may ask people, too" in checked
+    (tmp_path / "night.txt").write_text("developer: need_human\n")
+    lived = CliRunner().invoke(app, [*at, "simulate", "bmad-story", "--script", str(tmp_path / "night.txt")]).stdout
+    assert "1 question to people" in lived
 
 
 def test_a_phase_off_every_circle_comes_once_and_one_on_it_as_often_as_it_may() -> None:

@@ -1,9 +1,11 @@
 """Which commit is verified, and since when: in the project's repository, and in one that is fetched."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from ashep.adapters import repositories
 from ashep.adapters.repositories import candidate, fetched, left, resolve
 from ashep.errors import AshepError
 from tests.service.worlds import git, repository
@@ -75,6 +77,25 @@ async def test_a_repository_from_elsewhere_is_brought_here_with_the_branch_alone
     git(project, "commit", "-q", "--amend", "--allow-empty", "-m", "again")
     assert await fetched(project.as_uri(), "ashep/t-1", tmp_path / "fetched") == place
     assert await resolve(place, "refs/heads/ashep/t-1") == git(project, "rev-parse", "ashep/t-1"), "the newest"
+
+
+async def test_what_is_fetched_is_bounded_and_what_was_used_last_stays(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "fetched"
+    monkeypatch.setattr(repositories, "MOST_KEPT", 3)
+    old = [folder / f"{number:016x}" for number in range(5)]
+    for age, place in enumerate(old):
+        place.mkdir(parents=True)
+        (place / "pack").write_bytes(b"x" * 1000)
+        os.utime(place, (10.0**9 + age, 10.0**9 + age))
+    place = await fetched(project.as_uri(), "ashep/t-1", folder)
+    assert {*folder.iterdir()} == {place, *old[3:]}
+    monkeypatch.setattr(repositories, "MOST_BYTES", 0)
+    recent = folder / "recent"
+    recent.mkdir()
+    await fetched(project.as_uri(), "ashep/t-1", folder)
+    assert {*folder.iterdir()} == {place, recent}, "a verification may be reading what was fetched a moment ago"
 
 
 async def test_what_cannot_be_fetched_is_told(project: Path, tmp_path: Path) -> None:

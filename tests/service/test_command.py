@@ -70,6 +70,10 @@ def test_the_exit_code_says_what_checks_come_to(project: Project) -> None:
     assert told["tree"] == git(project.folder, "rev-parse", "ashep/t-1^{tree}")
     assert set(told) == firsts("Verification as JSON")
     assert told["summary"] == {"total": 3, "passed": 2, "failed": 0, "skipped": 1}
+    assert told["changed"] is True
+    assert [(one["check_id"], one["proves_nothing"]) for one in told["checks"]] == [
+        ("readme", True), ("more", False), ("asked", False),
+    ]  # fmt: skip
     code, out, _ = project.ashep("verify", "t-1", "--commit", "main")
     assert code == 1
     assert "t-1: failing (1 passed, 1 failed, 1 skipped)" in out
@@ -82,6 +86,18 @@ def test_the_exit_code_says_what_checks_come_to(project: Project) -> None:
     assert set(after.splitlines()) - set(before[0].splitlines()) <= {"?? acceptance.md", "?? __pycache__/"}
     assert git(project.folder, "for-each-ref") == before[1]
     assert not (project.folder / ".agent-shepherd" / "state").exists()
+
+
+def test_what_was_so_before_the_work_is_told_with_the_result(project: Project) -> None:
+    project.checks(README)
+    code, out, said = project.ashep("verify", "t-1")
+    assert (code, said) == (0, ""), "no program ran: nothing is to be said of a sandbox"
+    assert "; it passed before the work, too, and proves nothing" in out
+    assert "changes nothing" not in out
+    code, out, _ = project.ashep("verify", "t-1", "--commit", "main", "--base", "main")
+    assert code == 0
+    assert "it changes nothing: its tree is that of its base" in out
+    assert json.loads(project.ashep("verify", "t-1", "--commit", "main", "--json")[1])["changed"] is None
 
 
 def test_what_a_failed_check_printed_is_shown(project: Project) -> None:

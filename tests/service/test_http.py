@@ -9,6 +9,7 @@ import anyio
 import httpx
 import pytest
 
+from ashep.annotations import Fresh
 from ashep.core.proof import MOST_PROOFS as KEPT
 from ashep.errors import AshepError, TrackerUnavailable
 from ashep.service import history, http
@@ -25,7 +26,7 @@ def world(folder: Path) -> World:
 async def ask(world: World, method: str, path: str, body: Any = None) -> tuple[int, dict[str, Any]]:
     async with world.client() as client:
         answer = await client.request(method, path, json=body)
-    kind = "application/json" if answer.status_code == 200 else "application/problem+json"
+    kind = "application/json" if answer.status_code in (200, 201) else "application/problem+json"
     assert answer.headers["content-type"] == kind
     return answer.status_code, answer.json()
 
@@ -44,10 +45,20 @@ async def test_an_issue_is_verified_at_the_tip_of_its_branch(world: World) -> No
         ("tests", "test_pass", "passed"),
         ("looks", "manual", "skipped"),
     ]
-    (request,) = world.verifier.requests
+    request, before = world.verifier.requests
     assert request.repository == world.project
     assert request.commit == told["commit"] == git(world.project, "rev-parse", "ashep/t-1")
     assert request.base == told["base"] == git(world.project, "rev-parse", "main")
+    assert (before.commit, before.base) == (request.base, request.base), "whether it was green before any work"
+    assert (told["changed"], [one["proves_nothing"] for one in told["checks"]]) == (True, [True, True, False])
+
+
+async def test_a_branch_that_changes_nothing_is_told_so(world: World) -> None:
+    world.issue()
+    git(world.project, "branch", "idle", "main")
+    for branch, base, changed in (("idle", git(world.project, "rev-parse", "main"), False), ("main", None, None)):
+        _, told = await ask(world, "POST", "/verify", world.request(branch_name=branch))
+        assert (told["base"], told["changed"], told["verification_status"]) == (base, changed, "passing")
 
 
 @pytest.mark.parametrize(
@@ -56,7 +67,7 @@ async def test_an_issue_is_verified_at_the_tip_of_its_branch(world: World) -> No
 async def test_what_it_comes_to_is_written_down(world: World, finds: dict[str, Any], status: str) -> None:
     world.issue()
     assert (await ask(world, "GET", "/status/t-1"))[1] == {
-        "ticket_id": "t-1", "verification_status": None, "current": None, "running": False,
+        "ticket_id": "t-1", "verification_status": "pending", "checks": [], "current": None, "running": False,
     }  # fmt: skip
     world.verifier.finds = finds
     _, told = await ask(world, "POST", "/verify", world.request())
@@ -69,7 +80,10 @@ async def test_what_it_comes_to_is_written_down(world: World, finds: dict[str, A
     assert (entry.n, entry.status, entry.at) == (1, status, "2026-01-01T12:01:00Z")
     assert entry.failures == tuple(finds)
     _, stands = await ask(world, "GET", "/status/t-1")
-    assert stands == {"ticket_id": "t-1", "verification_status": status, "current": True, "running": False}
+    last = [{key: one[key] for key in ("check_id", "status", "message", "duration_ms")} for one in told["checks"]]
+    assert stands == {
+        "ticket_id": "t-1", "verification_status": status, "checks": last, "current": True, "running": False,
+    }  # fmt: skip
 
 
 async def test_the_log_only_grows_at_its_end_and_is_bounded(world: World) -> None:
@@ -121,6 +135,107 @@ async def test_acceptance_criteria_are_replaced_whole_or_in_their_block(world: W
     assert [one["id"] for one in told["checks"]["checks"]] == ["new"]
     _, told = await ask(world, "PUT", "/tickets/t-1", {"acceptance_criteria": NO_CHECKS})
     assert (told["acceptance_criteria"], told["checks"]) == (NO_CHECKS, None)
+
+
+SHELL = {"command": "a;b"}
+WANTED = {"title": "Greet", "acceptance_criteria": {"checks": [
+    {"id": "ac-1", "type": "test_pass", "description": "d", "verify": {"command": "make test"}}]}}  # fmt: skip
+
+
+async def created(world: World, body: Any = WANTED, key: str | None = None) -> httpx.Response:
+    async with world.client() as client:
+        return await client.post("/tickets", json=body, headers={} if key is None else {"Idempotency-Key": key})
+
+
+async def test_an_issue_is_created_and_shown(world: World) -> None:
+    answer = await created(world, WANTED | {"description": "Say hello.", "type": "bug", "priority": 0})
+    told = answer.json()
+    assert answer.status_code == 201
+    assert answer.headers["location"] == f"/tickets/{told['ticket_id']}"
+    assert (told["title"], told["status"], told["verification_status"]) == ("Greet", "open", "pending")
+    assert told["checks"]["checks"][0]["verify"]["command"] == ["make", "test"]
+    _, shown = await ask(world, "GET", answer.headers["location"])
+    assert shown == told
+    issue = world.tracker.everything()[told["ticket_id"]]
+    assert (issue.type, issue.priority, issue.assignee, issue.labels) == ("bug", 0, None, ())
+    found = await world.annotations.read(told["ticket_id"])
+    assert found is not None
+    assert found.metadata["verification_status"] == "pending"
+    text = await created(world, {"title": "Other", "acceptance_criteria": CHECKS})
+    assert text.json()["acceptance_criteria"] == CHECKS
+    assert text.json()["ticket_id"] != told["ticket_id"]
+
+
+async def test_with_the_same_key_an_issue_is_created_once(world: World) -> None:
+    answers = list[httpx.Response]()
+
+    async def create() -> None:
+        answers.append(await created(world, key="one"))
+
+    async with anyio.create_task_group() as group:
+        for _ in range(4):
+            group.start_soon(create)
+    assert {one.status_code for one in answers} == {201}
+    assert len({one.json()["ticket_id"] for one in answers}) == len(world.tracker.everything()) == 1
+    other = await created(world, WANTED | {"title": "Another"}, key="one")
+    assert other.status_code == 422
+    assert other.json()["detail"].startswith("Idempotency-Key: it was given before, with another request")
+    assert (await created(world, key="two")).json()["ticket_id"] != answers[0].json()["ticket_id"]
+    wrong = await created(world, key="a b")
+    assert (wrong.status_code, wrong.json()["detail"][:16]) == (400, "Idempotency-Key:")
+
+
+@pytest.mark.parametrize("stored", [True, False])
+async def test_a_lost_answer_of_the_tracker_creates_no_second_issue(world: World, stored: bool) -> None:
+    create = world.annotations.create
+
+    async def lost(fresh: Fresh) -> bool:
+        if stored:
+            await create(fresh)
+        raise TrackerUnavailable("no answer", unknown=True)
+
+    world.annotations.create = lost
+    assert (await created(world, key="one")).status_code == (201 if stored else 503)
+    world.annotations.create = create
+    assert (await created(world, key="one")).status_code == 201
+    assert len(world.tracker.everything()) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({}, "title: Field required"),
+        ({"title": ""}, "title: String should have at least 1 character"),
+        ({"title": "a\nb"}, "title: String should match pattern"),
+        ({"title": "a", "priority": 9}, "priority: Input should be less than or equal to 4"),
+        ({"title": "a", "type": "x"}, "type: Input should be 'task', 'bug'"),
+        ({"title": "a", "labels": ["human:approved"]}, "labels: Extra inputs are not permitted"),
+        ({"title": "a", "acceptance_criteria": {"checks": [{"id": "a", "type": "test_pass", "verify": SHELL}]}},
+         "checks[0].verify.command: expected a command without `;`"),
+    ],
+)  # fmt: skip
+async def test_what_cannot_be_created_is_refused_with_its_key(world: World, body: Any, said: str) -> None:
+    answer = await created(world, body)
+    assert answer.status_code == 422
+    assert said in answer.json()["detail"]
+    assert world.tracker.everything() == {}
+
+
+async def test_issues_are_listed_with_what_their_verifications_came_to(world: World) -> None:
+    world.issue()
+    world.issue(id="t-2")
+    world.tracker.add("Done", id="t-3", status="closed")
+    await ask(world, "POST", "/verify", world.request())
+    _, told = await ask(world, "GET", "/tickets")
+    assert [(one["ticket_id"], one["verification_status"]) for one in told["tickets"]] == [
+        ("t-1", "passing"), ("t-2", "pending"),
+    ]  # fmt: skip
+    _, closed = await ask(world, "GET", "/tickets?status=closed")
+    assert [one["title"] for one in closed["tickets"]] == ["Done"]
+    assert len((await ask(world, "GET", "/tickets?status=all"))[1]["tickets"]) == 3
+    for query, said in (("status=done", "status: Input should be 'open'"), ("state=open", "state: Extra inputs")):
+        status, told = await ask(world, "GET", f"/tickets?{query}")
+        assert (status, told["detail"][: len(said)]) == (422, said)
 
 
 @pytest.mark.parametrize("given", [CHECKS + CHECKS, {"checks": [{"id": "a"}]}, "```yaml\nchecks: 3\n```", 3, None])
@@ -218,7 +333,7 @@ async def test_an_end_of_the_service_is_told_to_who_waits(world: World) -> None:
     assert [(status, told["detail"]) for status, told in answers] == [
         (503, "the service ends: t-1 was not verified")
     ] * 2
-    assert (await ask(world, "GET", "/status/t-1"))[1]["verification_status"] is None
+    assert (await ask(world, "GET", "/status/t-1"))[1]["verification_status"] == "pending"
 
 
 async def test_a_failure_ends_the_verification_and_not_the_service(world: World) -> None:

@@ -71,6 +71,8 @@ def test_the_document_is_made_of_the_endpoints() -> None:
         ("/verify", "POST"),
         ("/status/{ticket_id}", "GET"),
         ("/health", "GET"),
+        ("/tickets", "GET"),
+        ("/tickets", "POST"),
         ("/tickets/{id}", "GET"),
         ("/tickets/{id}", "PUT"),
         ("/tickets/{id}/verification", "GET"),

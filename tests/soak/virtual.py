@@ -108,7 +108,7 @@ def _forget(world: World) -> int:
     world.notifier.told.clear()
     world.tracker.calls.clear()
     for record in world.tracker._database.records.values():  # pyright: ignore[reportPrivateUsage]
-        del record.comments[:-5], record.events[:-5]
+        del record.comments[:-5], record.changes[:-5]
     return gone
 
 

@@ -3,18 +3,17 @@
 Every lie is a kind of `tests.torture.chaos`, which cites the line of the facts that it comes from.
 """
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
 
-from ashep.adapters.beads.command import Bd
+from ashep.adapters.beads.command import Bd, TimedOut
 from ashep.adapters.beads.tracker import BeadsTracker
 from ashep.adapters.programs import Finished
-from ashep.errors import TrackerUnavailable
 from ashep.redaction import Redaction
 from tests.torture.loop import START
 from tests.torture.store import Row
@@ -117,7 +116,7 @@ class SimulatedBd(Bd):
         """Nothing is looked for: the program is a simulated one."""
         return list(arguments)
 
-    async def _run(self, argv: list[str], stdin: bytes | None) -> Finished:
+    async def _run(self, argv: list[str], stdin: bytes | None, take: Callable[[bytes], None] | None) -> Finished:
         life, world = self.life, self.life.world
         life.reach(f"bd {argv[0]} asked")
         process = Process(life, self.actor, tuple(argv), None if stdin is None else stdin.decode())
@@ -133,8 +132,11 @@ class SimulatedBd(Bd):
                 process.killed = True
         life.reach(f"bd {argv[0]} answered")
         if process.killed or process.answer is None:
-            raise TrackerUnavailable(f"bd had not ended after {TIMEOUT:g} s; it was killed")
+            raise TimedOut(f"bd had not ended after {TIMEOUT:g} s; it was killed")
         world.laws.read(self.actor, process.shown)
+        if take is not None:
+            take(process.answer.stdout)
+            return replace(process.answer, stdout=b"")
         return process.answer
 
 

@@ -93,6 +93,7 @@ WORK: dict[str, str] = {
     "checks_flaky": "checks fail by chance",
     "base_moves": "people commit to the base, sometimes what contradicts everybody",
     "base_dirty": "people work where the base is checked out",
+    "work_resists": "agents leave trees that cannot be sealed, or remove their own",
 }
 """Of work that is verified and lands, where issues have work trees of their own; chosen by dice of their own."""
 
@@ -109,7 +110,12 @@ FORGE: dict[str, str] = {
 }
 """Of work that lands by pull request; chosen by dice of their own."""
 
-KINDS |= WORK | FORGE
+MOVES: dict[str, str] = {
+    "agent_moves": "sets phases, takes pauses and parking off, closes, under an agent's name, what ashep works on",
+}
+"""Of agents that move issues; chosen by dice of their own."""
+
+KINDS |= WORK | FORGE | MOVES
 
 Kinds = frozenset[str]
 
@@ -128,13 +134,15 @@ class Dice:
         """Few kinds in some seeds, most of them in others: what hides behind one lie shows without it."""
         dice = self.of("kinds")
         share = dice.choice((0.08, 0.15, 0.3, 0.5, 0.8))
-        some = frozenset(kind for kind in KINDS if kind not in WORK | FORGE and dice.random() < share)
+        some = frozenset(kind for kind in KINDS if kind not in WORK | FORGE | MOVES and dice.random() < share)
         dice = self.of("kinds of work")
         share = dice.choice((0.2, 0.5, 0.9))
         some |= frozenset(kind for kind in WORK if dice.random() < share)
         dice = self.of("kinds of forge")
         share = dice.choice((0.2, 0.5, 0.9))
-        return some | frozenset(kind for kind in FORGE if dice.random() < share)
+        some |= frozenset(kind for kind in FORGE if dice.random() < share)
+        dice = self.of("kinds of moves")
+        return some | frozenset(kind for kind in MOVES if dice.random() < 0.3)
 
     def of(self, name: str) -> random.Random:
         """The dice of this name."""

@@ -6,6 +6,7 @@ Everything here has dice of its own, so that nights in the shared work tree are 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -15,15 +16,18 @@ from ashep.adapters.memory.looking import MemoryDiffs, MemoryVerifier
 from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.core.audit import Ledger
 from ashep.core.branches import branch_of
-from ashep.core.commands import IntegrateWork
+from ashep.core.commands import IntegrateWork, MoveBase
+from ashep.core.decide import INFRA_LIMIT
 from ashep.core.events import (
     DaemonStarted,
+    EffectFailed,
     IssueClosed,
     IssueFinished,
     IssueGivenBack,
     IssueLeft,
     IssueParked,
     JournalBegun,
+    LandingRefused,
     PersonAsked,
     PhaseEntered,
     RunEnded,
@@ -34,6 +38,7 @@ from ashep.core.events import (
     WorkVerified,
 )
 from ashep.core.evidence import Verification
+from ashep.core.landing_turns import AT_IT
 from ashep.core.model import Settings
 from ashep.core.records import Entry
 from ashep.core.world import World as Known
@@ -101,6 +106,7 @@ class Repository:
         """Runs of this journal that are not over: issue and branch."""
         self._planned = set[str]()
         self._edits = self._worked = 0
+        self._resisted = Counter[str]()
         self._landing: set[str] = set()
         """Issues whose landing has begun, and is not over."""
 
@@ -111,6 +117,9 @@ class Repository:
         dice, issue = self.world.dice, run.split("/")[0]
         branch = self.branches.get(issue, branch_of(issue))
         self._is_alone(run, issue, branch)
+        self.trees.resisting.discard(branch)
+        if branch not in {one.branch for one in self.trees.standing()}:
+            return  # it removed its tree before its turn died
         flow = self.world.known.flows.get(issue)
         flaw = flow.flaw if flow is not None else None
         if flaw is not None and (flaw.onto or flaw.kind == "review"):
@@ -128,6 +137,12 @@ class Repository:
         if dice.roll("work_touches_ci", 0.15):
             self.trees.edit(branch, CI, run)
         self.trees.edit(branch, MARK, None if dice.roll("work_falls_short", 0.25) else "yes")
+        if dice.roll("work_resists", 0.3):
+            if dice.of("trees").random() < 0.3:
+                self.trees.lose(branch)
+            else:
+                self.trees.resisting.add(branch)
+            self.world.tell(f"{run} leaves a tree that cannot be sealed, or none: {branch}")
 
     # --- people, and the machine ---
 
@@ -137,7 +152,7 @@ class Repository:
             return
         while not self.world.dice.calm:
             known = self.world.known
-            first = [known.flows[issue].landing for _, issue in known.landings][:1]
+            first = [known.flows[issue].landing for _, _, issue in known.landings][:1]
             if any(landing is not None and landing.commit for landing in first):
                 return
             await anyio.sleep(0.1)
@@ -165,6 +180,7 @@ class Repository:
     def calm(self) -> None:
         """Nobody stands in the way any more."""
         self.landing.refuses = None
+        self.trees.resisting.clear()
         if self.site is not None:
             self.site.calm()
 
@@ -212,13 +228,17 @@ class Repository:
                 self.branches[body.issue] = body.branch
             case RunEnded():
                 self._runs.pop(body.run, None)
+            case EffectFailed() if body.key.endswith("/tree/after"):
+                self._resisted[body.key] += 1
+                if self._resisted[body.key] > INFRA_LIMIT:
+                    self.world.laws.broken("a seal is tried a bounded number of times", body.key)
             case TreeSealed():
                 self.heads[body.issue] = body.head
             case WorkVerified():
                 failed = tuple(one.check_id for one in body.results if one.status in ("failed", "error"))
                 self._proofs[body.commit] = body.tree, failed
             case JournalBegun():
-                for known in (self._runs, self._planned, self._proofs, self.heads):
+                for known in (self._runs, self._planned, self._proofs, self.heads, self._resisted):
                     known.clear()
             case DaemonStarted():  # what became durable at the very end of the life before was shown to nobody
                 self._caught_up()
@@ -265,30 +285,25 @@ class Repository:
     def _in_turn(self, body: Any) -> None:
         """One lands at a time: from the first step until the base has it, or the issue goes elsewhere."""
         match body:
-            case IntegrateWork():
+            case IntegrateWork() | MoveBase():
                 if others := self._landing - {body.issue}:
                     self.world.laws.broken("one lands at a time", f"{body.key}, and so do {sorted(others)}")
                 self._landing.add(body.issue)
             case (
-                WorkLanded() | WorkConflicted() | PhaseEntered() | PersonAsked()
+                WorkLanded() | WorkConflicted() | LandingRefused() | EffectFailed() | PhaseEntered() | PersonAsked()
                 | IssueParked() | IssueLeft() | IssueGivenBack() | IssueClosed()
             ):  # fmt: skip
                 self._landing.discard(body.issue)
             case JournalBegun():
                 self._landing.clear()
             case DaemonStarted():  # what became durable at the very end of the life before was shown to nobody
-                self._landing = {issue for _, issue in self.world.known.landings if self._is_landing(issue)}
+                self._landing = {issue for rank, _, issue in self.world.known.landings if rank == AT_IT}
             case _:
                 pass
 
-    def _is_landing(self, issue: str) -> bool:
-        flow = self.world.known.flows[issue]
-        begun = flow.landing is not None and bool(flow.landing.commit)
-        return begun or any(isinstance(one, IntegrateWork) for one in flow.open)
-
     def at_rest(self) -> None:
         """Whoever is at the head of the queue goes on, or waits for a time; at rest there is nobody."""
-        if left := [issue for _, issue in self.world.known.landings]:
+        if left := [issue for _, _, issue in self.world.known.landings]:
             self.world.laws.broken("nobody waits to land for ever", f"{left}")
 
     def at_end(self, entries: Sequence[Entry], bodies: Sequence[Any]) -> None:
@@ -390,9 +405,10 @@ class Through:
         return call
 
 
-def with_landing(settings: Settings, mode: str) -> Settings:
-    """The settings with this mode of landing, in trees of issues' own."""
+def with_landing(settings: Settings, mode: str, keep: timedelta) -> Settings:
+    """The settings with this mode of landing, in trees of issues' own that stand for a time."""
     worker = settings.worker.model_copy(update={"workspace": "worktree"})
     forge = FORGE if mode == "pull_request" else None
     landing = settings.landing.model_copy(update={"mode": mode, "forge": forge})
-    return settings.model_copy(update={"worker": worker, "landing": landing})
+    trees = settings.trees.model_copy(update={"keep": keep})
+    return settings.model_copy(update={"worker": worker, "landing": landing, "trees": trees})

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ashep.core.account import account
 from ashep.core.commands import ClaimIssue, CreateIssue, PostComment, SendPrompt, WriteIssue
 from ashep.core.events import (
+    ChangeJudged,
     ClockJumped,
     CycleBegan,
     DaemonStarted,
     InputEnded,
+    IssueClosed,
     IssueGivenBack,
     IssueLeft,
     RequestGone,
@@ -176,7 +178,7 @@ class Laws:
         what = f"{issue} was {before} by {by}, and ashep made it {after}"
         if assignee not in (None, actor):
             self.broken("no act of a person is overwritten", f"assigned to somebody else: {what}")
-        elif status in ("closed", "deferred"):
+        elif status in ("closed", "deferred") and by != AGENT:
             self.broken("no act of a person is overwritten", what)
         elif not by.startswith("ashep-") and before not in self._read[actor, issue]:
             self.broken("no act of a person is overwritten", f"never read: {what}")
@@ -271,7 +273,7 @@ class Laws:
             "branch": any(issue != other for some in known.branches.values() for other in some),
             "dependencies": self.world.store.is_blocked(row),
             "status_changed": row.standing not in (("in_progress", self.world.actor), ("open", None)),
-            "phase_taken_off": not good,
+            "phase_taken_off": not good or issue in self.world.store.moved,  # an agent's label counts for nothing
             "unknown_phase": not good,
         }
         return "" if true.get(told.code, False) else f"it is {row.standing} {sorted(labels)}"
@@ -424,8 +426,14 @@ class Laws:
         blamed = [fact for fact in _of(bodies, IssueLeft) + _of(bodies, IssueGivenBack) if fact.code in BLAME]
         cycles = [fact for fact in _of(bodies, CycleBegan) if fact.why.startswith("somebody set the phase")]
         for fact in [*blamed, *cycles]:
-            if fact.issue not in touched:
+            if fact.issue not in touched | self.world.store.moved:
                 self.broken("nobody is blamed for ashep's own acts", f"{fact}")
+        # who is not on record by the tracker's own words is taken for a person, but where that would let work go on
+        nobody = {fact.issue for fact in _of(bodies, ChangeJudged) if "nobody who is on record" in fact.why}
+        closed = [fact for fact in _of(bodies, IssueClosed) if fact.by != "shepherd"]
+        for fact in [*blamed, *cycles, *closed]:
+            if fact.issue in self.world.store.moved - touched - nobody and not self._losses:
+                self.broken("an agent moves nothing", f"{fact}")
 
     def _replays(self, batches: list[Sequence[Entry]]) -> None:
         """Every decision is derived again, and what is folded is what the daemon knew."""

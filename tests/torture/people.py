@@ -29,6 +29,7 @@ class People:
             "people_comment": [self._comment, self._label],
             "people_answer_early": [self._approve, self._reject, self._both],
             "agent_answers": [self._agent_approves, self._agent_says],
+            "agent_moves": [self._agent_moves],
         }
 
     # --- while the chaos lasts ---
@@ -58,7 +59,7 @@ class People:
     def act_between(self, issue: str) -> None:
         """Act on an issue in the moment before our write reaches bd."""
         dice = self.dice.of("people_between")
-        acts = [act for kind, some in self._acts.items() for act in some if kind != "agent_answers"]
+        acts = [act for kind, some in self._acts.items() for act in some if not kind.startswith("agent_")]
         if issue in self.world.store.rows:
             self._do(dice.choice(acts), issue)
 
@@ -214,6 +215,22 @@ class People:
         actor = self.dice.of("agent_name").choice((AGENT, self.world.actor))
         self.world.store.set(issue, actor, add=("human:approved",))
         return f"({actor} it is) approves"
+
+    def _agent_moves(self, issue: str) -> str:
+        row, dice = self.world.store.rows[issue], self.dice.of("agent_moves")
+        if row.assignee != self.world.actor or row.status not in ("in_progress", "blocked"):
+            return ""
+        marks = sorted({"ashep:paused", "ashep:parked"} & row.labels)
+        what = dice.choice(("phase", "phase", "close", "open", "mark"))
+        if what == "phase":
+            name = dice.choice(self.world.phases)
+            remove = self._phases(issue) - {f"phase:{name}"}
+            self.world.store.set(issue, AGENT, add=(f"phase:{name}",), remove=remove)
+        elif what == "mark":
+            self.world.store.set(issue, AGENT, remove=marks)
+        else:
+            self.world.store.set(issue, AGENT, status="closed" if what == "close" else "open")
+        return f"({AGENT} it is) moves ({what})"
 
     def _phases(self, issue: str) -> set[str]:
         return {label for label in self.world.store.rows[issue].labels if label.startswith("phase:")}

@@ -18,6 +18,7 @@ from ashep.adapters.opencode.turns import Message
 from ashep.core import (
     asking,
     budgets,
+    changes,
     decide,
     dispatch,
     evolve_flow,
@@ -29,8 +30,9 @@ from ashep.core import (
     routing,
 )
 from ashep.core.commands import Command, IssueCommand, SendPrompt
-from ashep.core.events import Fact, IssueHeld
+from ashep.core.events import Fact, IssueHeld, TreeLeft
 from ashep.core.flow import Flow
+from ashep.core.observe import disk_read
 from ashep.core.proof import Pull
 from ashep.core.pull_events import PullRequestMerged
 from ashep.core.step import step
@@ -76,9 +78,13 @@ def effect_before_intent() -> AbstractContextManager[object]:
         for one in told:
             seen: Any = one(self.world) if callable(one) else [one]
             facts += seen
+        facts = [*disk_read(self.world, self._journal.room()), *facts]
         if facts or everything:
             facts = [*self._jumped(), *facts]
-            world, entries = step(self.world, facts, self._now(), self._journal.next_seq, everything=everything)
+            at, dispatcher = self.now(), self._dispatcher
+            world, entries = step(
+                self.world, facts, at, self._journal.next_seq, everything=everything, dispatcher=dispatcher
+            )
             self.world = world
             for entry in entries:
                 if isinstance(entry.body, Command):
@@ -200,6 +206,11 @@ def agent_taken_for_a_person() -> AbstractContextManager[object]:
     return patch.object(people, "AGENT_ACTORS", ("nobody-",))
 
 
+def moves_unjudged() -> AbstractContextManager[object]:
+    """Who changed an issue is not looked at: what it shows is followed."""
+    return patch.object(changes, "_differences", lambda *_: iter(()))
+
+
 @contextmanager
 def _all(*contexts: AbstractContextManager[object]) -> Iterator[None]:
     with ExitStack() as stack:
@@ -244,7 +255,7 @@ def landing_out_of_turn() -> AbstractContextManager[object]:
     """Whoever is finished lands at once."""
 
     def step(world: World, flow: Flow, landing: Any) -> Any:
-        only = world.landings.of([(landing.seq, flow.issue.id)])
+        only = world.landings.of([(0, landing.seq, flow.issue.id)])
         return original(replace(world, landings=only), flow, landing)
 
     original = landing_steps._landing_step  # pyright: ignore[reportPrivateUsage]
@@ -326,6 +337,16 @@ def branch_for_all() -> AbstractContextManager[object]:
     return patch.object(dispatch, "branch_taken", lambda *_: None)
 
 
+def sealed_for_ever() -> AbstractContextManager[object]:
+    """A tree that cannot be sealed parks its issue, and is sealed again and again."""
+
+    def failed(earlier: Flow, flow: Flow, *more: Any) -> list[Fact]:
+        return [fact for fact in original(earlier, flow, *more) if not isinstance(fact, TreeLeft)]
+
+    original = decide._tree_failed  # pyright: ignore[reportPrivateUsage]
+    return patch.object(decide, "_tree_failed", failed)
+
+
 BUGS: dict[str, tuple[Planted, Kinds, tuple[str, ...]]] = {
     "random message id at retry": (
         random_message_id,
@@ -352,7 +373,7 @@ BUGS: dict[str, tuple[Planted, Kinds, tuple[str, ...]]] = {
     "stale read believed": (
         stale_read_believed,
         _kinds("bd_slow hints_late order agent_rejects agent_fails agent_creates people_add"),
-        ("nobody is blamed for ashep's own acts",),
+        ("nobody is blamed for ashep's own acts", "the account is true"),  # somebody "set" what ashep wrote
     ),
     "lease ignored": (
         lease_ignored,
@@ -378,6 +399,11 @@ BUGS: dict[str, tuple[Planted, Kinds, tuple[str, ...]]] = {
         agent_taken_for_a_person,
         _kinds("turn_asks agent_answers"),
         ("an agent answers for nobody",),
+    ),
+    "an agent's change is followed": (
+        moves_unjudged,
+        _kinds("agent_moves turn_tools agent_rejects"),
+        ("an agent moves nothing",),
     ),
     "a hold that depends on a clock": (
         clock_in_a_hold,
@@ -432,6 +458,11 @@ BUGS: dict[str, tuple[Planted, Kinds, tuple[str, ...]]] = {
         pushed_unverified,
         _kinds("work_falls_short agent_rejects"),
         ("evidence is of what people get",),
+    ),
+    "a tree is sealed for ever": (
+        sealed_for_ever,
+        _kinds("work_resists"),
+        ("a seal is tried a bounded number of times",),
     ),
     "two at work on a branch": (branch_for_all, _kinds("turn_tools"), ("a shared branch has one at work",)),
 }

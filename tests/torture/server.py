@@ -14,9 +14,9 @@ from urllib.parse import parse_qsl
 import anyio
 import httpx
 
-from ashep.adapters.opencode.client import Refused, check
+from ashep.adapters.opencode.attached import AttachedServer
+from ashep.adapters.opencode.client import Address, Refused, check
 from ashep.adapters.opencode.runner import OpencodeRunner
-from ashep.adapters.opencode.server import Address
 from ashep.core.model import Model
 from ashep.errors import RunnerUnavailable, ServerNotStarted
 from ashep.ports import Catalog, Sign
@@ -113,6 +113,10 @@ class Server:
                 if session is None:  # opencode.md 21: aborting an unknown session answers 200
                     return (200, True, {}) if more == ["abort"] else (404, {"name": "NotFoundError"}, {})
                 return self._on_session(method, session, more, body, params)
+            case "GET", "agent", []:
+                return 200, [{"name": name, "mode": "primary"} for name in ("build", "plan")], {}
+            case "GET", "config", []:
+                return 200, {}, {}
             case "GET", "permission" | "question" as kind, []:
                 return 200, self.sessions.shown(kind, place), {}
             case "POST", "permission" | "question", [id, how]:
@@ -127,7 +131,13 @@ class Server:
         self, method: str, session: Session, more: list[str], body: Any, params: Json
     ) -> tuple[int, Any, dict[str, str]]:
         match method, more:
+            case "PATCH", []:
+                session.metadata |= body.get("metadata", {})
+                return 200, self._shown(session), {}
             case "GET", []:
+                return 200, self._shown(session), {}
+            case "PATCH", []:
+                session.metadata.update(body["metadata"])
                 return 200, self._shown(session), {}
             case "POST", ["prompt_async"]:
                 self.sessions.take(session, body)
@@ -234,7 +244,8 @@ class SimulatedRunner(OpencodeRunner):
     """The real adapter; only what finds the server and listens to it is simulated."""
 
     def __init__(self, life: "Life") -> None:
-        super().__init__(None, directory=Path("/p"))  # pyright: ignore[reportArgumentType] - no endpoint is used
+        nowhere = AttachedServer(url="http://127.0.0.1:9", password=None, state=Path("/p"), environ={})  # never reached
+        super().__init__(nowhere, directory=Path("/p"))
         self._life = life
         self._noted: list[tuple[str | None, bool]] = []
         self._heard = anyio.Event()

@@ -13,6 +13,7 @@ from typing import Any
 from ashep.adapters.programs import Finished
 
 PREFIX = "t"
+AGENT = "ashep-agent"
 LEASE = timedelta(minutes=5)
 """facts/beads.md 6: a constant."""
 
@@ -73,7 +74,9 @@ class Store:
         self.numbers = 0
         self.changed: Callable[[str], None] = lambda actor: None
         self.touched: set[str] = set()
-        """Issues to which somebody but ashep did more than to answer and comment."""
+        """Issues to which somebody but ashep and its agents did more than to answer and comment."""
+        self.moved: set[str] = set()
+        """Issues to which agents did."""
 
     # --- people ---
 
@@ -101,8 +104,9 @@ class Store:
     ) -> None:
         """Change an issue as people do: without a guard; `assignee=""` clears it (facts/beads.md 6)."""
         row = self.rows[issue]
-        if status is not None or assignee is not None or any(not one.startswith("human:") for one in (*add, *remove)):
-            self.touched.add(issue)
+        moves = status is not None or assignee is not None
+        if moves or any(not one.startswith("human:") for one in (*add, *remove)):
+            (self.moved if actor == AGENT else self.touched).add(issue)
         if status is not None:
             row.status = status
             row.lease = row.lease if status == "in_progress" else None
@@ -110,6 +114,10 @@ class Store:
             row.assignee = assignee or None
         if status is not None or assignee is not None:
             row.by = actor
+            fields = {"status": status, "assignee": assignee}
+            value = json.dumps({name: one for name, one in fields.items() if one is not None})
+            event = {"id": f"e{self.number()}", "issue_id": row.id, "event_type": "updated", "actor": actor}
+            row.events.append(event | {"new_value": value, "created_at": _time(self.now())})
         self._relabel(row, actor, add, remove)
         self.changed(actor)
 
@@ -280,10 +288,12 @@ class Store:
 
     def _relabel(self, row: Row, actor: str, add: Iterable[str], remove: Iterable[str]) -> None:
         """Change labels; one that is already there leaves no event (facts/beads.md 9)."""
-        for label in sorted(set(add) - row.labels):
-            event = {"id": f"e{self.number()}", "issue_id": row.id, "event_type": "label_added", "actor": actor}
-            row.events.append(event | {"comment": f"Added label: {label}", "created_at": _time(self.now())})
-        row.labels = (row.labels | set(add)) - set(remove)
+        after = (row.labels | set(add)) - set(remove)
+        for kind, said, labels in (("added", "Added", after - row.labels), ("removed", "Removed", row.labels - after)):
+            for label in sorted(labels):
+                event = {"id": f"e{self.number()}", "issue_id": row.id, "event_type": f"label_{kind}", "actor": actor}
+                row.events.append(event | {"comment": f"{said} label: {label}", "created_at": _time(self.now())})
+        row.labels = after
 
     def _shown(self, row: Row) -> dict[str, Any]:
         shown: dict[str, Any] = {

@@ -89,7 +89,8 @@ def configuration(number: int, mode: str = "", verifies: bool = False) -> Config
         Path(folder, "config.yaml").write_text(f"version: 1\n{ASKING}{config}")
         read = load(Path(folder))
     if mode:
-        return replace(read, settings=landing.with_landing(read.settings, mode))
+        keep = timedelta(minutes=1) if number % 2 else timedelta(days=7)  # within the story, or long after it
+        return replace(read, settings=landing.with_landing(read.settings, mode, keep))
     worker = read.settings.worker.model_copy(update={"workspace": "shared"})
     return replace(read, settings=read.settings.model_copy(update={"worker": worker}))
 
@@ -408,8 +409,9 @@ class World:
         """Whether only a person can make it go on; what waits for a paused issue's work tree waits for that person."""
         known = self.known
         told, flow = account(known, issue), known.flows[issue]
-        if issue in known.dues or flow.open or flow.look_again:
-            return False
+        tree = flow.own.rest.due if flow.own is not None and flow.own.rest is not None else None
+        if known.dues.get(issue, tree) != tree or flow.open or flow.look_again:
+            return False  # that a closed issue's tree goes in a week is no news of it
         if told.code == "branch":
             return True  # whoever is at work on it does not rest
         lock_paused = known.lock is not None and account(known, known.lock).code == "paused"

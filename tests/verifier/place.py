@@ -25,10 +25,14 @@ class Repository:
 
     folder: Path
 
-    def git(self, *arguments: str) -> str:
+    def git(self, *arguments: str, at: Path | None = None) -> str:
+        """Call git; `at`: a file that it reads as its standard input."""
         env = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "GIT_CONFIG_NOSYSTEM": "1"}
         names = {f"GIT_{who}_{what}": "pat@x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-        done = subprocess.run(["git", *arguments], cwd=self.folder, env=env | names, capture_output=True, text=True)
+        given = at.read_text() if at else None
+        done = subprocess.run(
+            ["git", *arguments], cwd=self.folder, env=env | names, capture_output=True, text=True, input=given
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 

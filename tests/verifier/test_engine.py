@@ -1,8 +1,9 @@
 """What is verified once, what is flagged, where programs run, and types of checks of the user's own."""
 
+import importlib
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -75,6 +76,83 @@ async def test_another_tree_other_checks_and_other_scripts_are_verified(world: W
     assert runs(counted) == 4
 
 
+def more_path(world: World) -> None:
+    world.environ = {"PATH": f"{world.environ['PATH']}:/more"}
+
+
+def a_variable(world: World) -> None:
+    world.settings = world.settings.model_copy(update={"environment": ("MODE",)})
+
+
+def a_value(world: World) -> None:
+    world.environ = world.environ | {"GIVEN": "other"}
+
+
+def network(world: World) -> None:
+    world.settings = world.settings.model_copy(update={"network": True})
+
+
+def sandbox(world: World) -> None:
+    world.settings = world.settings.model_copy(update={"sandbox": "auto"})
+
+
+def nothing(world: World) -> None:
+    world.environ = world.environ | {"NOT_GIVEN": "other"}
+
+
+@pytest.mark.parametrize(
+    ("change", "again"),
+    [(more_path, 1), (a_variable, 1), (a_value, 1), (network, 1), (sandbox, None), (nothing, 0)],
+)
+async def test_what_was_found_holds_for_the_ground_that_it_was_found_on(
+    world: World, counted: Path, change: Callable[[World], None], again: int | None
+) -> None:
+    """A check may fail without the network, and pass with it: what an earlier life found is no answer then."""
+    world.environ |= {"GIVEN": "one"}
+    world.settings = world.settings.model_copy(update={"environment": ("GIVEN",)})
+    world.begin()
+    looks = {"type": "file_exists", "verify": {"path": "README.md"}}
+    first, looked = await world.verify(count(counted)), await world.verify(looks)
+    change(world)
+    world.begin()
+    request = VerifyRequest(world.repository.folder, "HEAD", None, criteria_of(count(counted)))
+    found = await world.verifier.verify(replace(request, known=first))
+    if again is None:  # where there is bubblewrap it is another ground, which the file is out of reach from
+        assert (found.checks != first.checks) == found.isolated
+    else:
+        assert (found.checks != first.checks, runs(counted)) == (bool(again), 1 + again)
+    assert (await world.verify(looks)).checks == looked.checks, "what runs nothing depends on none of it"
+
+
+async def test_what_a_type_of_ones_own_found_holds_for_its_class_options_and_files(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.path", [*sys.path])
+    project = world.repository.folder
+    keys = list[str]()
+    own = OWN.replace("return Found", "from helping_checks import word\n        return Found")
+    for word, options, helping, name in (
+        ("1", "so ", "x", "first_checks"), ("1", "so ", "x", "first_checks"), ("1", "oh ", "x", "first_checks"),
+        ("2", "so ", "x", "second_checks"), ("1", "so ", "y", "first_checks"),
+    ):  # fmt: skip
+        world.repository.write(
+            {f"{name}.py": f"{own}\nVERSION = {word}\n", "helping_checks.py": f"word = '{helping}'\n"}
+        )
+        for module in ("first_checks", "second_checks", "helping_checks"):
+            sys.modules.pop(module, None)  # as a new process begins
+        sys.path.append(str(project))
+        importlib.invalidate_caches()
+        importlib.import_module("helping_checks")
+        types = {"fussy": OwnCheckType(type=f"{name}:Fussy", options={"word": options})}
+        verifier = verifier_of(
+            project, Settings(verification=VerificationSettings(types=types, sandbox="none")), world.keep
+        )
+        checks = criteria_of({"type": "fussy", "verify": {"more": "it is"}})
+        keys.append((await verifier.verify(VerifyRequest(project, "HEAD", None, checks))).checks)
+    assert keys[0] == keys[1]
+    assert len(set(keys)) == 4
+
+
 async def test_what_could_not_be_carried_out_is_tried_again(world: World, counted: Path) -> None:
     for _ in range(2):
         found = await world.verify(count(counted), {"type": "unknown"})
@@ -118,6 +196,20 @@ async def test_a_base_is_verified_once(world: World, counted: Path) -> None:
     assert runs(counted) == 4
 
 
+async def test_what_lands_on_a_base_that_moves_is_held_against_its_beginning_which_is_known(
+    world: World, counted: Path
+) -> None:
+    """A landing costs one verification, although it is asked as well what held before any work."""
+    checks = criteria_of(count(counted), {"type": "file_exists", "verify": {"path": "theirs.txt"}})
+    begin, newest = world.repository.git("rev-parse", "HEAD"), world.repository.commit({"theirs.txt": "theirs"})
+    for number in range(3):
+        commit = world.repository.commit({"new.txt": str(number)})
+        request = VerifyRequest(world.repository.folder, commit, newest, checks)
+        found = await verify_against_base(world.verifier, request, begin)
+        assert [(one.status, one.proves_nothing) for one in found.results] == [("passed", True), ("passed", False)]
+    assert runs(counted) == 4, "the beginning once, and what lands each time"
+
+
 async def test_results_are_counted(world: World) -> None:
     found = await world.verify(
         {"type": "file_exists", "verify": {"path": "README.md"}},
@@ -154,6 +246,7 @@ async def test_where_bubblewrap_is_missing_it_is_said_or_refused(world: World) -
     )
     assert [one.status for one in found.results] == ["error", "passed"]
     assert found.results[0].message == "`verification.sandbox` is bwrap, and bubblewrap (bwrap) is not installed"
+    assert found.isolated is None, "nothing ran"
 
 
 async def test_a_bubblewrap_that_may_not_isolate_is_not_used(
@@ -184,7 +277,7 @@ async def test_what_is_isolated_is_said(sandbox: World) -> None:
 
 async def test_without_a_program_nothing_needs_a_sandbox(world: World) -> None:
     found = await world.verify({"type": "file_exists", "verify": {"path": "README.md"}})
-    assert found.isolated
+    assert found.isolated is None, "no program ran: neither in a sandbox nor without one"
 
 
 # --- types of the user's own ------------------------------------------------------------------------------------------
@@ -202,6 +295,21 @@ class LongLines:
         assert (ended.code, ended.why) == (0, "")
         assert await anyio.Path(ground.tree, "README.md").exists()
         return Found("failed" if ended.output else "passed", f"of {ground.commit}", ended.output)
+
+
+class Reads:
+    """Looks without a program."""
+
+    async def check(self, verify: Mapping[str, JsonValue], ground: Ground) -> Found:
+        assert not verify
+        return Found("passed" if await anyio.Path(ground.tree, "README.md").exists() else "failed", "read")
+
+
+async def test_a_type_of_ones_own_that_runs_no_program_is_in_no_sandbox(either: World) -> None:
+    either.types = {"reads": Reads()}
+    either.begin()
+    found = await either.verify({"type": "reads", "verify": {}})
+    assert (found.results[0].status, found.isolated) == ("passed", None)
 
 
 async def test_a_type_of_ones_own(either: World) -> None:

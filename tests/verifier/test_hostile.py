@@ -1,6 +1,8 @@
 """Checks that mean harm, or only go wrong: each ends, and nothing of it is left."""
 
 import os
+import shlex
+import shutil
 import signal
 import stat
 import subprocess
@@ -14,8 +16,9 @@ import anyio
 import psutil
 import pytest
 
-from ashep.adapters.verifier import checkout, running
+from ashep.adapters.verifier import LocalVerifier, checkout, running
 from ashep.core.criteria import CodePattern, FileExists, FileExistsCheck
+from ashep.errors import AshepError
 from ashep.verification import VerifyRequest
 from tests.verifier.place import ROOT, World, criteria_of
 
@@ -52,6 +55,44 @@ async def until(condition: Callable[[], bool]) -> None:
 
 BOMB = "b() { [ $1 -gt 0 ] && { b $(($1-1)) & b $(($1-1)) & }; sleep %s; }; b 7"
 """It stops at 255, should nobody stop it."""
+
+
+async def test_a_program_that_takes_all_the_memory(either: World) -> None:
+    either.set(memory_limit=128 * 1024**2)
+    takes = "import time; held = [bytearray(b'x' * 2**20) for _ in range(%d)]; time.sleep(%d)"
+    each = shlex.join((sys.executable, "-S", "-c", takes % (100, 60)))
+    found = await either.sh(f"{each} & {each} & wait", timeout="50s")
+    told = "its processes held more memory than `verification.memory_limit` allows; it was killed"
+    assert (found.status, found.message) == ("failed", told), "both together"
+    reserves = "import mmap; held = mmap.mmap(-1, 2**32, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)"
+    found = await either.sh(shlex.join((sys.executable, "-S", "-c", reserves)))
+    assert found.status == "passed", "what is reserved is not held"
+
+
+async def test_a_check_is_killed_before_the_daemon_when_memory_runs_out(either: World) -> None:
+    found = await either.sh("test $(cat /proc/self/oom_score_adj) -ge 800")
+    assert found.status == "passed", found
+
+
+async def test_a_tree_of_few_objects_and_countless_files_is_not_written(world: World) -> None:
+    place, objects = world.repository.folder / "list", 0
+    made = world.repository.git("hash-object", "-w", "README.md")
+    for level in range(8):
+        kind = "040000 tree" if level else "100644 blob"
+        place.write_text("".join(f"{kind} {made}\t{n}\n" for n in range(10)))
+        made, objects = world.repository.git("mktree", "--missing", at=place), objects + 1
+    bomb = world.repository.git("commit-tree", "-m", "bomb", made)
+    with pytest.raises(AshepError, match="has more than 500000 files: nothing of it is written"):
+        await world.verify({"type": "file_exists", "verify": {"path": "a"}}, commit=bomb)
+    assert (world.left, objects) == ([], 8)
+
+
+async def test_a_checkout_leaves_room_on_the_disk(world: World) -> None:
+    free = shutil.disk_usage(world.scratch.parent).free
+    world.verifier = LocalVerifier(world.settings, world.scratch, world.keep, floor=2 * free)
+    with pytest.raises(AshepError, match=r"files and takes \d+ MiB, and \d+ MiB are to stay free"):
+        await world.sh("true")
+    assert world.left == []
 
 
 async def test_a_fork_bomb(either: World, marked: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,8 @@ import anyio.abc
 import pytest
 
 from ashep.core.evidence import CheckResult
-from tests.verifier.place import World
+from ashep.verification import VerifyRequest, verify_against_base
+from tests.verifier.place import World, criteria_of
 
 SERVER = r"""
 import os, socket, sys, time
@@ -179,6 +180,51 @@ async def test_only_the_service_that_was_started_is_asked(world: World) -> None:
         assert found == [("error", taken), ("passed", "GET /: status 302")]
         group.cancel_scope.cancel()
     assert stranger.reached == []
+
+
+class Answering:
+    """A service that runs by itself, and notes what it is asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def serve(self, *, task_status: anyio.abc.TaskStatus[str] = anyio.TASK_STATUS_IGNORED) -> None:
+        async with await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0) as listener:
+            task_status.started(f"http://127.0.0.1:{listener.extra(anyio.abc.SocketAttribute.local_port)}/api/")
+            await listener.serve(self._answer)
+
+    async def _answer(self, stream: anyio.abc.SocketStream) -> None:
+        async with stream:
+            self.asked.append((await stream.receive()).decode().split("\r\n")[0])
+            await stream.send(
+                b'HTTP/1.1 201 Created\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 8\r\n\r\n{"a": 1}'
+            )
+
+
+async def test_without_a_service_what_the_settings_name_is_asked_and_anew_each_time(either: World) -> None:
+    """Out of the sandbox, where programs reach nothing; and what it answers is no evidence of a tree."""
+    answering, against = Answering(), CheckResult("", "error", "", 0)
+    async with anyio.create_task_group() as group:
+        address = await group.start(answering.serve)
+        either.set(service_url=address)
+        for body, status in (({"a": 1}, "passed"), ({"a": 2}, "failed"), ({"a": 1}, "passed")):
+            found = await either.one("http_request", path="/x?y=1", method="POST", expect_status=201, expect_body=body)
+            assert found.status == status, found.message
+            assert found.message.endswith(f" (at {address}, which is not of this commit)")
+        criteria = criteria_of({"type": "http_request", "verify": {"path": "/x", "expect_status": 201}})
+        request = VerifyRequest(either.repository.folder, "HEAD", "HEAD", criteria)
+        (against,) = (await verify_against_base(either.verifier, request)).results
+        group.cancel_scope.cancel()
+    assert answering.asked == ["POST /api/x?y=1 HTTP/1.1"] * 3 + ["GET /api/x HTTP/1.1"]
+    assert (against.status, against.proves_nothing) == ("passed", False), "before any work it was not asked"
+    gone = await either.one("http_request", path="/x")
+    assert (gone.status, gone.message[:30]) == ("error", "GET /x: ConnectionRefusedError")
+
+
+async def test_without_a_service_and_without_the_setting_nothing_is_asked(world: World) -> None:
+    found = await world.one("http_request", path="/")
+    assert found.status == "error"
+    assert "`verification.service_url` in config.yaml names none" in found.message
 
 
 async def test_another_program_that_takes_the_port_meanwhile_is_not_asked(world: World) -> None:

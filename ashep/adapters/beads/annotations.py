@@ -8,14 +8,15 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated as With
-from typing import cast
+from typing import Self, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, JsonValue, TypeAdapter
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, JsonValue
 
-from ashep.adapters.beads.command import Bd, UnknownIssue, parse_with
+from ashep.adapters.beads.command import AlreadyThere, Bd, UnknownIssue, parse
 from ashep.adapters.beads.tracker import ID
 from ashep.adapters.beads.wire import STAMP_KEY
-from ashep.annotations import Annotated
+from ashep.annotations import Annotated, Fresh, Titled
+from ashep.core.text import clean
 from ashep.errors import TrackerRefused, TrackerUnavailable
 from ashep.redaction import Redaction
 
@@ -35,9 +36,21 @@ class _Row(BaseModel):
     id: str
     acceptance_criteria: str = ""
     metadata: With[dict[str, JsonValue], BeforeValidator(_mapping)] = {}
+    left_out: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, row: bytes, left_out: tuple[str, ...]) -> Self:
+        """Read a row."""
+        told = tuple(one for one in left_out if one.startswith("acceptance_criteria:"))
+        return cls.model_validate_json(row).model_copy(update={"left_out": told})
 
 
-_ROWS = TypeAdapter(tuple[_Row, ...])
+class _Line(_Row):
+    """An issue in a list."""
+
+    title: With[str, AfterValidator(clean)] = ""
+    status: With[str, AfterValidator(clean)] = ""
+    ephemeral: bool = False
 
 
 class BeadsAnnotations:
@@ -51,6 +64,35 @@ class BeadsAnnotations:
         row = await self._row(issue)
         return None if row is None else Annotated(row.acceptance_criteria, row.metadata)
 
+    async def listed(self, status: str | None) -> tuple[Titled, ...]:
+        """List them without their long texts."""
+        which = () if status is None else ("--all",) if status == "all" else (f"--status={status}",)
+        rows, _ = await self._bd.rows(_Line.read, "list", "--limit=0", "--brief", *which, "--json")
+        found = (Titled(row.id, row.title, row.status, row.metadata) for row in rows if not row.ephemeral)
+        return tuple(sorted(found, key=lambda one: one.id))
+
+    async def create(self, fresh: Fresh) -> bool:
+        """Create it in one process and one transaction."""
+        if not ID.fullmatch(fresh.id):
+            raise TrackerRefused(f"{fresh.id!r} is no id")
+        flags = [
+            f"--id={fresh.id}",
+            f"--title={fresh.title}",
+            f"--type={fresh.type}",
+            f"--priority={fresh.priority}",
+            f"--metadata={_json(fresh.metadata)}",
+            *([f"--acceptance={fresh.acceptance}"] if fresh.acceptance else []),
+            *(["--stdin"] if fresh.description else []),
+        ]
+        _refuse_long(*flags)
+        try:
+            made = await self._bd.call("create", *flags, "--json", stdin=fresh.description or None)
+        except AlreadyThere:
+            return False
+        if parse(_Row, made).id != fresh.id:
+            raise TrackerUnavailable(f"bd's answer to the creation of {fresh.id} does not show it", unknown=True)
+        return True
+
     async def set_acceptance(self, issue: str, text: str) -> None:
         """Replace the text in one process."""
         await self._write(issue, f"--acceptance={text}", {"acceptance_criteria": text})
@@ -58,26 +100,29 @@ class BeadsAnnotations:
     async def annotate(self, issue: str, values: Mapping[str, JsonValue]) -> None:
         """Merge the keys in one process."""
         assert STAMP_KEY not in values, "the stamp is the daemon's"
-        given = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
-        await self._write(issue, f"--metadata={given}", {"metadata": dict(values)})
+        await self._write(issue, f"--metadata={_json(values)}", {"metadata": dict(values)})
 
     async def _row(self, issue: str) -> _Row | None:
         if not ID.fullmatch(issue):
             return None
         try:
-            rows = parse_with(_ROWS, await self._bd.call("show", issue, "--json"))
+            rows = await self._bd.rows_of_one(_Row.read, "show", issue)
         except UnknownIssue:
             return None
-        return next((row for row in rows if row.id == issue), None)
+        for row in rows:
+            if row.id == issue:
+                if row.left_out:  # what cannot be read whole must not be written back
+                    raise TrackerRefused(f"{issue}: too long to be read: {', '.join(row.left_out)}")
+                return row
+        return None
 
     async def _write(self, issue: str, flag: str, wanted: Mapping[str, JsonValue]) -> None:
         """Write, and look at the issue once more where bd's answer does not show it."""
-        if len(flag.encode(errors="replace")) > LONGEST:
-            raise TrackerRefused(f"bd takes at most {LONGEST:,} bytes in one write")
+        _refuse_long(flag)
         if await self._row(issue) is None:  # bd takes the beginning of an id for the id (facts/beads.md 8)
             raise TrackerRefused(f"there is no issue {issue}")
         try:
-            rows = parse_with(_ROWS, await self._bd.call("update", issue, flag, "--json"))
+            rows = await self._bd.rows_of_one(_Row.read, "update", issue, flag)
         except TrackerUnavailable:
             row = await self._row(issue)
             if row is None or not _shows(row, wanted):
@@ -85,6 +130,15 @@ class BeadsAnnotations:
             return
         if not any(row.id == issue and _shows(row, wanted) for row in rows):
             raise TrackerUnavailable(f"bd's answer to the write of {issue} does not show it", unknown=True)
+
+
+def _json(values: Mapping[str, JsonValue]) -> str:
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+
+
+def _refuse_long(*flags: str) -> None:
+    if any(len(flag.encode(errors="replace")) > LONGEST for flag in flags):
+        raise TrackerRefused(f"bd takes at most {LONGEST:,} bytes in one write")
 
 
 def _shows(row: _Row, wanted: Mapping[str, JsonValue]) -> bool:

@@ -12,24 +12,25 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
+import anyio.lowlevel
 from pydantic import JsonValue
 
-from ashep.adapters import processes
+from ashep.adapters import processes, programs
 from ashep.adapters.beads import wire
 from ashep.adapters.beads.command import AlreadyThere, Bd, NothingWritten, UnknownIssue, parse, parse_with
 from ashep.adapters.beads.watch import Journal, Manifest
-from ashep.core.model import Issue, LabelEvent, Stamp
+from ashep.core.model import Change, Issue, Stamp
 from ashep.core.text import clean
 from ashep.errors import TrackerError, TrackerMissing, TrackerRefused, TrackerUnavailable
-from ashep.ports import ClaimRequest, Creation, Look, Seen, TrackerInfo, Update
+from ashep.ports import ClaimRequest, Creation, HalfLook, Look, Seen, TrackerInfo, Update
 from ashep.redaction import Redaction
 
-_OLDEST = (1, 3, 0)
-_VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 """What can be an id: no flag, no path, and nothing that bd would split."""
+_AT_ONCE = 200  # issues, before others get their turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,7 @@ class BeadsTracker:
         self.actor = actor
         self._bd = Bd(project, command, actor, timeout, redaction or Redaction())
         self._read: dict[str, Seen] = {}
+        self._listed = False
         self._readers: list[Journal] = []
         self._found: tuple[wire.Where, bool] | None = None
 
@@ -95,14 +97,9 @@ class BeadsTracker:
 
     async def check(self) -> TrackerInfo:
         """Ask for the version, the place, the prefix and whether the events journal is on."""
-        version = parse(wire.Version, await self._bd.call("version", "--json")).version
-        numbers = _VERSION.match(version)
-        if numbers is None:
-            raise TrackerUnavailable(f"bd says that its version is {clean(version)!r}")
-        if tuple(map(int, numbers.groups())) < _OLDEST:
-            raise TrackerMissing(f"bd {version} is too old: ashep needs bd {'.'.join(map(str, _OLDEST))} or later")
+        version = await self._bd.version()
         where, has_journal = await self._find()
-        return TrackerInfo(version, where.prefix or await self._prefix(), where.path, has_journal)
+        return TrackerInfo(version, where.prefix or await self._prefix(), where.path, has_journal, programs.BD_VERSION)
 
     async def _find(self) -> tuple[wire.Where, bool]:
         """Ask for the place, and whether the events journal is on: the owner's setting, which a restart follows."""
@@ -122,30 +119,51 @@ class BeadsTracker:
         return prefix
 
     async def look(self) -> Look:
-        """List what is not closed, then what is ready; where nothing is listed, the second read is of the prefix.
+        """List what is not closed, then what is ready; where nothing is listed, the prefix is read before the list.
 
         `list` is bd's own default listing plus the `--no-history` issues, which `ready` shows and `list` hides. It
         leaves out statuses that bd's owner keeps out of it (pinned, custom ones that are done or frozen).
         """
-        listed = await self._rows("list", "--limit=0", "--include-infra")
-        if not listed:
+        try:
+            version = await self._bd.version(again=True)
+        except TrackerMissing as error:  # the old one that took its place may make room again
+            raise TrackerUnavailable(str(error)) from error
+        if sound := self._seems_empty():
             await self._prefix()
-            listed = await self._rows("list", "--limit=0", "--include-infra")  # by a database that is sound now
-        rows = {row.id: row for row in listed if not row.ephemeral and row.status != "closed"}
-        if rows:
-            ready = [row.id for row in await self._rows("ready", "--limit=0")]
-            if strangers := set(ready) - {row.id for row in listed}:
-                raise TrackerUnavailable(f"bd's ready issues are not all in its list: {', '.join(sorted(strangers))}")
-        else:
-            ready = []
-        self._read = {row.id: wire.seen(row, rows) for row in rows.values()}
-        return Look(
-            ready=tuple(issue for issue in ready if issue in rows and rows[issue].status == "open"),
-            issues=tuple(self._read.values()),
-        )
+        listed = await self._list()
+        if not listed.ids and not sound:
+            await self._prefix()
+            listed = await self._list()  # by a database that is sound now
+        found = listed.found
+        for number, (issue, one) in enumerate(found.items()):
+            found[issue] = wire.titled(one, found)
+            if number % _AT_ONCE == 0:
+                await anyio.lowlevel.checkpoint()
+        look = Look((), tuple(found.values()), listed.unread, version)
+        try:
+            ready = await self._ready(listed.ids) if found else []
+        except TrackerUnavailable as error:
+            raise HalfLook(str(error), look) from error
+        finally:
+            self._read, self._listed = found, True
+        return replace(look, ready=tuple(one for one in ready if one in found and found[one].issue.status == "open"))
 
-    async def _rows(self, *arguments: str) -> tuple[wire.Row, ...]:
-        return parse_with(wire.ROWS, await self._bd.call(*arguments, "--json"))
+    def _seems_empty(self) -> bool:
+        """Whether the next list should be empty, by the last one and our own writes since."""
+        return self._listed and all(seen.issue.status == "closed" for seen in self._read.values())
+
+    async def _list(self) -> wire.Listed:
+        read = partial(wire.listed, self._read)
+        return wire.Listed(*await self._bd.rows(read, "list", "--limit=0", "--include-infra", "--brief", "--json"))
+
+    async def _ready(self, listed: frozenset[str]) -> list[str]:
+        ready, wide = await self._bd.rows(wire.Named.read, "ready", "--limit=0", "--brief", "--json")
+        if strangers := {*ready, *wide} - listed:
+            raise TrackerUnavailable(f"bd's ready issues are not all in its list: {', '.join(sorted(strangers)[:5])}")
+        return ready
+
+    async def _rows(self, *arguments: str) -> list[wire.Row]:
+        return await self._bd.rows_of_one(wire.Row.read, *arguments)
 
     async def issue(self, issue: str) -> Seen | None:
         """Show the issue, with its comments."""
@@ -161,20 +179,20 @@ class BeadsTracker:
                 return self._read.setdefault(issue, wire.seen(row))
         return None
 
-    async def _show(self, issue: str) -> tuple[wire.Row, ...]:
+    async def _show(self, issue: str) -> list[wire.Row]:
         try:
             return await self._rows("show", issue, "--include-comments")
         except UnknownIssue:
-            return ()
+            return []
 
-    async def label_events(self, issue: str) -> tuple[LabelEvent, ...]:
+    async def changes(self, issue: str) -> tuple[Change, ...]:
         """Read the issue's history; bd prints `null` for an issue that it does not know."""
         if not ID.fullmatch(issue):
             return ()
-        events = parse_with(wire.EVENTS, await self._bd.call("history", issue, "--events", "--json"))
+        events, _ = await self._bd.rows(wire.EventRow.read, "history", issue, "--events", "--json", null=True)
         if not events:
             await self._prefix()
-        return wire.label_events(issue, events)
+        return wire.changes(issue, events)
 
     async def commented(self, issue: str, marker: str) -> bool:
         """Look for a line that is the marker in the issue's comments."""

@@ -5,9 +5,10 @@ has raw edges where `show` has whole issues, and `metadata` holds whatever anybo
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
@@ -20,14 +21,17 @@ from pydantic import (
     ValidationError,
 )
 
-from ashep.core.model import Comment, Issue, LabelEvent, Stamp
+from ashep.adapters.beads.rows import size
+from ashep.core.model import Change, Comment, Difference, Issue, Stamp
 from ashep.core.text import clean
 from ashep.ports import Dependency, IssueText, Seen
 
 STAMP_KEY = "ashep"
 """Our key in an issue's metadata."""
 
-_ADDED = "Added label: "
+_ADDED, _REMOVED = "Added label: ", "Removed label: "
+_FIELDS = TypeAdapter(dict[str, object])
+_WORDS = ("description", "design", "acceptance_criteria", "notes")
 _NEVER = datetime(1, 1, 1, tzinfo=UTC)
 
 
@@ -96,9 +100,29 @@ class Row(_Answer):
     lease_expires_at: Time | None = None
     comments: Annotated[tuple[_CommentRow, ...], BeforeValidator(_none_is_empty)] = ()
     ephemeral: bool = False
+    left_out: tuple[str, ...] = ()
+    """Not bd's: see `ashep.adapters.beads.rows`."""
+
+    @classmethod
+    def read(cls, row: bytes, left_out: tuple[str, ...]) -> "Row":
+        """Read a row of bd's; of what was left out of it the words of an issue are told."""
+        told = tuple(one for one in left_out if one.partition(":")[0] in _WORDS)
+        read = cls.model_validate_json(row)
+        return read.model_copy(update={"left_out": told}) if told else read
 
 
-class _EventRow(_Answer):
+class Named(_Answer):
+    """An issue of which no more than the id is read."""
+
+    id: str
+
+    @classmethod
+    def read(cls, row: bytes, _: tuple[str, ...]) -> str:
+        """Read the id of a row."""
+        return cls.model_validate_json(row).id
+
+
+class EventRow(_Answer):
     """A line of `history --events`."""
 
     id: str
@@ -106,7 +130,13 @@ class _EventRow(_Answer):
     event_type: str
     actor: Text = ""
     comment: Text | None = None
+    new_value: str = ""
     created_at: Time
+
+    @classmethod
+    def read(cls, row: bytes, _: tuple[str, ...]) -> "EventRow":
+        """Read a line."""
+        return cls.model_validate_json(row)
 
 
 class Version(_Answer):
@@ -169,9 +199,7 @@ class Truncated(_Answer):
     head: int
 
 
-ROWS = TypeAdapter(tuple[Row, ...])
 COMMENT = TypeAdapter(_CommentRow)
-EVENTS = TypeAdapter(tuple[_EventRow, ...] | None)
 _STAMP = TypeAdapter(Stamp)
 
 
@@ -199,11 +227,10 @@ def _stamp(metadata: object) -> Stamp | None:
     return stamp if words == clean(words) else None
 
 
-def seen(row: Row, titles: Mapping[str, Row] | None = None) -> Seen:
-    """Give the issue as the port shows it; `titles` lends the words of dependencies that only an id is known of."""
-    known = titles or {}
+def seen(row: Row) -> Seen:
+    """Give the issue as the port shows it."""
     dependencies = tuple(
-        _dependency(edge, known.get(edge.target))
+        Dependency(on=edge.target, type=edge.kind, title=edge.title, status=edge.status)
         for edge in row.dependencies
         if edge.target and edge.issue_id in (None, row.id)
     )
@@ -228,20 +255,73 @@ def seen(row: Row, titles: Mapping[str, Row] | None = None) -> Seen:
         notes=row.notes,
         dependencies=dependencies,
         comments=tuple(Comment(c.id, c.author, c.text, c.created_at) for c in row.comments),
+        left_out=row.left_out,
     )
     return Seen(issue, text, row.lease_expires_at)
 
 
-def _dependency(edge: _Edge, target: Row | None) -> Dependency:
-    title, status = (edge.title, edge.status) if target is None else (target.title, target.status)
-    return Dependency(on=edge.target, type=edge.kind, title=title, status=status)
+def titled(seen: Seen, others: Mapping[str, Seen]) -> Seen:
+    """Lend dependencies of which only the id is known the words of the others."""
+    if not seen.text.dependencies:
+        return seen
+    known = tuple(
+        replace(one, title=other.issue.title, status=other.issue.status) if (other := others.get(one.on)) else one
+        for one in seen.text.dependencies
+    )
+    return replace(seen, text=replace(seen.text, dependencies=known))
 
 
-def label_events(issue: str, events: tuple[_EventRow, ...] | None) -> tuple[LabelEvent, ...]:
-    """Give the `label added` events of exactly this issue, newest first (facts/beads.md 9)."""
+def listed(known: Mapping[str, Seen], row: bytes, left_out: tuple[str, ...]) -> tuple[str, Seen | None]:
+    """Read a row of a listing; of what is closed or passes by itself only the id counts.
+
+    An issue that is as it was known is the same object.
+    """
+    shown = Row.read(row, left_out)
+    if shown.ephemeral or shown.status == "closed":
+        return shown.id, None
+    one, before = seen(shown), known.get(shown.id)
+    return shown.id, one if before is None or before.issue != one.issue else replace(one, issue=before.issue)
+
+
+class Listed:
+    """What a listing shows."""
+
+    def __init__(self, rows: Sequence[tuple[str, Seen | None]], too_wide: Mapping[str, int]) -> None:
+        self.found = {issue: one for issue, one in rows if one is not None}
+        self.ids = frozenset(too_wide).union(issue for issue, _ in rows)
+        self.unread = tuple((issue, size(width)) for issue, width in sorted(too_wide.items()))
+
+
+def changes(issue: str, events: Iterable[EventRow]) -> tuple[Change, ...]:
+    """Give who changed labels, status and assignee of exactly this issue, newest first (facts/beads.md 9)."""
     found = [
-        LabelEvent(id=row.id, label=row.comment.removeprefix(_ADDED), actor=row.actor, at=row.created_at)
-        for row in events or ()
-        if row.issue_id == issue and row.event_type == "label_added" and row.comment
+        Change(f"{row.id}{part or ''}", what, row.actor, row.created_at)
+        for row in events
+        if row.issue_id == issue
+        for part, what in enumerate(_changes(row))
     ]
-    return tuple(sorted(found, key=lambda event: event.at, reverse=True))
+    return tuple(sorted(found, key=lambda change: change.at, reverse=True))
+
+
+def _changes(row: EventRow) -> list[Difference]:
+    match row.event_type:
+        case "label_added":
+            return [("added", (row.comment or "").removeprefix(_ADDED))]
+        case "label_removed":
+            return [("removed", (row.comment or "").removeprefix(_REMOVED))]
+        case "closed":
+            return [("status", "closed")]
+        case "reopened" if not row.new_value:
+            return [("status", "open")]
+        case _:
+            fields = _fields(row.new_value)
+            known: tuple[Literal["status", "assignee"], ...] = ("status", "assignee")
+            return [(kind, clean(value)) for kind in known if isinstance(value := fields.get(kind), str)]
+
+
+def _fields(text: str) -> dict[str, object]:
+    """Read what an update set: JSON in a string, or a reason in words, which names no field."""
+    try:
+        return _FIELDS.validate_json(text)
+    except ValidationError:
+        return {}

@@ -31,8 +31,9 @@ def forge_of(
     """
     redaction, environ = redaction or Redaction(), os.environ if environ is None else environ
     timeout = settings.timeout.total_seconds()
+    people = None if settings.people is None else frozenset(name.casefold() for name in settings.people)
     if settings.type == "gh":
-        return GitHub(Api(GhProgram(timeout), redaction), settings.repository)
+        return GitHub(Api(GhProgram(timeout), redaction), settings.repository, people)
     token = environ.get(settings.token_variable, "").strip()
     if not token or not token.isprintable():
         raise ForgeUnauthorized(f"the environment variable {settings.token_variable} holds no token")
@@ -41,4 +42,4 @@ def forge_of(
     headers = {name: scheme + token} | (HEADERS if settings.type == "github" else {})
     api = Api(Http(settings.address, headers, timeout), redaction)
     kinds = {"github": GitHub, "gitlab": GitLab, "gitea": Gitea}
-    return kinds[settings.type](api, settings.repository)
+    return kinds[settings.type](api, settings.repository, people)

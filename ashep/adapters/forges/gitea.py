@@ -5,7 +5,18 @@ from urllib.parse import quote
 
 from ashep.adapters.forges.github import opened, status
 from ashep.adapters.forges.opening import open_once
-from ashep.adapters.forges.reading import chosen, ci_of, entries, failures_of, field, ordered, remark, text, whole
+from ashep.adapters.forges.reading import (
+    belonging,
+    chosen,
+    ci_of,
+    entries,
+    failures_of,
+    field,
+    heard,
+    remark,
+    text,
+    whole,
+)
 from ashep.adapters.forges.transport import Api
 from ashep.core.pull_request import marker
 from ashep.forge import Opened, PullRequest, PullState, Said
@@ -18,8 +29,8 @@ _SIZE = "limit"
 class Gitea:
     """Pull requests of one repository, `owner/name`."""
 
-    def __init__(self, api: Api, repository: str) -> None:
-        self._api, self._repository = api, repository
+    def __init__(self, api: Api, repository: str, people: frozenset[str] | None = None) -> None:
+        self._api, self._repository, self._people = api, repository, people
         self._place = f"/repos/{repository}"
 
     async def find(self, key: str, branch: str, base: str) -> Opened | None:
@@ -75,7 +86,9 @@ class Gitea:
                 place = f"{self._place}/pulls/{number}/reviews/{whole(review, 'id')}/comments"
                 remarks = entries(await self._api.get(place))
                 said += [_remark(one, "comment", "created_at", "remark") for one in remarks]
-        return ordered(said)
+        if self._people is not None:
+            return heard(said, self._people)
+        return await belonging(self._api, f"{self._place}/assignees", "login", 0, said)  # who may push
 
     async def aclose(self) -> None:
         """Let go of connections."""

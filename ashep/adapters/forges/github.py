@@ -11,6 +11,7 @@ from ashep.adapters.forges.reading import (
     entries,
     failures_of,
     field,
+    heard,
     ordered,
     remark,
     text,
@@ -26,13 +27,15 @@ _STATUSES = {"success": "passing", "pending": "pending", "failure": "failing", "
 _GOOD = ("success", "neutral", "skipped")
 """Conclusions of a check run that let a pull request be merged."""
 _REVIEWS = {"APPROVED": "approved", "CHANGES_REQUESTED": "changes_requested", "COMMENTED": "comment"}
+_BELONGING = ("OWNER", "MEMBER", "COLLABORATOR")
+"""What GitHub calls who belongs to a repository; anybody may be a CONTRIBUTOR."""
 
 
 class GitHub:
     """Pull requests of one repository, `owner/name`."""
 
-    def __init__(self, api: Api, repository: str) -> None:
-        self._api, self._owner = api, repository.partition("/")[0]
+    def __init__(self, api: Api, repository: str, people: frozenset[str] | None = None) -> None:
+        self._api, self._owner, self._people = api, repository.partition("/")[0], people
         self._place = f"/repos/{repository}"
 
     async def find(self, key: str, branch: str, base: str) -> Opened | None:
@@ -95,7 +98,16 @@ class GitHub:
             for one in reviews
             if (state := text(one, "state")) in _REVIEWS
         ]
-        return ordered([*said, *(_remark(one, "comment", "created_at", "remark") for one in remarks)])
+        said += [_remark(one, "comment", "created_at", "remark") for one in remarks]
+        if self._people is not None:
+            return heard(said, self._people)
+        known = {
+            f"{of}/{whole(one, 'id')}"
+            for of, found in (("comment", comments), ("review", reviews), ("remark", remarks))
+            for one in found
+            if text(one, "author_association") in _BELONGING
+        }
+        return ordered(one for one in said if one.id in known)
 
     async def aclose(self) -> None:
         """Let go of connections."""

@@ -6,12 +6,13 @@ from urllib.parse import quote
 from ashep.adapters.forges.opening import open_once
 from ashep.adapters.forges.reading import (
     Check,
+    belonging,
     chosen,
     ci_of,
     entries,
     failures_of,
     field,
-    ordered,
+    heard,
     remark,
     text,
     whole,
@@ -25,13 +26,15 @@ _STATES = {"opened": "open", "locked": "open", "merged": "merged", "closed": "cl
 _PASSING = ("success", "skipped")
 _FAILING = ("failed", "canceled", "canceling")
 """Of the states of a pipeline; all others are on the way, `manual` included, which waits for a person."""
+_DEVELOPER = 30
+"""The access level from which on a member may push; guests and reporters may be anybody."""
 
 
 class GitLab:
     """Merge requests of one project, by its whole path."""
 
-    def __init__(self, api: Api, repository: str) -> None:
-        self._api = api
+    def __init__(self, api: Api, repository: str, people: frozenset[str] | None = None) -> None:
+        self._api, self._people = api, people
         self._project = f"/projects/{quote(repository, safe='')}"
         self._place = f"{self._project}/merge_requests"
 
@@ -99,7 +102,10 @@ class GitLab:
         said += [_verdict(one, "approved", text(one, "approved_at")) for one in entries(approvals, "approved_by")]
         reviewers = await self._api.pages(f"{place}/reviewers")
         asked = [one for one in reviewers if text(one, "state") == "requested_changes"]
-        return ordered([*said, *(_verdict(one, "changes_requested", "") for one in asked)])
+        said += [_verdict(one, "changes_requested", "") for one in asked]
+        if self._people is not None:
+            return heard(said, self._people)
+        return await belonging(self._api, f"{self._project}/members/all", "username", _DEVELOPER, said)
 
     async def aclose(self) -> None:
         """Let go of connections."""

@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from ashep.adapters.forges.transport import Api
 from ashep.core.text import clean
+from ashep.errors import ForgeRefused, ForgeUnauthorized
 from ashep.forge import Ci, Said
 
 MOST_TEXT = 20_000
@@ -86,6 +88,26 @@ def chosen(pulls: list[Any], mark: str, body: str, is_open: str) -> Any:
     ours = [one for one in pulls if mark in text(one, body)]
     others = [one for one in pulls if text(one, "state") == is_open]
     return next(iter([*ours, *others]), None)
+
+
+async def belonging(api: Api, path: str, name: str, level: int, said: Iterable[Said]) -> tuple[Said, ...]:
+    """Keep what was said by people of a list of the forge's, of that access at least; it is read where it is needed.
+
+    Raises `ForgeUnauthorized` where the token may not read it: then nobody knows whose words count.
+    """
+    if not (said := ordered(said)):
+        return ()
+    try:
+        listed = await api.pages(path)
+    except ForgeRefused as refused:
+        why = f"the token may not read who belongs to the repository ({refused}); name them in `landing.forge.people`"
+        raise ForgeUnauthorized(why) from refused
+    return heard(said, frozenset(text(one, name).casefold() for one in listed if whole(one, "access_level") >= level))
+
+
+def heard(said: Iterable[Said], people: frozenset[str]) -> tuple[Said, ...]:
+    """Keep what these people said, by their names in small letters."""
+    return tuple(one for one in ordered(said) if one.by.casefold() in people)
 
 
 def ordered(said: Iterable[Said]) -> tuple[Said, ...]:

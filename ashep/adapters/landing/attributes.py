@@ -16,6 +16,7 @@ from ashep.errors import AshepError
 _NAME = b".gitattributes"
 _LINE = re.compile(rb'\s*(?P<pattern>"(?:[^"\\]|\\.)*"|[^\s"#]\S*)(?P<attributes>\s.*)', re.DOTALL)
 _ESCAPED = re.compile(rb"\\([abfnrtv\"\\]|[0-7]{3})")
+_UNQUOTABLE = re.compile(rb"[\x00-\x1f\"\\\x7f-\xff]")
 _LETTERS = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
 
 
@@ -76,7 +77,8 @@ def _letter(found: re.Match[bytes]) -> bytes:
 
 def _quoted(pattern: bytes) -> bytes:
     """Quote a pattern as C does: a line could not hold every one otherwise."""
-    return b'"' + b"".join(
-        b"\\%03o" % one if one < 0x20 or one >= 0x7F else b"\\" + bytes([one]) if one in b'"\\' else bytes([one])
-        for one in pattern
-    ) + b'"'  # fmt: skip
+    return (
+        b'"'
+        + _UNQUOTABLE.sub(lambda found: b"\\" + (found[0] if found[0] in b'"\\' else b"%03o" % ord(found[0])), pattern)
+        + b'"'
+    )

@@ -1,36 +1,18 @@
 """Runs git for landing: in the repository itself or in a work tree, obeying nothing but the arguments it gets."""
 
 import os
-import re
+from functools import partial
 from pathlib import Path
 
 import anyio
-import anyio.to_thread
 
-from ashep.adapters import processes, programs
+from ashep.adapters import durable, git_program, locks, processes, programs
 from ashep.adapters.programs import Finished
 from ashep.core.text import clean
-from ashep.errors import AshepError
 from ashep.redaction import Redaction
 
-SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_STEERING = re.compile(
-    r"GIT_(?:DIR|WORK_TREE|INDEX_FILE|COMMON_DIR|OBJECT_DIRECTORY|NAMESPACE|PREFIX|EXTERNAL_DIFF|ALTERNATE_\w+"
-    r"|REPLACE_\w+|ATTR_\w+|CONFIG\w*|AUTHOR_\w+|COMMITTER_\w+|TRACE\w*)"
-)
-"""Variables by which a hook that started us would send git elsewhere, or change what it makes."""
-_OURS = {"GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat", "LC_ALL": "C", "GIT_NO_REPLACE_OBJECTS": "1"}
-_SETTINGS = (
-    # Agents can write into the repository's hooks: none of them runs in the daemon's own process tree.
-    "core.hooksPath=/dev/null",
-    "core.fsmonitor=false",
-    "color.ui=false",
-    "log.showSignature=false",
-    "gc.auto=0",
-    "maintenance.auto=false",
-    # What a ref names must be on the disk before the ref is: power may fail at any time.
-    "core.fsync=committed,reference,index",
-)
+_SETTINGS = ("core.fsync=committed,reference,index",)
+"""What a ref names must be on the disk before the ref is: power may fail at any time."""
 WRITING = 600.0
 """Seconds for a call that writes files of a work tree: a filter, of Git LFS say, may have to fetch each of them."""
 
@@ -40,6 +22,8 @@ class Git:
 
     def __init__(self, project: Path, timeout: float, redaction: Redaction) -> None:
         self.redaction = redaction
+        self.told: list[str] = []
+        """Locks that dead gits had left and that were taken away, and what of ours could not be."""
         self._project, self._timeout = project, timeout
         self._program: str | None = None
         self._common: Path | None = None
@@ -77,11 +61,6 @@ class Git:
                 self._main = (Path(await anyio.Path(common, place).resolve()) if place else above,)
         return self._main[0]
 
-    async def prefix(self) -> bytes:
-        """Give the project's place in its work tree, with a slash at its end; empty at the top."""
-        asked = ("rev-parse", "--show-prefix")
-        return (await self._run(asked, self._project, {}, None, (0,))).stdout.removesuffix(b"\n")
-
     async def bare(self, *arguments: str, stdin: bytes | None = None, accepted: tuple[int, ...] = (0,)) -> Finished:
         """Run git on the repository, in no work tree: what is checked out somewhere has no say."""
         common = await self.common()
@@ -90,6 +69,23 @@ class Git:
     async def word(self, *arguments: str) -> str:
         """Run git on the repository and give what it printed, as one word."""
         return (await self.bare(*arguments)).stdout.decode(errors="replace").strip()
+
+    async def keep(self, new: str, old: str) -> None:
+        """See to it that a commit, with all that it reaches and an old one does not, survives a power cut.
+
+        Raises `AshepError` where it is broken already.
+        """
+        listed = (await self.bare(*durable.REACHED, stdin=durable.reached([new], [old]))).stdout
+        await durable.objects(await self.common(), listed)
+
+    async def keep_refs(self, *names: str) -> None:
+        """See to it that refs survive a power cut, as they are now."""
+        await durable.refs(await self.common(), names)
+
+    async def keep_files(self, tree: Path, old: str, new: str) -> None:
+        """See to it that the files of a work tree in which two commits differ survive a power cut."""
+        listed = await self.bare("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new)
+        await durable.files(tree, [name for name in listed.stdout.split(b"\0") if name])
 
     async def within(
         self,
@@ -101,7 +97,8 @@ class Git:
         writes: bool = False,
     ) -> Finished:
         """Run git in a work tree, on another index than its own where one is given. `writes`: it writes files there."""
-        steer = {} if index is None else {"GIT_INDEX_FILE": str(index)}
+        # who looks may write an index of ours: `read-tree` takes a file that was touched for one that was changed
+        steer = {} if index is None else {"GIT_INDEX_FILE": str(index), "GIT_OPTIONAL_LOCKS": "1"}
         return await self._run(arguments, tree, steer, stdin, accepted, max(self._timeout, WRITING) if writes else None)
 
     async def _run(
@@ -114,18 +111,18 @@ class Git:
         timeout: float | None = None,
     ) -> Finished:
         if self._program is None:
-            self._program = str(await anyio.to_thread.run_sync(programs.find, "git") or "git")
-        settings = [part for setting in _SETTINGS for part in ("-c", setting)]
-        env = {name: value for name, value in os.environ.items() if not _STEERING.fullmatch(name)} | _OURS | steer
-        env[self.mark.variable] = self.mark.value
-        argv = [self._program, "--no-pager", *settings, *arguments]
+            self._program = await git_program.program()
+        env = git_program.environment({**steer, self.mark.variable: self.mark.value})
+        argv = [self._program, *git_program.arguments(_SETTINGS), *arguments]
         limit = timeout or self._timeout
-        done = await programs.run(argv, cwd=cwd, env=env, timeout=limit, stdin=stdin, patience=programs.TO_CLEAN_UP)
+        patience = programs.TO_CLEAN_UP
+        call = partial(programs.run, argv, cwd=cwd, env=env, timeout=limit, stdin=stdin, patience=patience)
+        done = await locks.past_locks(call, cwd, self.told)
         if done.returncode in accepted:
             return done
         named = next((word for word in arguments if not word.startswith("-") and "=" not in word), "")
         said = self.shown(done.stderr.strip() or done.stdout.strip())
-        raise AshepError(f"git {named} ended with exit code {done.returncode}: {said[:300]}")
+        raise await git_program.failed(named, done.returncode, said, cwd)
 
     def shown(self, data: bytes) -> str:
         """Give what git printed as text that every file and terminal can hold."""

@@ -10,7 +10,9 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
+from ashep.adapters import durable
 from ashep.adapters.landing.checkouts import Checkout
+from ashep.adapters.locks import take_away
 from ashep.errors import AshepError
 
 LINE = b"Agent Shepherd moves the files of this work tree; it takes this lock away when it is done or starts again.\n"
@@ -35,6 +37,7 @@ class Held:
             await anyio.to_thread.run_sync(os.replace, self.copy, self.index)
         except OSError as error:
             raise AshepError(f"{self.index} cannot be written: {error.strerror}") from error
+        await durable.files(self.index.parent, [os.fsencode(self.index.name)])
 
     async def renew(self) -> None:
         """Copy the index again. Raises `AshepError`, on a full disk say."""
@@ -57,7 +60,7 @@ async def hold(tree: Checkout) -> AsyncGenerator[Held]:
             await anyio.to_thread.run_sync(_release, held.copy, lock)
 
 
-def _take(lock: Path) -> None:
+def _take(lock: Path, *, again: bool = False) -> None:
     """Make the lock, whole or not at all: a lock without its line would be nobody's."""
     draft = lock.with_name("index.lock.ashep")
     try:
@@ -65,6 +68,9 @@ def _take(lock: Path) -> None:
         os.link(draft, lock)
     except FileExistsError:
         if not _is_ours(lock):
+            if not again and take_away(lock):
+                _take(lock, again=True)
+                return
             raise TreeBusy(f"another git is at work there, or left {lock}") from None
     except OSError as error:
         raise TreeBusy(f"its index cannot be locked: {error.strerror}") from error

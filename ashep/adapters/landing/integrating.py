@@ -7,9 +7,10 @@ made-up sibling of it: the new parent's tree on the commit's own parent, which m
 
 import re
 
+from ashep.adapters.git_program import SHA
 from ashep.adapters.landing.attributes import attributes
 from ashep.adapters.landing.conflicts import conflict
-from ashep.adapters.landing.git import SHA, Git
+from ashep.adapters.landing.git import Git
 from ashep.adapters.landing.objects import (
     Commit,
     Merged,
@@ -82,7 +83,9 @@ class Integration:
             return AlreadyLanded(base.id)
         made = await self._commit(candidate, base, head, merged, ways)
         if isinstance(made, Integrated):
-            await self._git.bare("update-ref", kept(candidate.branch), made.commit)
+            await self._git.keep(made.commit, base.id)
+            await self._git.bare("update-ref", "--no-deref", kept(candidate.branch), made.commit)
+            await self._git.keep_refs(kept(candidate.branch))
         return made
 
     async def _commit(
@@ -126,7 +129,7 @@ class Integration:
 
     async def forget(self, branch: str) -> None:
         """Drop the ref that keeps what was integrated for a branch."""
-        await self._git.bare("update-ref", "-d", kept(branch))
+        await self._git.bare("update-ref", "--no-deref", "-d", kept(branch))
 
 
 def _message(candidate: Candidate) -> str:

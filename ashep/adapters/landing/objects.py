@@ -4,7 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ashep.adapters.landing.git import SHA, Git
+from ashep.adapters.git_program import SHA, failed
+from ashep.adapters.landing.git import Git
 from ashep.core.text import clean
 from ashep.errors import AshepError
 
@@ -63,15 +64,15 @@ async def holds(git: Git, later: str, earlier: str) -> bool:
 async def commits(git: Git, ids: Sequence[str]) -> list[Commit]:
     """Read commits. Raises `AshepError` where one is missing or none."""
     printed = (await git.bare("cat-file", "--batch", stdin="".join(f"{one}\n" for one in ids).encode())).stdout
-    found: list[Commit] = []
+    found, at = list[Commit](), 0
     for one in ids:
-        line, _, printed = printed.partition(b"\n")
-        words = line.decode(errors="replace").split(" ")
+        head = printed[at : printed.find(b"\n", at)]
+        words = head.decode(errors="replace").split(" ")
         if len(words) != 3 or words[1] != "commit":
             raise AshepError(f"there is no commit {clean(one)[:80]}")
-        size = int(words[2])
-        found.append(_commit(words[0], printed[:size]))
-        printed = printed[size + 1 :]
+        at, size = at + len(head) + 1, int(words[2])
+        found.append(_commit(words[0], printed[at : at + size]))
+        at += size + 1
     return found
 
 
@@ -107,5 +108,5 @@ async def merge(git: Git, ours: str, theirs: str, attributes: str) -> Merged:
         return Merged("", unrelated=True)
     tree = done.stdout.partition(b"\0")[0].decode(errors="replace")
     if done.returncode == 128 or not SHA.fullmatch(tree):
-        raise AshepError(f"git merge-tree ended with exit code {done.returncode}: {git.shown(done.stderr)[:300]}")
+        raise await failed("merge-tree", done.returncode, git.shown(done.stderr), await git.common())
     return Merged(tree, done.stdout if done.returncode else b"")

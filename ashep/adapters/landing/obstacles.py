@@ -11,12 +11,12 @@ import anyio.to_thread
 
 from ashep.adapters.landing.git import Git
 
-_OWN = (b".beads/", b".agent-shepherd/state/")
-_OWN_FILES = (b".beads.gate.lock", b".agent-shepherd/runs.jsonl")
 _NAMED = 5
 _AT_ONCE = 500
 _SPARE = 16 * 1024**2
 """Bytes that must be free beside the new files: for what a disk keeps of a file, and for the index."""
+_SPARE_FILES = 100
+"""Files that must be possible beside the new ones: git's own."""
 LINK = b"160000"
 """The mode of a submodule, which has no file of its own."""
 
@@ -51,19 +51,14 @@ def _side(mode: bytes, name: bytes) -> tuple[bytes, bytes] | None:
 async def obstacle(git: Git, top: Path, index: Path, old: str, new: str) -> str | None:
     """Say what keeps the work tree, whose HEAD is `old`, from `new`, as the end of a sentence; None: nothing does.
 
-    All that differs from `old` does, staged or not, but for files of bd and of ashep itself, which change all the
-    time, unless they are to change. Files that git does not know, ignored ones too, are in the way where a new one
-    is to stand.
+    What is to change and differs from HEAD does, staged or not. Files that git does not know, ignored ones too, are in
+    the way where a new one is to stand.
     """
     touched = await changes(git, old, new)
     if small := await _small(git, top, touched):
         return small
-    paths = {change.path for change in touched}
-    look = ("status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=all", "--no-renames")
-    differ = {entry[3:] for entry in await _names(git, top, index, *look)}
-    prefix = await git.prefix()
-    if dirty := sorted(path for path in differ if path in paths or not _is_own(path, prefix)):
-        return f"there are uncommitted changes: {named(git, dirty)}"
+    if dirty := await edited(git, top, index, touched):
+        return dirty
     added = [change.path for change in touched if change.old is None]
     known = {change.path for change in touched if change.old is not None}
     former = [one.path for one in touched if LINK in (one.old or ()) and one.new and LINK not in one.new]
@@ -83,6 +78,22 @@ async def obstacle(git: Git, top: Path, index: Path, old: str, new: str) -> str 
     return None
 
 
+async def edited(git: Git, top: Path, index: Path | None, touched: list[Change]) -> str | None:
+    """Say what of the files that are to change somebody has changed there; `index`: None is the work tree's own."""
+    look = ("status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=all", "--no-renames")
+    differ = {entry[3:] for entry in await _names(git, top, index, *look)}
+    paths = {change.path for change in touched}
+    above = {parent for path in paths for parent in _parents(path)}
+    dirty = [path for path in differ if path in paths | above or any(parent in paths for parent in _parents(path))]
+    return f"there are uncommitted changes: {named(git, sorted(dirty))}" if dirty else None
+
+
+def _parents(path: bytes) -> Iterator[bytes]:
+    while b"/" in path:
+        path = path.rpartition(b"/")[0]
+        yield path
+
+
 async def _small(git: Git, top: Path, touched: list[Change]) -> str | None:
     """Say whether the disk has too little room. A move that it cuts off could be taken back only once it has more."""
     names = {change.new[1] for change in touched if change.new and LINK not in change.new}
@@ -90,6 +101,10 @@ async def _small(git: Git, top: Path, touched: list[Change]) -> str | None:
     sizes = (await git.bare("cat-file", "--batch-check=%(objectsize)", stdin=asked)).stdout.split(b"\n")
     wanted = sum(int(size) for size in sizes if size.isdigit()) + _SPARE
     free = (await anyio.to_thread.run_sync(shutil.disk_usage, top)).free
+    files = sum(change.new is not None for change in touched) + _SPARE_FILES
+    found = await anyio.to_thread.run_sync(os.statvfs, top)
+    if found.f_files and found.f_favail < files:
+        return f"its disk has no room for the new files: {files} (inodes) are needed, {found.f_favail} are free"
     if free >= wanted:
         return None
     return f"its disk has no room for the new files: {wanted // 1024**2 + 1} MiB are needed, {free // 1024**2} are free"
@@ -112,14 +127,9 @@ async def hidden_of(git: Git, top: Path, index: Path, old: str, new: str) -> str
     return f" (git was told not to look at {named(git, there)}; `{how}` ends that)"
 
 
-async def _names(git: Git, top: Path, index: Path, *arguments: str) -> list[bytes]:
+async def _names(git: Git, top: Path, index: Path | None, *arguments: str) -> list[bytes]:
     done = await git.within(top, *arguments, index=index)
     return [name for name in done.stdout.split(b"\0") if name]
-
-
-def _is_own(path: bytes, prefix: bytes) -> bool:
-    own = path.removeprefix(prefix)
-    return own.startswith(_OWN) or own in _OWN_FILES
 
 
 def _literal(path: bytes) -> str:

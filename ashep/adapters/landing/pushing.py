@@ -3,7 +3,8 @@
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from ashep.adapters.landing.git import SHA, Git
+from ashep.adapters.git_program import SHA
+from ashep.adapters.landing.git import Git
 from ashep.adapters.landing.objects import commits, holds
 from ashep.errors import AshepError, ForgeUnavailable, ProgramTimedOut
 from ashep.forge import NotPushed, Pushed

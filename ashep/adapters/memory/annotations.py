@@ -7,8 +7,9 @@ import anyio.lowlevel
 from pydantic import JsonValue
 
 from ashep.adapters.memory.tracker import MemoryTracker
-from ashep.annotations import Annotated
+from ashep.annotations import Annotated, Fresh, Titled
 from ashep.errors import TrackerRefused
+from ashep.ports import IssueText
 
 
 class MemoryAnnotations:
@@ -22,6 +23,27 @@ class MemoryAnnotations:
         await anyio.lowlevel.checkpoint()
         text = self._tracker.stored(issue)
         return None if text is None else Annotated(text.acceptance, _copy(self._tracker.metadata(issue)))
+
+    async def listed(self, status: str | None) -> tuple[Titled, ...]:
+        """List the issues."""
+        await anyio.lowlevel.checkpoint()
+        found = [
+            Titled(issue, one.title, one.status, _copy(self._tracker.metadata(issue)))
+            for issue, one in sorted(self._tracker.everything().items())
+            if status in ("all", one.status) or (status is None and one.status != "closed")
+        ]
+        return tuple(found)
+
+    async def create(self, fresh: Fresh) -> bool:
+        """Add it."""
+        await anyio.lowlevel.checkpoint()
+        if self._tracker.stored(fresh.id) is not None:
+            return False
+        text = IssueText(description=fresh.description, acceptance=fresh.acceptance)
+        kind, priority, actor = fresh.type, fresh.priority, self._tracker.actor
+        self._tracker.add(fresh.title, id=fresh.id, type=kind, priority=priority, text=text, actor=actor)
+        self._tracker.metadata(fresh.id).update(_copy(fresh.metadata))
+        return True
 
     async def set_acceptance(self, issue: str, text: str) -> None:
         """Replace the text."""

@@ -9,10 +9,12 @@ class MemoryLanding:
     """Lands on the base branch of `workspaces`; conflicts are files that both sides changed.
 
     `refuses` is what `advance` says instead of moving, as where a person has uncommitted changes; None: it moves.
+    `edited` are files that a person has changed where the base is checked out.
     """
 
     def __init__(self, workspaces: MemoryWorkspaces, base_branch: str = "main") -> None:
         self.refuses: Refused | None = None
+        self.edited = set[str]()
         self._workspaces, self._base_branch = workspaces, base_branch
 
     async def settle(self) -> None:
@@ -30,11 +32,7 @@ class MemoryLanding:
     def holds(self, base: str, head: str) -> bool:
         """Say whether a base holds all that `head` brings, or held it once."""
         held = self._workspaces.holds(base, head) or self._workspaces.claimed(_claim(head), base)
-        return held or self._brings_nothing(head, base)
-
-    def _brings_nothing(self, head: str, base: str) -> bool:
-        made = self._workspaces.merge(head, base, "")
-        return isinstance(made, str) and self._workspaces.files(made) == self._workspaces.files(base)
+        return held or self._workspaces.brings_nothing(head, base)
 
     async def integrate(self, candidate: Candidate) -> Integrated | Conflict | AlreadyLanded:
         """Bring a candidate onto the newest base; rebasing is squashing here."""
@@ -62,6 +60,9 @@ class MemoryLanding:
             return Refused("gone", f"there is no branch {base_branch}")
         if self._workspaces.holds(now, new):
             return Advanced(now)
+        was, becomes = self._workspaces.files(old), self._workspaces.files(new)
+        if mine := sorted(path for path in self.edited if was.get(path) != becomes.get(path)):
+            return Refused("dirty", f"{base_branch} is checked out, and there are uncommitted changes: {mine[0]}")
         if now != old or not self._workspaces.holds(new, old):
             return Refused("moved", f"{base_branch} is at {now[:12]}, not at {old[:12]}, or is not held")
         if self.refuses is not None:

@@ -59,7 +59,7 @@ class MemoryVerifier:
         self.verified.append(request.commit)
         files, tree = self._workspaces.files(request.commit), self._workspaces.tree_of(request.commit)
         results = tuple(_result(check, files) for check in request.criteria.checks)
-        return Verification(request.commit, tree, hash_of(request.criteria), results, isolated=False)
+        return Verification(request.commit, tree, hash_of(request.criteria), results, isolated=None)
 
 
 def _result(check: Check, files: dict[str, str]) -> CheckResult:

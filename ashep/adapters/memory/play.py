@@ -44,6 +44,8 @@ class Play:
     """For which tool leave is asked for."""
     wants: str = "secret.env"
     """What it is to be used for."""
+    listed: bool = True
+    """Whether the server can list it; else it lists nothing that is asked in the folder."""
     questions: tuple[Asked, ...] = (Asked("Which one?", ("first", "second")),)
     """What is asked."""
     refused: Refusal | None = None

@@ -18,11 +18,13 @@ from ashep.adapters.memory.sessions import Message, Session, Work
 from ashep.core.model import Life, Model
 from ashep.core.requests import Request, Verdict
 from ashep.errors import RunnerRefused, RunnerUnavailable
-from ashep.ports import Catalog, Clock, Prompt, SessionRequest, Sign, Turn
+from ashep.ports import MOST_TEXT, Catalog, Clock, Prompt, SessionRequest, Sign, Turn
 
 T = TypeVar("T")
 
 ABORTED = "MessageAbortedError: Aborted"
+
+UNLISTED = "GET /permission: 400"
 
 
 Fault = Callable[[str, Literal["before", "after"]], Exception | None]
@@ -44,6 +46,8 @@ class MemoryRunner:
         self.fault: Fault | None = None
         """Asked before and after each method does its work; an exception that it gives is raised: a lost answer."""
         self.agents, self.models = agents, models
+        self.version = "memory"
+        """A test may upgrade it."""
         self.memory: int | None = None
         """Bytes that the server holds: a test lets it grow; a new life has none of them."""
         self.deliveries: Counter[str] = Counter()
@@ -72,14 +76,19 @@ class MemoryRunner:
             if text in message.text
         )
 
-    def person_writes(self, session: str, text: str, *, delay: float = 0.0) -> str:
-        """Let a person write in a session, and an agent answer that after `delay`; gives the message's id."""
+    def person_writes(self, session: str, text: str, *, delay: float | None = 0.0, unheard: bool = False) -> str:
+        """Let a person write in a session, and an agent answer that after `delay`, None: never; give the message's id.
+
+        `unheard`: the stream does not tell of it.
+        """
         found, now = self.sessions[session], self._clock.now()
         message = Message(f"msg_person{len(found.messages):04d}", "person", text, now)
-        work = Work(Play(text="ok"), self.instance, now, self._clock.monotonic(), now + timedelta(seconds=delay))
+        ends = None if delay is None else now + timedelta(seconds=delay)
+        work = Work(Play(text="ok"), self.instance, now, self._clock.monotonic(), ends)
         message.work = work
         found.messages.append(message)
-        self._sign(session)
+        if not unheard:
+            self._sign(session)
         return message.id
 
     def kill(self) -> None:
@@ -111,7 +120,7 @@ class MemoryRunner:
     async def catalog(self) -> Catalog:
         """Say what there is (see the port)."""
         self._enter("catalog")
-        told = Catalog("memory", self.instance, self.agents, self.models, self.models[0], memory=self.memory)
+        told = Catalog(self.version, self.instance, self.agents, self.models, self.models[0], memory=self.memory)
         return self._leave("catalog", told)
 
     async def open_session(self, request: SessionRequest) -> str:
@@ -198,7 +207,13 @@ class MemoryRunner:
     async def requests(self, sessions: Collection[str]) -> tuple[Request, ...]:
         """What waits for an answer (see the port)."""
         self._enter("requests")
-        return self._leave("requests", tuple(one for one, _ in self._asked() if one.session in sessions))
+        asked = [(one, work) for one, work in self._asked() if one.session in sessions]
+        odd = {self.sessions[one.session].request.directory for one, work in self._asked() if not work.play.listed}
+        refused = {one for one in sessions if one in self.sessions and self.sessions[one].request.directory in odd}
+        found = [one for one, _ in asked if one.session not in refused]
+        found += [replace(one, unlisted=UNLISTED) for one, work in asked if one.session in refused and work.told]
+        found += [Request("", one, "permission", unlisted=UNLISTED) for one in sorted(refused)]
+        return self._leave("requests", tuple(found))
 
     async def reply(
         self,
@@ -216,6 +231,7 @@ class MemoryRunner:
             one, work = found
             self.replied.append((request, verdict, answers, message))
             work.asked -= 1
+            work.told = self._watched is not None
             work.ends = self._clock.now() + timedelta(seconds=work.play.delay)
             self._sign(one.session)
         return self._leave("reply", found is not None)
@@ -288,7 +304,8 @@ class MemoryRunner:
         free = max([now, *(work.ends for work in self._active(session) if work.ends is not None)])
         ends = None if play.fate == "hangs" else free + timedelta(seconds=play.delay)
         at, asks = self._clock.monotonic(), play.times if play.asks else 0
-        message.work = Work(play, self.instance, now, at, ends, asked=asks, error=play.error)
+        told = self._watched is not None
+        message.work = Work(play, self.instance, now, at, ends, asked=asks, told=told, error=play.error)
         self.began[message.id] += 1
 
     def _active(self, session: Session) -> list[Work]:
@@ -308,7 +325,7 @@ class MemoryRunner:
             return replace(blank, state="running" if busy else "stored")
         model = message.model or self.models[0]
         blank = replace(blank, provider=model.provider, model=model.model)
-        if busy:
+        if busy and not (people and work.over(self._clock.now())):  # else it is the person's turn that runs
             refusals = (refusal for one in busy if (refusal := one.refused(self._clock.now())) is not None)
             return replace(blank, state="running", refused=next(refusals, None))
         if work.dead or (work.play.fate == "dies" and work.error != ABORTED):
@@ -317,7 +334,7 @@ class MemoryRunner:
         return replace(
             blank,
             state="finished",
-            text=work.play.text if work.error is None else "",
+            text=work.play.text[-MOST_TEXT:] if work.error is None else "",
             error=work.error,
             tokens=work.play.tokens,
             cost=work.play.cost,

@@ -21,12 +21,18 @@ class Work:
     ends: datetime | None
     asked: int = 0
     """How often it still asks; the present question included."""
+    told: bool = False
+    """Whether the stream told of that question."""
     dead: bool = False
     error: str | None = None
 
     def active(self, now: datetime) -> bool:
         """Whether it keeps its session busy."""
         return not self.dead and (self.asked > 0 or self.ends is None or now < self.ends)
+
+    def over(self, now: datetime) -> bool:
+        """Whether it came to its end, and did not die."""
+        return not self.dead and not self.active(now) and (self.play.fate != "dies" or self.error is not None)
 
     def refused(self, now: datetime) -> Refusal | None:
         """The provider's refusal while it waits to ask again."""

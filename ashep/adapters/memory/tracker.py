@@ -6,38 +6,20 @@ bd does where the contract leaves that open: what is ready, in which order, and 
 """
 
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import anyio
 import anyio.lowlevel
 from pydantic import JsonValue
 
-from ashep.core.model import Comment, Issue, LabelEvent
+from ashep.adapters.memory.issues import LEASE, Database, Record, creatable
+from ashep.core.model import Change, Comment, Issue
 from ashep.core.text import clean
 from ashep.errors import ClaimLost, GuardTripped, TrackerRefused
 from ashep.ports import ClaimRequest, Creation, Dependency, IssueText, Look, Seen, TrackerInfo, Update
-
-LEASE = timedelta(minutes=5)
-"""How long a claim or a heartbeat lasts (facts/beads.md 6)."""
-
-_TITLE = 500  # characters; bd refuses more
-_TYPES = frozenset({"bug", "feature", "task", "epic", "chore", "decision", "spike", "story", "milestone"})
-
-
-@dataclass(slots=True)
-class _Record:
-    """An issue as it is stored."""
-
-    issue: Issue
-    text: IssueText
-    order: int
-    lease: datetime | None = None
-    comments: list[Comment] = field(default_factory=list[Comment])
-    events: list[LabelEvent] = field(default_factory=list[LabelEvent])
-    metadata: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
 
 
 @dataclass(slots=True)
@@ -49,81 +31,6 @@ class _Failure:
     after: bool
 
 
-class _Database:
-    """What all trackers of one database share."""
-
-    def __init__(self, now: Callable[[], datetime], prefix: str) -> None:
-        self.now, self.prefix = now, prefix
-        self.records: dict[str, _Record] = {}
-        self.written: Counter[str] = Counter()
-        self.numbers = 0
-        self.changed = anyio.Event()
-
-    def number(self) -> int:
-        self.numbers += 1
-        return self.numbers
-
-    def note(self, actor: str) -> None:
-        """Count a write of this actor and wake whoever watches."""
-        self.written[actor] += 1
-        self.changed.set()
-        self.changed = anyio.Event()
-
-    def others(self, actor: str) -> int:
-        return self.written.total() - self.written[actor]
-
-    def record(self, issue: str) -> _Record:
-        if issue not in self.records:
-            raise TrackerRefused(f"there is no issue {clean(issue)!r}")
-        return self.records[issue]
-
-    def is_open(self, issue: str) -> bool:
-        return issue in self.records and self.records[issue].issue.status != "closed"
-
-    def is_blocked(self, record: _Record) -> bool:
-        """Say whether an open blocker, of the issue or of a parent, keeps it from being ready."""
-        if any(map(self.is_open, record.issue.blocked_by)):
-            return True
-        parents = [self.records[one.on] for one in record.text.dependencies if one.type == "parent-child"]
-        return any(map(self.is_blocked, parents))
-
-    def relabel(self, record: _Record, actor: str, add: Iterable[str], remove: Iterable[str]) -> None:
-        """Change labels; one that is already there leaves no event."""
-        labels = set(record.issue.labels)
-        for label in sorted(set(add) - labels):
-            record.events.append(LabelEvent(f"event-{self.number()}", clean(label), clean(actor), self.now()))
-        labels = (labels | set(add)) - set(remove)
-        record.issue = replace(record.issue, labels=tuple(sorted(labels)))
-
-    def seen(self, record: _Record, *, comments: bool = False) -> Seen:
-        """Show an issue as a read does: clean, and dependencies with the words of what they lead to."""
-        issue, text = record.issue, record.text
-        dependencies = tuple(
-            Dependency(one.on, one.type, clean(target.title), target.status)
-            for one in text.dependencies
-            if (target := self.records[one.on].issue)
-        )
-        return Seen(
-            replace(
-                issue,
-                title=clean(issue.title),
-                assignee=None if issue.assignee is None else clean(issue.assignee),
-                labels=tuple(sorted(map(clean, issue.labels))),
-                comments=len(record.comments),
-            ),
-            IssueText(
-                title=clean(text.title),
-                description=clean(text.description),
-                design=clean(text.design),
-                acceptance=clean(text.acceptance),
-                notes=clean(text.notes),
-                dependencies=dependencies,
-                comments=tuple(replace(one, text=clean(one.text)) for one in record.comments) if comments else (),
-            ),
-            record.lease if issue.status == "in_progress" else None,
-        )
-
-
 class MemoryTracker:
     """Issues in memory; `person_…` and `add` play people, `fail` plays a tracker that does not work.
 
@@ -132,9 +39,11 @@ class MemoryTracker:
 
     def __init__(self, now: Callable[[], datetime], actor: str = "ashep", prefix: str = "t") -> None:
         self.actor = actor
+        self.version = "memory"
+        """A test may upgrade it."""
         self.calls: Counter[str] = Counter()
         self._failures: list[_Failure] = []
-        self._database = _Database(now, prefix)
+        self._database = Database(now, prefix)
 
     def as_actor(self, actor: str) -> "MemoryTracker":
         """Give another tracker on the same database, under another name and with calls and failures of its own."""
@@ -183,7 +92,7 @@ class MemoryTracker:
         )
         number = database.number()
         issue = id or f"{database.prefix}-{number}"
-        database.records[issue] = record = _Record(
+        database.records[issue] = record = Record(
             Issue(issue, title, status, type, priority, database.now(), blocked_by=tuple(sorted(blocked_by))),
             replace(text or IssueText(), title=title, dependencies=tuple(edges), comments=()),
             order=number,
@@ -205,12 +114,10 @@ class MemoryTracker:
     ) -> None:
         """Change an issue without any guard, as people do; `assignee=""` clears it."""
         record = self._database.record(issue)
-        record.issue = replace(
-            record.issue,
-            status=record.issue.status if status is None else status,
-            assignee=record.issue.assignee if assignee is None else assignee or None,
-            title=record.issue.title if title is None else title,
-        )
+        record.issue = replace(record.issue, title=record.issue.title if title is None else title)
+        after = record.issue.status if status is None else status
+        holder = record.issue.assignee if assignee is None else assignee or None
+        self._database.assign(record, actor, after, holder)
         record.text = replace(record.text, title=record.issue.title)
         record.lease = record.lease if record.issue.status == "in_progress" else None
         self._database.relabel(record, actor, add_labels, remove_labels)
@@ -229,6 +136,10 @@ class MemoryTracker:
     def stored(self, issue: str) -> IssueText | None:
         """Give the words of an issue as they were written."""
         return self._database.records[issue].text if issue in self._database.records else None
+
+    def everything(self) -> dict[str, Issue]:
+        """Give every issue, closed ones too."""
+        return {issue: record.issue for issue, record in self._database.records.items()}
 
     def metadata(self, issue: str) -> dict[str, JsonValue]:
         """Give what else stands on an issue, to be read and changed."""
@@ -258,7 +169,7 @@ class MemoryTracker:
     async def check(self) -> TrackerInfo:
         """Say what is there."""
         async with self._call("check"):
-            return TrackerInfo("memory", self._database.prefix, "memory", journal=False)
+            return TrackerInfo(self.version, self._database.prefix, "memory", journal=False)
 
     async def look(self) -> Look:
         """Give all issues that are not closed, and which are ready, by priority and then the oldest first."""
@@ -266,7 +177,10 @@ class MemoryTracker:
             records = [one for one in self._database.records.values() if one.issue.status != "closed"]
             ready = [one for one in records if one.issue.status == "open" and not self._database.is_blocked(one)]
             ready.sort(key=lambda one: (one.issue.priority, one.issue.created_at, one.order))
-            return Look(tuple(one.issue.id for one in ready), tuple(self._database.seen(one) for one in records))
+            shown = [self._database.seen(one) for one in records]
+            # no more words than must be: nothing may rest on what a real tracker would read for nothing
+            few = [replace(one, text=IssueText(one.text.title, dependencies=one.text.dependencies)) for one in shown]
+            return Look(tuple(one.issue.id for one in ready), tuple(few), version=self.version)
 
     async def issue(self, issue: str) -> Seen | None:
         """Give one issue with its comments."""
@@ -297,8 +211,9 @@ class MemoryTracker:
             record.metadata |= update.metadata
             return self._write(record, update.status, update.assignee, update)
 
-    def _write(self, record: _Record, status: str, assignee: str | None, write: ClaimRequest | Update) -> Seen:
-        record.issue = replace(record.issue, status=status, assignee=assignee, stamp=write.stamp)
+    def _write(self, record: Record, status: str, assignee: str | None, write: ClaimRequest | Update) -> Seen:
+        self._database.assign(record, self.actor, status, assignee)
+        record.issue = replace(record.issue, stamp=write.stamp)
         record.lease = record.lease if status == "in_progress" else None
         self._database.relabel(record, self.actor, write.add_labels, write.remove_labels)
         self._database.note(self.actor)
@@ -322,7 +237,8 @@ class MemoryTracker:
             dead = lease is not None and lease + older_than <= self._database.now()
             if not dead or (view.status, view.assignee) != ("in_progress", holder):
                 return False
-            record.issue, record.lease = replace(view, status="open", assignee=None), None
+            self._database.assign(record, self.actor, "open", None)
+            record.lease = None
             self._database.note(self.actor)
             return True
 
@@ -355,11 +271,11 @@ class MemoryTracker:
                     raise TrackerRefused(f"{creation.id} already exists")
                 return
             database.record(creation.discovered_from)
-            if not _creatable(creation, database.prefix):
+            if not creatable(creation, database.prefix):
                 raise TrackerRefused(f"{clean(creation.id)}: no such id, title, type or priority")
             edge = Dependency(creation.discovered_from, "discovered-from")
             status = "blocked" if creation.parked else "open"
-            database.records[creation.id] = record = _Record(
+            database.records[creation.id] = record = Record(
                 Issue(creation.id, new.title, status, new.type, new.priority, database.now(), stamp=stamp),
                 IssueText(title=new.title, description=new.description, dependencies=(edge,)),
                 order=database.number(),
@@ -367,29 +283,22 @@ class MemoryTracker:
             database.relabel(record, self.actor, creation.labels, ())
             database.note(self.actor)
 
-    async def label_events(self, issue: str) -> tuple[LabelEvent, ...]:
-        """Give the events, newest first."""
-        async with self._call("label_events"):
+    async def changes(self, issue: str) -> tuple[Change, ...]:
+        """Give who changed what, newest first."""
+        async with self._call("changes"):
             record = self._database.records.get(issue)
-            return () if record is None else tuple(reversed(record.events))
+            return () if record is None else tuple(reversed(record.changes))
 
     async def hints(self) -> AsyncIterator[None]:
         """Yield after writes of others."""
         seen = self._database.others(self.actor)
         while True:
-            changed = self._database.changed
-            now = self._database.others(self.actor)
-            if now != seen:
+            changed, now = self._database.changed, self._database.others(self.actor)
+            if now == seen:
+                await changed.wait()
+            else:
                 seen = now
                 yield
-            else:
-                await changed.wait()
 
     async def aclose(self) -> None:
         """Do nothing: nothing was opened."""
-
-
-def _creatable(creation: Creation, prefix: str) -> bool:
-    new = creation.new
-    title = len(new.title.strip()) > 0 and len(new.title) <= _TITLE and "\0" not in new.title
-    return title and creation.id.startswith(f"{prefix}-") and new.type in _TYPES and 0 <= new.priority <= 4

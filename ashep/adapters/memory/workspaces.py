@@ -1,11 +1,12 @@
 """Work trees of issues in memory: branches of commits with made-up ids, edited by a script."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from ashep.errors import AshepError
-from ashep.trees import Changes, Commit, Prepared, Removed, Sealed, Standing
+from ashep.trees import Changes, Commit, Landed, Prepared, Removed, Sealed, Standing
 
 Files = dict[str, str]
 """Content by path."""
@@ -38,6 +39,8 @@ class MemoryWorkspaces:
     def __init__(self, files: Files | None = None, *, room: bool = True) -> None:
         """`files`: what the base branch holds at first; `room`: whether the disk has room for another tree."""
         self.room = room
+        self.resisting = set[str]()
+        """Branches whose trees nobody can seal as they are."""
         self.saved: dict[str, Files | str] = {}
         """What was saved, by ref: files, or the id of a commit."""
         self._snapshots: dict[str, _Snapshot] = {}
@@ -107,6 +110,11 @@ class MemoryWorkspaces:
         conflicts, files = self._merged(head, onto)
         return conflicts or self._commit(subject, files, onto, None if squash else head)
 
+    def brings_nothing(self, head: str, onto: str) -> bool:
+        """Say whether merging a commit onto another changes nothing there."""
+        conflicts, files = self._merged(head, onto)
+        return not conflicts and files == self.files(onto)
+
     def history(self) -> tuple[Commit, ...]:
         """Give the commits that the base branch holds, the newest first."""
         return tuple(self._snapshots[one].commit for one in self._line(self.base))
@@ -152,10 +160,20 @@ class MemoryWorkspaces:
 
     async def seal(self, branch: str, run: str, message: str) -> Sealed:
         """Commit what is uncommitted."""
-        known, tree = self._known(branch), self._tree(branch)
-        if tree != self.files(known.head):
-            known.head = self._commit(message.splitlines()[0], tree, known.head, run=run)
-        return Sealed(known.head, self.tree_of(known.head), self._after(known.base, known.head))
+        known = self._known(branch)
+        if branch in self.resisting:
+            raise AshepError(f"git add: what is in the tree of {branch} is not taken")
+        lacking = (
+            () if known.tree is not None else (f"its work tree is gone; the next run gets it anew, from {branch}",)
+        )
+        if known.tree is not None and known.tree != self.files(known.head):
+            known.head = self._commit(message.splitlines()[0], known.tree, known.head, run=run)
+        tree, commits = self.tree_of(known.head), self._after(known.base, known.head)
+        return Sealed(known.head, tree, commits, lacking, lacking=lacking)
+
+    def lose(self, branch: str) -> None:
+        """Take the tree of a branch away, as an agent does that removes its own folder."""
+        self._known(branch).tree = None
 
     async def changes(self, branch: str, base: str) -> Changes:
         """Say what lies between the base and the branch."""
@@ -188,8 +206,26 @@ class MemoryWorkspaces:
             del self._branches[branch]
         return Removed(saved, freed)
 
-    async def list(self) -> tuple[Standing, ...]:
+    async def retire(self, landed: Landed, quiet: timedelta) -> Removed:
+        """Take tree and branch away where the base has it all."""
+        known, held = self._branches.get(landed.branch), self._ancestors(self.base)
+        if known is None:
+            return Removed()
+        brought = known.head == landed.head and (landed.commit in held or self.brings_nothing(known.head, self.base))
+        if not (known.head in held or brought):
+            raise AshepError(f"{landed.branch} has commits that the base branch does not hold")
+        if known.tree is not None and known.tree != self.files(known.head):
+            raise AshepError("something in it is not committed")
+        del self._branches[landed.branch]
+        return Removed((), sum(map(len, (known.tree or {}).values())))
+
+    async def list(self, landed: Mapping[str, str] | None = None) -> tuple[Standing, ...]:
         """Give every tree."""
+        return self.standing(landed)
+
+    def standing(self, landed: Mapping[str, str] | None = None) -> tuple[Standing, ...]:
+        """Give every tree, at once."""
+        held = self._ancestors(self.base)
         return tuple(
             Standing(
                 branch=name,
@@ -199,7 +235,9 @@ class MemoryWorkspaces:
                 dirty=one.tree != self.files(one.head),
                 size=sum(map(len, one.tree.values())),
                 used=datetime.fromtimestamp(0, UTC),
-                merged=one.head in self._ancestors(self.base),
+                merged=one.head in held,
+                landed=one.head not in held
+                and ((landed or {}).get(one.head) in held or self.brings_nothing(one.head, self.base)),
             )
             for name, one in sorted(self._branches.items())
             if one.tree is not None

@@ -11,7 +11,9 @@ class _Shape(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class _Rule(_Shape):
+class JudgedRule(_Shape):
+    """A rule of an agent's: the last one that fits decides."""
+
     permission: str
     pattern: str
     action: str
@@ -27,10 +29,10 @@ class ListedAgent(_Shape):
 
     name: str
     mode: Literal["primary", "subagent", "all"]
-    native: bool = False
-    hidden: bool = False
+    native: bool | None = None
+    hidden: bool | None = None
     tied: _Tied | None = Field(default=None, alias="model")
-    permission: tuple[_Rule, ...] = ()
+    permission: tuple[JudgedRule, ...] = ()
 
     @property
     def model(self) -> Model | None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from ashep.adapters.opencode.server import Address, folder_of, probe, was_refused
+from ashep.adapters.opencode.client import Address, probe, was_refused
+from ashep.adapters.opencode.server import folder_of
 from ashep.errors import RunnerUnavailable
 
 
@@ -44,6 +45,9 @@ class AttachedServer:
     async def memory(self) -> int | None:
         """Say nothing: it is not on this machine, or not ours."""
         return None
+
+    async def ask_for_room(self) -> None:
+        """Ask nothing: where its data lie is not known."""
 
     def refused(self) -> None:
         """Note that the address refused a connection: that life of the server is over."""

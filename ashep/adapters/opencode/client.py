@@ -1,14 +1,62 @@
 """HTTP with an OpenCode server: one connection pool, and every failure as one of ashep's errors."""
 
-from typing import Any
+from typing import Any, cast
 
 import httpx
+from pydantic import BaseModel, ValidationError
 
-from ashep.adapters.opencode.server import USER, Address, verify, was_refused
 from ashep.errors import RunnerRefused, RunnerUnauthorized, RunnerUnavailable
 from ashep.redaction import Redaction
 
 _CALL = 15.0  # seconds for any call
+PROBE = 1.0
+"""Seconds of the first probe: the first connection to a starting server may never be answered (fact 18)."""
+
+USER = "opencode"
+"""The server's basic-auth user."""
+
+
+class Address(BaseModel):
+    """Where a server answers, and which life of it that is."""
+
+    url: str
+    password: str | None
+    instance: str
+
+
+async def probe(url: str, password: str | None, timeout: float = PROBE) -> str:
+    """Ask a server's version over a fresh connection (fact 18); RunnerUnavailable or RunnerUnauthorized otherwise."""
+    auth = None if password is None else (USER, password)
+    try:
+        async with httpx.AsyncClient(auth=auth, timeout=timeout, trust_env=False, verify=verify(url)) as client:
+            answer = await client.get(f"{url}/global/health")
+        if answer.status_code in {401, 403}:
+            raise RunnerUnauthorized(f"the agent server at {url} refuses our password")
+        return _Health.model_validate_json(answer.raise_for_status().content).version
+    except (httpx.HTTPError, ValidationError) as error:
+        raise RunnerUnavailable(f"the agent server at {url} does not answer: {type(error).__name__}") from error
+
+
+class _Health(BaseModel):
+    healthy: bool
+    version: str
+
+
+def verify(url: str) -> bool:
+    """Whether to load certificates: only for https, because loading them costs time."""
+    return url.startswith("https:")
+
+
+def was_refused(error: BaseException | None) -> bool:
+    """Whether a connection failed because nobody listens at the address; other failures do not prove that."""
+    while error is not None:
+        if isinstance(error, ConnectionRefusedError):
+            return True
+        if isinstance(error, BaseExceptionGroup):
+            inner = cast("tuple[BaseException, ...]", error.exceptions)
+            return all(was_refused(one) for one in inner)
+        error = error.__cause__ or error.__context__
+    return False
 
 
 class Client:

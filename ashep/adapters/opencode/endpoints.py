@@ -1,13 +1,14 @@
 """Where the OpenCode server is: one that ashep runs itself, or one that somebody else does."""
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
 from ashep.adapters.opencode.attached import AttachedServer
-from ashep.adapters.opencode.server import Address, ManagedServer
+from ashep.adapters.opencode.client import Address
+from ashep.adapters.opencode.server import ManagedServer
 from ashep.core.model import OpencodeSettings
 from ashep.errors import ConfigError
 
@@ -31,13 +32,26 @@ class Endpoint(Protocol):
         """How many bytes it and what it keeps running hold, where it is ours; its log is kept short on the way."""
         ...
 
+    async def ask_for_room(self) -> None:
+        """Raise RunnerUnavailable, on one line, where its disk takes hardly anything more and it is ours."""
+        ...
+
     def refused(self) -> None:
         """Learn that its address refused a connection."""
         ...
 
 
-def endpoint_of(settings: OpencodeSettings, directory: Path, state: Path, environ: Mapping[str, str]) -> Endpoint:
-    """Find what config.yaml describes; ConfigError for what must not be used, or cannot be."""
+def endpoint_of(
+    settings: OpencodeSettings,
+    directory: Path,
+    state: Path,
+    environ: Mapping[str, str],
+    secret: Collection[str] = (),
+) -> Endpoint:
+    """Find what config.yaml describes; ConfigError for what must not be used, or cannot be.
+
+    `secret`: variables that a server of ours never gets.
+    """
     if settings.url is not None:
         password = environ.get(settings.password_env) or None
         if password is None and not (urlsplit(settings.url).password or is_loopback(settings.url)):
@@ -52,7 +66,13 @@ def endpoint_of(settings: OpencodeSettings, directory: Path, state: Path, enviro
         message = "a server that is not managed needs a url"
         raise ConfigError(message, file="config.yaml", key="runners.opencode.url")
     return ManagedServer(
-        command=settings.command, directory=directory, state=state, environ=environ, nice=settings.nice
+        command=settings.command,
+        directory=directory,
+        state=state,
+        environ=environ,
+        nice=settings.nice,
+        named=settings.environment,
+        secret=secret,
     )
 
 

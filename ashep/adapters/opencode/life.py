@@ -41,6 +41,8 @@ class Watch:
     """When which session last showed a sign, and since when that is watched: on the clock that only grows."""
 
     def __init__(self) -> None:
+        self.prompts: dict[str, str] = {}
+        """Our last prompt in each session, by its message's id."""
         self.deaf = False
         """Whether the stream was found not to tell what happens."""
         self._since: float | None = None
@@ -61,8 +63,9 @@ class Watch:
         """The stream told of a session."""
         self._signs[session], self._heard = anyio.current_time(), True
 
-    def sent(self, session: str) -> None:
+    def sent(self, session: str, message: str) -> None:
         """A prompt was given to it: from then on it may be quiet."""
+        self.prompts[session] = message
         self._signs[session] = anyio.current_time()
 
     def quiet(self, sessions: Sequence[str], shown: float | None) -> float:

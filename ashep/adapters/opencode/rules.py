@@ -77,8 +77,9 @@ def _bounds(access: Literal["read", "write"], permissions: Sequence[PermissionRu
 def ruleset(access: Literal["read", "write"], permissions: Sequence[PermissionRule] = ()) -> list[Rule]:
     """The rules of a session with this access, and with the user's rules, of which the first that fits decides.
 
-    A writer keeps the rules of the user's OpenCode configuration, as far as they are not made stricter here. A reader
-    has exactly the tools listed above, and those that a rule names: others, as those of MCP servers, might write.
+    It is what a session is held to; no more than its agent may do is given to it (`narrowing`). A writer keeps the
+    rules of the user's OpenCode configuration, as far as they are not made stricter here. A reader has at most the
+    tools listed above, and those that a rule names: others, as those of MCP servers, might write.
     """
     users = [*fitting(permissions, writes=access == "write")]
     own = [rule for one in reversed(users) for rule in _rules(one.action, one.tool, one.pattern)]

@@ -10,12 +10,12 @@ import anyio
 import anyio.to_thread
 import httpx
 
-from ashep.adapters.opencode import agents, events, life, questions, rules, shapes, turns
-from ashep.adapters.opencode.client import Client, Refused
+from ashep.adapters import programs
+from ashep.adapters.opencode import agents, events, life, narrowing, questions, rules, shapes, turns
+from ashep.adapters.opencode.client import Client, Refused, probe, was_refused
 from ashep.adapters.opencode.endpoints import Endpoint, endpoint_of
 from ashep.adapters.opencode.places import Places
 from ashep.adapters.opencode.refusals import of_status, server_time
-from ashep.adapters.opencode.server import probe, was_refused
 from ashep.core.model import Life, Model, OpencodeSettings
 from ashep.core.requests import Request, Verdict
 from ashep.errors import RunnerError, RunnerUnavailable
@@ -24,6 +24,7 @@ from ashep.redaction import Redaction
 
 _PAGE = 100
 _ABORT = 10.0  # seconds until an aborted session must have stopped
+_WRITING = 2.0  # seconds that a message without parts, which a killed server may have left as well, may get some
 _QUIET = 1.0  # seconds without a sign after an abort of a turn that had not begun (fact 26)
 _BACKOFF = (0.2, 5.0)
 _NOT_THERE = frozenset({400, 404})  # 400: not an id of theirs
@@ -43,8 +44,10 @@ class OpencodeRunner:
         self._stale: list[Client] = []
         self._starting = anyio.Lock()
         self._ours: dict[str, str | None] = {}
+        self._narrow = narrowing.Narrow(self._call)
         self._places = Places(lambda path: self._call("GET", path, accept=_NOT_THERE))
         self._watch = life.Watch()
+        self._told = questions.Told(self._redaction)
 
     @classmethod
     def from_settings(
@@ -55,9 +58,13 @@ class OpencodeRunner:
         state: Path,
         environ: Mapping[str, str],
         redaction: Redaction | None = None,
+        secret: Collection[str] = (),
     ) -> "OpencodeRunner":
-        """Make the runner that config.yaml describes; `state` is the folder `.agent-shepherd/state`."""
-        endpoint = endpoint_of(settings, directory, state, environ)
+        """Make the runner that config.yaml describes; `state` is the folder `.agent-shepherd/state`.
+
+        `secret`: variables of the environment that a server of ours never gets.
+        """
+        endpoint = endpoint_of(settings, directory, state, environ, secret)
         return cls(endpoint, directory=directory, redaction=redaction)
 
     # --- life -----------------------------------------------------------------------------------------------------
@@ -68,6 +75,7 @@ class OpencodeRunner:
             address = await self._endpoint.reach()
             if self._client is None or self._client.address != address:
                 await self.aclose()
+                self._told.forget()
                 self._redaction.add(address.password)  # its tools inherit it, and may print it
                 directory = await anyio.to_thread.run_sync(os.path.realpath, self._directory)
                 self._client = Client(address, directory, redaction=self._redaction)
@@ -101,14 +109,11 @@ class OpencodeRunner:
         providers = shapes.parse(shapes.PROVIDERS, await self._get("/config/providers")).providers
         configured = shapes.parse(shapes.CONFIG, await self._get("/config")).model
         provider, _, model = (configured or "").partition("/")
-        return Catalog(
-            version=version,
-            instance=client.address.instance,
-            agents=tuple(agent.name for agent in listed if not agent.hidden),
-            models=tuple(Model(entry.id, name) for entry in providers for name in entry.models),
-            default=Model(provider, model) if model else None,
-            memory=await self._endpoint.memory(),
-        )
+        default = Model(provider, model) if model else None
+        models = tuple(Model(entry.id, name) for entry in providers for name in entry.models)
+        names, memory = tuple(agent.name for agent in listed if not agent.hidden), await self._endpoint.memory()
+        instance, tried = client.address.instance, programs.OPENCODE_VERSION
+        return Catalog(version, instance, names, models, default, memory, tried)
 
     async def agents(self) -> tuple[agents.ListedAgent, ...]:
         """List the server's agents in full, hidden ones too: not of the port, but for `ashep sync-agents`."""
@@ -118,15 +123,17 @@ class OpencodeRunner:
 
     async def open_session(self, request: SessionRequest) -> str:
         """Open a session for a run (see the port); with a title, else a model call names it (fact 15)."""
+        wanted = rules.ruleset(request.access, request.permissions)
         body = {
             "title": request.title,
-            "metadata": {"ashep": request.key},
-            "permission": rules.ruleset(request.access, request.permissions),
+            "metadata": {"ashep": request.key, narrowing.AGENT: request.agent or ""},
+            "permission": await self._narrow.rules(wanted, request.agent, request.directory),
         }
         answer = await self._call("POST", "/session", json=body, directory=request.directory)
         session = shapes.parse(shapes.SESSION, answer.content)
         self._ours[session.id] = session.id
         self._places.keep(session.id, request.directory)
+        self._narrow.opened(session.id, request.agent)
         return session.id
 
     async def find_session(self, key: str, directory: str | None = None) -> str | None:
@@ -163,8 +170,9 @@ class OpencodeRunner:
             body["agent"] = prompt.agent
         if prompt.model is not None:
             body["model"] = {"providerID": prompt.model.provider, "modelID": prompt.model.model}
+        await self._narrow.hold(prompt.session, prompt.agent)
         self._ours.setdefault(prompt.session, prompt.session)
-        self._watch.sent(prompt.session)
+        self._watch.sent(prompt.session, prompt.message_id)
         instance = self._connected().address.instance  # before the call: another life of it would refuse the connection
         await self._call("POST", f"/session/{prompt.session}/prompt_async", json=body)
         return instance
@@ -173,16 +181,25 @@ class OpencodeRunner:
         """Read what followed a prompt (see the port).
 
         Messages are read before the status, so that a turn which ends in between may look as if it had died: that
-        verdict is only given when a second read confirms it.
+        verdict is only given when a second read confirms it. Nor has one ended behind which somebody is about to write,
+        for as long as that may take.
         """
-        turn = await self._read_turn(session, message_id, ours)
-        return await self._read_turn(session, message_id, ours) if turn.state == "incomplete" else turn
+        turn, unwritten = await self._read_turn(session, message_id, ours)
+        until = anyio.current_time() + _WRITING
+        while turn.state == "finished" and unwritten and not turn.people and anyio.current_time() < until:
+            await anyio.sleep(0.1)
+            turn, unwritten = await self._read_turn(session, message_id, ours)
+        turn = (await self._read_turn(session, message_id, ours))[0] if turn.state == "incomplete" else turn
+        if turn.state != "running" and (turn.state != "finished" or turn.error):
+            await self._endpoint.ask_for_room()
+        return turn
 
-    async def _read_turn(self, session: str, message_id: str, ours: frozenset[str]) -> Turn:
+    async def _read_turn(self, session: str, message_id: str, ours: frozenset[str]) -> tuple[Turn, bool]:
         instance = self._connected().address.instance
         messages = await self._messages(session, until=message_id)
         status = (await self._statuses(await self._places.of(session))).get(session, _IDLE)
-        return turns.read_turn(messages, message_id, ours, status, instance)
+        turn = turns.read_turn(messages, message_id, ours, status, instance)
+        return turn, turns.is_being_written(messages, message_id, ours)
 
     async def life(self, session: str) -> Life:
         """Read a session's signs of life (see the port)."""
@@ -203,6 +220,7 @@ class OpencodeRunner:
         """
         path = f"/session/{session}/abort"
         deadline = anyio.current_time() + _ABORT
+        asked = [one for kind in ("permission", "question") for one in self._told.now(kind)]
         quiet_since: float | None = None
         while anyio.current_time() < deadline:
             if quiet_since is None:
@@ -212,7 +230,7 @@ class OpencodeRunner:
             if running:
                 quiet_since = None
             elif await self._answered(session) or (quiet_since is not None and now - quiet_since >= _QUIET):
-                return
+                return await questions.drop(self._post, self._root, session, asked)
             elif quiet_since is None:
                 quiet_since = now
             await anyio.sleep(0.1)
@@ -240,10 +258,7 @@ class OpencodeRunner:
 
     async def requests(self, sessions: Collection[str]) -> tuple[Request, ...]:
         """What sessions of ours ask (see the port)."""
-        found: list[Request] = []
-        for place in await self._places.of_all(sessions):
-            found += await questions.listed(partial(self._get, directory=place), self._root)
-        return tuple(found)
+        return await questions.asked(self._get, self._root, self._places, self._told, sessions)
 
     async def reply(
         self,
@@ -255,12 +270,11 @@ class OpencodeRunner:
         message: str,
     ) -> bool:
         """Answer a request (see the port)."""
+        return await questions.reply(partial(self._post, session), request, kind, verdict, answers, message)
+
+    async def _post(self, session: str, path: str, body: object) -> httpx.Response:
         place = await self._places.of(session)
-
-        async def post(path: str, body: object) -> httpx.Response:
-            return await self._call("POST", path, json=body, accept=_NOT_THERE, directory=place)
-
-        return await questions.reply(post, request, kind, verdict, answers, message)
+        return await self._call("POST", path, json=body, accept=_NOT_THERE, directory=place)
 
     async def _root(self, session: str) -> str | None:
         """The session of ours that this one is, or that it is a subagent's below of."""
@@ -280,7 +294,7 @@ class OpencodeRunner:
         pause = _BACKOFF[0]
         while True:
             try:
-                async for sign in events.listen(self._connected(), self._watch):
+                async for sign in events.listen(self._connected(), self._watch, self._told):
                     pause = _BACKOFF[0]
                     yield sign
             except httpx.ConnectError as error:
@@ -366,8 +380,10 @@ class OpencodeRunner:
             params = {**(params or {}), "directory": directory}
         try:
             return await self._connected().call(method, path, json=json, params=params, accept=accept)
-        except Refused:
-            self._refused()
+        except RunnerUnavailable as error:
+            if isinstance(error, Refused):
+                self._refused()
+            await self._endpoint.ask_for_room()
             raise
 
     def _refused(self) -> None:

@@ -18,24 +18,20 @@ import os
 import secrets
 import socket
 import subprocess
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import cast
 
 import anyio
 import anyio.to_thread
-import httpx
 from pydantic import BaseModel, ValidationError
 
-from ashep.adapters import processes, programs
+from ashep.adapters import durable, processes, programs
+from ashep.adapters.opencode.client import PROBE, USER, Address, probe
+from ashep.adapters.opencode.environment import passed
 from ashep.errors import ProgramMissing, RunnerUnauthorized, RunnerUnavailable, ServerNotStarted
 
-USER = "opencode"
-"""The server's basic-auth user."""
-
-_PROBE = 1.0  # facts/opencode.md 18: the first connection to a starting server may never be answered
 _START = 40.0  # until a started server answers
 _REATTACH = 30.0  # until a running server answers; then it counts as wedged, and is ended
 _PATIENCE = 8.0  # the longest of those probes: on a busy machine a healthy server is slow
@@ -46,14 +42,6 @@ LOG_LIMIT = 16 * 1024 * 1024
 
 LOG_KEPT = 1024 * 1024
 """Bytes that move there."""
-
-
-class Address(BaseModel):
-    """Where a server answers, and which life of it that is."""
-
-    url: str
-    password: str | None
-    instance: str
 
 
 TOKEN = "ASHEP_SERVER_TOKEN"
@@ -84,41 +72,6 @@ def folder_of(state: Path, environ: Mapping[str, str]) -> Path:
     return Path(base, "ashep", digest)
 
 
-async def probe(url: str, password: str | None, timeout: float = _PROBE) -> str:
-    """Ask a server's version over a fresh connection (fact 18); RunnerUnavailable or RunnerUnauthorized otherwise."""
-    auth = None if password is None else (USER, password)
-    try:
-        async with httpx.AsyncClient(auth=auth, timeout=timeout, trust_env=False, verify=verify(url)) as client:
-            answer = await client.get(f"{url}/global/health")
-        if answer.status_code in {401, 403}:
-            raise RunnerUnauthorized(f"the agent server at {url} refuses our password")
-        return _Health.model_validate_json(answer.raise_for_status().content).version
-    except (httpx.HTTPError, ValidationError) as error:
-        raise RunnerUnavailable(f"the agent server at {url} does not answer: {type(error).__name__}") from error
-
-
-class _Health(BaseModel):
-    healthy: bool
-    version: str
-
-
-def verify(url: str) -> bool:
-    """Whether to load certificates: only for https, because loading them costs time."""
-    return url.startswith("https:")
-
-
-def was_refused(error: BaseException | None) -> bool:
-    """Whether a connection failed because nobody listens at the address; other failures do not prove that."""
-    while error is not None:
-        if isinstance(error, ConnectionRefusedError):
-            return True
-        if isinstance(error, BaseExceptionGroup):
-            inner = cast("tuple[BaseException, ...]", error.exceptions)
-            return all(was_refused(one) for one in inner)
-        error = error.__cause__ or error.__context__
-    return False
-
-
 class ManagedServer:
     """The server of one state folder."""
 
@@ -132,11 +85,17 @@ class ManagedServer:
         state: Path,
         environ: Mapping[str, str] | None = None,
         nice: int = 0,
+        named: Collection[str] = (),
+        secret: Collection[str] = (),
     ) -> None:
+        """`named` and `secret`: variables that pass to the server, too, and those that never do."""
+        self._named, self._secret = named, secret
         self._command, self._nice = tuple(command), nice
         self._directory = directory
         self._environ = dict(os.environ if environ is None else environ)
         self._state = state
+        self._little = ""
+        """Why its disk had too little room at the last look."""
 
     @cached_property
     def folder(self) -> Path:
@@ -160,6 +119,7 @@ class ManagedServer:
 
         """
         async with self._locked():
+            await self.ask_for_room()
             record = await _in_thread(self._recall)
             if record is not None:
                 if record.pid is not None and await self._answers(record, _REATTACH):
@@ -188,6 +148,16 @@ class ManagedServer:
     async def memory(self) -> int | None:
         """How many bytes the server's process group holds; None where no server is on record."""
         return await _in_thread(self._measure)
+
+    async def ask_for_room(self) -> None:
+        """Raise RunnerUnavailable where its data lie on a disk that takes hardly anything more.
+
+        It answers then as ever, takes prompts and loses them: no turn on it can be believed to have begun or died.
+        """
+        folder = await _in_thread(lambda: self.folder)
+        self._little = await programs.little_room(folder, was_little=bool(self._little))
+        if self._little:
+            raise RunnerUnavailable(self._little)
 
     def _measure(self) -> int | None:
         with suppress(OSError):
@@ -237,7 +207,7 @@ class ManagedServer:
 
     async def _answers(self, record: Record, bound: float) -> bool:
         """Probe until it answers, the bound is over or the process has ended."""
-        address, timeout = _address(record), _PROBE
+        address, timeout = _address(record), PROBE
         deadline = anyio.current_time() + bound
         while (left := deadline - anyio.current_time()) > 0:
             with suppress(RunnerUnavailable, RunnerUnauthorized):
@@ -271,7 +241,8 @@ class ManagedServer:
         return process
 
     def _environment(self, record: Record) -> dict[str, str]:
-        return self._environ | {
+        kept = passed(self._environ, self._named, self._secret)
+        ours = {
             TOKEN: record.token,
             "BEADS_ACTOR": "ashep-agent",
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
@@ -280,6 +251,7 @@ class ManagedServer:
             "XDG_DATA_HOME": str(self.folder / "data"),
             "XDG_STATE_HOME": str(self.folder / "state"),
         }
+        return kept | durable.environment(kept) | ours
 
     def _link_credentials(self) -> None:
         """Let the server use the providers that the user has logged in to."""
@@ -344,17 +316,21 @@ class ManagedServer:
 
     @asynccontextmanager
     async def _locked(self) -> AsyncGenerator[None]:
-        """Hold the folder's lock; whoever waits for it in vain gets RunnerUnavailable."""
-        descriptor = await _in_thread(self._open_lock)
+        """Hold the folder's lock; whoever waits for it in vain, or cannot write there, gets RunnerUnavailable."""
+        descriptor: int | None = None
         try:
+            descriptor = await _in_thread(self._open_lock)
             with anyio.move_on_after(_LOCK) as bound:
                 while not _try_lock(descriptor):
                     await anyio.sleep(0.1)
             if bound.cancelled_caught:
                 raise RunnerUnavailable(f"another process has held {self.folder}/server.lock for {_LOCK:g} s")
             yield
+        except OSError as error:
+            raise RunnerUnavailable(await programs.full_disk(str(error), self.folder) or str(error)) from error
         finally:
-            os.close(descriptor)
+            if descriptor is not None:
+                os.close(descriptor)
 
 
 _in_thread = anyio.to_thread.run_sync

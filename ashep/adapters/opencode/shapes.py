@@ -25,6 +25,10 @@ class _Session(_Json):
     time: Time
 
 
+class _Held(_Session):
+    permission: tuple[dict[str, str], ...] | None = None
+
+
 class _Status(_Json):
     type: str
     attempt: int = 1
@@ -35,7 +39,7 @@ class _Status(_Json):
 
 class _Agent(_Json):
     name: str
-    hidden: bool = False
+    hidden: bool | None = None
 
 
 class _Provider(_Json):
@@ -49,9 +53,11 @@ class _Providers(_Json):
 
 class _Config(_Json):
     model: str | None = None
+    default_agent: str | None = None
 
 
 SESSION = TypeAdapter(_Session)
+HELD = TypeAdapter(_Held)
 SESSIONS = TypeAdapter(tuple[_Session, ...])
 STATUSES = TypeAdapter(dict[str, _Status])
 AGENTS = TypeAdapter(tuple[_Agent, ...])
@@ -66,13 +72,13 @@ def parse(shape: TypeAdapter[T], content: bytes) -> T:
     except ValidationError:
         pass
     try:
-        return shape.validate_json(_whole_characters(content))
+        return shape.validate_json(whole(content))
     except ValidationError as error:
         what = error.errors(include_url=False, include_input=False)[0]
         raise RunnerUnavailable(f"the agent server gave an answer that is not understood: {what}") from error
 
 
-def _whole_characters(content: bytes) -> bytes:
+def whole(content: bytes) -> bytes:
     """Replace halves of surrogate pairs, which JavaScript writes where a text was cut in the middle of a character."""
     try:
         return json.dumps(json.loads(content), ensure_ascii=False).encode(errors="replace")

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from ashep.adapters.opencode.refusals import Failure, of_error
 from ashep.core.model import Refusal
-from ashep.ports import Turn, TurnState
+from ashep.ports import MOST_TEXT, Turn, TurnState
 
 
 class _Read(BaseModel):
@@ -165,19 +165,25 @@ def read_turn(
     if not prompt.parts and not answers:
         return Turn("missing", instance)
     last = _last(answers, messages[:at])
-    state = _state(answers, last, status)
+    state = _state(answers, last, status, people)
     return Turn(
         state,
         instance,
-        text=last.text if last else "",
+        text=last.text[-MOST_TEXT:] if last else "",
         error=str(last.info.error) if last and last.info.error else None,
         provider=last.info.providerID if last else None,
         model=last.info.modelID if last else None,
         tokens=round(sum(_tokens(answer.info.tokens) for answer in answers)),
         cost=sum(answer.info.cost for answer in answers),
         people=people,
-        refused=status.refused or _refusal(state, last),
+        refused=_refusal(state, last) or (status.refused if state != "finished" else None),
     )
+
+
+def is_being_written(messages: Sequence[Message], message_id: str, ours: frozenset[str]) -> bool:
+    """Whether the newest message of a user is not ours and has no parts yet, which come a moment later."""
+    newest = next((one for one in reversed(messages) if one.info.role == "user"), None)
+    return newest is not None and not newest.parts and newest.info.id != message_id and newest.info.id not in ours
 
 
 def _refusal(state: TurnState, last: Message | None) -> Refusal | None:
@@ -196,11 +202,12 @@ def _after(messages: Sequence[Message], at: int, ours: frozenset[str]) -> tuple[
     asked = {message.info.id for message in messages if message.info.role == "user"}
     turn = {prompt.info.id}
     answers: list[Message] = [m for m in messages[:at] if m.info.parentID == prompt.info.id]
+    taken = {answer.info.id for answer in answers}
     people: list[str] = []
     for place, message in enumerate((*messages[at + 1 :], *messages[:at])):
         if message.info.role == "assistant":
             behind = place < len(messages) - at - 1
-            ours_by_parent = message.info.parentID in turn and message not in answers
+            ours_by_parent = message.info.parentID in turn and message.info.id not in taken
             if ours_by_parent or (behind and not (people or message.info.parentID in asked)):
                 answers.append(message)
         elif message.info.id in ours:
@@ -219,15 +226,17 @@ def _last(answers: Sequence[Message], before: Sequence[Message]) -> Message | No
     a later one, where the clock was set back: then the one that has ended counts.
     """
     candidates = [answer for answer in answers if not answer.is_summary]
-    if any(answer in before for answer in candidates):
+    earlier = {message.info.id for message in before}
+    if any(answer.info.id in earlier for answer in candidates):
         candidates.sort(key=lambda answer: answer.is_ended)
     return candidates[-1] if candidates else None
 
 
-def _state(answers: Sequence[Message], last: Message | None, status: Status) -> TurnState:
-    if status.busy:
+def _state(answers: Sequence[Message], last: Message | None, status: Status, people: tuple[str, ...]) -> TurnState:
+    ended = last is not None and last.is_ended
+    if status.busy and not (ended and people):  # behind an end, it is the person's turn that runs
         return "running"
-    if last is not None and last.is_ended:
+    if ended:
         return "finished"
     return "incomplete" if answers else "stored"
 

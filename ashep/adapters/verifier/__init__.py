@@ -1,6 +1,7 @@
 """The verifier: carries the checks of `ashep.core.criteria` out on a clean checkout of a commit."""
 
 from ashep.adapters.verifier.engine import Keep, LocalVerifier
+from ashep.adapters.verifier.looking import wrong_patterns
 from ashep.adapters.verifier.sandbox import Isolation, probe
 
-__all__ = ["Isolation", "Keep", "LocalVerifier", "probe"]
+__all__ = ["Isolation", "Keep", "LocalVerifier", "probe", "wrong_patterns"]

@@ -14,7 +14,7 @@ from ashep.adapters.verifier.checkout import Checkout
 from ashep.adapters.verifier.finding import error, failed, passed
 from ashep.adapters.verifier.looking import code_pattern, file_exists
 from ashep.adapters.verifier.running import CHILDREN, PRINTED, PROCESSES, Ran, python, run
-from ashep.adapters.verifier.sandbox import Isolation, environment, missing
+from ashep.adapters.verifier.sandbox import Isolation, Nothing, Sandbox, environment, missing
 from ashep.adapters.verifier.serving import judged, order_of
 from ashep.core.criteria import (
     Check,
@@ -24,6 +24,7 @@ from ashep.core.criteria import (
     HttpRequestCheck,
     ManualCheck,
     OwnCheck,
+    Service,
     TestPass,
     TestPassCheck,
 )
@@ -31,6 +32,7 @@ from ashep.core.documents import format_duration
 from ashep.redaction import Redaction
 from ashep.verification import CheckType, Ended, Found
 
+_ASK = (*python(), str(CHILDREN / "ask.py"))
 _ASKING = 15.0  # seconds for what asks a service, beside the service's own bounds
 
 
@@ -48,7 +50,7 @@ async def look(check: Check, tree: Path) -> Found:
     return Found("skipped", "a person is asked")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Stage:
     """Where programs of checks run, and by which settings: the `Ground` of a check of the user's own."""
 
@@ -60,6 +62,12 @@ class Stage:
     environ: Mapping[str, str]
     redaction: Redaction
     types: Mapping[str, CheckType]
+    memory: int | None = None
+    """Bytes that the processes of a check may hold together."""
+    service_url: str | None = None
+    """The service that runs by itself, where a check starts none."""
+    isolated: bool | None = None
+    """Whether programs ran in a sandbox; None: none was run, as a check of the user's own may need none."""
 
     @property
     def tree(self) -> Path:
@@ -68,12 +76,14 @@ class Stage:
 
     async def carry_out(self, check: Check) -> Found:
         """Carry out a check that runs programs."""
+        if isinstance(check, HttpRequestCheck) and check.verify.service is None:
+            return await self._elsewhere(check.verify)
         if self.isolation.refused:
             return error(f"`verification.sandbox` is bwrap, and {self.isolation.unusable}")
         if isinstance(check, TestPassCheck):
             return await self._test_pass(check.verify)
-        if isinstance(check, HttpRequestCheck):
-            return await self._http_request(check.verify)
+        if isinstance(check, HttpRequestCheck) and check.verify.service is not None:
+            return await self._http_request(check.verify, check.verify.service)
         return await self._own(check) if isinstance(check, OwnCheck) else await look(check, self.tree)
 
     async def run(self, argv: Sequence[str], timeout: timedelta) -> Ended:
@@ -92,12 +102,23 @@ class Stage:
             return passed(said, ran.output)
         return failed(f"{said}; expected {wanted.expect_exit_code}", ran.output)
 
-    async def _http_request(self, wanted: HttpRequest) -> Found:
-        if without := await self._without(wanted.service.start[0]):
+    async def _http_request(self, wanted: HttpRequest, service: Service) -> Found:
+        if without := await self._without(service.start[0]):
             return without
-        bound = (wanted.service.timeout + wanted.timeout).total_seconds() + _ASKING
-        asking = [*python(), str(CHILDREN / "ask.py")]
-        return judged(wanted, await self._run(asking, bound, stdin=order_of(wanted), report=True))
+        bound = (service.timeout + wanted.timeout).total_seconds() + _ASKING
+        return judged(wanted, await self._run(_ASK, bound, stdin=order_of(wanted), report=True))
+
+    async def _elsewhere(self, wanted: HttpRequest) -> Found:
+        """Ask a service that runs by itself: our own program does so, and nothing of the candidate's runs."""
+        address = self.service_url
+        if address is None:
+            told = (
+                "it starts no `service`, and `verification.service_url` in config.yaml names none that runs by itself"
+            )
+            return error(told)
+        bound = wanted.timeout.total_seconds() + _ASKING
+        order = order_of(wanted, address)
+        return judged(wanted, await self._run(_ASK, bound, stdin=order, report=True, sandbox=Nothing()), address)
 
     async def _own(self, check: OwnCheck) -> Found:
         known = self.types.get(check.type)
@@ -120,8 +141,19 @@ class Stage:
     def _env(self) -> dict[str, str]:
         return environment(self.checkout.folders, self.names, self.environ, self.isolation.sandbox)
 
-    async def _run(self, argv: Sequence[str], timeout: float, *, stdin: str = "", report: bool = False) -> Ran:
-        wrapped = await to_thread.run_sync(self.isolation.sandbox.wrap, argv, self.checkout.folders)
+    async def _run(
+        self,
+        argv: Sequence[str],
+        timeout: float,
+        *,
+        stdin: str = "",
+        report: bool = False,
+        sandbox: Sandbox | None = None,
+    ) -> Ran:
+        used = sandbox or self.isolation.sandbox
+        if sandbox is None:  # what asks elsewhere runs nothing of the candidate's
+            self.isolated = used.isolated
+        wrapped = await to_thread.run_sync(used.wrap, argv, self.checkout.folders)
         return await run(
             wrapped,
             cwd=self.tree,
@@ -130,6 +162,7 @@ class Stage:
             redaction=self.redaction,
             stdin=stdin,
             report=report,
+            memory=self.memory,
         )
 
 
@@ -146,6 +179,8 @@ def _why(ran: Ran, program: str, timeout: timedelta) -> str:
             return f"it printed more than {PRINTED // 1024**2} MiB; it was killed"
         case "processes":
             return f"it had more than {PROCESSES} processes; it was killed"
+        case "memory":
+            return "its processes held more memory than `verification.memory_limit` allows; it was killed"
         case "ended":
             return "it was killed with ashep"
 

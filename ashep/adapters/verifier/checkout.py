@@ -11,6 +11,7 @@ import re
 import shutil
 import stat
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,15 +20,18 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from ashep.adapters import programs
+from ashep.adapters.git_program import Git
 from ashep.adapters.verifier.folders import SCRIPTS, Folders
+from ashep.core.room import LOW_DISK, room
 from ashep.core.text import clean
-from ashep.errors import AshepError
+from ashep.errors import AshepError, PrintedTooMuch
 
+MOST_FILES = 500_000
+"""Files of a checkout: a few objects of git can name any number of them."""
+
+_BLOCK = 4096  # bytes of a disk that a file takes at least
 _GIT = 300.0  # seconds for one call of git
-_STEERING = re.compile(r"GIT_(?!CEILING_DIRECTORIES$|EXEC_PATH$|CONFIG).*")
-"""Variables that would lead git elsewhere; settings given by variables are a person's, for their own repository."""
-_QUIET = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
+_QUIET = {"GIT_NO_LAZY_FETCH": "1"}
 _ALONE = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ATTR_NOSYSTEM": "1"}
 _IDENTITY = "[user]\n\tname = Agent Shepherd\n\temail = ashep@localhost\n"
 _ID = re.compile(r"([0-9a-f]{40}(?:[0-9a-f]{24})?) (\w+) \d+")
@@ -64,7 +68,7 @@ async def find(repository: Path, commit: str, base: str | None) -> Commits:
     if any(set("\n\0") & set(name) or name.startswith("-") for name in names):
         raise AshepError(f"{clean(commit)!r} is no commit")
     asked = "".join(f"{name}\n" for name in names).encode(errors="surrogateescape")
-    said = await _git(repository, "--no-replace-objects", "cat-file", "--batch-check", env=_QUIET, stdin=asked)
+    said = await _git(repository, "cat-file", "--batch-check", env=_QUIET, stdin=asked)
     found = [_ID.fullmatch(line) for line in said.decode(errors="replace").splitlines()]
     for name, one in ((commit, found[0]), *([(base, found[3])] if base else [])):
         if one is None:
@@ -86,14 +90,16 @@ def _shallow(folder: Path) -> bytes | None:
 class Checkout:
     """The files of a commit in a folder of their own, with the checks' scripts of the base in their place."""
 
-    def __init__(self, place: Path, commits: Commits) -> None:
-        self._commits, self._git_folder = commits, place / "git"
+    def __init__(self, place: Path, commits: Commits, floor: int = LOW_DISK) -> None:
+        """`floor`: bytes that are to stay free on the disk."""
+        self._commits, self._git_folder, self._floor = commits, place / "git", floor
         self.folders = Folders(place, place / "tree", place / "home", place / "tmp", commits.objects)
         self.tree = self.folders.tree
 
     async def fill(self) -> None:
         """Write the files. Raises `AshepError`."""
         await self._on_disk(self._prepare)
+        await self._ask_for_room()
         await self._git("read-tree", self._commits.tree)
         if self._commits.scripts != self._commits.own_scripts:
             if self._commits.own_scripts:
@@ -106,6 +112,30 @@ class Checkout:
             if _MISSING in str(error):
                 raise AshepError(f"{error}. {_FETCH}") from error
             raise
+
+    async def _ask_for_room(self) -> None:
+        """Count what would be written, before anything is. Raises `AshepError` where that is too much."""
+        blobs: Counter[bytes] = Counter()
+        for tree in filter(None, (self._commits.tree, self._commits.scripts)):
+            try:
+                listed = await self._git("ls-tree", "-r", "-z", tree)
+            except PrintedTooMuch as error:
+                raise AshepError(_too_many(self._commits.commit)) from error
+            blobs.update(entry.partition(b"\t")[0].split()[-1] for entry in listed.split(b"\0")[:-1])
+        if (files := blobs.total()) > MOST_FILES:
+            raise AshepError(_too_many(self._commits.commit))
+        asked = b"".join(blob + b"\n" for blob in blobs)
+        sizes = (await self._git("cat-file", "--batch-check=%(objectsize)", stdin=asked)).split(b"\n")
+        # what is not there has no size: the checkout says so
+        known = zip(blobs.values(), sizes, strict=False)
+        size = sum(count * max(int(one), _BLOCK) for count, one in known if one.isdigit())
+        found = await to_thread.run_sync(os.statvfs, self.tree)
+        free = room(found.f_bavail * found.f_frsize, found.f_files, max(found.f_favail - files, 0))
+        if free < size + self._floor:
+            raise AshepError(
+                f"the checkout of {self._commits.commit[:12]} has {files} files and takes {_mib(size)} MiB, and "
+                f"{_mib(self._floor)} MiB are to stay free; there is room for {_mib(free)} MiB where {self.tree} is"
+            )
 
     async def open_to_programs(self) -> None:
         """Give the checkout a repository of its own, for programs that ask git, and folders that they may write to."""
@@ -143,18 +173,22 @@ class Checkout:
         self._make_git(self.tree / ".git", _IDENTITY)
         shutil.copy2(self._git_folder / "index", self.tree / ".git" / "index")
 
-    async def _git(self, *arguments: str) -> None:
+    async def _git(self, *arguments: str, stdin: bytes | None = None) -> bytes:
         where = {"GIT_DIR": str(self._git_folder), "GIT_WORK_TREE": str(self.tree)}
-        await _git(self.tree, *arguments, env=_QUIET | _ALONE | where)
+        return await _git(self.tree, *arguments, env=_QUIET | _ALONE | where, stdin=stdin)
+
+
+def _too_many(commit: str) -> str:
+    return f"the tree of commit {commit[:12]} has more than {MOST_FILES} files: nothing of it is written"
+
+
+def _mib(size: int) -> int:
+    return -(-size // 1024**2)
 
 
 async def _git(cwd: Path, *arguments: str, env: dict[str, str], stdin: bytes | None = None) -> bytes:
-    git = await to_thread.run_sync(programs.find, "git")
-    given = {name: value for name, value in os.environ.items() if not _STEERING.fullmatch(name)}
-    kept = {name: value for name, value in given.items() if not ("GIT_DIR" in env and name.startswith("GIT_CONFIG"))}
-    settings = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false", "-c", "advice.detachedHead=false")
-    argv = [git or "git", "--no-pager", *settings, *arguments]
-    done = await programs.run(argv, cwd=cwd, env=kept | env, timeout=_GIT, stdin=stdin)
+    git = Git(_GIT, settings=("advice.detachedHead=false",))
+    done = await git.run(*arguments, cwd=cwd, env=env, stdin=stdin)
     if done.returncode:
         said = clean(done.stderr.decode(errors="replace")).strip()
         raise AshepError(f"git {arguments[0]} ended with exit code {done.returncode}: {said[:300]}")

@@ -1,20 +1,24 @@
 """Carries lists of checks out, each tree and list once: the engine behind `ashep.verification.Verifier`."""
 
 import hashlib
+import json
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import anyio
+from anyio import to_thread
 
+from ashep import __version__
 from ashep.adapters.verifier.carrying import Stage, is_look, look
 from ashep.adapters.verifier.checkout import Checkout, Commits, Place, find
 from ashep.adapters.verifier.finding import error
-from ashep.adapters.verifier.sandbox import Isolation, probe
-from ashep.core.criteria import Check, ManualCheck, hash_of
+from ashep.adapters.verifier.sandbox import Isolation, given_to, probe
+from ashep.core.criteria import Check, Criteria, ManualCheck, OwnCheck, asks_elsewhere, hash_of
 from ashep.core.evidence import CheckResult, Verification
 from ashep.core.model import VerificationSettings
+from ashep.core.room import LOW_DISK
 from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.redaction import Redaction
@@ -27,10 +31,14 @@ _LONGEST = 500  # characters of a message
 _LARGEST = 256 * 1024  # characters of what is kept of a check of the user's own
 
 
+_Found = tuple[tuple[CheckResult, ...], bool | None]  # and whether their programs were isolated; None: there were none
+
+
 class LocalVerifier:
     """Carries checks out on this machine, in folders below `scratch`, which hold nothing between two calls.
 
-    `hidden`: places that a sandbox keeps from checks, beside credentials in the user's home. `types`: the user's own.
+    `hidden`: places that a sandbox keeps from checks, beside credentials in the user's home. `types`: the user's own;
+    `sources`: what says of what each is made, so that what it found holds no longer once that is something else.
     """
 
     def __init__(
@@ -43,11 +51,15 @@ class LocalVerifier:
         environ: Mapping[str, str] | None = None,
         hidden: Sequence[Path] = (),
         types: Mapping[str, CheckType] | None = None,
+        sources: Mapping[str, Callable[[], str]] | None = None,
+        floor: int = LOW_DISK,
     ) -> None:
+        """`floor`: bytes that a checkout leaves free on the disk."""
         self._settings, self._scratch, self._keep = settings, scratch, keep
         self._redaction, self._types = redaction or Redaction(), types or {}
+        self._sources = sources or {}
         self._environ = os.environ if environ is None else environ
-        self._hidden = tuple(hidden)
+        self._hidden, self._floor = tuple(hidden), floor
         self._isolation: Isolation | None = None
         self._probing = anyio.Lock()
         self._known: dict[tuple[str, str], Verification] = {}
@@ -76,24 +88,43 @@ class LocalVerifier:
         commits = await find(request.repository, request.commit, request.base)
         if request.known is not None:
             self.remember([request.known])
-        key = commits.tree, hashlib.sha256(f"{hash_of(request.criteria)}\n{commits.scripts}".encode()).hexdigest()
+        ground = await self._ground(request.criteria)
+        asked = f"{hash_of(request.criteria)}\n{commits.scripts}\n{ground}"
+        key = commits.tree, hashlib.sha256(asked.encode(errors="surrogateescape")).hexdigest()
         async with self._locks.setdefault(key, anyio.Lock()):
-            if request.afresh or key not in self._known:
+            if request.afresh or key not in self._known or any(map(asks_elsewhere, request.criteria.checks)):
                 results, isolated = await self._carry_out(request.criteria.checks, commits)
                 made = Verification(commits.commit, *key, results, isolated)
                 self.remember([made])
                 return made
             return replace(self._known[key], commit=commits.commit)
 
-    async def _carry_out(self, checks: tuple[Check, ...], commits: Commits) -> tuple[tuple[CheckResult, ...], bool]:
+    async def _ground(self, criteria: Criteria) -> str:
+        """Say on what else the answer depends: where programs run, what they are given, and our own program's version.
+
+        Empty where nothing runs: what a look finds is in the tree.
+        """
+        runs = [check for check in criteria.checks if not is_look(check)]
+        if not runs:
+            return ""
+        isolated = (await self.isolation()).sandbox.isolated
+        named = {check.type for check in runs if isinstance(check, OwnCheck)} & {*self._sources}
+        own = {name: await to_thread.run_sync(self._sources[name]) for name in sorted(named)}
+        given = given_to(self._settings.environment, self._environ)
+        hidden = sorted(map(str, self._hidden)) if isolated else []
+        about = (__version__, isolated, self._settings.network, given, hidden, own)
+        return json.dumps(about, sort_keys=True)
+
+    async def _carry_out(self, checks: tuple[Check, ...], commits: Commits) -> _Found:
         runs = [check for check in checks if not is_look(check)]
         isolation = await self.isolation() if runs else None
         async with Place(self._scratch) as place:
-            checkout = Checkout(place, commits)
+            checkout = Checkout(place, commits, self._floor)
             if not all(isinstance(check, ManualCheck) for check in checks):
                 await checkout.fill()
             looks = [check for check in checks if is_look(check)]
             results = {check.id: await self._result(check, look(check, checkout.tree)) for check in looks}
+            isolated = None
             if isolation is not None:
                 await checkout.open_to_programs()
                 stage = self._stage(checkout, commits, isolation)
@@ -101,12 +132,15 @@ class LocalVerifier:
                     if number:
                         await checkout.restore()
                     results[check.id] = await self._result(check, stage.carry_out(check))
-        isolated = isolation is None or isolation.sandbox.isolated
+                isolated = stage.isolated
         return tuple(results[check.id] for check in checks), isolated
 
     def _stage(self, checkout: Checkout, commits: Commits, isolation: Isolation) -> Stage:
-        names = self._settings.environment
-        return Stage(checkout, commits.commit, isolation, names, self._environ, self._redaction, self._types)
+        names, memory = self._settings.environment, self._settings.memory_limit
+        return Stage(
+            checkout, commits.commit, isolation, names, self._environ, self._redaction, self._types, memory,
+            self._settings.service_url,
+        )  # fmt: skip
 
     async def _result(self, check: Check, carrying_out: Awaitable[Found]) -> CheckResult:
         began = anyio.current_time()

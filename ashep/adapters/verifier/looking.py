@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from ashep.core.text import clean
 from ashep.errors import ProgramTimedOut
 from ashep.verification import Found
 
+_READING = 20.0  # seconds for the patterns of an issue, beyond those that their process gives itself
 _LARGEST = 64 * 1024 * 1024
 """Bytes of a file in which texts are looked for."""
 
@@ -95,6 +97,19 @@ async def code_pattern(tree: Path, wanted: CodePattern) -> Found:
     if "wrong" in found:
         return error(found["wrong"])
     return _judged(wanted, found["count"], found["files"], "\n".join(found["shown"]))
+
+
+async def wrong_patterns(patterns: Sequence[str]) -> dict[str, str]:
+    """Say which patterns are no regular expressions, and why, in a process that is ended when they take too long."""
+    asked = list(dict.fromkeys(patterns))
+    argv = [*python(), CHILDREN / "patterns.py"]
+    stdin = json.dumps(asked).encode()
+    try:
+        done = await programs.run(argv, cwd=CHILDREN, env={}, timeout=_READING, stdin=stdin)
+        said: list[str | None] = json.loads(done.stdout)
+    except (ProgramTimedOut, ValueError):
+        return dict.fromkeys(asked, "it cannot be read within the time and memory that there is for that")
+    return {pattern: why for pattern, why in zip(asked, said, strict=True) if why is not None}
 
 
 def _judged(wanted: CodePattern, count: int, files: int, where: str) -> Found:

@@ -23,6 +23,9 @@ PROCESSES = 512
 FILE_SIZE = 4 * 1024**3
 """Bytes that a file may have which a check writes."""
 
+OOM = 800
+"""What is added to how readily the kernel kills a check when memory runs out, up to 1000: before all else here."""
+
 CHILDREN = Path(__file__).parent / "children"
 _MARGIN = 4096
 """Bytes beyond what is kept: a secret that the cut goes through stands there."""
@@ -31,7 +34,7 @@ _WORDS = 7  # of the supervisor's line
 _START = 30.0  # seconds for the supervisor itself, beside the program
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
-Reason = Literal["exited", "timeout", "output", "processes", "missing", "ended"]
+Reason = Literal["exited", "timeout", "output", "processes", "memory", "missing", "ended"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +63,16 @@ async def run(
     redaction: Redaction,
     stdin: str = "",
     report: bool = False,
+    memory: int | None = None,
 ) -> Ran:
-    """Run a program; whatever ends the call, nothing of what it started lives then. Raises `AshepError`."""
+    """Run a program; whatever ends the call, nothing of what it started lives then. Raises `AshepError`.
+
+    `memory`: bytes that its processes may hold together.
+    """
     order = {
         "argv": list(argv), "cwd": str(cwd), "env": dict(env), "timeout": timeout, "stdin": stdin, "report": report,
         "keep": KEPT + _MARGIN, "output": PRINTED, "processes": PROCESSES, "file_size": FILE_SIZE,
+        "memory": memory and int(memory), "oom": OOM,
         "parent": os.getpid(),
     }  # fmt: skip
     done = await programs.run(

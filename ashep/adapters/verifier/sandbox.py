@@ -104,7 +104,7 @@ class Isolation:
 async def probe(settings: VerificationSettings, hidden: Sequence[Path], scratch: Path) -> Isolation:
     """Find out what can be isolated here, by starting a shell in a sandbox.
 
-    `scratch`: an existing folder, to which nothing is written.
+    `scratch`: an existing folder of ours; bubblewrap makes folders in it.
     """
     wish, network = settings.sandbox, settings.network
     hidden = [*hidden, *(Path.home() / name for name in SECRET)]
@@ -140,7 +140,7 @@ def _closed(network: bool) -> tuple[str, ...]:
         f"checks run in bubblewrap: {reach}; they can write to their checkout alone, see no process of yours, "
         "and leave none",
         "not isolated: they read what you can read, but for keys and credentials in the usual places of your home "
-        "and ashep's state; memory, disk space and processor time have no bound but a check's time",
+        "and ashep's state; disk space and processor time have no bound but a check's time",
     )
 
 
@@ -154,15 +154,20 @@ def _open(why: str) -> tuple[str, ...]:
 
 def environment(folders: Folders, names: Sequence[str], environ: Mapping[str, str], sandbox: Sandbox) -> dict[str, str]:
     """The whole environment of a check's program; `names`: variables of ours that it is given besides."""
-    fixed = {
-        "PATH": environ.get("PATH", _PATH),
-        "LANG": environ.get("LANG", "C.UTF-8"),
+    own = {
         "TERM": "dumb",
         "HOME": str(folders.home),
         # no folder's git looks into the one above it: the checkout may lie in the user's work tree
         "GIT_CEILING_DIRECTORIES": os.pathsep.join(map(str, folders.tree.parents)),
     }
-    return fixed | sandbox.environment(folders) | {name: environ[name] for name in names if name in environ}
+    given = given_to(names, environ)
+    return {**own, **sandbox.environment(folders), **given}
+
+
+def given_to(names: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:
+    """The part of a program's environment that comes from ours; the rest is the same for each."""
+    usual = {"PATH": environ.get("PATH", _PATH), "LANG": environ.get("LANG", "C.UTF-8")}
+    return usual | {name: environ[name] for name in names if name in environ}
 
 
 def missing(program: str, path: str) -> bool:

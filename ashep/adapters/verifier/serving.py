@@ -2,7 +2,9 @@
 
 import json
 from base64 import b64decode
+from dataclasses import replace
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
@@ -15,8 +17,8 @@ from ashep.verification import Found
 _SHOWN = 4000  # characters of an answer
 
 
-def order_of(wanted: HttpRequest) -> str:
-    """What `children/ask.py` is told."""
+def order_of(wanted: HttpRequest, address: str = "") -> str:
+    """What `children/ask.py` is told. `address`: of a service that runs by itself; empty: the check starts one."""
     headers = dict(wanted.headers)
     body, kind = wanted.body, "application/json"
     if isinstance(body, str):
@@ -25,17 +27,29 @@ def order_of(wanted: HttpRequest) -> str:
         body = json.dumps(body)
     if body is not None and not any(name.lower() == "content-type" for name in headers):
         headers["Content-Type"] = kind
-    return json.dumps(
-        {
-            "start": wanted.service.start, "port": wanted.service.port, "ready": wanted.service.ready,
-            "ready_within": wanted.service.timeout.total_seconds(), "within": wanted.timeout.total_seconds(),
-            "method": wanted.method, "path": wanted.path, "headers": headers, "body": body,
-        }
-    )  # fmt: skip
+    order: dict[str, Any] = {
+        "within": wanted.timeout.total_seconds(), "method": wanted.method, "path": wanted.path, "headers": headers,
+        "body": body,
+    }  # fmt: skip
+    if (service := wanted.service) is not None:
+        order |= {
+            "start": service.start, "port": service.port, "ready": service.ready,
+            "ready_within": service.timeout.total_seconds(),
+        }  # fmt: skip
+    else:
+        parts = urlsplit(address)
+        order |= {"host": parts.hostname, "port": parts.port or (443 if parts.scheme == "https" else 80)}
+        order |= {"tls": parts.scheme == "https", "path": parts.path.rstrip("/") + wanted.path}
+    return json.dumps(order)
 
 
-def judged(wanted: HttpRequest, ran: Ran) -> Found:
-    """Say what came of it."""
+def judged(wanted: HttpRequest, ran: Ran, address: str = "") -> Found:
+    """Say what came of it; of a service that runs by itself it is said that it is none of the checkout's."""
+    found = _judged(wanted, ran)
+    return replace(found, message=f"{found.message} (at {address}, which is not of this commit)") if address else found
+
+
+def _judged(wanted: HttpRequest, ran: Ran) -> Found:
     try:
         found: dict[str, Any] = json.loads(ran.report)
     except ValueError:
@@ -45,7 +59,8 @@ def judged(wanted: HttpRequest, ran: Ran) -> Found:
     body = b64decode(found["body"])
     text = body.decode(errors="replace")
     asked, status = f"{wanted.method} {wanted.path}", found["status"]
-    output = f"{asked}: {status}\n{text[:_SHOWN]}\n\nThe service printed:\n{ran.output}"
+    printed = f"\n\nThe service printed:\n{ran.output}" if wanted.service is not None else ""
+    output = f"{asked}: {status}\n{text[:_SHOWN]}{printed}"
     if status != wanted.expect_status:
         return failed(f"{asked}: status {status}; expected {wanted.expect_status}", output)
     if found["large"] and wanted.expect_body is not None:
@@ -56,20 +71,22 @@ def judged(wanted: HttpRequest, ran: Ran) -> Found:
 
 
 def _problem(wanted: HttpRequest, found: dict[str, Any], output: str) -> Found:
-    start, said = wanted.service.start[0], found.get("said", "")
+    said, service = found.get("said", ""), wanted.service
     match found["problem"]:
+        case "late":
+            return failed(f"{wanted.method} {wanted.path}: no answer in {format_duration(wanted.timeout)}", output)
+        case "away" if service is None:  # nothing is known of the work then
+            return error(f"{wanted.method} {wanted.path}: {said}", output)
         case "taken":
             return error(f"something listens on port {found['port']} already; the service was not started", output)
         case "foreign":
             return error(f"another program listens on port {found['port']}; it was not asked", output)
-        case "missing":
-            return failed(f"{start} cannot be started: {said}", output)
+        case "missing" if service is not None:
+            return failed(f"{service.start[0]} cannot be started: {said}", output)
         case "ended":
             return failed("the service ended before it answered", output)
-        case "not_ready":
-            return failed(f"the service was not ready after {format_duration(wanted.service.timeout)}: {said}", output)
-        case "late":
-            return failed(f"{wanted.method} {wanted.path}: no answer in {format_duration(wanted.timeout)}", output)
+        case "not_ready" if service is not None:
+            return failed(f"the service was not ready after {format_duration(service.timeout)}: {said}", output)
         case _:
             return failed(f"{wanted.method} {wanted.path}: {said}", output)
 

@@ -2,36 +2,29 @@
 
 import os
 import re
-import shutil
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
-from datetime import UTC, datetime
-from itertools import count
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.git_program import FORMAT, MOST_COMMITS, MOST_DIFF, MOST_STAT, capped, read_commits, text
-from ashep.adapters.worktrees import sealing
-from ashep.adapters.worktrees.repository import LONG, PATIENCE, Place, Repository, delete, size_of
+from ashep.adapters.git_program import FORMAT, MOST_COMMITS, MOST_DIFF, MOST_STAT, capped, failed, read_commits, text
+from ashep.adapters.worktrees import removing, sealing
+from ashep.adapters.worktrees.removing import take_away
+from ashep.adapters.worktrees.repository import LONG, PATIENCE, SEALED, Place, Repository, aside, size_of
 from ashep.adapters.worktrees.saving import save, save_commits
 from ashep.adapters.worktrees.setting_up import made_by_set_up, set_up
 from ashep.core.branches import BASES
 from ashep.core.model import SetupStep
+from ashep.core.room import FILE, room
 from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.redaction import Redaction
-from ashep.trees import Changes, Prepared, Removed, Sealed, Standing
-
-SEALED = "refs/ashep/sealed/"
-"""Below it, by branch: the commit that it had when it was sealed last, so that nobody can take it away."""
-TRASH = ".removing"
-"""In the place of trees: what was taken away, saved, and is not deleted yet."""
+from ashep.trees import Changes, Landed, Prepared, Removed, Sealed, Standing
 
 _ELSEWHERE = re.compile(r"'(?P<branch>[^']+)' is already (?:checked out|used by worktree) at '(?P<path>[^']+)'")
 _AT_ONCE = 4
-_numbers = count()
 
 
 class Worktrees:
@@ -59,6 +52,7 @@ class Worktrees:
     async def prepare(self, branch: str, base: str | None, slot: int) -> Prepared:
         """See to it that the branch and its tree stand, and that it is set up."""
         async with self._repository.hold(branch, self._patience):
+            await self._repository.unname(branch)
             place = await self._standing(branch)
             if place is None:
                 place, begun, head = await self._make(branch, base)
@@ -75,19 +69,28 @@ class Worktrees:
     async def seal(self, branch: str, run: str, message: str) -> Sealed:
         """Commit what is uncommitted, and bring the branch to contain HEAD."""
         async with self._repository.hold(branch, self._patience):
-            place = await self._stands(branch)
             before = (await self._repository.refs(f"{SEALED}{branch}")).get(f"{SEALED}{branch}")
-            told = await sealing.seal(self._repository, place, branch, await self._tip(branch), run, message)
+            own = await self._repository.unname(branch)
+            tip, told = await self._tip(branch), sealing.Told()
+            place = await self._standing(branch, told)
+            if place is not None:
+                await sealing.seal(self._repository, place, branch, tip, run, message, told)
+            told.words += [*own, *self._repository.told()]
             head = await self._tip(branch)
             if before is not None and not await self._repository.contains(head, before):
                 told.saved += await save_commits(self._repository, branch, (f"{SEALED}{branch}",))
                 told.words.append(f"{branch} had {before[:12]}, which is not on it any more; it is saved")
-            await self._repository.update_refs([f"update {SEALED}{branch} {head}"])
+            await self._repository.keep(head)
+            ref = f"refs/heads/{branch}"
+            await self._repository.update_refs([f"update {SEALED}{branch} {head}", f"verify {ref} {head}"])
             base = await self._base_of(branch, head)
-            await anyio.to_thread.run_sync(_use, place)
+            if place is not None:
+                await anyio.to_thread.run_sync(_use, place)
             tree = await self._repository.shared("rev-parse", f"{head}^{{tree}}")
             commits = (await self.changes(branch, base)).commits if head != base else ()
-            return Sealed(head, tree, commits, tuple(told.words), tuple(told.saved))
+            lacking = tuple(told.lacking)
+            names = await self._repository.unwritable(base, head) if head != base else ()
+            return Sealed(head, tree, commits, (*told.words, *lacking), tuple(told.saved), lacking, names)
 
     async def changes(self, branch: str, base: str) -> Changes:
         """Give what lies between the base and the branch."""
@@ -115,6 +118,7 @@ class Worktrees:
             told = sealing.Told()
             await sealing.mend(place, told)
             await sealing.unlock(place, told)
+            await repository.unname(branch)
             mine = (f"refs/heads/{branch}", f"{SEALED}{branch}")
             saved = await save(repository, place, branch, dropped=mine, reached=(commit,), onto=("HEAD", commit))
             state = await sealing.under_way(place)
@@ -160,15 +164,22 @@ class Worktrees:
             await repository.update_refs(f"delete {ref} {sha}" for ref, sha in there.items())
             return Removed(saved, freed)
 
-    async def list(self) -> tuple[Standing, ...]:
+    async def retire(self, landed: Landed, quiet: timedelta) -> Removed:
+        """Take a tree and its branch away, where the base holds all that is in them and nobody uses them."""
+        async with self._repository.hold(landed.branch, self._patience):
+            place = await self._found(landed.branch)
+            await self._refuse_elsewhere(landed.branch, place)
+            return await removing.retire(self._repository, self._place, place, landed, self._base_branch, quiet)
+
+    async def list(self, landed: Mapping[str, str] | None = None) -> tuple[Standing, ...]:
         """Give every tree, by branch."""
         repository = self._repository
         refs = await repository.refs("refs/heads/", BASES)
         root = await anyio.to_thread.run_sync(self._place.resolve)
         places = [place for place in await repository.places() if place.path.is_relative_to(root)]
         merged = set[str]()
-        if (base := await self._base_commit(None)) is not None:
-            listed = await repository.shared("for-each-ref", "--format=%(refname)", f"--merged={base}", "refs/heads/")
+        if (onto := await self._base_commit(None)) is not None:
+            listed = await repository.shared("for-each-ref", "--format=%(refname)", f"--merged={onto}", "refs/heads/")
             merged = set(listed.splitlines())
         found = list[Standing]()
         limit = anyio.CapacityLimiter(_AT_ONCE)
@@ -185,7 +196,9 @@ class Worktrees:
                 used = await anyio.to_thread.run_sync(_used, place)
                 base, head = refs.get(f"{BASES}{branch}", ""), refs.get(ref, "")
                 dirty = bool(status.returncode or status.stdout) or place.ref != ref
-                found.append(Standing(branch, str(place.path), base, head, dirty, size, used, ref in merged))
+                holds, seen = ref in merged, (landed or {}).get(head)
+                has = bool(onto and head) and not holds and await repository.has(onto or "", head, seen)
+                found.append(Standing(branch, str(place.path), base, head, dirty, size, used, holds, has))
 
         async with anyio.create_task_group() as group:
             for place in places:
@@ -216,38 +229,36 @@ class Worktrees:
             raise AshepError(f"the branch {branch} has no work tree; it must be prepared first")
         return place
 
-    async def _standing(self, branch: str) -> Place | None:
-        """Give the tree that stands; what is left of one that was begun, or whose folder is gone, is cleared away."""
+    async def _standing(self, branch: str, told: sealing.Told | None = None) -> Place | None:
+        """Give the tree that stands; what is left of one that was begun, or whose folder is gone, is cleared away.
+
+        `told`: there was one, and what is in its place now is somebody's work; else whoever made it may want it there.
+        """
         place = await self._found(branch)
-        if place is None:
+        if place is not None and await anyio.to_thread.run_sync(_is_begun, place):
+            await take_away(
+                self._repository, self._place, place
+            )  # git had not made it when it was killed: nobody was in it
             return None
-        if await anyio.to_thread.run_sync(_is_begun, place):  # git had not made it when it was killed: nobody was in it
-            await self._take_away(place)
-            return None
-        if await anyio.Path(place.path).is_dir():
+        path = anyio.Path(place.path if place else await anyio.to_thread.run_sync(self._place.resolve) / branch)
+        folder = await path.is_dir() and not await path.is_symlink()
+        if place is not None and folder:
             return place
-        await save(self._repository, place, branch)  # its folder is gone; what was staged is not
-        await self._take_away(place)
+        kept = None
+        if (place is not None or told is not None) and await anyio.to_thread.run_sync(os.path.lexists, path):
+            kept = await anyio.to_thread.run_sync(aside, Path(path), Path(path))
+        saved = await save(self._repository, place, branch) if place else ()  # what was staged is not gone
+        if place is not None:
+            await self._take_away(place)
+        if told is not None:
+            told.saved += saved
+            where = f"what stood in its place is in {kept}" if kept else "what was not committed there is gone with it"
+            more = f", what was staged in {', '.join(saved)}" if saved else ""
+            told.lacking.append(f"its work tree is gone: {where}{more}. The next run gets it anew, from {branch}")
         return None
 
     async def _take_away(self, place: Place) -> None:
-        """Take a tree away: out of sight at once, so that a kill in the midst leaves no half of it in its place."""
-        trash, common = self._place / TRASH, (await self._repository.folders()).common
-
-        def move() -> None:
-            if os.path.lexists(place.path):
-                _discard(place.path, trash)
-            _discard(place.admin, common / "ashep" / "removing")  # `git worktree prune` takes those of others too
-            empty = place.path.parent
-            with suppress(OSError):
-                while empty != self._place.resolve():
-                    empty.rmdir()
-                    empty = empty.parent
-
-        try:
-            await anyio.to_thread.run_sync(move)
-        except OSError as error:
-            raise AshepError(f"{place.path} cannot be taken away: {error}. Everything in it is saved.") from error
+        await take_away(self._repository, self._place, place)
 
     # --- making ---
 
@@ -277,7 +288,7 @@ class Worktrees:
                     f"{branch} is checked out at {clean(elsewhere['path'])}; switch that to another branch, so that "
                     "the issue can be worked on in a tree of its own"
                 )
-            raise AshepError(f"git worktree add {branch}: {clean(said)[:400]}")
+            raise await failed(f"worktree add {branch}", done.returncode, said, path.parent)
         place = await self._found(branch)
         if place is None:
             raise AshepError(f"git made the tree of {branch}, and does not know it")
@@ -286,11 +297,13 @@ class Worktrees:
     def _room(self) -> None:
         """Raise where the disk has less room than there must be."""
         self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        free = shutil.disk_usage(self._place).free
-        if free < self._floor:
+        found = os.statvfs(self._place)
+        free = found.f_bavail * found.f_frsize
+        if room(free, found.f_files, found.f_favail) < self._floor:
+            few = f"{free // 1024**2} MiB are free" if free < self._floor else f"only {found.f_favail} more files fit"
             raise AshepError(
-                f"no new work tree: {free // 1024**2} MiB are free where {self._place} is, and worker.disk_floor asks "
-                f"for {self._floor // 1024**2} MiB; see `ashep trees` for what could go"
+                f"no new work tree: {few} where {self._place} is, and worker.disk_floor asks for "
+                f"{self._floor // 1024**2} MiB, and {self._floor // FILE} files; see `ashep trees` for what could go"
             )
 
     def _free(self, branch: str) -> Path:
@@ -337,17 +350,6 @@ class Worktrees:
         common = await self._repository.shared("merge-base", head, base or head, absent=re.compile("^$"))
         await self._repository.update_refs([f"update {ref} {common or head}"])
         return common or head
-
-
-def _discard(folder: Path, trash: Path) -> None:
-    """Move a folder out of sight, and delete it with what a call that was killed left there."""
-    trash.mkdir(mode=0o700, parents=True, exist_ok=True)
-    target = trash / f"{os.getpid()}-{next(_numbers)}"
-    while os.path.lexists(target):  # left by another process of that number
-        target = trash / f"{os.getpid()}-{next(_numbers)}"
-    os.rename(folder, target)
-    for left in trash.iterdir():
-        delete(left)
 
 
 def _use(place: Place, project: Path | None = None) -> None:

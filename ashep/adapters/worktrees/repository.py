@@ -18,24 +18,28 @@ from urllib.parse import quote
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.git_program import ABSENT, SHA, Git
-from ashep.adapters.programs import Finished
+from ashep.adapters import durable
+from ashep.adapters.git_program import ABSENT, SHA, Git, failed
+from ashep.adapters.programs import Finished, says_full
+from ashep.core.branches import BASES
+from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.redaction import Redaction
+
+SEALED = "refs/ashep/sealed/"
+"""Below it, by branch: the commit that it had when it was sealed last, so that nobody can take it away."""
 
 LONG = 900.0
 """Seconds for a call of git that writes a whole tree, or reads one."""
 
+_NAMED = 5
 PATIENCE = 60.0
 """Seconds to wait for another call on the same branch."""
 
 _SETTINGS = (
-    "core.hooksPath=/dev/null",
     "commit.gpgSign=false",
     "core.editor=true",
     "advice.detachedHead=false",
-    "gc.auto=0",
-    "maintenance.auto=false",
     # an agent can set these in the repository, and hide by them what it changed
     "core.untrackedCache=false",
     "core.ignoreStat=false",
@@ -125,6 +129,12 @@ class Repository:
         self.git = Git(self._timeout, self.redaction, (*settings, _LASTING))
         self.quick = Git(self._timeout, self.redaction, settings)
 
+    def told(self) -> list[str]:
+        """Give which locks of dead gits were taken away since this was asked last."""
+        words = [*self.git.told, *self.quick.told]
+        self.git.told, self.quick.told = [], []
+        return words
+
     async def shared(self, *arguments: str, stdin: bytes | None = None, absent: re.Pattern[str] | None = None) -> str:
         """Call git for what all work trees share, refs and objects; "" where it said what `absent` expects."""
         common = (await self.folders()).common
@@ -132,10 +142,15 @@ class Repository:
         out = await self.git.raw(*arguments, cwd=common, env=env, stdin=stdin, absent=absent, timeout=LONG)
         return os.fsdecode(out or b"").strip("\n")
 
-    async def ask(self, place: Place, *arguments: str, env: Mapping[str, str] | None = None) -> Finished:
-        """Call git in a tree, whatever its exit code."""
+    async def ask(
+        self, place: Place, *arguments: str, env: Mapping[str, str] | None = None, stdin: bytes | None = None
+    ) -> Finished:
+        """Call git in a tree, whatever its exit code. Raises `AshepError` where the disk took nothing more."""
         cwd = place.path if await anyio.Path(place.path).is_dir() else place.admin
-        return await self.git.run(*arguments, cwd=cwd, env=place.env | dict(env or {}), timeout=LONG)
+        done = await self.git.run(*arguments, cwd=cwd, env=place.env | dict(env or {}), stdin=stdin, timeout=LONG)
+        if done.returncode and says_full(said := self.git.said(done)):
+            raise await failed(arguments[0], done.returncode, said, cwd)
+        return done
 
     async def inside(
         self,
@@ -150,6 +165,21 @@ class Repository:
         named = place.env | dict(env or {})
         return (await self.git.raw(*arguments, cwd=cwd, env=named, stdin=stdin, absent=absent, timeout=LONG)) or b""
 
+    async def unwritable(self, base: str, head: str) -> tuple[str, ...]:
+        """Name the first files between two commits that git, as the user has it, writes to no work tree; or none."""
+        common = (await self.folders()).common
+        env = {"GIT_DIR": str(common), "GIT_INDEX_FILE": str(common / "ashep" / f"names.{head}")}
+        made = await self.shared("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=d", base, head)
+        listed = b"".join(
+            b"100644 %s 0\t%s\0" % (head.encode(), os.fsencode(path)) for path in made.split("\0") if path
+        )
+        try:
+            arguments = ("update-index", "-z", "--index-info")
+            done = await Git(self._timeout).run(*arguments, cwd=common, env=env, stdin=listed, timeout=LONG)
+        finally:
+            await anyio.Path(env["GIT_INDEX_FILE"]).unlink(missing_ok=True)
+        return tuple(clean(one)[:200] for one in re.findall(r"Ignoring path (.+)", self.git.said(done))[:_NAMED])
+
     async def refs(self, *names: str) -> dict[str, str]:
         """Give the refs that are named, or lie below what is named, with their commits."""
         listed = await self.shared("for-each-ref", "--format=%(refname)%00%(objectname)", *names)
@@ -157,7 +187,7 @@ class Repository:
 
     async def commit_of(self, revision: str) -> str | None:
         """Give the commit that a revision is; None: there is none."""
-        none = re.compile("^$|fatal: Needed a single revision")
+        none = re.compile("^$|fatal: Needed a single revision|warning: ignoring (?:dangling|broken)")
         found = await self.shared(
             "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}", absent=none
         )
@@ -173,6 +203,19 @@ class Repository:
             raise AshepError(f"git merge-base: {self.git.said(done)[:300]}")
         return done.returncode == 0
 
+    async def has(self, onto: str, commit: str, seen: str | None) -> bool:
+        """Say whether a commit holds one that was seen to have what another brings, or merging that changes nothing.
+
+        Where git cannot merge them (in conflict, or git is older than 2.38) that is not known, and False.
+        """
+        if seen is not None and await self.commit_of(seen) is not None and await self.contains(onto, seen):
+            return True
+        common = (await self.folders()).common
+        words, env = ("merge-tree", "--write-tree", onto, commit), {"GIT_DIR": str(common)}
+        done = await self.quick.run(*words, cwd=common, env=env, timeout=LONG)
+        tree = await self.shared("rev-parse", f"{onto}^{{tree}}")
+        return done.returncode == 0 and done.stdout.decode().strip() == tree
+
     async def main_ref(self) -> str | None:
         """Give the branch that the main work tree is on, as a full ref."""
         head = (await self.folders()).common / "HEAD"
@@ -180,9 +223,35 @@ class Repository:
         return text.removeprefix("ref: ") if text.startswith("ref: ") else None
 
     async def update_refs(self, lines: Iterable[str]) -> None:
-        """Change refs, all or none: lines of `git update-ref --stdin`."""
-        if words := "".join(f"{line}\n" for line in lines):
-            await self.shared("update-ref", "--create-reflog", "--stdin", stdin=os.fsencode(words))
+        """Change refs, all or none: lines of `git update-ref --stdin`. A symbolic one is changed, and not followed."""
+        if listed := list(lines):
+            words = "".join(f"{line}\n" for line in listed)
+            await self.shared("update-ref", "--no-deref", "--create-reflog", "--stdin", stdin=os.fsencode(words))
+            await durable.refs((await self.folders()).common, [line.split(" ")[1] for line in listed])
+
+    async def keep(self, *commits: str) -> None:
+        """See to it that commits, with all that they reach, survive a power cut: who made them may have flushed none.
+
+        What the bases of branches and what was sealed reach is there already. Raises `AshepError` where it is broken.
+        """
+        old = await self.refs(BASES, SEALED)
+        listed = await self.shared(*durable.REACHED, stdin=durable.reached(commits, set(old.values())))
+        await durable.objects((await self.folders()).common, listed.encode())
+
+    async def unname(self, branch: str) -> tuple[str, ...]:
+        """See to it that a branch is no symbolic ref: what is committed on one lands on another branch at once.
+
+        It is where the other one is; gone, if that is no commit. Gives what there is to tell.
+        """
+        ref = f"refs/heads/{branch}"
+        file = (await self.folders()).common / ref
+        if (target := await anyio.to_thread.run_sync(_symbolic, file)) is None:
+            return ()
+        commit = await self.commit_of(ref)
+        await anyio.Path(file).unlink()  # git changes none that leads to itself
+        if commit is not None:
+            await self.update_refs([f"update {ref} {commit}"])
+        return (f"{branch} had become a symbolic ref to {target}; it is a branch again, and {target} as it was",)
 
     async def places(self) -> list[Place]:
         """List every work tree that git knows beside the main one, whoever made it."""
@@ -195,7 +264,11 @@ class Repository:
 
         Raises `AshepError` after `patience` seconds of waiting.
         """
-        file = await anyio.to_thread.run_sync(_lock_file, (await self.folders()).common, branch)
+        common = (await self.folders()).common
+        try:
+            file = await anyio.to_thread.run_sync(_lock_file, common, branch)
+        except OSError as error:
+            raise _unwritten(branch, error) from error
         try:
             held = _locked(file)
             with anyio.move_on_after(patience):
@@ -207,9 +280,14 @@ class Repository:
             try:
                 yield
             except OSError as error:  # of a full disk say
-                raise AshepError(f"the work tree of {branch}: {error}") from error
+                raise _unwritten(branch, error) from error
         finally:
             os.close(file)
+
+
+def _unwritten(branch: str, error: OSError) -> AshepError:
+    """Say what could not be done for a branch, and where."""
+    return AshepError(f"the work tree of {branch}: {error}; it is tried again, so see to that: a full disk, say")
 
 
 def _places(common: Path) -> Iterator[Place]:
@@ -220,6 +298,15 @@ def _places(common: Path) -> Iterator[Place]:
                 ref = head.removeprefix("ref: ") if head.startswith("ref: ") else None
                 link = os.path.normpath(entry / (entry / "gitdir").read_text().rstrip("\n"))  # relative since git 2.48
                 yield Place(Path(link).parent, entry, ref)
+
+
+def _symbolic(file: Path) -> str | None:
+    """Say where a ref leads; None: it has a commit of its own, or there is none."""
+    try:
+        said = os.readlink(file) if file.is_symlink() else file.read_text(errors="replace")
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return None
+    return clean(said.removeprefix("ref:").strip()) if file.is_symlink() or said.startswith("ref:") else None
 
 
 def _lock_file(common: Path, branch: str) -> int:
@@ -234,6 +321,24 @@ def _locked(file: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def aside(place: Path, what: Path) -> Path:
+    """Move what stands in the way in a tree, or in its place, beside the tree, as it is, and give where it is then."""
+    left = left_of(place)
+    left.mkdir(mode=0o700, exist_ok=True)
+    number = max((int(one.name.split("-")[0]) for one in left.iterdir() if one.name[:1].isdecimal()), default=0) + 1
+    target = left / f"{number}-{what.name.lstrip('.')}"
+    with suppress(OSError):
+        if what.is_dir() and not what.is_symlink():
+            what.chmod(stat.S_IRWXU)  # a folder that may not be written to cannot be moved
+    os.rename(what, target)
+    return target
+
+
+def left_of(place: Path) -> Path:
+    """Say where what stood in the way of a tree lies beside it."""
+    return place.parent / f".{place.name}.left"  # no part of a branch's name begins with a dot
 
 
 def size_of(*folders: Path) -> int:
@@ -251,6 +356,10 @@ def size_of(*folders: Path) -> int:
 
 def delete(folder: Path) -> None:
     """Delete a folder with all that is in it, also where somebody took its rights away; what resists stays."""
+    if folder.is_symlink() or not folder.is_dir():
+        with suppress(OSError):
+            folder.unlink()
+        return
     for path, folders, _ in os.walk(folder):
         for name in folders:
             with suppress(OSError):

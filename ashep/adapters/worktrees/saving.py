@@ -12,6 +12,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,11 +47,45 @@ class _Kept:
     objects: dict[str, str] = field(default_factory=dict[str, str])
 
 
-async def save_commits(repository: Repository, branch: str, dropped: Collection[str]) -> tuple[str, ...]:
-    """Save what only these refs reach, and the branch's past; give the refs that hold it."""
+async def save_commits(
+    repository: Repository, branch: str, dropped: Collection[str], reached: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Save what only these refs reach, and the branch's past, and these commits do not; give the refs that hold it."""
     kept, common = _Kept(), (await repository.folders()).common
-    await _save_commits(repository, Place(common / "none", common / "ashep" / "none"), branch, dropped, kept)
+    await _save_commits(repository, Place(common / "none", common / "ashep" / "none"), branch, dropped, kept, reached)
     return await _name(repository, branch, kept)
+
+
+async def save_beside(
+    repository: Repository, place: Place, branch: str, paths: Collection[bytes]
+) -> tuple[tuple[str, ...], set[bytes]]:
+    """Save these files as they stand, however much of them may be; give the ref, and what is in it.
+
+    What is no file, cannot be read, or would be more than `MOST_IGNORED` bytes in all, is left out.
+    """
+    files = await anyio.to_thread.run_sync(_readable, place.path, paths)
+    if not files:
+        return (), set()
+    hashed = await _hashed(repository, place, files, list(files))
+    modes = {path: _mode(about) for path, about in files.items()}
+    tree = await _tree(repository, place, ((modes[path], hashed[path], _storable(path, modes[path])) for path in files))
+    commit = await _commit(repository, place, tree, None, "Files that git refuses")
+    return await _name(repository, branch, _Kept({"files": commit})), set(files)
+
+
+def _readable(top: Path, paths: Iterable[bytes]) -> dict[bytes, Stat]:
+    found, room = dict[bytes, Stat](), MOST_IGNORED
+    for path in sorted(paths):
+        file = os.path.join(os.fsencode(top), path)
+        with suppress(OSError):
+            about = os.lstat(file)
+            if stat.S_ISREG(about.st_mode) and about.st_size <= room:
+                os.close(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC))
+            elif not stat.S_ISLNK(about.st_mode):
+                continue
+            room -= about.st_size
+            found[path] = Stat(about.st_mode, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+    return found
 
 
 async def save(
@@ -152,7 +187,7 @@ async def _save_files(
     }
     if not fresh and not (gone and content.files):
         return
-    hashed = await _hashed(repository, place, content, fresh)
+    hashed = await _hashed(repository, place, content.files, fresh)
     modes = {path: _mode(content.files[path]) for path in fresh}
     lines = {path: (entry.mode, entry.sha) for path, entry in tracked.items() if path not in gone}
     lines |= {path: (modes[path], hashed[path]) for path in fresh}
@@ -176,12 +211,14 @@ def _storable(path: bytes, mode: str) -> bytes:
     )
 
 
-async def _hashed(repository: Repository, place: Place, content: Content, paths: list[bytes]) -> dict[bytes, str]:
+async def _hashed(
+    repository: Repository, place: Place, files: Mapping[bytes, Stat], paths: list[bytes]
+) -> dict[bytes, str]:
     """Store the bytes of files, and of links the names that they lead to, as they are: no filter, no line end."""
 
     def links(folder: Path) -> dict[bytes, bytes]:
         found = dict[bytes, bytes]()
-        for number, path in enumerate(one for one in paths if stat.S_ISLNK(content.files[one].mode)):
+        for number, path in enumerate(one for one in paths if stat.S_ISLNK(files[one].mode)):
             file = folder / str(number)
             file.write_bytes(os.readlink(os.path.join(os.fsencode(place.path), path)))
             found[path] = os.fsencode(file)
@@ -326,5 +363,6 @@ async def _name(repository: Repository, branch: str, kept: _Kept) -> tuple[str, 
     there = [ref.removeprefix(prefix).split("/")[0] for ref in await repository.refs(prefix)]
     number = max((int(word) for word in there if word.isdecimal()), default=0) + 1
     refs = {f"{prefix}{number}/{name}": sha for name, sha in kept.objects.items()}
+    await repository.keep(*refs.values())
     await repository.update_refs(f"create {ref} {sha}" for ref, sha in refs.items())
     return tuple(refs)

@@ -1,16 +1,22 @@
 """Bring a branch to hold everything that was worked in its tree, whatever state an agent left it in."""
 
 import os
+import re
+import stat
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import anyio
 import anyio.to_thread
 
 from ashep.adapters.git_program import TRAILER
-from ashep.adapters.worktrees.repository import Place, Repository
-from ashep.adapters.worktrees.saving import save
+from ashep.adapters.locks import held
+from ashep.adapters.worktrees.repository import Place, Repository, aside
+from ashep.adapters.worktrees.saving import save, save_beside
 from ashep.core.text import clean
-from ashep.errors import AshepError
+from ashep.errors import AshepError, RepositoryLocked, TreeRefused
 
 _STATES = {
     "rebase-merge": "rebase",
@@ -23,6 +29,10 @@ _STATES = {
 }
 """What git leaves in a tree's git folder while something is under way, and what that is."""
 _OWN = (".beads", ".agent-shepherd/state", ".agent-shepherd/runs.jsonl", ".beads.gate.lock")
+_BROKEN_INDEX = re.compile(r"index file corrupt|bad index|index file .*(?:smaller|corrupt)|bad signature")
+_CLOSED = b"could not open directory"
+MOST_TRIES = 100
+"""Calls of git by which those among the new files are found that it refuses."""
 _LOCK_PATIENCE = 1.0  # seconds in which a git that lives would be done with its lock
 _SHOWN = 5
 
@@ -33,17 +43,22 @@ class Told:
 
     words: list[str] = field(default_factory=list[str])
     saved: list[str] = field(default_factory=list[str])
+    lacking: list[str] = field(default_factory=list[str])
 
 
 async def mend(place: Place, told: Told) -> None:
     """See to it that the `.git` of a tree names its git folder: else git finds the user's checkout, which is above.
 
-    Raises `AshepError` where something else is in the place of `.git`.
+    A repository that an agent made there is moved beside the tree.
     """
     link = anyio.Path(place.path, ".git")
     wanted = f"gitdir: {place.admin}\n"
     if await link.is_dir() or await link.is_symlink():
-        raise AshepError(f"{link} is no file any more: a repository of its own was made there. Move it away.")
+        kept = await anyio.to_thread.run_sync(aside, place.path, Path(link))
+        told.words.append(
+            f"a repository of its own had been made in the tree; it is in {kept}, and the files are the branch's. Look "
+            "whether commits there are wanted, then delete it"
+        )
     if not await link.exists() or (await link.read_text(errors="replace")) != wanted:
         await link.write_text(wanted)
         told.words.append("the file .git of the tree was gone or changed; it is as it was")
@@ -57,15 +72,17 @@ async def unlock(place: Place, told: Told) -> None:
             before = (await lock.stat()).st_mtime_ns
             await anyio.sleep(_LOCK_PATIENCE)
             if await lock.exists() and (await lock.stat()).st_mtime_ns == before:
+                if await anyio.to_thread.run_sync(held, Path(lock)):
+                    raise RepositoryLocked(f"{lock} is there, and a git is at work: end it, or wait", str(lock))
                 await lock.unlink()
                 told.words.append(f"a git that was killed had left {name}; it was taken away")
 
 
-async def seal(repository: Repository, place: Place, branch: str, tip: str, run: str, message: str) -> Told:
+async def seal(repository: Repository, place: Place, branch: str, tip: str, run: str, message: str, told: Told) -> None:
     """Commit everything, and bring the branch, which has the commit `tip`, to contain HEAD, and HEAD to the branch."""
-    told = Told()
     await mend(place, told)
     await unlock(place, told)
+    await _read_index(repository, place, told)
     state = await under_way(place)
     listed = await repository.inside(place, "diff", "--name-only", "--diff-filter=U", "-z")
     conflicts = [clean(os.fsdecode(path)) for path in listed.split(b"\0") if path]
@@ -89,10 +106,18 @@ async def seal(repository: Repository, place: Place, branch: str, tip: str, run:
     head = await _head(repository, place)
     if strayed and ref and head:  # the branch that it is on may be somebody's: nothing is committed there
         await repository.inside(place, "update-ref", "--no-deref", "-m", "ashep: off the branch", "HEAD", head)
-    await _commit(repository, place, run, message, concluding=state if not conflicts else None, told=told)
+    await _commit(repository, place, branch, run, message, concluding=state if not conflicts else None, told=told)
     if strayed:
         await _gather(repository, place, branch, tip, run, where, told)
-    return told
+
+
+async def _read_index(repository: Repository, place: Place, told: Told) -> None:
+    """Make an index that git cannot read anew: what was staged only is lost with it, the files are there."""
+    done = await repository.ask(place, "ls-files", "--stage", "-z")
+    if done.returncode and _BROKEN_INDEX.search(repository.git.said(done)):
+        kept = await anyio.to_thread.run_sync(aside, place.path, place.admin / "index")
+        await repository.inside(place, "reset", "--quiet", "--mixed")
+        told.words.append(f"git could not read the tree's index; it is in {kept}, and was made anew")
 
 
 async def _staged_otherwise(repository: Repository, place: Place) -> bool:
@@ -151,7 +176,14 @@ async def _back(repository: Repository, place: Place, branch: str) -> None:
 
 
 async def _commit(
-    repository: Repository, place: Place, run: str, message: str, *, concluding: str | None, told: Told
+    repository: Repository,
+    place: Place,
+    branch: str,
+    run: str,
+    message: str,
+    *,
+    concluding: str | None,
+    told: Told,
 ) -> None:
     """Commit what is uncommitted; a merge that was only to be concluded, too."""
     await _show_hidden(repository, place)
@@ -161,7 +193,7 @@ async def _commit(
         left_out.append(f":(exclude,top,literal){nested.rstrip('/')}")
     sparse = await repository.ask(place, "config", "--type=bool", "core.sparseCheckout")
     everywhere = ("--sparse",) if sparse.stdout.strip() == b"true" else ()  # else git refuses what lies outside of it
-    await repository.inside(place, "add", "--all", *everywhere, "--", ".", *left_out)
+    await _add(repository, place, branch, everywhere, left_out, told)
     same = await repository.ask(place, "diff-index", "--cached", "--quiet", "HEAD", "--")
     merging = await anyio.Path(place.admin, "MERGE_HEAD").exists()
     if same.returncode or merging:
@@ -173,6 +205,72 @@ async def _commit(
         )
     if concluding in ("cherry-pick", "revert"):
         await repository.ask(place, concluding, "--quit")
+
+
+async def _add(
+    repository: Repository, place: Place, branch: str, everywhere: Iterable[str], left_out: Iterable[str], told: Told
+) -> None:
+    """Stage all that git takes. What it refuses is kept beside the branch, and told."""
+    add = ("add", "--all", "--ignore-errors", *everywhere)
+    done = await repository.ask(place, *add, "--", ".", *left_out)
+    if not done.returncode and _CLOSED not in done.stderr:
+        return
+    if opened := await anyio.to_thread.run_sync(_open_up, place.path):
+        told.words.append(f"{_first(opened)} could not be read by their owner; they can be again")
+    waiting, words = [await _unstaged(repository, place, left_out)], repository.git.said(done)
+    for _ in range(MOST_TRIES):
+        if not waiting:
+            break
+        group = waiting.pop()
+        listed = ("--pathspec-from-file=-", "--pathspec-file-nul")
+        literal = {"GIT_LITERAL_PATHSPECS": "1"}
+        done = await repository.ask(place, *add, *listed, env=literal, stdin=b"".join(one + b"\0" for one in group))
+        if done.returncode:
+            words = repository.git.said(done)
+        if done.returncode > 1 and len(group) > 1:  # it gave up in its midst, and has staged none of them
+            waiting += [group[len(group) // 2 :], group[: len(group) // 2]]
+    refused = await _unstaged(repository, place, left_out)
+    if not refused:
+        return
+    refs, kept = await save_beside(repository, place, branch, refused)
+    told.saved += refs
+    where = f"as they are in {refs[0]} (`git show {refs[0]}:<path>`)" if refs else "in the tree alone"
+    besides = [path for path in refused if path not in kept] if refs else []
+    told.lacking.append(
+        f"git refuses {_first(refused)}: {clean(' '.join(words.split()))[:300]}. They are not on {branch}, but {where}"
+        + (f"; too large, unreadable or no files, and so in the tree alone: {_first(besides)}" if besides else "")
+    )
+
+
+async def _unstaged(repository: Repository, place: Place, left_out: Iterable[str]) -> list[bytes]:
+    """List the files whose content is not staged."""
+    asked = ("--modified", "--others", "--exclude-standard", "-z", "--", ".")
+    listed = await repository.inside(place, "ls-files", *asked, *left_out)
+    return sorted({path for path in listed.split(b"\0") if path})
+
+
+def _first(paths: Sequence[bytes]) -> str:
+    shown = ", ".join(clean(os.fsdecode(path))[:200] for path in paths[:_SHOWN])
+    return shown + (f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else "")
+
+
+def _open_up(top: Path) -> list[bytes]:
+    """Let the owner read whatever is in a tree, as far as that is us; give what could not be read before."""
+    found, left, root = list[bytes](), [b""], os.fsencode(top)
+    while left:
+        folder = left.pop()
+        with suppress(OSError), os.scandir(os.path.join(root, folder)) as entries:
+            for entry in entries:
+                path, about = os.path.join(folder, entry.name), entry.stat(follow_symlinks=False)
+                inner = stat.S_ISDIR(about.st_mode)
+                lacks = (stat.S_IRWXU if inner else stat.S_IRUSR) & ~about.st_mode
+                if lacks and (inner or stat.S_ISREG(about.st_mode)):
+                    with suppress(OSError):
+                        os.chmod(os.path.join(root, path), stat.S_IMODE(about.st_mode) | lacks)
+                        found.append(path)
+                if inner:
+                    left.append(path)
+    return sorted(found)
 
 
 async def not_ours(repository: Repository) -> list[str]:
@@ -219,7 +317,7 @@ async def _gather(
 ) -> None:
     """Bring the branch to contain HEAD, which was on `where`, and put HEAD on the branch.
 
-    Raises `AshepError` where they cannot be merged; both are saved, and the tree is as it was.
+    Raises `TreeRefused` where they cannot be merged; both are saved, and the tree is as it was.
     """
     head = await _head(repository, place)
     if head is None:
@@ -240,7 +338,7 @@ async def _gather(
     if done.returncode:
         await end(repository, place, "merge")
         await repository.inside(place, "checkout", "--quiet", "--detach", head, "--")
-        raise AshepError(
+        raise TreeRefused(
             f"{place.path}: work was committed on {clean(where)} ({head[:12]}) that cannot be merged with {branch}. "
             f"Nothing is lost: go there, `git checkout {branch}`, `git merge {head[:12]}`, solve the conflicts, commit."
         )

@@ -1,6 +1,7 @@
 """Start a service, wait until it answers, ask it once: `python -I -S` runs this below the supervisor.
 
 Only the service that it started is asked: another one that listens on the port is found out by who holds the socket.
+An order that starts none names a host, which is asked in its place.
 Redirects are not followed. Standard input: an order as JSON. File descriptor 3: what was found as JSON.
 """
 
@@ -144,11 +145,16 @@ def _status(host: str, port: int, path: str) -> int | None:
 
 def _ask(order: "Order", host: str, port: int) -> "Order":
     from binascii import b2a_base64
-    from http.client import HTTPConnection, HTTPException
+    from http.client import HTTPConnection, HTTPException, HTTPSConnection
 
-    connection = HTTPConnection(host, port, timeout=order["within"])
+    kind = HTTPSConnection if order.get("tls") else HTTPConnection
+    connection = kind(host, port, timeout=order["within"])
     try:
         with _within(order["within"]):
+            try:
+                connection.connect()
+            except (OSError, HTTPException) as error:
+                return {"problem": "away", "said": f"{type(error).__name__}: {error}"}
             body = None if order["body"] is None else order["body"].encode()
             connection.request(order["method"], order["path"], body, order["headers"])
             answer = connection.getresponse()
@@ -164,6 +170,8 @@ def _ask(order: "Order", host: str, port: int) -> "Order":
 
 def _find() -> "Order":
     order: Order = json.load(sys.stdin)
+    if "start" not in order:
+        return _ask(order, order["host"], order["port"])
     port: int = order["port"] or _free_port()
     if _listens(port) is not None:
         return {"problem": "taken", "port": port}

@@ -90,6 +90,18 @@ def _descendants() -> list[int]:
     return found
 
 
+def _held(pids: list[int]) -> int:
+    """Bytes of memory that processes hold, without what they share. Address space does not count: node, Go and the JVM
+    reserve far more of it than they use.
+    """
+    pages = 0
+    for pid in pids:
+        with _Passing(OSError, ValueError, IndexError), open(f"/proc/{pid}/statm", "rb") as file:
+            _, resident, shared = map(int, file.read().split()[:3])
+            pages += resident - shared
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
 def _reap(main: int) -> int | None:
     """Take leave of what has ended; gives the exit status of the program itself once it is among them."""
     status = None
@@ -141,6 +153,8 @@ def _limit(kind: int, value: int) -> None:
 def _restrain(order: "Order") -> None:
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_FSIZE, order["file_size"])
+    with _Passing(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+        file.write(str(order["oom"]))
     with _Passing(OSError, ValueError, IndexError), open("/proc/loadavg", encoding="ascii") as file:
         _limit(resource.RLIMIT_NPROC, int(file.read().split()[3].split("/")[1]) + _THREADS)
 
@@ -199,8 +213,11 @@ def _watch(order: "Order", main: int, out: int, ends: _Ends, signals: int) -> tu
         if (now := time.monotonic()) >= deadline:
             return "timeout", None
         if now >= look:
-            if len(_descendants()) > order["processes"]:
+            below = _descendants()
+            if len(below) > order["processes"]:
                 return "processes", None
+            if order["memory"] is not None and _held(below) > order["memory"]:
+                return "memory", None
             look = now + _LOOK
 
 

@@ -47,7 +47,8 @@ async def offer(project: Path, state: Path, settings: Settings) -> Offer:
         with anyio.CancelScope(shield=True):
             await (runner.aclose() if as_found else runner.stop_server())
     agents = tuple(
-        ServerAgent(one.name, one.mode, one.native, one.writes, one.model, hidden=one.hidden) for one in listed
+        ServerAgent(one.name, one.mode, bool(one.native), one.writes, one.model, hidden=bool(one.hidden))
+        for one in listed
     )
     return Offer(agents, catalog.models, catalog.default)
 

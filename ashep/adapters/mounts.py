@@ -1,0 +1,47 @@
+"""On which file system a folder is: one that other machines share keeps locks, flushes and renames in its own way."""
+
+import re
+from pathlib import Path
+
+MOUNTS = Path("/proc/self/mountinfo")
+
+_NETWORK = re.compile(
+    r"(?:nfs\d?|cifs|smb\d?|smbfs|ncpfs|afs|9p|ceph|glusterfs|lustre|beegfs|gpfs|ocfs2|gfs2|davfs|orangefs|virtiofs"
+    r"|fuse\.(?:sshfs|glusterfs|ceph|davfs2?|s3fs|rclone|gcsfuse|mfs|juicefs))"
+)
+_ESCAPED = re.compile(r"\\([0-7]{3})")
+
+
+def network_file_system(folder: Path, mounts: Path = MOUNTS) -> str:
+    """Name the network file system that a folder is on, or will be; empty: a local one, or nobody can tell."""
+    try:
+        lines = mounts.read_text(errors="surrogateescape").splitlines()
+    except OSError:  # no Linux
+        return ""
+    wanted, found = folder.resolve(), ("", "")
+    for line in lines:
+        head, _, tail = line.partition(" - ")
+        fields, kind = head.split(" "), tail.partition(" ")[0]
+        if len(fields) < 5:
+            continue
+        place = _ESCAPED.sub(lambda code: chr(int(code[1], 8)), fields[4])
+        # what is mounted later lies over what was mounted there before
+        if wanted.is_relative_to(place) and len(place) >= len(found[0]):
+            found = (place, kind)
+    return found[1] if _NETWORK.fullmatch(found[1]) else ""
+
+
+def within(folder: Path, mounts: Path = MOUNTS) -> str:
+    """Name what is mounted on a folder or below it; empty: nothing, or nobody can tell."""
+    try:
+        lines = mounts.read_text(errors="surrogateescape").splitlines()
+    except OSError:  # no Linux
+        return ""
+    wanted = folder.resolve()
+    places = (_ESCAPED.sub(lambda code: chr(int(code[1], 8)), line.split(" ")[4]) for line in lines if line)
+    return next((place for place in places if Path(place).is_relative_to(wanted)), "")
+
+
+def warning(folder: Path, kind: str) -> str:
+    """Say what such a file system comes to."""
+    return f"{folder} is on a network file system ({kind}): locks and flushes are not promised to hold there"

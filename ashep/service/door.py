@@ -1,0 +1,92 @@
+"""Who may hold a connection, and how many: whoever has no token keeps nobody out who has one.
+
+A connection on which nothing is answered has a bound in time, and the oldest of too many of them is closed; only
+requests with the token count towards those that are worked on at once.
+"""
+
+from asyncio import BaseTransport, TimerHandle
+from collections.abc import Callable
+from typing import ClassVar
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEAD = 10.0
+"""Seconds in which the head of a request must have come."""
+
+MOST_WAITING = 64
+"""Connections on which nothing is answered; of more the one that has waited longest is closed."""
+
+AT_ONCE = 64
+"""Requests with the token that are worked on at once; more are told to come again."""
+
+
+class Connection(H11Protocol):
+    """A connection that waits for a request no longer than `HEAD`, however slowly one comes."""
+
+    _waiting: ClassVar[dict["Connection", TimerHandle]] = {}
+    """Those on which nothing is answered, the one that has waited longest first."""
+
+    def connection_made(self, transport: BaseTransport) -> None:
+        """Begin."""
+        super().connection_made(transport)  # pyright: ignore[reportArgumentType] - uvicorn names what asyncio gives it
+        self._look()
+
+    def data_received(self, data: bytes) -> None:
+        """Read on."""
+        super().data_received(data)
+        self._look()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        super().on_response_complete()
+        self._look()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End."""
+        super().connection_lost(exc)
+        self._let_go()
+
+    def _look(self) -> None:
+        answering = bool(self.cycle) and not self.cycle.response_complete  # None until the first request
+        if answering or self.transport.is_closing():
+            self._let_go()
+        elif self not in self._waiting:
+            self._waiting[self] = self.loop.call_later(HEAD, self._close)
+            if len(self._waiting) > MOST_WAITING:
+                next(iter(self._waiting))._close()
+
+    def _let_go(self) -> None:
+        if timer := self._waiting.pop(self, None):
+            timer.cancel()
+
+    def _close(self) -> None:
+        self._let_go()
+        self.transport.close()
+
+
+class Door:
+    """Counts the requests of those who have the token, and keeps no connection of others open behind its answer."""
+
+    def __init__(self, app: ASGIApp, knows: Callable[[Scope], bool], refuse: ASGIApp) -> None:
+        self._app, self._knows, self._refuse = app, knows, refuse
+        self._inside = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request in, or refuse it."""
+        if scope["type"] != "http" or not self._knows(scope):
+
+            async def last(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
+                await send(message)
+
+            await self._app(scope, receive, last)
+        elif self._inside >= AT_ONCE:
+            await self._refuse(scope, receive, send)
+        else:
+            self._inside += 1
+            try:
+                await self._app(scope, receive, send)
+            finally:
+                self._inside -= 1
