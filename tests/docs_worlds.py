@@ -79,6 +79,8 @@ def with_issue(folder: Path) -> Terminal:
 def greeted(folder: Path) -> Iterator[Terminal]:
     """The branch of t-1 holds a documented command and a test."""
     terminal = with_issue(folder)
+    if shutil.which("bwrap") is None:
+        terminal.machine = ("ashep: the checks ran without a sandbox: see `ashep install`",)
     did(terminal, "git checkout -q -b ashep/t-1 && mkdir tests")
     put(terminal, "README.md", "A shop.\n\n    tool greet --name Ann\n")
     put(terminal, "tests/test_greet.py", "def test_it_greets() -> None:\n    assert 'Hello'\n")

@@ -33,13 +33,16 @@ class Globs:
 
 
 def _path(glob: str) -> str:
-    """Between two `**` stands a sequence of names that is looked for from the left; the first place serves."""
+    """Between two `**` stands a sequence of names that is looked for from the left; the first place serves.
+
+    What is passed over is one repeated character: a repeated group would need memory for each folder of a path.
+    """
     first, *rest = (_names(part) for part in re.split(r"(?:^|/)(?:\*\*(?:/|$))+", glob))
     if not rest:
         return first
     *middle, last = rest
-    within = "".join(f"(?>(?:[^/]+/)*?{names}/)" for names in middle)
-    return (f"{first}/" if first else "") + within + (f"(?>(?:[^/]+/)*?{last}\\Z)" if last else ".+")
+    within = "".join(f"(?>(?:.*?/)??{names}/)" for names in middle)
+    return (f"{first}/" if first else "") + within + (f"(?>(?:.*?/)??{last}\\Z)" if last else ".+")
 
 
 def _names(part: str) -> str:

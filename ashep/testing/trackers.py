@@ -243,6 +243,7 @@ async def test_changes_name_who_made_them(world: TrackerWorld) -> None:
     world.person_sets(issue, "ann", remove_labels=("old", "absent"))
     world.person_sets(issue, "ashep-agent", status="open", assignee="bob")
     world.person_sets(issue, "pat", status="closed")
+    world.person_sets(issue, "ann", status="closed")  # it is: nobody ever knows that she said so
     changes = await world.tracker.changes(issue)
     assert {one.what: one.actor for one in changes} == {
         ("added", "old"): "author", ("added", "human:approved"): ACTOR, ("status", "in_progress"): ACTOR,

@@ -102,8 +102,12 @@ class Store:
         add: Iterable[str] = (),
         remove: Iterable[str] = (),
     ) -> None:
-        """Change an issue as people do: without a guard; `assignee=""` clears it (facts/beads.md 6)."""
+        """Change an issue as people do: without a guard; `assignee=""` clears it (facts/beads.md 6).
+
+        What changes nothing is nobody's act: bd says that it closed what was closed, and writes no event.
+        """
         row = self.rows[issue]
+        before = row.standing
         moves = status is not None or assignee is not None
         if moves or any(not one.startswith("human:") for one in (*add, *remove)):
             (self.moved if actor == AGENT else self.touched).add(issue)
@@ -112,7 +116,7 @@ class Store:
             row.lease = row.lease if status == "in_progress" else None
         if assignee is not None:
             row.assignee = assignee or None
-        if status is not None or assignee is not None:
+        if row.standing != before:
             row.by = actor
             fields = {"status": status, "assignee": assignee}
             value = json.dumps({name: one for name, one in fields.items() if one is not None})
