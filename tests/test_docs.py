@@ -141,7 +141,7 @@ def firsts(heading: str) -> set[str]:
     return {word for row in table(heading) for word in re.findall(r"`([^`]+)`", row[0])}
 
 
-CORE = [(path, ast.parse(path.read_text())) for path in sorted((ROOT / "ashep" / "core").glob("*.py"))]
+CORE = [(path, ast.parse(path.read_text())) for path in sorted((ROOT / "ashep" / "core").rglob("*.py"))]
 
 
 def constants(node: ast.expr) -> set[str]:

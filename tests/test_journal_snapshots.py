@@ -157,7 +157,11 @@ def test_the_fingerprint_is_of_all_that_folds(monkeypatch: pytest.MonkeyPatch, t
         (core / name).write_text(text)
     assert summed() == before
     (core / "new.py").write_text("")
-    assert summed() != before
+    with_it = summed()
+    assert with_it != before
+    (core / "within" / "deeper").mkdir(parents=True)
+    (core / "new.py").rename(core / "within" / "deeper" / "new.py")
+    assert summed() not in (before, with_it), "what stands in a package of the core folds, too"
 
 
 def test_a_snapshot_of_another_journal_is_dropped(state: Path, tmp_path: Path) -> None:

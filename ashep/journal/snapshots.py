@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
@@ -55,11 +56,17 @@ class Kept(NamedTuple):
 def fingerprint() -> str:
     """Sum up the text of the code that folds: a change of it cannot be forgotten, as a number could be."""
     total = sha256()
-    core = files(ashep).joinpath("core")
-    for one in sorted(core.iterdir(), key=lambda path: path.name):
-        if one.name.endswith(".py"):
-            total.update(f"{one.name}\0".encode() + one.read_bytes() + b"\0")
+    for name, text in sorted(_modules(files(ashep).joinpath("core"))):
+        total.update(f"{name}\0".encode() + text + b"\0")
     return total.hexdigest()
+
+
+def _modules(folder: Traversable, above: str = "") -> Iterator[tuple[str, bytes]]:
+    for one in folder.iterdir():
+        if one.is_dir():
+            yield from _modules(one, f"{above}{one.name}/")
+        elif one.name.endswith(".py"):
+            yield above + one.name, one.read_bytes()
 
 
 def write(path: Path, world: World, mark: Mark) -> None:
