@@ -40,8 +40,18 @@ class Fresh:
     metadata: Mapping[str, JsonValue]
 
 
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """What is to stand on an issue; None: what stands there stays. Spaces around a title are not kept."""
+
+    title: str | None = None
+    description: str | None = None
+    priority: int | None = None
+    acceptance: str | None = None
+
+
 class Annotations(Protocol):
-    """Acceptance criteria and metadata of issues.
+    """Words and metadata of issues.
 
     No write to an issue that is there touches status, assignee, labels or the daemon's stamp, so that it may be made
     beside a daemon at any moment. Errors: those of `ashep.ports.Tracker`.
@@ -62,8 +72,8 @@ class Annotations(Protocol):
         """
         ...
 
-    async def set_acceptance(self, issue: str, text: str) -> None:
-        """Replace the acceptance criteria. Idempotent."""
+    async def rewrite(self, issue: str, words: Rewritten) -> None:
+        """Replace what is given, all of it at once. Idempotent."""
         ...
 
     async def annotate(self, issue: str, values: Mapping[str, JsonValue]) -> None:

@@ -19,7 +19,7 @@ from ashep.adapters.git import GitTree
 from ashep.adapters.messenger import Messenger
 from ashep.adapters.processes import OWN_OOM, adjust
 from ashep.adapters.systemd import Systemd
-from ashep.config import load
+from ashep.config import load, put_schemas
 from ashep.control import Control
 from ashep.core.model import Settings
 from ashep.core.telling import targets
@@ -64,6 +64,7 @@ def work(project: Path, options: WorkOptions, say: Say) -> int:
     clock = RealClock()
     adjust(os.getpid(), OWN_OOM)
     with Lock.acquire(state, clock.now()) as lock:
+        put_schemas(project / FOLDER)
         sizes = configuration.settings.journal
         journal = Journal.open(state, clock.now(), Sizes(sizes.max_file_size, sizes.keep))
         if journal.cut:

@@ -189,7 +189,7 @@ class Effects:
             case WriteIssue():
                 return self._write(command, world(), probe)
             case PostComment():
-                return self._comment(command, world().instance, probe)
+                return self._comment(command, world(), probe)
             case CreateIssue():
                 return self._create(command)
             case TakeOffLabels():
@@ -277,10 +277,8 @@ class Effects:
 
     async def _notes(self, command: WriteIssue, world: World) -> Notes:
         """With the write that closes an issue, or has it wait, the tracker learns what was found of the work."""
-        flow = world.flows.get(command.issue)
-        if flow is None or command.kind not in ("close", "ask", "park"):
-            return {}
-        return await self.work.notes(flow, world, closed=command.kind == "close")
+        flow = world.flows.get(command.issue) if command.kind in ("close", "ask", "park") else None
+        return await self.work.notes(flow, world, closed=command.kind == "close") if flow is not None else {}
 
     async def _landed(self, issue: str, stamp: Stamp) -> Seen | None:
         """The probe of a write: our metadata with this or a later number means that it was done (design section 6)."""
@@ -293,9 +291,10 @@ class Effects:
     async def _keep_text(self, seen: Seen) -> str:
         return await self.blobs.keep(_TEXT.dump_json(seen.text).decode())
 
-    async def _comment(self, command: PostComment, instance: str, probe: bool) -> list[Fact]:
-        sign = session_effects.marker(instance, command.key)
+    async def _comment(self, command: PostComment, world: World, probe: bool) -> list[Fact]:
+        sign = session_effects.marker(world.instance, command.key)
         if not (probe and await self.tracker.commented(command.issue, sign)):
+            await self.work.note(command, world)
             await self.tracker.comment(command.issue, clean(command.text), sign)
         return [CommentPosted(command.issue, command.key, command.name)]
 

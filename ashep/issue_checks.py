@@ -5,7 +5,7 @@ Nothing here talks to the daemon, which adopts the checks of an issue when it ta
 
 from collections.abc import Collection
 
-from ashep.annotations import Annotations
+from ashep.annotations import Annotations, Rewritten
 from ashep.config.criteria import Wrong, read_criteria, wrong_pattern
 from ashep.config.criteria_put import Given, put
 from ashep.core.criteria import Criteria
@@ -60,7 +60,7 @@ async def set_checks(annotations: Annotations, issue: str, given: Given, known: 
     text = put(found.acceptance, given, where(issue), known)
     if text == found.acceptance:
         return False
-    await annotations.set_acceptance(issue, text)
+    await annotations.rewrite(issue, Rewritten(acceptance=text))
     return True
 
 

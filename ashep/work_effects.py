@@ -13,8 +13,8 @@ from pydantic import TypeAdapter
 from ashep.annotations import Annotations
 from ashep.config.criteria import KEY, Compiled, apart, compiled_here, read_criteria
 from ashep.config.findings import ConfigErrors
-from ashep.core.closing_notes import LOG, Notes, appended, entry_of, escalation_of, notes_of, unknown
-from ashep.core.commands import IntegrateWork, MoveBase, VerifyWork
+from ashep.core.closing_notes import LOG, WITH_COMMENT, Notes, appended, entry_of, escalation_of, notes_of, unknown
+from ashep.core.commands import IntegrateWork, MoveBase, PostComment, VerifyWork
 from ashep.core.criteria import Check, Criteria, ManualCheck, canonical, hash_of
 from ashep.core.events import (
     CriteriaAdopted,
@@ -36,7 +36,7 @@ from ashep.core.named import named_by
 from ashep.core.observe import criteria_read
 from ashep.core.proof import found_before
 from ashep.core.world import World
-from ashep.errors import AshepError, TrackerRefused
+from ashep.errors import AshepError, TrackerRefused, TrackerUnavailable
 from ashep.impacts import Diffs, assess
 from ashep.journal.blobs import Blobs
 from ashep.landing import Advanced, Candidate, Conflict, Integrated, Landing
@@ -145,6 +145,23 @@ class WorkEffects:
                 entries = [*map(entry_of, flow.proofs), *([escalated] if escalated is not None else ())]
                 notes[LOG] = appended(log, unknown(log, entries))
         return notes
+
+    async def note(self, comment: PostComment, world: World) -> None:
+        """Put that on an issue which begins to wait with this comment, and without a write of its own: again, where the
+        comment is posted again. A tracker that does not answer is an error of both; all else keeps no comment back.
+        """
+        flow = world.flows.get(comment.issue)
+        if flow is None or self._means is None or not comment.name.startswith(WITH_COMMENT):
+            return
+        annotations = self._of(world.settings).annotations
+        if annotations is None or not (notes := await self.notes(flow, world, closed=False)):
+            return
+        try:
+            await annotations.annotate(flow.issue.id, notes)
+        except TrackerUnavailable:
+            raise
+        except AshepError:
+            return
 
     # --- what is checked --------------------------------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ from ashep.core.account import account
 from ashep.core.audit import Ledger, of_indexes, of_issue, of_look, of_world
 from ashep.core.branches import branch_of
 from ashep.core.events import RunEnded, RunPlanned
+from ashep.core.outstanding import EXTRACTION
 from ashep.core.records import Entry
 from ashep.core.replay import Replay
 from ashep.core.world import World as Known
@@ -177,11 +178,12 @@ class World:
         key = run.split(".")[0]
         script = self.outcomes.get(key, self.outcomes.get(phase, []))
         outcome = script[min(self.told[key], len(script) - 1)] if script else {}
-        if asked.turn == 0:
+        begins = asked.turn == 0 and not run.endswith(EXTRACTION)  # that reads what the run wrote, and does no work
+        if begins:
             self.told[key] += 1
-        if phase == "implement" and asked.turn == 0 and self.workspaces is not None:
+        if phase == "implement" and begins and self.workspaces is not None:
             self.workspaces.edit(branch_of(run.split("/")[0]), "calc.py", run)
-        elif phase == "implement" and asked.turn == 0:
+        elif phase == "implement" and begins:
             self.tree.write("calc.py", run)
             self.tree.commit(f"work of {run}", run)
         return Play(text=said(phase, **outcome), delay=self.delay)

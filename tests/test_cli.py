@@ -144,13 +144,14 @@ def test_init_writes_the_files_even_where_nothing_else_is_there(tmp_path: Path, 
     assert done.code == 0
     assert "bd is neither on PATH" in done.err
     assert {path.name for path in (folder / ".agent-shepherd").iterdir()} == {
-        "config.yaml", "policies.yaml", "agents.yaml", ".gitignore",
+        "config.yaml", "policies.yaml", "agents.yaml", ".gitignore", "schemas",
     }  # fmt: skip
     assert ashep("policy", "check", cwd=folder, env=bare).code == 0
     again = ashep("init", cwd=folder, env=bare)
     assert (again.code, again.out) == (2, "")
     assert "--force" in again.err
     assert ashep("init", "--force", cwd=folder, env=bare).code == 0
+    assert (folder / ".agent-shepherd/schemas/config.schema.json").is_file()
 
 
 def test_install_fails_where_something_is_missing(project: Path, bare: dict[str, str]) -> None:

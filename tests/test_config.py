@@ -181,7 +181,7 @@ ONE_LINE = [
     ("timeout:\t5m", ": a tab stands where only spaces may; indent with spaces"),
     ("tags: [a", ".tags: not valid YAML: while parsing a flow sequence: expected ',' or ']', but got '<stream end>'"),
     ("capabilities: [fly]", ".capabilities: no agent in agents.yaml has the capability fly; expected one of "
-     "implement, code, debug, test, doc, plan, analyze, review, arbitrate"),
+     "implement, code, debug, test, doc, plan, analyze, review, arbitrate, extract"),
     ("tags: []\n        capabilities: [reveiw]",
      ".capabilities: no agent in agents.yaml has the capability reveiw; did you mean review?"),
     ("takeover: {action: stop}", ".takeover.action: expected pause, review or resume, found 'stop'"),
@@ -248,7 +248,7 @@ def test_words_stay_words(folder: Path) -> None:
     )
     assert said(folder, text) == [
         "policies.yaml:4: policies.p.phases[1]: no agent in agents.yaml has the capability off; expected one of "
-        "implement, code, debug, test, doc, plan, analyze, review, arbitrate"
+        "implement, code, debug, test, doc, plan, analyze, review, arbitrate, extract"
     ]
 
 
@@ -464,27 +464,27 @@ def test_a_person_covers_a_phase(folder: Path) -> None:
 
 
 AGENTS = [
-    ("id: builder", "{id: builder, capabilities: [x]}", "duplicate-agent", "agents[4].id", "error"),
+    ("id: builder", "{id: builder, capabilities: [x]}", "duplicate-agent", "agents[5].id", "error"),
     (
         "provider",
         "{id: a, capabilities: [x], runner: {provider: y}}",
         "half-a-model",
-        "agents[4].runner.provider",
+        "agents[5].runner.provider",
         "error",
     ),
-    ("model", "{id: a, capabilities: [x], runner: {model: y}}", "half-a-model", "agents[4].runner.model", "error"),
+    ("model", "{id: a, capabilities: [x], runner: {model: y}}", "half-a-model", "agents[5].runner.model", "error"),
     (
         "type",
         "{id: a, capabilities: [x], runner: {type: openkode}}",
         "unknown-runner",
-        "agents[4].runner.type",
+        "agents[5].runner.type",
         "error",
     ),
     (
         "person",
         "{id: a, capabilities: [x], is_human: true, runner: {}}",
         "pointless-key",
-        "agents[4].runner",
+        "agents[5].runner",
         "warning",
     ),
 ]

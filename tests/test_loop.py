@@ -30,10 +30,12 @@ from ashep.core.events import (
     PromptSent,
     RetryScheduled,
     RunEnded,
+    RunPlanned,
     TrackerSeen,
     TurnDied,
 )
 from ashep.core.model import Tree
+from ashep.core.outstanding import EXTRACTION
 from ashep.daemon import WorkOptions
 from ashep.errors import AshepError, RunnerUnavailable, TrackerUnavailable
 from ashep.ports import HalfLook, Look, Prompt
@@ -141,6 +143,26 @@ def test_an_invalid_outcome_gets_one_recovery_in_the_same_session(folder: Path) 
         world.check_done()
         assert [fact.then for fact in world.bodies(OutcomeRejected)] == ["recover"]
         assert len(world.runner.sessions) == 3
+
+    simulate(scenario)
+
+
+def test_an_answer_without_an_outcome_is_read_by_the_starters_extractor(folder: Path) -> None:
+    async def scenario() -> None:
+        world = World(folder)
+        world.tracker.add("first")
+
+        def answer(_: World, asked: Prompted) -> Play | None:
+            if "/implement.1.1" in asked.key and not asked.key.endswith(EXTRACTION):
+                return Play(text="I am done.", delay=5)
+            return None
+
+        world.answer = answer
+        await with_person(world)
+        world.check_done()
+        said = [(fact.then, fact.extractor) for fact in world.bodies(OutcomeRejected)]
+        assert said == [("recover", None), ("extract", "extractor")]
+        assert [run.attempt for run in world.bodies(RunPlanned)] == [1, 1, 1], "no attempt was lost"
 
     simulate(scenario)
 

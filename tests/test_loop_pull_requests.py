@@ -123,6 +123,28 @@ def test_ci_a_review_and_a_merge_come_back(folder: Path) -> None:
     simulate(scenario)
 
 
+def test_metadata_say_what_was_found_while_a_pull_request_is_open(folder: Path) -> None:
+    async def scenario() -> None:
+        world, points = forged(folder)[0], Points()
+
+        def waits() -> bool:
+            flow = world.world.flows.get(ISSUE)
+            return flow is not None and account(world.world, ISSUE).code == "pull_request" and not flow.comments
+
+        await world.live(waits, points)
+        assert not world.bodies(IssueClosed)
+        notes = world.tracker.metadata(ISSUE)
+        assert notes["verification_status"] in ("unverified", "passing")
+        assert notes["impact_flags"] == []
+        files = notes["ticket_files"]
+        assert isinstance(files, dict)
+        assert files["modified"] == ["calc.py"]
+        assert points.calls.count("annotate") == 1
+        assert points.calls.count("update") == 0, "no posture is written for it"
+
+    simulate(scenario)
+
+
 def refusals(world: World) -> list[LandingRefused]:
     """What was refused in this life of the daemon."""
     return [entry.body for entry in world.entries if isinstance(entry.body, LandingRefused)]

@@ -87,12 +87,12 @@ def test_policies_yaml_need_hold_none_where_the_folder_does(folder: Path, text: 
         (
             "b.yaml",
             "policies:\n  quick: [plan]\n",
-            ["policies/b.yaml:2: policies.quick: there is a policy quick already, in policies.yaml:64; rename"],
+            ["policies/b.yaml:2: policies.quick: there is a policy quick already, in policies.yaml:65; rename"],
         ),
         (
             "standard.yaml",
             "[plan]\n",
-            ["policies/standard.yaml:1: there is a policy standard already, in policies.yaml:10; rename"],
+            ["policies/standard.yaml:1: there is a policy standard already, in policies.yaml:11; rename"],
         ),
         (
             "b.yaml",

@@ -2,6 +2,9 @@
 
 import json
 import re
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +14,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from ashep.config import ConfigErrors, nodes, read, reference, schema
-from ashep.config.starter import FILES, starter
+from ashep.config import ConfigErrors, nodes, put_schemas, read, reference, schema, write_starter
+from ashep.config.presets import PRESETS
+from ashep.config.starter import FILES
 from ashep.core.model import Agents, Policies, Settings
 
 ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "ashep/config/schemas"
+LINE = re.compile(r"# yaml-language-server: \$schema=(\S+)")
 MODELS: dict[str, type[BaseModel]] = {"config.yaml": Settings, "policies.yaml": Policies, "agents.yaml": Agents}
 
 
 def test_each_schema_is_fresh() -> None:
     stale = "run `python -m ashep.config.schema`"
-    assert {file.name for file in (ROOT / "schemas").iterdir()} == {f"{name}.schema.json" for name in schema.TABLE}
+    assert {file.name for file in FOLDER.iterdir()} == {f"{name}.schema.json" for name in schema.TABLE}
     for name in schema.TABLE:
-        assert (ROOT / "schemas" / f"{name}.schema.json").read_text() == schema.text(name), stale
+        assert (FOLDER / f"{name}.schema.json").read_text() == schema.text(name), stale
 
 
 def test_generators_write_what_is_committed(tmp_path: Path) -> None:
@@ -64,9 +70,58 @@ def test_defaults_fit_their_own_schema(name: str) -> None:
                 jsonschema.validate(value["default"], {"$defs": made.get("$defs", {}), **value})
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_starter_files_fit_their_schema(name: str) -> None:
-    jsonschema.validate(plain(starter(name)), schema.schema(name.removesuffix(".yaml")))
+def test_the_package_carries_the_schemas(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        for name in schema.TABLE:
+            assert wheel.read(f"ashep/config/schemas/{name}.schema.json").decode() == schema.text(name)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_what_init_writes_fits_the_schema_that_each_file_names(tmp_path: Path, preset: str) -> None:
+    write_starter(tmp_path, preset)
+    put_schemas(tmp_path)
+    for name in FILES:
+        text = (tmp_path / name).read_text()
+        named = LINE.fullmatch(text.splitlines()[0])
+        assert named is not None, f"{name} names no schema"
+        form = json.loads((tmp_path / named[1]).read_text())  # as editors do, which look beside the file
+        assert form["title"] == f"ashep {name.removesuffix('.yaml')}"
+        jsonschema.validate(plain(text), form)
+
+
+def test_the_schemas_for_editors_are_those_of_this_release(tmp_path: Path) -> None:
+    put_schemas(tmp_path)
+    put = tmp_path / "schemas"
+    forms = {f"{name}.schema.json" for name in schema.TABLE}
+    assert {file.name for file in put.iterdir()} == {*forms, ".gitignore"}
+    assert (put / ".gitignore").read_text() == "*\n"
+    (put / ".gitignore").write_text("")  # whoever wants them in git
+    (put / "run.schema.json").write_bytes(b"\xff of an older release")
+    kept = (put / "config.schema.json").stat()
+    put_schemas(tmp_path)
+    assert {file.name for file in put.iterdir()} == {*forms, ".gitignore"}
+    assert (put / ".gitignore").read_text() == ""
+    assert (put / "run.schema.json").read_text() == schema.text("run")
+    assert (put / "config.schema.json").stat() == kept
+
+
+def test_the_schemas_for_editors_go_nowhere_else_and_stop_nothing(tmp_path: Path) -> None:
+    project, others = tmp_path / "project", tmp_path / "others"
+    (project / "schemas").mkdir(parents=True)
+    others.mkdir()
+    (others / "mine").write_text("mine")
+    (project / "schemas" / "run.schema.json").symlink_to(others / "mine")
+    put_schemas(project)
+    assert (others / "mine").read_text() == "mine"
+    assert (project / "schemas" / "run.schema.json").read_text() == schema.text("run")
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "schemas").symlink_to(others)
+    put_schemas(tmp_path / "linked")
+    assert [file.name for file in others.iterdir()] == ["mine"]
+    put_schemas(tmp_path / "nowhere")
+    assert not (tmp_path / "nowhere").exists()
 
 
 def plain(text: str) -> Any:

@@ -196,6 +196,23 @@ def test_a_success_that_changed_nothing_is_not_told_as_verified() -> None:
     assert proof.in_short(proof.counted(empty)) == f"unverified in tree {'7' * 12}; the work changes nothing"
 
 
+def test_checks_that_all_passed_before_the_work_do_not_make_it_verified() -> None:
+    before, after = CheckResult("old", "passed", "as ever", 3, proves_nothing=True), CheckResult("new", "passed", "", 3)
+    closed = replace(FLOW, stage="closed", code="shepherd")
+    nothing = verification(replace(closed, evidence=replace(EVIDENCE, results=(before, before))))
+    assert proof.kind_of(nothing) == "unverified"
+    said = f"passing: 2 of 2 checks passed in tree {'7' * 12}, 2 of them before any work, too"
+    assert proof.in_short(proof.counted(nothing)) == said
+    skipped = CheckResult("new", "skipped", "", 3)
+    assert (
+        proof.kind_of(verification(replace(closed, evidence=replace(EVIDENCE, results=(before, skipped)))))
+        != "verified"
+    )
+    assert (
+        proof.kind_of(verification(replace(closed, evidence=replace(EVIDENCE, results=(before, after))))) == "verified"
+    )
+
+
 @pytest.mark.parametrize(("isolated", "told"), [(True, ", in a sandbox"), (False, ", without a sandbox"), (None, "")])
 def test_a_sandbox_is_told_of_where_a_program_ran_in_it(isolated: bool | None, told: str) -> None:
     shown = verification(replace(FLOW, evidence=replace(EVIDENCE, isolated=isolated)))

@@ -35,7 +35,7 @@ def init(
 
     The preset multi-tier has a table of its transitions and a schema of its states, too, in .opencode/schemas.
     """
-    from ashep.config import write_starter
+    from ashep.config import put_schemas, write_starter
     from ashep.interchange.coding import files_of_preset
     from ashep.interchange.writing import refuse_others, write_files
 
@@ -44,6 +44,7 @@ def init(
     refuse_others({project / name: text for name, text in beside.items()}, force=force)
     for file in [*write_starter(project / FOLDER, preset, force=force), *write_files(project, beside, force=force)]:
         screen.say(f"wrote {file}")
+    put_schemas(project / FOLDER)
     lines = [line for line in _checked(project) if line.check in ("bd", "database", "git") and line.level != "ok"]
     for line in lines:
         screen.note(f"{line.what}; {line.remedy}" if line.remedy else line.what)

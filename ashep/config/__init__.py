@@ -3,10 +3,12 @@
 `nodes` reads YAML with its surprises taken out, `explain` says what pydantic found, `consistency` looks at what types
 cannot say (crons by `cron`), `workspace` settles what config.yaml leaves open, `files` puts these together. `starter`
 holds the files that `ashep init` writes, `presets` the policies among them, `sync` keeps agents.yaml in step with the
-server (the only user of ruamel.yaml), `schema` and `reference` make schemas/ and docs/configuration.md.
+server (the only user of ruamel.yaml), `schema` and `reference` make schemas/ and docs/configuration.md, `editors` puts
+the schemas beside the files that name them.
 """
 
 from ashep.config.consistency import check
+from ashep.config.editors import put_schemas
 from ashep.config.files import Configuration, Examined, check_files, examine, load, load_other, read
 from ashep.config.findings import ConfigErrors, FileName, Finding, Source
 from ashep.config.starter import write_starter
@@ -24,6 +26,7 @@ __all__ = [
     "examine",
     "load",
     "load_other",
+    "put_schemas",
     "read",
     "settled",
     "write_starter",

@@ -51,8 +51,12 @@ The files are YAML 1.2 without its shortcuts:
 - A *size* is a whole number with a unit: `64KiB`, `16MiB`, `1GiB`.
 - A *name* is a letter, then letters, digits, `_` or `-`; 64 characters at most.
 
-For help while you type, let your editor use the schemas: `schemas/config.schema.json`, `schemas/policies.schema.json`,
-`schemas/agents.schema.json`.
+For help while you type, the first line of each file names its schema (`# yaml-language-server: $schema=…`), as editors
+know it. `ashep init` puts the schemas into `.agent-shepherd/schemas/`, and each start of `ashep work` puts those of its
+own release there: an address beside the file works offline, for everybody, and after an upgrade. Git ignores the
+folder, unless you empty its `.gitignore`. A file in `policies/` names `../schemas/policies.schema.json`. What Agent
+Shepherd writes has its schemas there, too: `run.schema.json` is a line of `runs.jsonl`, `outcome.schema.json` the block
+in which an agent answers.
 """
 
 FILES: tuple[tuple[str, type[BaseModel], str], ...] = (

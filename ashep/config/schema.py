@@ -1,8 +1,8 @@
 """JSON schemas for editors and other programs: `python -m ashep.config.schema [FOLDER]` writes them.
 
 `TABLE` says what there is: a name and where the type stands, as `module:attribute` so that making one schema imports
-nothing of the others. A new line in the table is a new file `schemas/<name>.schema.json`; tests/test_schemas.py keeps
-all of them fresh.
+nothing of the others. A new line in the table is a new file `schemas/<name>.schema.json` beside this one, which the
+package carries; tests/test_schemas.py keeps all of them fresh.
 """
 
 import importlib
@@ -81,8 +81,8 @@ _SHORT_FORMS: dict[str, Callable[[Schema], Schema]] = {"policies": _policies}
 
 
 def main(arguments: list[str]) -> int:
-    """Write every schema into the folder (by default `schemas`)."""
-    folder = Path(arguments[0] if arguments else "schemas")
+    """Write every schema into the folder (by default that of the package)."""
+    folder = Path(arguments[0]) if arguments else Path(__file__).with_name("schemas")
     folder.mkdir(parents=True, exist_ok=True)
     for name in TABLE:
         (folder / f"{name}.schema.json").write_text(text(name), encoding="utf-8")

@@ -29,6 +29,9 @@ STATUS = "verification_status"
 LAST = "verification"
 """The key of the last verification and what each check said."""
 
+WITH_COMMENT = ("pull.",)
+"""Comments that begin so begin a wait that no write to the issue begins: the keys are written just before them."""
+
 Notes = dict[str, JsonValue]
 
 

@@ -195,5 +195,5 @@ def _checked(read: Callable[[type[BaseModel]], BaseModel], model: type[BaseModel
         found: list[Any] = error.errors(include_url=False, include_input=False, include_context=False)
         if found[0]["type"] == "json_invalid":
             raise Refused(400, found[0]["msg"]) from error
-        errors = tuple(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in found)
+        errors = tuple(": ".join(filter(None, (".".join(map(str, one["loc"])), one["msg"]))) for one in found)
         raise Refused(422, f"{errors[0]}{f' (and {len(errors) - 1} more)' if errors[1:] else ''}", errors) from error

@@ -1,8 +1,9 @@
 """What goes into the service and comes out of it: the OpenAPI document is made of these."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from ashep.core.criteria import Criteria
 from ashep.core.evidence import CheckStatus, Status
@@ -20,6 +21,15 @@ LONGEST_TITLE = 500
 
 AcceptanceText = Annotated[str, Field(max_length=LONGEST_TEXT)]
 """An issue's acceptance criteria."""
+
+Title = Annotated[str, Field(min_length=1, max_length=LONGEST_TITLE, pattern=TITLE)]
+"""An issue's title."""
+
+Description = Annotated[str, Field(max_length=LONGEST_TEXT, pattern=r"^[^\x00]*$")]
+"""An issue's description."""
+
+Priority = Annotated[int, Field(ge=0, le=4)]
+"""An issue's priority in bd."""
 
 Standing = Literal["pending", "passing", "failing", "blocked", "unverified"]
 """pending: there was no verification yet · unverified: it was closed without one."""
@@ -55,22 +65,37 @@ class Checks(_Given):
 
 
 class Edit(_Given):
-    """New acceptance criteria."""
+    """What is to stand on an issue, at least one of these; what is not given (or null) stays as it is."""
 
-    acceptance_criteria: AcceptanceText | Checks
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+
+    title: Title | None = None
+    """What is to be done: one line."""
+    description: Description | None = None
+    """Words for whoever does it."""
+    priority: Priority | None = None
+    """0 goes first."""
+    acceptance_criteria: AcceptanceText | Checks | None = None
     """The whole text; or a list of checks, which takes the place of the block that stands there."""
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if all(one is None for one in (self.title, self.description, self.priority, self.acceptance_criteria)):
+            names = "title, description, priority, acceptance_criteria"
+            raise PydanticCustomError("nothing", "nothing is to change: give one of {names}", {"names": names})
+        return self
 
 
 class NewTicket(_Given):
     """An issue that is to be created."""
 
-    title: Annotated[str, Field(min_length=1, max_length=LONGEST_TITLE, pattern=TITLE)]
+    title: Title
     """What is to be done: one line."""
-    description: Annotated[str, Field(max_length=LONGEST_TEXT, pattern=r"^[^\x00]*$")] = ""
+    description: Description = ""
     """Words for whoever does it."""
     type: Literal["task", "bug", "feature", "chore", "epic", "story", "spike", "decision", "milestone"] = "task"
     """Its type in bd."""
-    priority: Annotated[int, Field(ge=0, le=4)] = 2
+    priority: Priority = 2
     """0 goes first."""
     acceptance_criteria: AcceptanceText | Checks = ""
     """The whole text; or a list of checks."""
@@ -204,6 +229,8 @@ class TicketAnswer(_OfTicket):
     """An issue and its checks."""
 
     title: str
+    description: str
+    priority: int
     status: str
     acceptance_criteria: str
     criteria: str | None

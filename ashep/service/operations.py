@@ -78,7 +78,7 @@ async def _ticket(tickets: Tickets, asked: Asked) -> BaseModel:
 
 
 async def _edit(tickets: Tickets, asked: Asked) -> BaseModel:
-    return await tickets.edit(asked.issue, asked.given.acceptance_criteria)
+    return await tickets.edit(asked.issue, asked.given)
 
 
 async def _history(tickets: Tickets, asked: Asked) -> BaseModel:
@@ -111,7 +111,7 @@ OPERATIONS = (
         models.TicketAnswer, _ticket, problems=(404, 503),
     ),
     Operation(
-        "PUT", "/tickets/{id}", "edit", "Replace an issue's acceptance criteria, or the checks in them.",
+        "PUT", "/tickets/{id}", "edit", "Replace words, priority or acceptance criteria of an issue.",
         models.TicketAnswer, _edit, models.Edit, problems=(404, 503, *OF_BODIES),
     ),
     Operation(

@@ -17,18 +17,19 @@ from typing import Any
 import anyio
 from pydantic import JsonValue
 
-from ashep.annotations import Annotated, Annotations, Fresh
+from ashep.annotations import Annotated, Annotations, Fresh, Rewritten
 from ashep.config.criteria import Compiled, Reading, apart, compiled_here, examine, read_criteria
 from ashep.config.criteria_put import Given, put, read_given
 from ashep.core.criteria import hash_of
 from ashep.core.text import clean
 from ashep.errors import AshepError, TrackerUnavailable
-from ashep.issue_checks import NoSuchIssue, of, seen, set_checks, where
+from ashep.issue_checks import NoSuchIssue, of, seen, where
 from ashep.ports import Seen, Tracker
 from ashep.service import history
 from ashep.service.models import (
     CheckAnswer,
     Checks,
+    Edit,
     HistoryAnswer,
     NewTicket,
     RowAnswer,
@@ -212,16 +213,18 @@ class Tickets:
         text = json.dumps(checks.model_dump(mode="json"), indent=2, ensure_ascii=False)
         return await apart(partial(read_given, text, f"{CRITERIA}.json", self.types), self.compiled, text)
 
-    async def edit(self, issue: str, acceptance: str | Checks) -> TicketAnswer:
-        """Replace the acceptance criteria, or the block of checks in them.
+    async def edit(self, issue: str, edit: Edit) -> TicketAnswer:
+        """Replace what is given, in one write; of acceptance criteria perhaps only the block of checks in them.
 
         Raises `ConfigErrors` where the checks are wrong, before anything is written, and `NoSuchIssue`.
         """
-        if isinstance(acceptance, str):
-            await self._annotated(issue)
-            await self.annotations.set_acceptance(issue, await self._acceptance(acceptance))
-        else:
-            await set_checks(self.annotations, issue, await self._given(acceptance), self.types)
+        found, acceptance = await self._annotated(issue), edit.acceptance_criteria
+        if isinstance(acceptance, Checks):
+            acceptance = put(found.acceptance, await self._given(acceptance), where(issue), self.types)
+        elif acceptance is not None:
+            acceptance = await self._acceptance(acceptance)
+        words = Rewritten(edit.title, edit.description, edit.priority, acceptance)
+        await self.annotations.rewrite(issue, words)
         return await self.ticket(issue)
 
     async def _annotated(self, issue: str) -> Annotated:
@@ -254,6 +257,8 @@ class Tickets:
         return TicketAnswer(
             **standing,
             title=shown.issue.title,
+            description=shown.text.description,
+            priority=shown.issue.priority,
             status=shown.issue.status,
             acceptance_criteria=clean(found.acceptance),
             criteria=None if criteria is None else hash_of(criteria),

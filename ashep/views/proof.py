@@ -32,11 +32,12 @@ _LANDINGS = {
 def kind_of(verification: Data | None) -> str:
     """Say what proof there is of a closed issue: `verified`, `waived` (a person let something pass), `unverified`.
 
-    Checks that pass where nothing was changed verify no work.
+    Checks that pass where nothing was changed verify no work, and neither do those that all passed before it.
     """
     if not verification:
         return "unverified"
-    holds = verification["status"] == "passing" and verification["changed"]
+    shows = any(one["status"] == "passed" and not one["proves_nothing"] for one in verification["checks"])
+    holds = verification["status"] == "passing" and verification["changed"] and shows
     return "waived" if verification["waived"] else "verified" if holds else "unverified"
 
 

@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from ashep.adapters.beads import BeadsAnnotations
 from ashep.adapters.memory.annotations import MemoryAnnotations
-from ashep.annotations import Annotations, Fresh
+from ashep.annotations import Annotations, Fresh, Rewritten
 from ashep.errors import TrackerRefused
 from ashep.ports import ClaimRequest, IssueText, Update
 from ashep.testing.worlds import STAMP, later, shown
@@ -32,7 +32,7 @@ async def test_texts_and_metadata_stand_beside_what_a_daemon_writes(world: Memor
     before = await shown(world.tracker, issue)
     await annotations.annotate(issue, {"verification_status": "failing", "verification_log": [{"n": 1}]})
     await annotations.annotate(issue, {"verification_status": "passing"})
-    await annotations.set_acceptance(issue, TEXT + "More.\n")
+    await annotations.rewrite(issue, Rewritten(acceptance=TEXT + "More.\n"))
     after = await shown(world.tracker, issue)
     assert after.issue == before.issue, "status, assignee, labels and stamp are the daemon's"
     assert after.text.acceptance.endswith("\n\nMore.\n")
@@ -64,13 +64,32 @@ async def test_a_daemons_write_sets_keys_beside_its_stamp_and_keeps_the_others(
     }
 
 
+async def test_words_are_replaced_at_once_and_what_is_not_given_stays(world: MemoryWorld | BeadsWorld) -> None:
+    issue = world.add("Work", text=IssueText(description="Do it.", acceptance="It works."))
+    annotations = annotations_of(world)
+    await world.tracker.claim(ClaimRequest(issue, STAMP, add_labels=("phase:implement",)))
+    before = await shown(world.tracker, issue)
+    words = "--json\n\n  with spaces \u2028é\n\n" + "é" * 59_000
+    await annotations.rewrite(issue, Rewritten("  --title  of it ", words, 0))
+    after = await shown(world.tracker, issue)
+    assert (after.issue.title, after.issue.priority) == ("--title  of it", 0)
+    assert replace(after.issue, title=before.issue.title, priority=before.issue.priority) == before.issue
+    assert after.text.description.startswith("--json\n\n  with spaces ")
+    assert after.text.description.endswith("é" * 59_000)
+    assert after.text.acceptance == "It works."
+    await annotations.rewrite(issue, Rewritten(description=""))
+    await annotations.rewrite(issue, Rewritten())
+    last = await shown(world.tracker, issue)
+    assert (last.text.description, last.text.acceptance, last.issue) == ("", "It works.", after.issue)
+
+
 async def test_what_is_no_issue_is_not_written_to(world: MemoryWorld | BeadsWorld) -> None:
     issue = world.add("Work", id="t-abcd")
     annotations = annotations_of(world)
     for other in ("t-abc", "t-none", "--json"):
         assert await annotations.read(other) is None
         with pytest.raises(TrackerRefused):
-            await annotations.set_acceptance(other, "x")
+            await annotations.rewrite(other, Rewritten(acceptance="x"))
         with pytest.raises(TrackerRefused):
             await annotations.annotate(other, {"key": "value"})
     seen = await annotations.read(issue)
@@ -117,4 +136,4 @@ async def test_the_stamp_is_never_written(world: MemoryWorld | BeadsWorld) -> No
 async def test_what_no_command_line_holds_is_refused() -> None:
     annotations = BeadsAnnotations(None, ("bd",), "Ann", 60)  # pyright: ignore[reportArgumentType] - no call is made
     with pytest.raises(TrackerRefused, match="at most 100,000 bytes"):
-        await annotations.set_acceptance("t-1", "é" * 60_000)
+        await annotations.rewrite("t-1", Rewritten(acceptance="é" * 60_000))

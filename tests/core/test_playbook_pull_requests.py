@@ -11,6 +11,7 @@ import pytest
 from ashep.core import commands as c
 from ashep.core import events as e
 from ashep.core.account import account, is_idle
+from ashep.core.closing_notes import WITH_COMMENT, notes_of
 from ashep.core.landing_settings import ForgeSettings
 from ashep.core.model import LandingSettings, Notify, NotifyTarget, Phase, Settings, Tree, Verify, WorkerSettings
 from ashep.core.pull_events import Remark
@@ -81,6 +82,9 @@ def test_a_pull_request_is_asked_for_once_the_work_holds_and_the_issue_waits_for
     stands = account(book.world, "t-1")
     assert (stands.state, stands.code) == ("person", "pull_request")
     assert "https://forge.example/7" in stands.reason
+    (comment,) = (one for one in book.made.done if isinstance(one, c.PostComment))
+    assert comment.name.startswith(WITH_COMMENT), "with it the tracker's metadata say what was found"
+    assert notes_of(book.flow(), closed=False)["verification_status"] == "passing"
     row = landing_row(book.flow())
     assert row is not None
     assert (row["state"], row["onto"], row["commit"]) == ("pull_request", "main", HEAD)

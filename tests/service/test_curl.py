@@ -176,6 +176,17 @@ def test_an_empty_folder_is_served_as_clients_of_the_interface_call_it(client: C
     assert client.curl("/tickets?status=open")[1]["tickets"][0]["verification_status"] == "passing"
     assert client.shown(issue)["metadata"]["verification"]["passed"] == 4
 
+    # other words, beside the criteria and what was verified
+    words = {"title": "Greet both", "description": "Say --hello.\n", "priority": 1}
+    status, told = client.curl(f"/tickets/{issue}", words, "-X", "PUT")
+    assert (status, {key: told[key] for key in words}) == (200, words)
+    assert (told["verification_status"], told["current"], told["checks"]) == ("passing", True, edited["checks"])
+    row = client.shown(issue)
+    assert {key: row[key] for key in words} == words
+    assert (row["status"], row["metadata"]["verification"]["passed"]) == ("open", 4)
+    status, told = client.curl(f"/tickets/{issue}", {"description": "", "acceptance_criteria": criteria()}, "-X", "PUT")
+    assert (status, told["title"], told["description"], told["current"]) == (200, "Greet both", "", True)
+
     # what is wrong is told with its key, and writes nothing
     before = client.shown(issue)
     shell = {"checks": [{"id": "a", "type": "test_pass", "verify": {"command": "npm test && npm run lint"}}]}
@@ -186,6 +197,11 @@ def test_an_empty_folder_is_served_as_clients_of_the_interface_call_it(client: C
         ("/tickets/t-none", None, (), 404, "there is no issue t-none"),
         ("/status/t-none", None, (), 404, "there is no issue t-none"),
         ("/tickets/t-none", {"acceptance_criteria": ""}, ("-X", "PUT"), 404, "there is no issue t-none"),
+        (f"/tickets/{issue}", "{", ("-X", "PUT"), 400, "Invalid JSON"),
+        (f"/tickets/{issue}", {}, ("-X", "PUT"), 422, "nothing is to change: give one of title, description"),
+        (f"/tickets/{issue}", {"title": "a", "priority": 9}, ("-X", "PUT"), 422, "priority: Input should be less"),
+        (f"/tickets/{issue}", {"title": "a", "status": "closed"}, ("-X", "PUT"), 422, "status: Extra inputs"),
+        ("/tickets/t-none", {"title": "a"}, ("-X", "PUT"), 404, "there is no issue t-none"),
         ("/verify", {"ticket_id": issue}, (), 422, "branch_name: Field required"),
         ("/tickets?status=done", None, (), 422, "status: Input should be 'open'"),
     ):

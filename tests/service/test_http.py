@@ -137,6 +137,49 @@ async def test_acceptance_criteria_are_replaced_whole_or_in_their_block(world: W
     assert (told["acceptance_criteria"], told["checks"]) == (NO_CHECKS, None)
 
 
+async def test_words_and_priority_are_replaced_and_what_is_not_given_stays(world: World) -> None:
+    world.issue()
+    _, before = await ask(world, "GET", "/tickets/t-1")
+    status, told = await ask(
+        world, "PUT", "/tickets/t-1", {"title": "Greet", "priority": 0, "description": "Say hello."}
+    )
+    assert status == 200
+    assert (told["title"], told["priority"], told["description"]) == ("Greet", 0, "Say hello.")
+    assert {key: told[key] for key in told if key not in ("title", "priority", "description")} == {
+        key: before[key] for key in before if key not in ("title", "priority", "description")
+    }
+    assert (await ask(world, "GET", "/tickets/t-1"))[1] == told
+    _, both = await ask(world, "PUT", "/tickets/t-1", {"description": "", "acceptance_criteria": NO_CHECKS})
+    assert (both["title"], both["description"], both["acceptance_criteria"]) == ("Greet", "", NO_CHECKS)
+    _, null = await ask(world, "PUT", "/tickets/t-1", {"title": None, "priority": 3})
+    assert (null["title"], null["priority"]) == ("Greet", 3)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({}, "nothing is to change: give one of title, description, priority, acceptance_criteria"),
+        ({"title": None}, "nothing is to change"),
+        ({"title": ""}, "title: String should have at least 1 character"),
+        ({"title": "a\nb"}, "title: String should match pattern"),
+        ({"title": "x" * 501}, "title: String should have at most 500 characters"),
+        ({"description": "x" * 60_001}, "description: String should have at most 60000 characters"),
+        ({"description": "a\0b"}, "description: String should match pattern"),
+        ({"priority": 5}, "priority: Input should be less than or equal to 4"),
+        ({"priority": "1"}, "priority: Input should be a valid integer"),
+        ({"status": "closed"}, "status: Extra inputs are not permitted"),
+        ({"title": "New", "labels": ["human:approved"]}, "labels: Extra inputs are not permitted"),
+        ({"title": "New", "acceptance_criteria": {"checks": [{"id": "a"}]}}, "checks[0].type"),
+    ],
+)
+async def test_what_cannot_stand_on_an_issue_is_refused_with_its_key(world: World, body: Any, said: str) -> None:
+    world.issue()
+    before = await ask(world, "GET", "/tickets/t-1")
+    status, told = await ask(world, "PUT", "/tickets/t-1", body)
+    assert (status, said in told["detail"]) == (422, True), told
+    assert await ask(world, "GET", "/tickets/t-1") == before
+
+
 SHELL = {"command": "a;b"}
 WANTED = {"title": "Greet", "acceptance_criteria": {"checks": [
     {"id": "ac-1", "type": "test_pass", "description": "d", "verify": {"command": "make test"}}]}}  # fmt: skip

@@ -15,13 +15,16 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Jso
 from ashep.adapters.beads.command import AlreadyThere, Bd, UnknownIssue, parse
 from ashep.adapters.beads.tracker import ID
 from ashep.adapters.beads.wire import STAMP_KEY
-from ashep.annotations import Annotated, Fresh, Titled
+from ashep.annotations import Annotated, Fresh, Rewritten, Titled
 from ashep.core.text import clean
 from ashep.errors import TrackerRefused, TrackerUnavailable
 from ashep.redaction import Redaction
 
 LONGEST = 100_000
 """Bytes of a text or of metadata in one write: the kernel takes 131,072 in one argument of a program."""
+
+_FLAGS = {"title": "title", "priority": "priority", "acceptance_criteria": "acceptance"}
+"""What stands on a command line, and in which flag; a description is read from the standard input."""
 
 
 def _mapping(value: object) -> object:
@@ -34,6 +37,9 @@ class _Row(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     id: str
+    title: str = ""
+    description: str = ""
+    priority: int = 2
     acceptance_criteria: str = ""
     metadata: With[dict[str, JsonValue], BeforeValidator(_mapping)] = {}
     left_out: tuple[str, ...] = ()
@@ -93,14 +99,25 @@ class BeadsAnnotations:
             raise TrackerUnavailable(f"bd's answer to the creation of {fresh.id} does not show it", unknown=True)
         return True
 
-    async def set_acceptance(self, issue: str, text: str) -> None:
-        """Replace the text in one process."""
-        await self._write(issue, f"--acceptance={text}", {"acceptance_criteria": text})
+    async def rewrite(self, issue: str, words: Rewritten) -> None:
+        """Replace it in one process and one transaction; a long description needs no command line."""
+        wanted: dict[str, JsonValue] = {
+            "title": None if words.title is None else words.title.strip(),
+            "description": words.description,
+            "priority": words.priority,
+            "acceptance_criteria": words.acceptance,
+        }
+        wanted = {name: value for name, value in wanted.items() if value is not None}
+        flags = [f"--{_FLAGS[name]}={value}" for name, value in wanted.items() if name in _FLAGS]
+        if words.description is not None:
+            flags += ["--stdin", "--allow-empty-description"]
+        if flags:
+            await self._write(issue, flags, wanted, words.description)
 
     async def annotate(self, issue: str, values: Mapping[str, JsonValue]) -> None:
         """Merge the keys in one process."""
         assert STAMP_KEY not in values, "the stamp is the daemon's"
-        await self._write(issue, f"--metadata={_json(values)}", {"metadata": dict(values)})
+        await self._write(issue, [f"--metadata={_json(values)}"], {"metadata": dict(values)})
 
     async def _row(self, issue: str) -> _Row | None:
         if not ID.fullmatch(issue):
@@ -116,13 +133,15 @@ class BeadsAnnotations:
                 return row
         return None
 
-    async def _write(self, issue: str, flag: str, wanted: Mapping[str, JsonValue]) -> None:
+    async def _write(
+        self, issue: str, flags: list[str], wanted: Mapping[str, JsonValue], stdin: str | None = None
+    ) -> None:
         """Write, and look at the issue once more where bd's answer does not show it."""
-        _refuse_long(flag)
+        _refuse_long(*flags)
         if await self._row(issue) is None:  # bd takes the beginning of an id for the id (facts/beads.md 8)
             raise TrackerRefused(f"there is no issue {issue}")
         try:
-            rows = await self._bd.rows_of_one(_Row.read, "update", issue, flag)
+            rows = await self._bd.rows_of_one(_Row.read, "update", issue, *flags, stdin=stdin)
         except TrackerUnavailable:
             row = await self._row(issue)
             if row is None or not _shows(row, wanted):
@@ -142,7 +161,7 @@ def _refuse_long(*flags: str) -> None:
 
 
 def _shows(row: _Row, wanted: Mapping[str, JsonValue]) -> bool:
-    text, values = wanted.get("acceptance_criteria"), wanted.get("metadata")
-    if isinstance(text, str) and row.acceptance_criteria != text:
+    values = wanted.get("metadata")
+    if any(getattr(row, name) != value for name, value in wanted.items() if name != "metadata"):
         return False
     return not isinstance(values, dict) or all(row.metadata.get(key) == value for key, value in values.items())

@@ -207,7 +207,11 @@ class Bd:
         return await self._persist(arguments[0], once)
 
     async def rows(
-        self, read: Callable[[bytes, tuple[str, ...]], _T], *arguments: str, null: bool = False
+        self,
+        read: Callable[[bytes, tuple[str, ...]], _T],
+        *arguments: str,
+        null: bool = False,
+        stdin: str | None = None,
     ) -> tuple[list[_T], dict[str, int]]:
         """Run bd and read the rows of the array that it prints: what `read` makes of them, and those too wide for it.
 
@@ -216,7 +220,7 @@ class Bd:
 
         async def once() -> tuple[list[_T], dict[str, int]]:
             rows = Rows(read, self._redaction)
-            finished = await self.attempt(*arguments, take=rows.take)
+            finished = await self.attempt(*arguments, stdin=stdin, take=rows.take)
             if finished.returncode != 0:
                 finished = replace(finished, stdout=self._redaction.data(bytes(rows.head)))
                 raise await self._failed(arguments[0], finished)
@@ -224,9 +228,11 @@ class Bd:
 
         return await self._persist(arguments[0], once)
 
-    async def rows_of_one(self, read: Callable[[bytes, tuple[str, ...]], _T], *arguments: str) -> list[_T]:
+    async def rows_of_one(
+        self, read: Callable[[bytes, tuple[str, ...]], _T], *arguments: str, stdin: str | None = None
+    ) -> list[_T]:
         """Read the rows of a call about one issue; raises TrackerRefused, too, where there is too much of it."""
-        rows, too_wide = await self.rows(read, *arguments, "--json")
+        rows, too_wide = await self.rows(read, *arguments, "--json", stdin=stdin)
         for issue, width in too_wide.items():
             raise TrackerRefused(f"{issue} cannot be read: without its long texts there are {size(width)} of it in bd")
         return rows

@@ -7,7 +7,7 @@ import anyio.lowlevel
 from pydantic import JsonValue
 
 from ashep.adapters.memory.tracker import MemoryTracker
-from ashep.annotations import Annotated, Fresh, Titled
+from ashep.annotations import Annotated, Fresh, Rewritten, Titled
 from ashep.errors import TrackerRefused
 from ashep.ports import IssueText
 
@@ -45,10 +45,17 @@ class MemoryAnnotations:
         self._tracker.metadata(fresh.id).update(_copy(fresh.metadata))
         return True
 
-    async def set_acceptance(self, issue: str, text: str) -> None:
-        """Replace the text."""
+    async def rewrite(self, issue: str, words: Rewritten) -> None:
+        """Replace it."""
         await self._check(issue)
-        self._tracker.person_rewrites(issue, self._tracker.actor, text)
+        self._tracker.person_rewrites(
+            issue,
+            self._tracker.actor,
+            words.acceptance,
+            title=None if words.title is None else words.title.strip(),
+            description=words.description,
+            priority=words.priority,
+        )
 
     async def annotate(self, issue: str, values: Mapping[str, JsonValue]) -> None:
         """Merge the keys."""

@@ -127,10 +127,30 @@ class MemoryTracker:
         """Comment as a person does."""
         self._comment(issue, actor, text)
 
-    def person_rewrites(self, issue: str, actor: str, acceptance: str) -> None:
-        """Replace the acceptance criteria."""
+    def person_rewrites(
+        self,
+        issue: str,
+        actor: str,
+        acceptance: str | None = None,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        priority: int | None = None,
+    ) -> None:
+        """Replace the acceptance criteria, or what else is given."""
         record = self._database.record(issue)
-        record.text = replace(record.text, acceptance=acceptance)
+        now, text = record.issue, record.text
+        record.issue = replace(
+            now,
+            title=now.title if title is None else title,
+            priority=now.priority if priority is None else priority,
+        )
+        record.text = replace(
+            text,
+            title=record.issue.title,
+            description=text.description if description is None else description,
+            acceptance=text.acceptance if acceptance is None else acceptance,
+        )
         self._database.note(actor)
 
     def stored(self, issue: str) -> IssueText | None:
