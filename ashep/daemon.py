@@ -74,6 +74,7 @@ from ashep.monitor import Monitor
 from ashep.notifier import Notifier
 from ashep.ports import Clock, Runner, Tracker, TrackerInfo
 from ashep.prompt import Templates
+from ashep.pruner import Pruner
 from ashep.pull_watch import PullWatch
 from ashep.shepherd import Picture, Shepherd
 from ashep.tree_effects import TreeEffects
@@ -324,6 +325,7 @@ async def daemon(
             group.start_soon(Heartbeat(shepherd, leases).run)
             group.start_soon(PullWatch(shepherd, effects.pulls, journal.blobs).run)
             group.start_soon(Hours(shepherd, parts.clock).run)
+            group.start_soon(Pruner(shepherd, journal, parts.clock, report).run)
             group.start_soon(Hours(shepherd, parts.clock, of=told_quietly, read=quiet_read).run)
             yield Running(shepherd, worker, monitor, auditor)
             group.cancel_scope.cancel()

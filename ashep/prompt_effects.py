@@ -116,8 +116,11 @@ class PromptEffects:
         return Found(flaw, self._blobs.text(flaw.log) if flaw is not None and flaw.log else "")
 
     async def _text(self, flow: Flow) -> IssueText:
-        """The issue's words: those of our last write's answer, or a read where there are comments to be shown."""
-        if flow.text is not None and not flow.issue.comments:
+        """The issue's words: those of our last write's answer, or a read where there are comments to be shown.
+
+        They are read where they are not kept any more, too: the issue was done, and is worked on again.
+        """
+        if flow.text is not None and not flow.issue.comments and self._blobs.has(flow.text):
             return _TEXT.validate_json(self._blobs.text(flow.text))
         seen = await self._tracker.issue(flow.issue.id)
         if seen is None:

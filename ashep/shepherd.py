@@ -57,6 +57,11 @@ class Shepherd:
         self._ahead = timedelta()
         """How far our time is ahead of the wall clock: it goes on where that was set back."""
 
+    @property
+    def stopping(self) -> bool:
+        """Whether it is to end."""
+        return self._stopping
+
     def recover(self) -> World:
         """Take the newest snapshot and fold what follows. Blocks; call it once, before `running`."""
         self.world, after = self._journal.known()

@@ -39,6 +39,8 @@ from ashep.core.world import World as Known
 from ashep.daemon import Parts, Running, WorkOptions, daemon
 from ashep.errors import AshepError, ForgeUnavailable, NotSent, RunnerUnavailable, TrackerUnavailable
 from ashep.forge_effects import Pulls
+from ashep.journal.log import SIZES
+from ashep.journal.snapshots import beginning
 from ashep.prompt import Templates
 from ashep.replay import replay
 from ashep.simulation.virtual import START, VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
@@ -167,6 +169,8 @@ class World:
             (folder / "config.yaml").write_text(config)
         self.configuration = load(folder)
         self.templates: Templates | None = None
+        self.sizes = SIZES
+        """How the journal is divided."""
 
     # --- agents ---
 
@@ -215,7 +219,7 @@ class World:
         tracker = Through(self.tracker, points, lambda: self.random.uniform(0.05, 0.3), TrackerUnavailable("lost"))
         runner = Through(self.runner, points, lambda: self.random.uniform(0.001, 0.03), RunnerUnavailable("lost"))
         tree = Through(self.tree, points, lambda: 0.005, TrackerUnavailable("lost"))
-        journal = Writing.open_now(self.folder / "state", self.clock.now())
+        journal = Writing.open_now(self.folder / "state", self.clock.now(), self.sizes)
         assert isinstance(journal, Writing)
         journal.points = points
         notifier = Through(self.notifier, points, lambda: self.random.uniform(0.05, 0.3), NotSent("lost"))
@@ -234,7 +238,9 @@ class World:
         try:
             info = await self.tracker.check()
             async with (
-                daemon(parts, self.configuration, journal, options, [picture], self.templates) as running,
+                daemon(
+                    parts, self.configuration, journal, options, [picture], self.templates, self.told_people
+                ) as running,
                 anyio.create_task_group() as group,
             ):
                 if sources:
@@ -273,6 +279,10 @@ class World:
             for seen in (await self.people.look()).issues:
                 if "needs:human_approval" in seen.issue.labels:
                     self.tracker.person_sets(seen.issue.id, "pat", add_labels=(label,))
+
+    def told_people(self, words: str) -> None:
+        """What the daemon says on its terminal of what it does beside its work."""
+        self.said.append(words)
 
     # --- looking at it ---
 
@@ -341,7 +351,7 @@ class World:
 
     def audit(self, known: Known, entries: Sequence[Entry]) -> None:
         """Nothing is left over, as `ashep audit` would see it."""
-        ledger = Ledger(Known())
+        ledger = Ledger(beginning(self.folder / "state" / "journal")[0])
         for entry in entries:
             ledger.note(entry)
         found = [*of_world(known), *of_indexes(known), *ledger.findings(known)]

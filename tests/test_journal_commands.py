@@ -5,11 +5,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from ashep.cli import main
 from ashep.cli.place import FOLDER
-from ashep.core.events import IssueSeen, JournalPruned
+from ashep.core.events import CriteriaAdopted, IssueSeen, JournalPruned
 from ashep.core.replay import Replay
 from ashep.core.world import World
 from ashep.errors import DiskFailed
@@ -249,12 +250,49 @@ def test_a_pruned_journal_knows_the_same_and_says_where_it_begins(
     assert run(project, capsysbinary, "prune", "--yes")[1] == "there is nothing in the archive\n"
 
 
+def test_a_text_that_nothing_names_any_more_goes_with_the_archive(
+    project: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    blobs = Blobs(state_of(project) / "blobs")
+    gone = anyio.run(blobs.keep, "nothing names it")
+    with opened(state_of(project)) as journal:
+        named = anyio.run(blobs.keep, "a record names it")
+        body = CriteriaAdopted("t-0", "", named)
+        journal.append_now([archives.Entry(journal.next_seq, T0, body)])
+    told = json.loads(run(project, capsysbinary, "prune", "--yes", "--json")[1])
+    assert (told["texts"], blobs.has(gone), blobs.has(named)) == (1, False, True)
+
+
+def test_what_is_not_kept_is_said_where_people_look_for_it(
+    project: Path, made: tuple[Path, World], capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    def look(*words: str) -> tuple[int, str, str]:
+        code = main(["-C", str(project), *words])
+        said = capsysbinary.readouterr()
+        return code, said.out.decode(), said.err.decode()
+
+    issue = min(made[1].flows)
+    assert json.loads(look("status", "--json")[1])["daemon"]["journal"] is None
+    assert "not kept" not in look("status")[1] + look("why", issue)[1]
+    first = json.loads(run(project, capsysbinary, "prune", "--yes", "--json")[1])["first"]
+    told = json.loads(look("status", "--json")[1])["daemon"]["journal"]
+    assert told["first"] == first
+    assert told["since"] is not None
+    assert "are not kept (`ashep journal verify`)" in look("status")[1]
+    code, out, _ = look("why", issue)
+    assert (code, "is not kept" in out, "now:" in out) == (0, True, True)
+    assert json.loads(look("why", issue, "--json")[1])["kept_since"] == told["since"]
+    code, _, err = look("show", "t-0/implement.1.99")
+    assert (code, f"of those before record {first} nothing is kept" in err) == (1, True)
+    assert look("runs", issue)[0] == 0
+
+
 def test_a_journal_is_pruned_twice(project: Path, made: tuple[Path, World]) -> None:
     state = state_of(project)
     for keep in (20_000, 8_000):
         archive(state / "journal", keep)
         with opened(state) as journal:
-            assert prune(journal, T0)
+            assert prune(journal, T0).files
         shutil.rmtree(state / "snapshots", ignore_errors=True)
         assert recovered(state)[0].flows == made[1].flows
 
@@ -288,7 +326,7 @@ def test_pruning_that_was_interrupted_can_be_done_again(
             prune(journal, T0)
     assert recovered(state)[0].flows == made[1].flows
     with opened(state) as journal:
-        assert prune(journal, T0)
+        assert prune(journal, T0).files
     assert archived(state / "journal") == []
     assert (state / "journal" / BASE).exists()
     assert recovered(state)[0].flows == made[1].flows

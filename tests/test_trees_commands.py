@@ -16,9 +16,14 @@ from ashep.adapters import control_socket
 from ashep.adapters.worktrees import Worktrees
 from ashep.cli import main
 from ashep.config.starter import write_starter
-from ashep.core.events import Fact, WorkLanded
+from ashep.core.events import CycleBegan, Fact, IssueSeen, IssueTaken, WorkLanded
+from ashep.core.records import Entry
+from ashep.journal.files import journal_files
 from ashep.journal.lock import Lock
+from ashep.journal.log import Journal, Sizes
 from tests.conformance.workspaces import GitWorkspacesWorld
+from tests.core.given import issue as an_issue
+from tests.golden.story import T0
 from tests.recorded import Recorded, draw
 
 Call = Callable[..., tuple[int, str, str]]
@@ -301,3 +306,30 @@ def test_a_bad_setting_is_told(world: GitWorkspacesWorld, ashep: Call, line: str
     assert code == 2
     assert said in err
     assert "config.yaml:2" in err
+
+
+def test_gc_says_which_files_of_the_journal_go_by_themselves_and_why_the_next_one_stays(
+    world: GitWorkspacesWorld, ashep: Call
+) -> None:
+    place = world.top / ".agent-shepherd"
+    assert "journal" not in ashep("gc", "--dry-run")[1]
+    assert json.loads(ashep("gc", "--dry-run", "--json")[1])["journal"] is None
+    (place / "config.yaml").write_text("version: 1\njournal: {keep: 1d}\n")
+    journal = Journal.open(place / "state", T0, Sizes(file=600))
+    for number in range(9):  # nothing was begun
+        journal.append_now([Entry(journal.next_seq, T0, IssueSeen(f"t-{number}", an_issue(f"t-{number}"), 1))])
+    began = journal.position.file
+    journal.append_now([Entry(journal.next_seq, T0, IssueSeen("s-1", an_issue("s-1"), 1))])
+    journal.append_now([Entry(journal.next_seq, T0, IssueTaken("s-1", "standard", "it is ready"))])
+    journal.append_now([Entry(journal.next_seq, T0, CycleBegan("s-1", 1, "it was taken"))])
+    for number in range(4):
+        journal.append_now([Entry(journal.next_seq, T0, IssueSeen(f"u-{number}", an_issue(f"u-{number}"), 1))])
+    journal.close()
+    code, out, _ = ashep("gc", "--dry-run")
+    assert code == 0
+    files = [path.name for path in journal_files(place / "state" / "journal") if path.name < began]
+    assert f"by itself: the journal's {files[0]} to {files[-1]}, 0.0 MiB, with the texts" in out
+    assert f"kept: the journal from {began}: it has records of s-1, which was begun, and is not done" in out
+    told = json.loads(ashep("gc", "--dry-run", "--json")[1])["journal"]
+    assert told["files"] == files
+    assert [path.name for path in journal_files(place / "state" / "journal")][: len(files)] == files, "nothing went"

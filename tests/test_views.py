@@ -143,7 +143,7 @@ def test_nothing_is_told_of_what_is_not_known(told: Path) -> None:
     assert standing.status(None, STOPPED) == {
         "daemon": STOPPED
         | {"findings": 0, "pauses": [], "budgets": [], "providers": [], "notices": [], "server": None, "edit": None}
-        | {"workspace": None, "trees": {"kept": 0, "next": None}},
+        | {"workspace": None, "trees": {"kept": 0, "next": None}, "journal": None},
         "issues": [],
     }
 

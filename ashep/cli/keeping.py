@@ -128,10 +128,11 @@ def prune(
     yes: Annotated[bool, typer.Option("--yes", help="Do it: without this, only say what would go.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Delete the archived files of the journal for good. No daemon may run.
+    """Delete the archived files of the journal for good, and the texts that nothing else names. No daemon may run.
 
-    What is known of every issue stays: a snapshot stands for what is gone. But replay, verify, export and a database
-    that is drawn anew begin where the journal does from now on, and say so. That it was pruned is recorded.
+    What is known of every issue stays: a snapshot stands for what is gone. But replay, verify, export, the database and
+    runs.jsonl begin where the journal does from now on, and say so. That it was pruned is recorded. A daemon does this
+    by itself where `journal.keep` is a duration, and spares what belongs to issues that are not done.
     """
     state = _state(context)
     from ashep.journal.archive import archived, prune
@@ -140,21 +141,23 @@ def prune(
     from ashep.journal.log import Journal
 
     files = archived(state / "journal")
-    size = sum(path.stat().st_size for path in files)
+    size, texts = sum(path.stat().st_size for path in files), 0
     if yes and files:
         with Lock.acquire(state, now()):
             opened = Journal.open(state, now())
             try:
-                prune(opened, now())
+                texts = prune(opened, now()).texts
             finally:
                 opened.close()
     begins = base(state / "journal").seq or 1
     if as_json:
-        screen.data({"files": [path.name for path in files], "bytes": size, "deleted": yes, "first": begins})
+        told = {"files": [path.name for path in files], "bytes": size, "deleted": yes, "texts": texts, "first": begins}
+        screen.data(told)
     elif not files:
         screen.say("there is nothing in the archive")
     elif yes:
-        screen.say(f"deleted {len(files)} files, {size} bytes; the journal begins with record {begins} now")
+        what = f"{len(files)} files, {size} bytes, and {texts} texts that nothing names any more"
+        screen.say(f"deleted {what}; the journal begins with record {begins} now")
     else:
-        names = f"{files[0].name} to {files[-1].name}"
-        screen.say(f"would delete {len(files)} files, {size} bytes: {names}; add --yes to delete them for good")
+        what = f"{len(files)} files, {size} bytes, with the texts that nothing else names"
+        screen.say(f"would delete {what}: {files[0].name} to {files[-1].name}; add --yes to delete them for good")

@@ -56,6 +56,7 @@ def status(project: Path | None, *, everything: bool = False, as_json: bool = Fa
         *standing.server(told, now()),
         *standing.outages(told, now()),
         *standing.trees(told, now()),
+        *standing.records(told, local),
     )
     for line in (*outages, *standing.limits(told, now()), *standing.untold(told, now())):
         screen.say(line)
@@ -99,8 +100,10 @@ def show(project: Path | None, *, run: str, prompt: bool = False, as_json: bool 
     with picture(state) as seen:
         text = partial(_blob, state) if prompt else None
         told = attempts.show(seen.database, run, lambda name: str(_blob_file(state, name)), text)
+        kept = standing.kept_since(seen.database)
     if told is None:
-        raise AshepError(f"there is no run {run}")
+        older = f"; of those before record {kept['first']} nothing is kept" if kept else ""
+        raise AshepError(f"there is no run {run}{older}")
     if as_json:
         screen.data(told)
         return 0
@@ -137,6 +140,8 @@ def why(project: Path | None, *, issue: str, as_json: bool = False) -> int:
         screen.data(told)
         return 0
     screen.say_painted((f"{told['issue']}: {told['title']}", "bold"))
+    if told["kept_since"] is not None:
+        screen.say(f"what precedes {local(told['kept_since'])} is not kept")
     for line in told["story"]:
         reason = f" - {line['reason']}" if line["reason"] else ""
         at = (local(line["at"]), "dim")

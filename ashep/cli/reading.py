@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ashep.core.world import World
-from ashep.journal.files import Batch, Position, Scan, batches, begun, holds, last_header
+from ashep.journal.files import Batch, Position, Scan, base, batches, begun, holds, last_header
 from ashep.journal.snapshots import newest
 
 Place = tuple[str, int, int, str]
@@ -21,6 +21,7 @@ class Reading:
         for _ in scan.records():
             pass
         self.position: Position = scan.position
+        self.begins: int = base(folder).seq
 
     def holds(self, position: Place, /) -> bool:
         """Say whether the journal goes on from this position."""

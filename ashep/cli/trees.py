@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -118,7 +118,8 @@ def gc(context: typer.Context, dry_run: DryRun = False, drop_ignored: Ignored = 
     """Take away the tree, and the branch, of each issue that is closed and whose branch the base branch holds.
 
     What landed squashed or rebased counts, if nothing in its tree is uncommitted. Everything else is saved first, below
-    refs/ashep/saved. What is kept is said, and why; and what the daemon takes away by itself, and when (`trees.keep`).
+    refs/ashep/saved. What is kept is said, and why; and what the daemon takes away by itself, and when (`trees.keep`);
+    with --dry-run the files of the journal, too, where `journal.keep` is a duration.
     Exit code 1: a tree that should have gone could not be saved.
     """
     import anyio
@@ -136,9 +137,11 @@ def gc(context: typer.Context, dry_run: DryRun = False, drop_ignored: Ignored = 
         except AshepError as error:
             failed = True
             kept.append({"branch": one.branch, "why": str(error)})
-    told = {"dry_run": dry_run, "removed": gone, "kept": kept, "bytes": sum(one["bytes"] for one in gone)}
+    told: dict[str, Any] = {"dry_run": dry_run, "removed": gone, "kept": kept}
+    told["bytes"] = sum(one["bytes"] for one in gone)
     went = {one["branch"] for one in gone} if not dry_run else set[str]()
     told["by_itself"] = [one for one in _by_itself(context) if one["branch"] not in went]
+    told["journal"] = _journal(context) if dry_run else None
     if as_json:
         screen.data(told)
     else:
@@ -171,6 +174,8 @@ def _say_collected(told: dict[str, Any]) -> None:
     for one in told["by_itself"]:
         before = f"; it was kept before: {one['why']}" if one["why"] else ""
         screen.say(f"by itself: {one['branch']} is to go {local(one['due'])}, if nothing is lost by that{before}")
+    if told["journal"] is not None:
+        _say_journal(told["journal"])
     trees = len(told["removed"])
     screen.say(
         f"{trees} {'tree' if trees == 1 else 'trees'} {word}, {_mib(told['bytes'])} MiB; {len(told['kept'])} kept"
@@ -211,6 +216,39 @@ def _by_itself(context: typer.Context) -> list[dict[str, str]]:
         rows = seen.database.execute("SELECT body FROM issues").fetchall() if seen.database else []
         trees = [json.loads(row["body"]).get("tree") for row in rows]
     return sorted((tree for tree in trees if tree and tree["due"]), key=lambda one: (one["due"], one["branch"]))
+
+
+def _journal(context: typer.Context) -> dict[str, Any] | None:
+    """Say which files of the journal the daemon would delete now, and why it keeps the next one that is old enough."""
+    from ashep.core.retention import why_kept
+    from ashep.core.values import replace
+    from ashep.journal.archive import aged, look
+    from ashep.journal.files import path_of
+    from ashep.replay import recorded
+
+    project, at = project_of(context), now()
+    settings, state = settings_of(project), configured(project) / "state"
+    keep = settings.journal.keep
+    if not isinstance(keep, timedelta) or not (state / "journal").is_dir():
+        return None
+    world = replace(recorded(state), settings=settings)  # as the next start has them
+    folder, gone, size, why = state / "journal", list[str](), 0, ""
+    for name in aged(folder, at - keep):
+        if why := why_kept(world, look(folder, name), at):
+            why = f"{name}: {why}"
+            break
+        gone.append(name)
+        size += path_of(folder, name).stat().st_size
+    return {"files": gone, "bytes": size, "kept": why}
+
+
+def _say_journal(told: dict[str, Any]) -> None:
+    if told["files"]:
+        more = f" to {told['files'][-1]}" if len(told["files"]) > 1 else ""
+        names = f"{told['files'][0]}{more}, {_mib(told['bytes'])} MiB"
+        screen.say(f"by itself: the journal's {names}, with the texts, rows and lines that belong to them alone")
+    if told["kept"]:
+        screen.say(f"kept: the journal from {told['kept']}")
 
 
 def _kept(one: "Standing", states: dict[str, str]) -> str:

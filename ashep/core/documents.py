@@ -79,6 +79,33 @@ Duration = Annotated[
     WithJsonSchema({"type": "string", "pattern": r"^[0-9]{1,9}(ms|s|m|h|d)$"}),
 ]
 
+LEAST_KEPT = Bytes(1024**2), timedelta(days=1)
+"""What is kept at the least."""
+
+
+def parse_kept(value: object) -> Bytes | timedelta:
+    """Read how much is kept, or how long; anything else is a ValueError that says so."""
+    try:
+        kept = parse_size(value)
+    except ValueError:
+        found = _DURATION.fullmatch(value) if isinstance(value, str) else isinstance(value, timedelta)
+        if not found:
+            raise ValueError("expected a size such as 256MiB or a duration such as 30d") from None
+        kept = parse_duration(value)
+    least = LEAST_KEPT[0] if isinstance(kept, Bytes) else LEAST_KEPT[1]
+    if not isinstance(kept, Bytes | timedelta) or kept < least:  # pyright: ignore[reportOperatorIssue] - each with its own kind
+        raise ValueError(f"expected at least {LEAST_KEPT[0]} or {format_duration(LEAST_KEPT[1])}")
+    return kept
+
+
+Kept = Annotated[
+    Bytes | timedelta,
+    PlainValidator(parse_kept),
+    PlainSerializer(lambda kept: str(kept) if isinstance(kept, Bytes) else format_duration(kept), return_type=str),
+    WithJsonSchema({"type": "string", "pattern": r"^([1-9][0-9]{0,5}(KiB|MiB|GiB)|[0-9]{1,9}(ms|s|m|h|d))$"}),
+]
+"""How much is kept, or how long."""
+
 Span = Annotated[Duration, Field(gt=timedelta(0))]
 """A duration that is not zero."""
 

@@ -103,11 +103,13 @@ class EditMended:
 
 @dataclass(frozen=True, slots=True)
 class JournalPruned:
-    """The owner gave up what precedes a number: those archived files are deleted, and the journal begins there."""
+    """What precedes a number was given up: those archived files are deleted, and the journal begins there."""
 
     first: int
     """The sequence number of the first line that is kept."""
     files: tuple[str, ...]
+    keep: timedelta | None = None
+    """By itself, for all in them is so old (`journal.keep`); None: the owner said so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
 from ashep.core.criteria import Check
-from ashep.core.documents import Bytes, Document, Duration, Name, Names, Size, Span, Word
+from ashep.core.documents import Bytes, Document, Duration, Kept, Name, Names, Size, Span, Word
 from ashep.core.dotted import BEADS, Dotted, Options, TrackerType
 from ashep.core.flags import FlagName
 from ashep.core.globs import parse_glob
@@ -539,9 +539,11 @@ class JournalSettings(Document):
 
     max_file_size: Annotated[Size, Field(ge=64 * 1024, le=1024**3)] = Bytes(16 * 1024**2)
     """The next file is begun once one has this size: a start reads the last file line by line."""
-    keep: Annotated[Size, Field(ge=1024**2)] = Bytes(256 * 1024**2)
-    """Whole files older than the newest ones of this size together move to `state/journal/archive`, where everything
-    that reads the journal finds them. Nothing is deleted."""
+    keep: Kept = Bytes(256 * 1024**2)
+    """A size: whole files older than the newest ones of this size together move to `state/journal/archive`, where
+    everything that reads the journal finds them, and nothing is deleted. A duration, at least `1d`: whole files with
+    nothing younger move there, and are deleted, with what belongs to them alone, once no issue that was begun and is
+    not done has a record in them (docs/durability.md#what-is-kept)."""
 
 
 class Labels(Document):

@@ -19,8 +19,8 @@ _ELSEWHERE = {
     "fallback": FALLBACK,
     "workflow": "an issue whose `policy:` label names no policy is held, and `ashep status` says so",
     "hitl": "whoever needs a person says why in words of their own",
-    "cleanup": "nothing is deleted by itself; `ashep journal prune` does",
-    "retention": "nothing is deleted by itself; `ashep journal prune` does",
+    "cleanup": "say `journal: {keep: 30d}`; `ashep journal prune` deletes at once",
+    "retention": "say `journal: {keep: 30d}`; `ashep journal prune` deletes at once",
     "worker_assistant": ASSISTANT,
     "session_continuation": "OpenCode compacts a session that grows too long",
 }

@@ -1,25 +1,51 @@
-"""Old files leave the journal's folder for its archive, where everything that reads the journal finds them."""
+"""Old files leave the journal's folder for its archive, where everything that reads the journal finds them; and what is
+deleted from there, for good.
+
+The order of a deletion is that of any effect: first the fact that it is wanted, then what stands for the part that
+goes, then the texts that nothing names any more, and only then the files. Whatever of it a crash leaves out, the next
+one does: a file that the journal does not begin with any more says that there is something left to be done.
+"""
 
 import os
+import re
 import shutil
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from errno import EXDEV
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ashep.core.events import JournalPruned
-from ashep.core.records import Entry
+from ashep.core.records import Entry, parse_time
+from ashep.core.retention import Sealed, issue_of, lasting
+from ashep.core.snapshot import dump
 from ashep.core.world import World, evolve
 from ashep.errors import DiskFailed
 from ashep.journal import snapshots
+from ashep.journal.blobs import Blobs
 from ashep.journal.chain import sealed
-from ashep.journal.files import ARCHIVE, BASE, Position, base, batches, damaged, head_of, journal_files
+from ashep.journal.files import (
+    ARCHIVE,
+    BASE,
+    Position,
+    Scan,
+    base,
+    batches,
+    damaged,
+    head_of,
+    journal_files,
+    open_file,
+    path_of,
+)
 from ashep.journal.paths import make_folder, sync_folder
 from ashep.journal.snapshots import Mark
 
 if TYPE_CHECKING:
     from ashep.journal.log import Journal
+
+_NAMES = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+"""What may be a text's name, wherever a record or the World has it: what is kept for nothing costs some room only."""
 
 
 def archive(folder: Path, keep: int) -> list[str]:
@@ -30,10 +56,19 @@ def archive(folder: Path, keep: int) -> list[str]:
     names = sealed(folder)[-2::-1]  # from the newest sealed one to the oldest
     sizes = accumulate((folder / name).stat().st_size for name in names)
     old = [name for name, together in zip(names, sizes, strict=True) if together > keep]
-    for name in reversed(old):
+    return _to_archive(folder, old[::-1])
+
+
+def archive_aged(folder: Path, before: datetime) -> list[str]:
+    """Move whole files in which nothing is younger; give their names. The last file stays. As `archive` otherwise."""
+    return _to_archive(folder, [name for name in aged(folder, before) if (folder / name).exists()])
+
+
+def _to_archive(folder: Path, names: list[str]) -> list[str]:
+    for name in names:
         make_folder(folder / ARCHIVE)
         _move(folder / name, folder / ARCHIVE / name)
-    return old[::-1]
+    return names
 
 
 def _move(path: Path, target: Path) -> None:
@@ -64,31 +99,126 @@ def archived(folder: Path) -> list[Path]:
     return sorted(path for path in (folder / ARCHIVE).glob("*.jsonl") if path.stem.isdecimal())
 
 
-def prune(journal: "Journal", at: datetime) -> list[Path]:
-    """Delete the archive for good; give the files that went. Blocks; raises `JournalDamaged` and `DiskFailed`.
+# --- what may go ------------------------------------------------------------------------------------------------------
 
-    The order is that of any effect: first the fact that the owner wanted it, then what stands for the pruned part, and
-    only then the files go. Whatever of it a crash leaves out, doing it again does.
+
+def aged(folder: Path, before: datetime) -> list[str]:
+    """Name the files with which the journal begins, in order, in which nothing is younger: each one ends with the
+    record whose time stands in the next one's header. Blocks.
     """
+    begin, old = base(folder).file, list[str]()
+    for name, following in pairwise(path.name for path in journal_files(folder)):
+        found = head_of(folder, following)
+        if found is None or parse_time(found[0]["at"]) > before:
+            break
+        if name >= begin:
+            old.append(name)
+    return old
+
+
+def look(folder: Path, name: str) -> Sealed:
+    """Read which issues have a record in a file that is followed by another. Blocks; raises `JournalDamaged`."""
+    following = next(path.name for path in journal_files(folder) if path.name > name)
+    found, after = head_of(folder, name), head_of(folder, following)
+    if found is None or after is None:
+        raise damaged(folder, path_of(folder, name), 1, "the file does not begin with a good header")
+    issues = set[str | None]()
+    for end, entries in Scan(folder, found[1]).batches():
+        if end.file != name:
+            break
+        issues.update(issue_of(entry.body) for entry in entries)
+    named = frozenset(issue for issue in issues if issue is not None)
+    return Sealed(name, parse_time(after[0]["at"]), after[1].seq, named)
+
+
+# --- deleting ---------------------------------------------------------------------------------------------------------
+
+
+def nobody() -> None:
+    """Tell nobody."""
+
+
+class Deleted(NamedTuple):
+    """What is gone for good."""
+
+    files: list[Path]
+    texts: int
+
+
+def prune(journal: "Journal", at: datetime) -> Deleted:
+    """Delete the archive for good, as its owner says. Blocks; raises `JournalDamaged` and `DiskFailed`."""
     folder = journal.folder
-    gone = archived(folder)
+    left = [path.name for path in archived(folder) if path.name >= base(folder).file]
     try:
-        left = [path for path in gone if path.name >= base(folder).file]
         if left:
-            world, first = _folded(folder, left[-1].name)
-            journal.append_now([Entry(journal.next_seq, at, JournalPruned(first.seq, tuple(map(_name, left))))])
+            world, first = _folded(folder, left[-1])
+            journal.append_now([Entry(journal.next_seq, at, JournalPruned(first.seq, tuple(left)))])
             snapshots.write(folder / BASE, world, Mark(first, ""))
+    except OSError as error:
+        raise _failed(folder, error) from error
+    return finish(folder, journal.blobs)
+
+
+def stand_in(folder: Path, last: str) -> None:
+    """Write what stands for the files up to this one, which a fact gives up. Blocks; raises as `prune` does."""
+    try:
+        if last >= base(folder).file:
+            world, first = _folded(folder, last)
+            snapshots.write(folder / BASE, world, Mark(first, ""))
+    except OSError as error:
+        raise _failed(folder, error) from error
+
+
+def unfinished(folder: Path) -> bool:
+    """Whether an earlier deletion was interrupted: files stand there that the journal does not begin with any more."""
+    begin = base(folder).file
+    return any(path.name < begin for path in archived(folder))
+
+
+def finish(folder: Path, blobs: Blobs, now: float = 0.0, told: Callable[[], None] = nobody) -> Deleted:
+    """Delete the texts and the files that nothing needs, now that something stands for them.
+
+    `now` is the event loop's time; `told` is called from time to time, and may raise to end it before anything goes.
+    Blocks; raises as `prune` does.
+    """
+    begin = base(folder).file
+    gone = [path for path in archived(folder) if path.name < begin]
+    try:
+        texts = blobs.sweep(named(folder, told), now) if gone else 0
         for path in gone:
+            if (twin := folder / path.name).exists():  # a move to another disk that was interrupted
+                twin.unlink()
             path.unlink()
         if gone:
             sync_folder(folder / ARCHIVE)
     except OSError as error:
-        raise DiskFailed(f"pruning {folder / ARCHIVE} failed: {error}. It can be done again.") from error
-    return gone
+        raise _failed(folder, error) from error
+    return Deleted(gone, texts)
 
 
-def _name(path: Path) -> str:
-    return path.name
+def named(folder: Path, told: Callable[[], None] = nobody) -> set[str]:
+    """Find everything that may be the name of a text in what the journal holds, and in what stands for the rest."""
+    world, begin = snapshots.beginning(folder)
+    names = {name for _, data in dump(lasting(world)) for name in _names(data)}
+    for path in journal_files(folder):
+        if path.name >= begin.file:
+            told()
+            with open_file(folder, path.name) as file:
+                names.update(_in_all(file))
+    return names
+
+
+def _in_all(lines: Iterable[bytes]) -> Iterator[str]:
+    for line in lines:
+        yield from _names(line)
+
+
+def _names(data: bytes) -> Iterator[str]:
+    return (name.decode() for name in _NAMES.findall(data))
+
+
+def _failed(folder: Path, error: OSError) -> DiskFailed:
+    return DiskFailed(f"pruning {folder / ARCHIVE} failed: {error}. It can be done again.")
 
 
 def _folded(folder: Path, last: str) -> tuple[World, Position]:

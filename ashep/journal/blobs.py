@@ -3,7 +3,8 @@
 A record names a blob by its hash, so the blob is made durable before the record is appended.
 """
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Collection
 from hashlib import sha256
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from anyio import to_thread
 
 from ashep.errors import DiskFailed, JournalDamaged
 from ashep.journal.paths import make_folder, replace
+
+GRACE = 24 * 3600.0
+"""Seconds for which a text that this process has kept stays: the record that is to name it may still come."""
 
 
 class Blobs:
@@ -25,6 +29,9 @@ class Blobs:
         self._made: set[Path] = set()
         """Folders that this process knows to be durable."""
         self._limiter = anyio.CapacityLimiter(1)
+        self._asked: dict[str, float] = {}
+        """When a text was to be kept last, by the event loop's time; older ones go with a sweep."""
+        self._deleting = threading.Lock()
 
     async def keep(self, text: str) -> str:
         """Make a text durable and give its hash; keeping it again is cheap. Raises `DiskFailed`.
@@ -33,10 +40,38 @@ class Blobs:
         """
         data = self.redact(text).encode(errors="replace")
         name = sha256(data).hexdigest()
-        if name not in self._kept:
+        if not self._is_kept(name):
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(self._write, name, data, limiter=self._limiter)
         return name
+
+    def _is_kept(self, name: str) -> bool:
+        """Say whether a text is durable already; no sweep takes it from now on, for a while."""
+        with self._deleting:
+            self._asked[name] = anyio.current_time()
+            return name in self._kept
+
+    def sweep(self, needed: Collection[str], now: float = 0.0) -> int:
+        """Delete the texts that nothing needs, but for those that this process kept lately; count them. `now` is the
+        event loop's time.
+
+        Blocks; raises OSError. Where the machine goes down in its midst, the next sweep does the rest.
+        """
+        with self._deleting:
+            self._asked = {name: asked for name, asked in self._asked.items() if now - asked < GRACE}
+        gone = 0
+        for path in self.folder.glob("[0-9a-f][0-9a-f]/*"):
+            if len(path.name) == sha256().digest_size * 2 and path.name not in needed:
+                with self._deleting:
+                    if path.name not in self._asked:
+                        self._kept.discard(path.name)
+                        path.unlink()
+                        gone += 1
+        return gone
+
+    def has(self, name: str) -> bool:
+        """Say whether a text is there. Blocks."""
+        return self.path(name).exists()
 
     def text(self, name: str) -> str:
         """Read a text; raises `JournalDamaged` where it is missing or is not what was kept. Blocks."""

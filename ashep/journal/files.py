@@ -17,7 +17,7 @@ from zlib import crc32
 
 from ashep.core.events import JournalBegun
 from ashep.core.records import Entry, from_json, is_known
-from ashep.errors import JournalDamaged
+from ashep.errors import AshepError, JournalDamaged
 from ashep.journal.lines import COMMIT, HEADER, BadLine, Record, checksum, parse
 
 ARCHIVE = "archive"
@@ -191,6 +191,7 @@ class Scan:
         """Give each complete batch as the offset of its start, its end, and its entries as JSON."""
         names = [path.name for path in journal_files(self.folder) if path.name >= self.position.file]
         if self.position.file and not (names and names[0] == self.position.file):
+            self._check_base()
             raise self._damaged(self.position.file, 0, "the file is missing")
         for name in names:
             if self.torn:
@@ -201,7 +202,7 @@ class Scan:
             yield from self._file(name)
 
     def _file(self, name: str) -> Iterator[tuple[int, Position, list[Record]]]:
-        with open_file(self.folder, name) as file:
+        with self._open(name) as file:
             self._begin(file, name)
             start = at = self.position.offset
             size = file.seek(0, 2)
@@ -233,6 +234,18 @@ class Scan:
                 start, pending, raws, crc = at, [], [], 0
         self.torn = size - start
         self._previous = name
+
+    def _open(self, name: str) -> BufferedReader:
+        try:
+            return open_file(self.folder, name)
+        except FileNotFoundError:
+            self._check_base()
+            raise
+
+    def _check_base(self) -> None:
+        """A daemon beside us may have deleted what was to be read: then nothing is damaged."""
+        if base(self.folder).seq > self.position.seq:
+            raise AshepError(f"{self.folder} was pruned while it was read: begin again")
 
     def _begin(self, file: BufferedReader, name: str) -> None:
         """Begin with a file where the position says."""

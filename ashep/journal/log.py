@@ -1,8 +1,9 @@
 """The daemon's end of the journal: recovery at start, then one batch after the other."""
 
 import os
+import threading
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -16,7 +17,7 @@ from ashep.core.room import LOW_DISK
 from ashep.core.world import World
 from ashep.errors import AshepError, DiskFailed
 from ashep.journal import snapshots
-from ashep.journal.archive import archive
+from ashep.journal.archive import archive, archive_aged
 from ashep.journal.blobs import Blobs
 from ashep.journal.chain import check_sealed, sealed_size
 from ashep.journal.files import (
@@ -24,6 +25,7 @@ from ashep.journal.files import (
     Batch,
     Position,
     Scan,
+    base,
     batches,
     begun,
     file_name,
@@ -43,8 +45,8 @@ class Sizes(NamedTuple):
 
     file: int = 16 * 1024 * 1024
     """The next file is begun once one has so many."""
-    keep: int = 256 * 1024 * 1024
-    """Files older than the newest ones of so many bytes together are archived."""
+    keep: int | timedelta = 256 * 1024 * 1024
+    """Files older than the newest ones of so many bytes together, or than that long ago, are archived."""
     at_once: int = 64 * 1024 * 1024
     """Up to so many in sealed files are compared with their hashes before the start; more of them beside the work."""
 
@@ -66,6 +68,7 @@ class Journal:
         self._reserve = Reserve(folder.parent)
         self._file, self._position, self._digest = tail
         self.sizes = sizes
+        self._moving = threading.Lock()
         self._limiter = anyio.CapacityLimiter(1)
         self._refusal: str | None = None
 
@@ -121,7 +124,15 @@ class Journal:
     def keep_now(self, world: World, mark: Mark) -> None:
         """Do what `keep` does in the calling thread."""
         snapshots.keep(self.folder.parent, world, mark)
-        archive(self.folder, self.sizes.keep)
+        self.archive(self.sizes.keep, world.now)
+
+    def archive(self, keep: int | timedelta, now: datetime) -> None:
+        """Move old files to the archive, one caller at a time. Blocks; raises OSError."""
+        with self._moving:
+            if isinstance(keep, timedelta):
+                archive_aged(self.folder, now - keep)
+            else:
+                archive(self.folder, keep)
 
     def known(self, until: tuple[str, int, int, str] | None = None) -> tuple[World, Position]:
         """Give the World of the newest good snapshot (not behind `until`) and its place: what `batches` gives follows.
@@ -129,6 +140,11 @@ class Journal:
         Without a snapshot they are those with which the journal begins. Blocks; raises `JournalDamaged`.
         """
         return snapshots.newest(self.folder.parent, Position(*until) if until else None)
+
+    @property
+    def begins(self) -> int:
+        """What precedes this number was pruned; 0: nothing was. Blocks, for microseconds; raises `JournalDamaged`."""
+        return base(self.folder).seq
 
     @property
     def position(self) -> Position:

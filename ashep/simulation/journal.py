@@ -25,6 +25,10 @@ class MemoryBlobs(Blobs):
         self._texts[name] = text
         return name
 
+    def has(self, name: str) -> bool:
+        """Say whether a text is there."""
+        return name in self._texts
+
     def text(self, name: str) -> str:
         """Give a text."""
         return self._texts[name]

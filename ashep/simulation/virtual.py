@@ -114,7 +114,7 @@ class ImmediateBlobs(Blobs):
         await anyio.lowlevel.checkpoint()
         data = text.encode(errors="replace")
         name = sha256(data).hexdigest()
-        if name not in self._kept:
+        if not self._is_kept(name):
             self._write(name, data)
         return name
 

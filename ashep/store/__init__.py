@@ -5,11 +5,12 @@ ISO 8601 in UTC, JSON is text):
 
 ``meta(key, value)``
     ``version`` of this form and of ashep; ``instance`` of the journal; ``file``, ``offset``, ``seq`` and ``crc``: the
-    journal's position up to which everything else is drawn.
+    journal's position up to which everything else is drawn; ``begins``: the number from which it is (0: from the first
+    one, for nothing was pruned).
 ``facts(seq, at, kind, type, issue, run, body)``
-    Every entry of the journal in order. ``kind`` is fact, decision or command; ``issue`` and ``run`` are null where the
-    entry is about none; ``body`` is the record's own fields, without those that have their default, and without the
-    journal's secret.
+    Every entry that the journal holds, in order. ``kind`` is fact, decision or command; ``issue`` and ``run`` are null
+    where the entry is about none; ``body`` is the record's own fields, without those that have their default, and
+    without the journal's secret.
 ``runs(run, issue, phase, visit, attempt, agent, runner, provider, model, capability, access, state, planned_at,
 started_at, ended_at, session, result, verdict, summary, error, tokens, cost, restarts, trace, ended, body)``
     Every run that was planned, by the last that is known of it (`ashep.core.runs`). ``ended`` is the sequence number of
@@ -18,8 +19,9 @@ started_at, ended_at, session, result, verdict, summary, error, tokens, cost, re
     Every known issue and its account (`ashep.core.account`): ``state`` is running, person, time, parked, not_eligible
     or closed. ``body`` says what else is shown: the tracker's view, and the flow's counters and question.
 
-Rows are a function of the journal's entries alone. The daemon writes (`follow`), at most every 0.2 seconds, so a reader
-may be that much behind; where none runs, `reader.stale` says whether the picture is complete.
+Rows are a function of what the journal holds alone, and of what stands there for the part that was pruned. The daemon
+writes (`follow`), at most every 0.2 seconds, so a reader may be that much behind; where none runs, `reader.stale` says
+whether the picture is complete.
 
 Modules: `tables` and `database` (sqlmodel and SQLAlchemy), `runlog`, `follow`, `reader`.
 """

@@ -76,6 +76,8 @@ class Store:
         self._tallies: dict[str, Tally] = {}
         self._position, self._turn = NOWHERE, ""
         self._file = _identity(engine)
+        self._begins = 0
+        """What precedes this number has no rows any more."""
         self._amended = False
         """Whether a run that was over was told of once more."""
 
@@ -119,6 +121,9 @@ class Store:
         `world` is the World at that position; without it the journal is folded from a snapshot on, if there is
         something to draw.
         """
+        begins = source.begins
+        if begins > self._begins:
+            self._forget(begins)
         if until[2] <= self._position[2]:
             return
         ended: list[str] = []
@@ -192,6 +197,19 @@ class Store:
         records = (tallies[run].record for _, run in over)
         return [record.model_dump_json() for record in records if record.state != "withdrawn"]
 
+    def _forget(self, begins: int) -> None:
+        """Delete the rows of what was pruned, as a drawing from the beginning would not have them: facts, and runs that
+        were planned before it. A run that is not over is still to be shown.
+        """
+        with self._db.begin():
+            self._db.execute(delete(FACTS).where(FACTS.c.seq < begins))
+            over = (RUNS.c.trace < begins) & RUNS.c.ended.is_not(None)
+            gone = self._db.execute(delete(RUNS).where(over)).rowcount
+            self._db.execute(insert(META).prefix_with("OR REPLACE"), [{"key": "begins", "value": str(begins)}])
+        self._begins = begins
+        if gone and self._log is not None:
+            self._log.reconcile(self._finished())
+
     def _write_issues(self, world: World, issues: Iterable[str]) -> None:
         if rows := [issue_row(world, issue) for issue in issues]:
             self._db.execute(insert(ISSUES).prefix_with("OR REPLACE"), rows)
@@ -203,6 +221,7 @@ class Store:
         values["pauses"] = _PAUSES.dump_json(tuple(pause for pause in world.pauses if not pause.lifted)).decode()
         values["budgets"], values["providers"] = marks_json(world), outages_json(world)
         values["notices"], values["server"] = notices_json(world), server_json(world)
+        values["begins"] = self._begins
         values["edit"], values["workspace"] = edit_json(world), mode(world)
         rows = [{"key": key, "value": str(value)} for key, value in (values | {"seq": seq, "crc": crc}).items()]
         self._db.execute(delete(META))

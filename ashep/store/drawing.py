@@ -48,6 +48,11 @@ class Source(Protocol):
         """The end of the last durable batch."""
         ...
 
+    @property
+    def begins(self) -> int:
+        """What precedes this number was pruned; 0: nothing was."""
+        ...
+
     def holds(self, position: Position, /) -> bool:
         """Whether the journal goes on from this position."""
         ...
@@ -113,6 +118,8 @@ class Drawing:
 
     def end(self) -> tuple[World, Iterable[str]]:
         """Give the World at the end, once `chunks` has come there, and the issues that may be shown otherwise now."""
+        if self._after == NOWHERE:  # of some of them nothing else may be left
+            return self._world, list(self._world.flows)
         touched = self._issues.union(self._world.unclosed) if self._everywhere else self._issues
         if turn(self._world) != self._turn:  # the others wait behind somebody else
             touched = touched.union(issue for _, _, issue in self._world.landings)

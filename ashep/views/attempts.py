@@ -35,7 +35,7 @@ def knows(database: Database | None, issue: str) -> bool:
     """Say whether anything is known of an issue."""
     if database is None:
         return False
-    return database.execute("SELECT 1 FROM facts WHERE issue = ? LIMIT 1", [issue]).fetchone() is not None
+    return database.execute("SELECT 1 FROM issues WHERE issue = ?", [issue]).fetchone() is not None
 
 
 def table(seen: Data, now: datetime) -> list[tuple[str, ...]]:

@@ -54,8 +54,24 @@ def status(database: Database | None, daemon: Data) -> Data:
     checked["edit"] = refused and refused | {"problems": [names.hide(one) for one in refused["problems"]]}
     checked["providers"] = [one | {"why": names.hide(one["why"])} for one in providers(database)]
     due = [body["tree"]["due"] for body in bodies if body.get("tree") and body["tree"]["due"]]
+    checked["journal"] = kept_since(database)
     checked["trees"] = {"kept": len(due), "next": min(due, default=None)}
     return {"daemon": daemon | ended | low | checked, "issues": issues}
+
+
+def kept_since(database: Database | None) -> Data | None:
+    """Say with which record the journal begins, and of when that is; None: nothing of it was deleted."""
+    row = database.execute("SELECT value FROM meta WHERE key = 'begins'").fetchone() if database else None
+    if database is None or row is None or int(row["value"]) == 0:
+        return None
+    oldest = database.execute("SELECT at FROM facts ORDER BY seq LIMIT 1").fetchone()
+    return {"first": int(row["value"]), "since": oldest["at"] if oldest else None}
+
+
+def told_since(database: Database, created: str) -> str | None:
+    """Say from when on the story of an issue of that time is told; None: from its beginning on."""
+    since = (kept_since(database) or {"since": None})["since"]
+    return since if since is not None and created < since else None
 
 
 def findings(database: Database | None) -> int:
@@ -282,6 +298,14 @@ def trees(seen: Data, now: datetime) -> list[str]:
     )
     when = f"in {distance(known['next'], now)}" if _ahead(known["next"], now) else "now"
     return [f"{count}; the next is to go {when} (`ashep trees gc --dry-run`)"]
+
+
+def records(seen: Data, when: Callable[[str], str]) -> list[str]:
+    """Say since when the journal tells everything, where older records were deleted."""
+    known: Data | None = seen["daemon"].get("journal")
+    if not known or known["since"] is None:
+        return []
+    return [f"records older than {when(known['since'])} are not kept (`ashep journal verify`)"]
 
 
 def counts(seen: Data) -> str:

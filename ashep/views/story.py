@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
 from ashep.views import Data, Database, proof, tree_tales
-from ashep.views.standing import STATES
+from ashep.views.standing import STATES, told_since
 from ashep.views.times import local
 
 Said = tuple[str, str] | None
@@ -344,6 +344,7 @@ def why(database: Database | None, issue: str, text: Text) -> Data | None:
         "issue": issue,
         "title": stands["title"],
         "depends_on": _dependencies(database, shown, text(words) if words else None),
+        "kept_since": told_since(database, shown["created_at"]),
         "story": [asdict(line) for line in lines],
         **proof.evidence(shown, text),
         "now": now | {"under_way": sorted(set(telling.open.values()))},
