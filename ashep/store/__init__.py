@@ -18,7 +18,7 @@ started_at, ended_at, session, result, verdict, summary, error, tokens, cost, re
     Every known issue and its account (`ashep.core.account`): ``state`` is running, person, time, parked, not_eligible
     or closed. ``body`` says what else is shown: the tracker's view, and the flow's counters and question.
 
-Rows are a function of the journal's entries alone. The daemon writes (`follow`), at most every 0.2 seconds, so a reader
+Rows are a function of the journal's entries alone. The daemon writes (`follow`), at most every 0.5 seconds, so a reader
 may be that much behind; where none runs, `reader.stale` says whether the picture is complete.
 
 Modules: `tables` and `database` (sqlmodel and SQLAlchemy), `runlog`, `follow`, `reader`.
