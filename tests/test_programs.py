@@ -40,7 +40,7 @@ async def main():
         for _ in range(4):
             group.start_soon(run)
         await anyio.sleep(0.15)
-        names = [thread.name for thread in threading.enumerate() if thread.name.startswith("waitpid")]
+        names = [thread.name for thread in threading.enumerate() if "waitpid" in thread.name]
     print(ended, names)
 
 programs.no_thread_each()
