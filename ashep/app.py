@@ -13,7 +13,7 @@ import anyio
 import anyio.to_thread
 
 from ashep import connect, written
-from ashep.adapters import control_socket, mounts, processes
+from ashep.adapters import control_socket, mounts, processes, programs
 from ashep.adapters.clock import RealClock
 from ashep.adapters.git import GitTree
 from ashep.adapters.messenger import Messenger
@@ -58,6 +58,7 @@ def work(project: Path, options: WorkOptions, say: Say) -> int:
     connect.check(project, configuration.settings)
     state = project / FOLDER / "state"
     processes.raise_open_files()
+    programs.no_thread_each()
     if kind := mounts.network_file_system(state):
         say(mounts.warning(state, kind))
     gc.freeze()  # what was imported stays for ever: the collector need not walk it again and again

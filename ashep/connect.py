@@ -14,7 +14,6 @@ from pydantic import JsonValue
 
 from ashep.adapters.beads import BeadsAnnotations, BeadsTracker
 from ashep.adapters.diffs import GitDiffs
-from ashep.adapters.forges import forge_of
 from ashep.adapters.landing import GitLanding, GitRemote
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.verifier import Keep, LocalVerifier, wrong_patterns
@@ -190,6 +189,8 @@ def means_of(
 
 def pulls_of(project: Path, settings: ForgeSettings, *, redaction: Redaction | None = None) -> Pulls:
     """Make what pushes branches and opens pull requests. Raises `ForgeUnauthorized` where there is no token."""
+    from ashep.adapters.forges import forge_of  # few have one, and nobody else need import it
+
     return Pulls(forge_of(settings, redaction), GitRemote(project, settings.remote, redaction=redaction))
 
 

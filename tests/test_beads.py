@@ -361,11 +361,13 @@ async def test_a_name_cannot_change_what_an_error_means(fake: Fake) -> None:
 async def test_the_environment_is_ours(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BD_JSON_ENVELOPE", "1")  # facts/beads.md 2
     monkeypatch.setenv("BEADS_ACTOR", "person")
+    monkeypatch.delenv("GOMEMLIMIT", raising=False)
     await fake.tracker().look()
     environment = (fake.folder / "environment").read_text().splitlines()
     assert not any(line.startswith("BD_JSON_ENVELOPE") for line in environment)
     for line in ("BD_DISABLE_METRICS=1", "BD_NON_INTERACTIVE=1", "BD_NO_PAGER=1", f"BEADS_ACTOR={ACTOR}"):
         assert line in environment
+    assert "GOMEMLIMIT=1GiB" in environment, "what bd may hold has a bound"
     assert all(line.startswith(f"--actor={ACTOR} ") for line in (fake.folder / "log").read_text().splitlines())
 
 

@@ -495,6 +495,15 @@ def test_a_reader_imports_nothing_heavy(lived: Path, arguments: list[str]) -> No
     assert [name for name in modules if name in HEAVY] == []
 
 
+def test_the_daemon_does_not_import_what_it_may_never_need() -> None:
+    """What draws the pictures is imported beside the work, a forge where there is one; of httpx the library alone."""
+    unneeded = "{'sqlmodel', 'sqlalchemy', 'ashep.adapters.forges', 'click', 'rich', 'pygments'}"
+    for first in ("ashep.app", "ashep.adapters.forges"):
+        code = f"import sys, {first}; print(*{unneeded} & sys.modules.keys())"
+        found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=60).stdout.split()
+        assert found == ([] if first == "ashep.app" else [first.encode()])
+
+
 def processor_time(argv: list[str], cwd: Path, times: int) -> float:
     """Give the least time on a processor, user's and system's, that a program took."""
     least = float("inf")

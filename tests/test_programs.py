@@ -1,6 +1,7 @@
 """Programs are found, run with bounds, and leave nothing behind: all of it with real processes."""
 
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -24,6 +25,28 @@ if len(sys.argv) > 3:
     sys.exit(7)
 time.sleep(60)
 """
+
+
+THREADS = """
+import sys, threading, anyio
+from ashep.adapters import programs
+
+async def main():
+    ended = []
+    async def run():
+        done = await programs.run(["sh", "-c", "sleep 0.3; exit 7"], cwd=None, env=None, timeout=20)
+        ended.append(done.returncode)
+    async with anyio.create_task_group() as group:
+        for _ in range(4):
+            group.start_soon(run)
+        await anyio.sleep(0.15)
+        names = [thread.name for thread in threading.enumerate() if "waitpid" in thread.name]
+    print(ended, names)
+
+programs.no_thread_each()
+anyio.run(main)
+"""
+"""Four programs that run at once, and the threads that wait for them."""
 
 
 @pytest.fixture
@@ -197,6 +220,15 @@ def cached(machine: Path, name: str) -> Path:
     """Say where `make setup` puts a program."""
     tools = machine / "cache" / "ashep" / "tools"
     return tools / {"bd": "bd-1.3.0/bd", "opencode": "opencode-1.18.33/node_modules/.bin/opencode"}[name]
+
+
+def test_programs_that_run_take_no_thread_each() -> None:
+    done = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, check=True, timeout=60)
+    assert done.stdout.decode().strip() == "[7, 7, 7, 7] []"
+    without = THREADS.replace("programs.no_thread_each()", "")
+    if sys.version_info < (3, 12):
+        done = subprocess.run([sys.executable, "-c", without], capture_output=True, check=True, timeout=60)
+        assert done.stdout.count(b"waitpid") == 4, "this test can fail"
 
 
 @pytest.mark.parametrize("name", ["bd", "opencode"])

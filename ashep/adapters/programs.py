@@ -5,10 +5,12 @@ outlives the call: a stopped `bd` would block every other `bd` (facts/beads.md 7
 its own is out of reach.
 """
 
+import asyncio
 import os
 import re
 import shutil
 import signal
+import sys
 from asyncio import StreamReader, create_subprocess_exec, subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -40,6 +42,17 @@ _SOON = 0.01  # seconds between looks whether a program that was asked to end ha
 TO_CLEAN_UP = 2.0
 """Seconds that git gets to take its locks away: one that is killed leaves them, and each later git stops at them."""
 _REAP = 10.0  # seconds for a killed process to be gone; one that hangs in the kernel must not hang us
+
+
+def no_thread_each() -> None:
+    """Have the system say when a program has ended; Python 3.11 keeps a thread for each that runs.
+
+    To be called before the event loop begins. From 3.12 on it is so wherever the system can.
+    """
+    if sys.version_info < (3, 12):
+        with suppress(OSError, AttributeError):  # a system that cannot
+            os.close(os.pidfd_open(os.getpid()))
+            asyncio.set_child_watcher(asyncio.PidfdChildWatcher())  # pyright: ignore[reportDeprecated] - not yet there
 
 
 @dataclass(frozen=True, slots=True)

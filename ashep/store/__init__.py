@@ -20,7 +20,7 @@ started_at, ended_at, session, result, verdict, summary, error, tokens, cost, re
     or closed. ``body`` says what else is shown: the tracker's view, and the flow's counters and question.
 
 Rows are a function of what the journal holds alone, and of what stands there for the part that was pruned. The daemon
-writes (`follow`), at most every 0.2 seconds, so a reader may be that much behind; where none runs, `reader.stale` says
+writes (`follow`), at most every 0.5 seconds, so a reader may be that much behind; where none runs, `reader.stale` says
 whether the picture is complete.
 
 Modules: `tables` and `database` (sqlmodel and SQLAlchemy), `runlog`, `follow`, `reader`.

@@ -22,6 +22,9 @@ from ashep.store.drawing import Position, Source
 if TYPE_CHECKING:
     from ashep.store.database import Store
 
+EVERY = 0.5
+"""Seconds between two drawings, at least; readers may be that much behind."""
+
 _LAST_CHANCE = 10.0
 """Seconds that the end waits for the last drawing."""
 
@@ -56,7 +59,7 @@ class Follower:
         report: Callable[[str], None],
         *,
         store: "Store | None" = None,
-        every: float = 0.2,
+        every: float = EVERY,
         look_every: float = LOOK_EVERY,
     ) -> None:
         self._state, self._source, self._report, self._store, self._every = state, source, report, store, every

@@ -114,7 +114,8 @@ def tools() -> Iterator[Tools]:
         for name in ("home", "cache"):
             (folder / name).mkdir()
         made = Tools(folder, bd.absolute(), opencode.absolute())
-        made.run(sys.executable, "-c", "import ashep.app, ashep.cli.commands, ashep.demo.model", cwd=folder)
+        compiled = "ashep.app, ashep.cli.commands, ashep.demo.model, ashep.store.database"
+        made.run(sys.executable, "-c", f"import {compiled}", cwd=folder)
         yield made
     finally:
         shutil.rmtree(folder, ignore_errors=True)

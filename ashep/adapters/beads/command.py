@@ -41,9 +41,9 @@ _SHOWN = 300  # of a message that nobody can place
 _DROPPED = ("BD_JSON_ENVELOPE", "BEADS_MAX_ROWS", "BD_DEBUG")
 """Settings of the user's shell that change what bd prints: wrapped, cut off, with other lines between."""
 
-_MEMORY = {"GOGC": "200"}
-"""What a call of bd may hold: it is over before it has collected much, and lets its heap grow to three times what it
-uses and not to two. That is some 8% less CPU for a write and a quarter more memory; the user's own setting counts."""
+_MEMORY = {"GOGC": "400", "GOMEMLIMIT": "1GiB"}
+"""What a call of bd may hold: it is over before it has collected much, and lets its heap grow to five times what it
+uses and not to two, to a GiB at most. The user's own settings count. docs/benchmarks.md says what that saves."""
 
 _READS = frozenset({"version", "list", "ready", "show", "history", "config", "where"})
 AGAIN = 2

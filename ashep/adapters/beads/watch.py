@@ -19,18 +19,23 @@ import anyio.to_thread
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 from pydantic import ValidationError
-from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]  # its types name an Event of trio
 
 from ashep.adapters.beads.command import Bd
 from ashep.adapters.beads.wire import JournalLine, Truncated
 from ashep.errors import TrackerError
 
-_QUIET_MS = 100  # a write of bd takes longer than that; its changes come as one
-_RECHECK = 5.0  # seconds: a watcher may lose events; comparing hashes costs nothing
-_HEED_MS = 1000  # a watch that is to end does so within that: it waits in a thread, which nothing can interrupt
-_POLL = 1.0  # seconds, where the system watches no files
+_LOOK = 0.25
+"""Seconds between looks at the manifests' dates. That is a system call for each, where the system's own word of what
+stirs in their folders would come for every file that bd opens there, some dozens a call."""
+
+_RECHECK = 5.0
+"""Seconds after which their content is compared, whatever their dates say."""
+
 _PATIENCE = (1.0, 30.0)  # seconds between restarts of the journal's reader, first and longest
 _LINE = 16 * 1024 * 1024  # bytes; a line of the journal holds a whole issue
+
+
+_Date = tuple[int, int, int]
 
 
 class Manifest:
@@ -39,6 +44,7 @@ class Manifest:
     def __init__(self, database: Path) -> None:
         self._database = database
         self._known: str | None = None
+        self._dates: tuple[_Date | None, ...] = ()
         self._foreign = False
 
     @property
@@ -46,21 +52,23 @@ class Manifest:
         """The folders that hold a manifest; none where the database is not an embedded one."""
         return sorted(path.parent for path in self._database.glob("*/.dolt/noms/manifest"))
 
-    def _digest(self) -> str:
-        digest = hashlib.sha256()
-        for folder in self.folders:
+    def _read(self) -> tuple[str, tuple[_Date | None, ...]]:
+        """Give what the manifests hold; and their dates, which are read before, so that what comes between is seen."""
+        digest, folders = hashlib.sha256(), self.folders
+        dates = tuple(map(_date, folders))
+        for folder in folders:
             with suppress(OSError):  # bd replaces the file; one that is missing now is back at the next look
                 digest.update(folder.joinpath("manifest").read_bytes())
-        return digest.hexdigest()
+        return digest.hexdigest(), dates
 
     async def before_write(self) -> None:
         """Note a change that cannot be ours, before ours covers it."""
-        now = await anyio.to_thread.run_sync(self._digest)
+        now, _ = await anyio.to_thread.run_sync(self._read)
         self._foreign = self._foreign or (self._known is not None and now != self._known)
 
     async def after_write(self) -> None:
         """Note how our write left the store."""
-        self._known = await anyio.to_thread.run_sync(self._digest)
+        self._known, self._dates = await anyio.to_thread.run_sync(self._read)
 
     async def start(self) -> None:
         """Take the present state as known."""
@@ -69,9 +77,9 @@ class Manifest:
 
     async def changed(self) -> bool:
         """Say whether something changed that our writes don't explain; asked again, it says no."""
-        await self.before_write()
+        before = self._known
         await self.after_write()
-        changed, self._foreign = self._foreign, False
+        changed, self._foreign = self._foreign or (before is not None and self._known != before), False
         return changed
 
     async def changes(self, bd: Bd) -> AsyncGenerator[None]:
@@ -81,36 +89,26 @@ class Manifest:
             return
         async with bd.lock:
             await self.start()
-        async with aclosing(_stirrings(folders)) as stirrings:
-            async for _ in stirrings:
-                async with bd.lock:  # a write of ours that is under way is ours until it has ended
-                    changed = await self.changed()
-                if changed:
-                    yield
-
-
-async def _stirrings(folders: list[Path]) -> AsyncGenerator[None]:
-    """Yield when a file in one of the folders may have changed, for ever."""
-    with suppress(OSError, RuntimeError):  # how watchfiles says that the system cannot watch (any more)
-        watcher = awatch(
-            *folders,
-            watch_filter=None,
-            debounce=_QUIET_MS * 5,
-            step=_QUIET_MS,
-            rust_timeout=_HEED_MS,
-            yield_on_timeout=True,
-            force_polling=False,
-            recursive=False,
-        )
         due = anyio.current_time() + _RECHECK
-        async with aclosing(watcher):
-            async for changes in watcher:
-                if changes or anyio.current_time() >= due:
-                    yield
-                    due = anyio.current_time() + _RECHECK
-    while True:
-        await anyio.sleep(_POLL)
-        yield
+        while True:
+            await anyio.sleep(_LOOK)
+            dates = await anyio.to_thread.run_sync(lambda: tuple(map(_date, folders)))
+            if dates == self._dates and anyio.current_time() < due and not self._foreign:
+                continue
+            due = anyio.current_time() + _RECHECK
+            async with bd.lock:  # a write of ours that is under way is ours until it has ended
+                changed = await self.changed()
+            if changed:
+                yield
+
+
+def _date(folder: Path) -> _Date | None:
+    """Say what tells a manifest from the one before: bd puts another file in its place."""
+    try:
+        found = folder.joinpath("manifest").stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_ctime_ns
 
 
 class Journal:
