@@ -297,7 +297,7 @@ def _answer(flow: Flow, fact: Answer, seq: int, at: datetime) -> Flow:
             return _failed(flow, fact, seq, at)
         case IssueClaimed() | IssueWritten():
             flow = done(flow, fact.key, seq)
-            flow = replace(landed(flow), issue=fact.view, view_seq=seq, text=fact.text or flow.text)
+            flow = replace(landed(flow, seq), issue=fact.view, view_seq=seq, text=fact.text or flow.text)
             return replace(flow, authors=authors.shown(flow.authors, fact.view))
         case ClaimRefused():
             return replace(done(flow, fact.key, seq), writing=None, look_again=True)
@@ -333,11 +333,17 @@ def _answer(flow: Flow, fact: Answer, seq: int, at: datetime) -> Flow:
             assert_never(fact)
 
 
-def landed(flow: Flow) -> Flow:
-    """The open write stands in the tracker."""
+def landed(flow: Flow, seq: int) -> Flow:
+    """The open write stands in the tracker.
+
+    What was to be written before it, and waited, is written after it: with its own older number it would be taken for
+    done, by the newer one that stands on the issue now.
+    """
     flow = replace(flow, written=flow.writing, writing=None, authors=authors.written(flow.authors))
     if flow.stage == "giving_back" and flow.written and flow.written.kind == "give_back":
         return replace(flow, stage="idle", written=None, target=None)
+    if flow.written and flow.target and flow.target.seq < flow.written.seq:
+        flow = replace(flow, target=dataclasses.replace(flow.target, seq=seq))
     return flow if flow.active else replace(flow, written=None)
 
 

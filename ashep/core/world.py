@@ -352,7 +352,7 @@ def _evolve_issue_seen(world: World, fact: IssueSeen) -> World:
     landed = writing is not None and stamp is not None and (stamp.instance, stamp.seq) == (world.instance, writing.seq)
     if landed and not evolve_flow.stale(flow, fact.as_of):
         # the write whose answer was lost has landed: what stands there is ours, not a person's
-        flow = evolve_flow.landed(flow)
+        flow = evolve_flow.landed(flow, world.seq)
     return put(world, fact.issue, evolve_flow.seen(flow, fact, world.seq, world.now))
 
 
