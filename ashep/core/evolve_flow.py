@@ -301,8 +301,8 @@ def _answer(flow: Flow, fact: Answer, seq: int, at: datetime) -> Flow:
             return replace(flow, authors=authors.shown(flow.authors, fact.view))
         case ClaimRefused():
             return replace(done(flow, fact.key, seq), writing=None, look_again=True)
-        case WriteRefused():
-            return replace(done(flow, fact.key, seq), writing=None)
+        case WriteRefused():  # what it was to put back is given up with it: the tracker's no is final
+            return replace(done(flow, fact.key, seq), writing=None, authors=authors.written(flow.authors))
         case GuardRefused():
             return replace(done(flow, fact.key, seq), writing=None, look_again=True)
         case CommentPosted():

@@ -55,7 +55,8 @@ def work_fact(flow: Flow, fact: WorkFact, seq: int, at: datetime) -> Flow:
         case CriteriaChanged():
             return replace(flow, criteria=flow.criteria and dataclasses.replace(flow.criteria, seen=fact.hash))
         case VerificationWanted():
-            return replace(flow, verifying=fact.run, why=fact.why, since=at)
+            # a person who let it go left the phase wanted: their outcome is looked into first
+            return replace(flow, verifying=fact.run, wanted=False, why=fact.why, since=at)
         case WorkVerified():
             return _verified(flow, fact, at)
         case _:

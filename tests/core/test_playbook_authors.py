@@ -10,7 +10,8 @@ import pytest
 
 from ashep.core import commands as c
 from ashep.core import events as e
-from tests.core.given import ME
+from ashep.core.model import Phase
+from tests.core.given import ME, policy_of
 from tests.core.playbook import Playbook, like
 from tests.core.test_playbook_landing import book_of, finished
 
@@ -255,3 +256,32 @@ def test_what_a_person_set_once_is_no_cover_for_whoever_sets_it_again_under_our_
     before = as_it_was(book)
     book >> book.seen(who=ME, add=["phase:implement"], drop=["phase:review"])
     assert as_it_was(book.answered()) == before
+
+
+def test_what_waited_while_an_agents_change_was_put_back_is_written_after_it() -> None:
+    """Found in a simulated night: by its own older number a close was taken for done, as a newer one stood there."""
+    book = Playbook(policy_of(Phase(name="review"))).looked()
+    book >> book.reports()
+    book.left = []
+    book >> book.failed(infra=True)
+    book >> book.seen(who=AGENT, status="open")
+    book.answered()
+    book >> book.later(60)
+    book.answered()
+    numbers = [one.stamp.seq for one in book.made.done if isinstance(one, c.WriteIssue)]
+    assert numbers == sorted(set(numbers))
+    assert (book.flow().stage, book.flow().code) == ("closed", "shepherd")
+
+
+def test_what_the_tracker_refuses_to_put_back_is_given_up() -> None:
+    """Found in a simulated night: it was asked for without end, of an issue that somebody had deleted."""
+    book = Playbook().until("human_review")
+    book >> book.later(7 * 86400)
+    book.answered()
+    book >> book.seen(who=AGENT, drop=["ashep:parked"])
+    book.left = []
+    (write,) = (one for one in book.flow().open if isinstance(one, c.WriteIssue))
+    assert (
+        book >> e.WriteRefused("t-1", write.key, "there is no issue 't-1'") << like(e.IssueLeft, code="write_refused")
+    )
+    assert book.flow().open == ()

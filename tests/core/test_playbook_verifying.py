@@ -3,13 +3,16 @@
 # pyright: reportUnusedExpression=false
 # A playbook's lines are expressions: `book >> fact << what << follows`.
 
+import json
+from datetime import timedelta
 from typing import Any
 
 from ashep.core import commands as c
 from ashep.core import events as e
 from ashep.core.closing_notes import escalation_of, notes_of
 from ashep.core.evidence import CheckResult
-from ashep.core.model import Human, Phase, Verify
+from ashep.core.model import Human, Phase, Takeover, Verify
+from ashep.core.observe import session_read
 from ashep.core.proof import UNCHANGED
 from tests.core.given import adopted, policies, policy_of, settings, start
 from tests.core.playbook import Playbook, like
@@ -371,3 +374,28 @@ def test_another_start_goes_on_with_the_verification() -> None:
     command = book.dropped()
     book >> start(config=own())[1]
     assert command in book.flow().open
+
+
+def test_what_a_person_let_go_on_is_looked_into_before_anything_else_begins() -> None:
+    """Found in a simulated night: the phase was begun anew beside it, and that run never had an end."""
+    book = book_of(TWO.model_copy(update={"takeover": Takeover(action="resume", cooldown=timedelta(minutes=1))}))
+    block = json.dumps({"result": "success", "summary": "what I did"})
+    book >> book.turn("finished", block=block, people=("msg_ann",))
+    book.left = []
+    book.answered()
+    for _ in range(2):
+        held = book.flow().held
+        assert held is not None
+        assert held.session is not None
+        seen = e.SessionSeen("t-1", held.session, ("msg_ann",), busy=False, as_of=book.world.seq)
+        book >> session_read(book.world, seen)
+        book.left = [one for one in book.left if isinstance(one, e.VerificationWanted)]
+        if book.left:
+            break
+        book >> book.later(60)
+    assert book << e.VerificationWanted
+    assert not book.flow().wanted
+    book.left = []
+    book.answered()
+    assert [one.run for one in book.made.done if isinstance(one, c.VerifyWork)] == ["t-1/implement.1.1"]
+    assert book.flow().phase == "review"

@@ -208,9 +208,13 @@ def test_what_a_lost_state_folder_began_on_a_branch_keeps_others_from_it() -> No
     book = Playbook(policy_of(Phase(name="implement")), issues=(), config=own(), tree=TREE)
     book.made.open("t-1", "branch:epic 1")
     book.made.tracker["t-2"] = stamped("t-2", 1)
+    book.made.heads["ashep/+epic%201"] = "work of both"
     book.looked()
     assert (book.flow("t-1").stage, book.flow("t-1").code) == ("idle", "branch")
     assert book.run("t-2").branch == "ashep/+epic%201"
+    theirs = book.flow("t-2").own
+    assert theirs is not None
+    assert theirs.base == "c0ffee"  # nobody knows how much of it is whose: all that the base lacks counts as its work
 
 
 def test_of_two_that_a_lost_state_folder_began_on_a_branch_one_goes_first() -> None:
