@@ -152,7 +152,10 @@ def test_figures_of_issues_count_looks_and_writes_apart() -> None:
     calls = Calls.of({"version": 1, "where": 1, "config": 2, "list": 5, "ready": 4, "update": 8})
     ours = Side(Spent(2.2, 3.0), 4.0, calls, 90_000_000)
     bare = Side(Spent(1.0, 3.0), 4.0, Calls.of({"update": 8}), 0)
-    found = {figure.name.split(",")[0]: figure for figure in figures_of([(ours, bare)], [Watched(0, Spent(1.0), 0)], 2)}
+    found = {
+        figure.name.split(",")[0]: figure
+        for figure in figures_of([(ours, bare)], [bare], [Watched(0, Spent(1.0), 0)], 2)
+    }
     assert found["2 issues x 3 runs: all CPU"].value == pytest.approx(9.2 / 8)
     assert found["ashep's own CPU"].value == pytest.approx(1.2 / 6)
     assert found["bd calls"].value == 4

@@ -3,6 +3,9 @@
 One process without a thread, an HTTP connection that it keeps, and bd: nothing else. It asks bd once what is ready; for
 each issue it claims, lets three agents answer, notes the phase twice and closes: four calls of bd, three sessions,
 three prompts (the texts that ashep sent). `python -m tests.bench.bare PLAN` with a plan as `issues.plan_of` makes it.
+
+Where the plan has `at_once`, so many issues are worked on at a time, each in a thread with a connection of its own, and
+bd is called one at a time, as ever: what a second core costs by itself is told by that.
 """
 
 import base64
@@ -10,22 +13,42 @@ import http.client
 import json
 import subprocess
 import sys
+import threading
 import urllib.parse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 PASSWORD = "bench"
 """Of the server, for `place`, too: importing that here would be more than all of this."""
+_ONE_BD = threading.Lock()
 
 
 def main(plan: dict[str, Any]) -> None:
     """Work through the plan."""
+    ready = {row["id"] for row in json.loads(_bd(plan, "ready", "--limit=0", "--brief"))}
+    if missing := plan["issues"].keys() - ready:
+        raise RuntimeError(f"{missing} are not ready")
+    left = iter(plan["issues"].items())
+    at_once = plan.get("at_once", 1)
+    if at_once == 1:
+        _work(plan, left)
+        return
+    failed = list[BaseException]()
+    threading.excepthook = lambda told: failed.append(told.exc_value or SystemExit(1))
+    threads = [threading.Thread(target=_work, args=(plan, left)) for _ in range(at_once)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failed:
+        raise failed[0]
+
+
+def _work(plan: dict[str, Any], left: Iterator[tuple[str, Sequence[dict[str, Any]]]]) -> None:
+    """Take one issue after the other, until none is left; an iterator gives each to one thread."""
     host = urllib.parse.urlsplit(plan["url"])
     server = http.client.HTTPConnection(host.hostname or "", host.port, timeout=120)
-    ready = {row["id"] for row in json.loads(_bd(plan, "ready", "--limit=0", "--brief"))}
-    for issue, runs in plan["issues"].items():
-        if issue not in ready:
-            raise RuntimeError(f"{issue} is not ready")
+    for issue, runs in left:
         _issue(plan, server, issue, runs)
     server.close()
 
@@ -64,9 +87,10 @@ def _post(plan: dict[str, Any], server: http.client.HTTPConnection, path: str, b
 
 def _bd(plan: dict[str, Any], *arguments: str) -> bytes:
     argv = [plan["bd"], "--actor=bare", *arguments, "--json"]
-    done = subprocess.run(
-        argv, cwd=plan["folder"], stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=120
-    )
+    with _ONE_BD:
+        done = subprocess.run(
+            argv, cwd=plan["folder"], stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=120
+        )
     return done.stdout
 
 

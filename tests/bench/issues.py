@@ -21,6 +21,8 @@ STARTING = ("version", "where", "config")
 """Calls of bd that belong to the start of the daemon."""
 LOOKING = ("list", "ready")
 PATIENCE = 900.0
+AT_ONCE = 3
+"""Runs at a time: ashep's default."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ def measure(tools: Tools, *, issues: int, rounds: int, profile: Path | None = No
     full, empty = template(tools, issues), template(tools, 0)
     with model(tools) as url:
         starts = [_start_only(empty.copy(f"empty-{number}"), url, number) for number in range(rounds)]
-        pairs: list[tuple[Side, Side]] = []
+        pairs, beside = list[tuple[Side, Side]](), list[Side]()
         plan: dict[str, Any] = {}
         for number in range(rounds):
             mine = full.copy(f"mine-{number}")
@@ -53,11 +55,12 @@ def measure(tools: Tools, *, issues: int, rounds: int, profile: Path | None = No
             else:  # the order changes, in case that the second one has it easier
                 bare = _bare(full.copy(f"bare-{number}"), url, plan)
                 pairs.append((_ashep(mine, url, issues, profile), bare))
-    return figures_of(pairs, starts, issues)
+            beside.append(_bare(full.copy(f"beside-{number}"), url, plan | {"at_once": AT_ONCE}))
+    return figures_of(pairs, beside, starts, issues)
 
 
-def figures_of(pairs: list[tuple[Side, Side]], starts: list[Watched], issues: int) -> list[Figure]:
-    """What the rounds say; `starts`: daemons that found nothing to do."""
+def figures_of(pairs: list[tuple[Side, Side]], beside: list[Side], starts: list[Watched], issues: int) -> list[Figure]:
+    """What the rounds say; `beside`: the loop, as many at a time as ashep; `starts`: daemons that found nothing."""
     runs = issues * PHASES
     sides = [ours for ours, _ in pairs]
     start = median(one.spent.own for one in starts)
@@ -74,6 +77,8 @@ def figures_of(pairs: list[tuple[Side, Side]], starts: list[Watched], issues: in
         _part("  of it ashep itself", [(ours.spent.own, bare.spent.own) for ours, bare in pairs]),
         _part("  of it bd and git", [(ours.spent.children, bare.spent.children) for ours, bare in pairs]),
         _part("  of it the OpenCode server", [(ours.server, bare.server) for ours, bare in pairs]),
+        times(f"  the same, against the loop with {AT_ONCE} at a time",
+              [(ours.cpu, bare.cpu) for (ours, _), bare in zip(pairs, beside, strict=True)], 1.15),
         Figure("ashep's own CPU, a run beyond its start", (own - start) / runs, "s", 0.06,
                f"({short(own)} - {short(start)}) s / {runs}"),
         Figure("bd calls, an issue of three phases beyond looks", beyond, "calls", 5, str(sides[-1].calls)),
