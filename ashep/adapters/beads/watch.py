@@ -8,6 +8,7 @@ is a hint and no more: one write of others that falls together with one of ours 
 import hashlib
 import os
 import signal
+import time
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
@@ -24,9 +25,12 @@ from ashep.adapters.beads.command import Bd
 from ashep.adapters.beads.wire import JournalLine, Truncated
 from ashep.errors import TrackerError
 
-_LOOK = 0.25
+_LOOK = 0.1
 """Seconds between looks at the manifests' dates. That is a system call for each, where the system's own word of what
 stirs in their folders would come for every file that bd opens there, some dozens a call."""
+
+_LOOKS = 4
+"""How many looks a thread makes before it gives itself back: an end of the daemon waits for them."""
 
 _RECHECK = 5.0
 """Seconds after which their content is compared, whatever their dates say."""
@@ -82,6 +86,14 @@ class Manifest:
         changed, self._foreign = self._foreign or (before is not None and self._known != before), False
         return changed
 
+    def _stirs(self, folders: list[Path]) -> bool:
+        """Wait a while for dates other than those that are known, and say whether there are. It blocks, in a thread."""
+        for _ in range(_LOOKS):
+            time.sleep(_LOOK)  # noqa: TID251 - in a thread of its own; it decides nothing
+            if tuple(map(_date, folders)) != self._dates:
+                return True
+        return False
+
     async def changes(self, bd: Bd) -> AsyncGenerator[None]:
         """Yield after each change that our own writes don't explain. Ends at once where there is no manifest."""
         folders = await anyio.to_thread.run_sync(lambda: self.folders)
@@ -91,9 +103,8 @@ class Manifest:
             await self.start()
         due = anyio.current_time() + _RECHECK
         while True:
-            await anyio.sleep(_LOOK)
-            dates = await anyio.to_thread.run_sync(lambda: tuple(map(_date, folders)))
-            if dates == self._dates and anyio.current_time() < due and not self._foreign:
+            stirred = await anyio.to_thread.run_sync(self._stirs, folders, abandon_on_cancel=True)
+            if not (stirred or self._foreign) and anyio.current_time() < due:
                 continue
             due = anyio.current_time() + _RECHECK
             async with bd.lock:  # a write of ours that is under way is ours until it has ended
