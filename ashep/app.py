@@ -65,12 +65,12 @@ def work(project: Path, options: WorkOptions, say: Say) -> int:
     clock = RealClock()
     adjust(os.getpid(), OWN_OOM)
     with Lock.acquire(state, clock.now()) as lock:
-        put_schemas(project / FOLDER)
         sizes = configuration.settings.journal
         journal = Journal.open(state, clock.now(), Sizes(sizes.max_file_size, sizes.keep))
         if journal.cut:
             say(f"the last {journal.cut} bytes of the journal were torn and are cut: nothing of them was acted on")
         try:
+            put_schemas(project / FOLDER)  # once it is sure that there will be work: what ends here leaves all as it was
             return _run(partial(_work, project, files, journal, lock, clock, options, say))
         finally:
             journal.close()
