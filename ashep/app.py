@@ -70,7 +70,7 @@ def work(project: Path, options: WorkOptions, say: Say) -> int:
         if journal.cut:
             say(f"the last {journal.cut} bytes of the journal were torn and are cut: nothing of them was acted on")
         try:
-            put_schemas(project / FOLDER)  # once it is sure that there will be work: what ends here leaves all as it was
+            put_schemas(project / FOLDER)  # there will be work: what ends before leaves all as it was
             return _run(partial(_work, project, files, journal, lock, clock, options, say))
         finally:
             journal.close()

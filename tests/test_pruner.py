@@ -134,6 +134,7 @@ class Week:
             assert now < a_day * days, f"{name}: {now}, on the first day {a_day}"
         assert last.database <= held.database
         assert self.texts - {path.name for path in self.state.glob("blobs/*/*")}
+        Store.open(self.state, Reading(self.state / "journal")).close()  # the rest is drawn, as by whoever reads next
         drawn, lines = dump(self.state), (self.state.parent / "runs.jsonl").read_bytes()
         assert {row[0] for row in drawn["issues"]} == {*self.world.world.flows}
         (self.state / NAME).unlink()

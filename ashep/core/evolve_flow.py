@@ -299,12 +299,10 @@ def _answer(flow: Flow, fact: Answer, seq: int, at: datetime) -> Flow:
             flow = done(flow, fact.key, seq)
             flow = replace(landed(flow, seq), issue=fact.view, view_seq=seq, text=fact.text or flow.text)
             return replace(flow, authors=authors.shown(flow.authors, fact.view))
-        case ClaimRefused():
+        case ClaimRefused() | GuardRefused():
             return replace(done(flow, fact.key, seq), writing=None, look_again=True)
-        case WriteRefused():  # what it was to put back is given up with it: the tracker's no is final
+        case WriteRefused():  # what it was to put back is given up with it
             return replace(done(flow, fact.key, seq), writing=None, authors=authors.written(flow.authors))
-        case GuardRefused():
-            return replace(done(flow, fact.key, seq), writing=None, look_again=True)
         case CommentPosted():
             left = tuple(comment for comment in flow.comments if comment[0] != fact.name)
             return replace(done(flow, fact.key, seq), comments=left)
@@ -334,11 +332,7 @@ def _answer(flow: Flow, fact: Answer, seq: int, at: datetime) -> Flow:
 
 
 def landed(flow: Flow, seq: int) -> Flow:
-    """The open write stands in the tracker.
-
-    What was to be written before it, and waited, is written after it: with its own older number it would be taken for
-    done, by the newer one that stands on the issue now.
-    """
+    """The open write stands in the tracker. What waited for it gets a newer number, or it would be taken for done."""
     flow = replace(flow, written=flow.writing, writing=None, authors=authors.written(flow.authors))
     if flow.stage == "giving_back" and flow.written and flow.written.kind == "give_back":
         return replace(flow, stage="idle", written=None, target=None)
