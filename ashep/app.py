@@ -58,13 +58,12 @@ def work(project: Path, options: WorkOptions, say: Say) -> int:
     connect.check(project, configuration.settings)
     state = project / FOLDER / "state"
     processes.raise_open_files()
-    programs.no_thread_each()
     if kind := mounts.network_file_system(state):
         say(mounts.warning(state, kind))
     gc.freeze()  # what was imported stays for ever: the collector need not walk it again and again
     clock = RealClock()
     adjust(os.getpid(), OWN_OOM)
-    with Lock.acquire(state, clock.now()) as lock:
+    with programs.no_thread_each(), Lock.acquire(state, clock.now()) as lock:
         sizes = configuration.settings.journal
         journal = Journal.open(state, clock.now(), Sizes(sizes.max_file_size, sizes.keep))
         if journal.cut:

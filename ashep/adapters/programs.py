@@ -12,8 +12,8 @@ import shutil
 import signal
 import sys
 from asyncio import StreamReader, create_subprocess_exec, subprocess
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,15 +44,23 @@ TO_CLEAN_UP = 2.0
 _REAP = 10.0  # seconds for a killed process to be gone; one that hangs in the kernel must not hang us
 
 
-def no_thread_each() -> None:
+@contextmanager
+def no_thread_each() -> Generator[None]:
     """Have the system say when a program has ended; Python 3.11 keeps a thread for each that runs.
 
-    To be called before the event loop begins. From 3.12 on it is so wherever the system can.
+    To be entered before the event loop begins; loops of other threads start no programs meanwhile. From 3.12 on it is
+    so wherever the system can.
     """
-    if sys.version_info < (3, 12):
-        with suppress(OSError, AttributeError):  # a system that cannot
-            os.close(os.pidfd_open(os.getpid()))
-            asyncio.set_child_watcher(asyncio.PidfdChildWatcher())  # pyright: ignore[reportDeprecated] - not yet there
+    if sys.version_info >= (3, 12):
+        yield
+        return
+    with suppress(OSError, AttributeError):  # a system that cannot
+        os.close(os.pidfd_open(os.getpid()))
+        asyncio.set_child_watcher(asyncio.PidfdChildWatcher())  # pyright: ignore[reportDeprecated] - not yet there
+    try:
+        yield
+    finally:
+        asyncio.set_child_watcher(asyncio.ThreadedChildWatcher())  # pyright: ignore[reportDeprecated] - as before
 
 
 @dataclass(frozen=True, slots=True)
