@@ -262,3 +262,25 @@ def test_the_cache_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         monkeypatch.setenv("XDG_CACHE_HOME", nothing)
         assert programs.tools_cache() == tmp_path / ".cache" / "ashep" / "tools"
     assert os.path.isabs(programs.tools_cache())
+
+
+LATER = """
+import threading, anyio
+from ashep.adapters import programs
+
+async def main():
+    done = await programs.run(["sh", "-c", "exit 7"], cwd=None, env=None, timeout=20)
+    print(done.returncode)
+
+with programs.no_thread_each():
+    anyio.run(main)
+thread = threading.Thread(target=anyio.run, args=(main,))
+thread.start()
+thread.join()
+"""
+"""A program of a loop in another thread, once the daemon's is over."""
+
+
+def test_a_loop_of_another_thread_starts_programs_once_the_daemon_is_over() -> None:
+    done = subprocess.run([sys.executable, "-c", LATER], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == ["7", "7"]
