@@ -219,8 +219,8 @@ BROKEN_PLAYBOOKS = [
     Mutant(
         "a guard is not looked into",
         private(evolve_flow, "_answer"),
-        "writing=None, look_again=True)\n        case CommentPosted",
-        "writing=None)\n        case CommentPosted",
+        "writing=None, look_again=True)\n        case WriteRefused",
+        "writing=None)\n        case WriteRefused",
     ),
     Mutant("no cool-down", private(people, "_reopened"), "wait = None if by_hand else", "wait = None and"),
     Mutant("timed out without a fresh read", turns.turn_seen, "run.overdue and run.fresh_after == 0", "run.overdue"),
