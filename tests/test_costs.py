@@ -18,6 +18,8 @@ from ashep.monitor import QUESTION
 from ashep.ports import Sign
 from tests.loop_world import Points, World, policy, simulate
 
+pytestmark = pytest.mark.promise("T2")
+
 PHASES: tuple[dict[str, object], ...] = (
     {"name": "one", "capabilities": ["review"]},
     {"name": "two", "capabilities": ["review"]},

@@ -90,7 +90,7 @@ def known_tests(path: Path) -> set[str]:
     return known
 
 
-@pytest.mark.parametrize("page", [SPEC, *RECORDS], ids=name_of)
+@pytest.mark.parametrize("page", RECORDS, ids=name_of)
 def test_every_test_that_a_page_names_exists(page: Path) -> None:
     named = set(ID.findall(page.read_text()))
     assert named
@@ -101,23 +101,6 @@ def test_every_test_that_a_page_names_exists(page: Path) -> None:
         if one.partition("::")[2] not in known_tests(ROOT / one.partition("::")[0])
     ]
     assert unknown == []
-
-
-STATEMENT = re.compile(r"^- \*\*([A-Z]\d+)\*\* (.*(?:\n  .*)*)", re.M)
-
-
-def untested() -> set[str]:
-    section = SPEC.read_text().partition("\n## Not yet tested\n")[2]
-    return set(re.findall(r"\b[A-Z]\d+\b", section.partition("\n## ")[0]))
-
-
-def test_each_statement_of_the_specification_names_its_tests_or_says_that_it_has_none() -> None:
-    text = SPEC.read_text()
-    statements = STATEMENT.findall(text)
-    numbers = [number for number, _ in statements]
-    assert len(numbers) > 60
-    assert len(numbers) == len(set(numbers)) == len(re.findall(r"^- \*\*[A-Z]", text, re.M))
-    assert {number for number, said in statements if not ID.search(said)} == untested()
 
 
 def test_the_specification_is_short() -> None:

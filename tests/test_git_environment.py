@@ -59,6 +59,7 @@ def grafted(world: GitWorkspacesWorld, patch: pytest.MonkeyPatch) -> None:
     (world.top / ".git/info/grafts").write_text(world.git("rev-parse", ONE) + "\n")
 
 
+@pytest.mark.promise("I2")
 @pytest.mark.parametrize("steer", [everything_ignored, no_magic, elsewhere, old_date, replaced, grafted])
 async def test_nothing_steers_our_git(
     world: GitWorkspacesWorld,
@@ -96,6 +97,7 @@ async def test_nothing_steers_our_git(
 # --- symbolic refs ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("I2")
 @pytest.mark.parametrize("target", ["refs/heads/main", "HEAD", "refs/heads/none", f"refs/heads/{ONE}", "link"])
 async def test_a_branch_that_was_made_a_name_for_another_is_a_branch_again(
     world: GitWorkspacesWorld, target: str
@@ -140,6 +142,7 @@ async def test_no_ref_of_ours_leads_to_a_persons_branch(world: GitWorkspacesWorl
 # --- what is on the disk ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("Z1")
 @pytest.mark.parametrize("left", [b"", bytes(40)])
 async def test_what_a_power_cut_emptied_is_neither_sealed_nor_landed(world: GitWorkspacesWorld, left: bytes) -> None:
     begun = await world.spaces.prepare(ONE, None, 0)

@@ -73,6 +73,7 @@ def test_two_issues_a_rejection_and_a_person(folder: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("D5")
 def test_the_work_tree_stays_with_an_issue_until_a_person_is_asked(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -85,6 +86,7 @@ def test_the_work_tree_stays_with_an_issue_until_a_person_is_asked(folder: Path)
     simulate(scenario)
 
 
+@pytest.mark.promise("R12")
 def test_created_issues_exist_before_the_transition(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -102,6 +104,7 @@ def test_created_issues_exist_before_the_transition(folder: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("Q4")
 def test_an_agents_question_leads_back_into_its_phase_with_the_persons_words(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -127,6 +130,7 @@ def test_an_agents_question_leads_back_into_its_phase_with_the_persons_words(fol
     simulate(scenario)
 
 
+@pytest.mark.promise("R11")
 def test_an_invalid_outcome_gets_one_recovery_in_the_same_session(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -147,6 +151,7 @@ def test_an_invalid_outcome_gets_one_recovery_in_the_same_session(folder: Path) 
     simulate(scenario)
 
 
+@pytest.mark.promise("R11")
 def test_an_answer_without_an_outcome_is_read_by_the_starters_extractor(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -223,6 +228,7 @@ def crash_and_live_on(folder: Path, crash_at: int, again: int | None = None) -> 
     simulate(scenario)
 
 
+@pytest.mark.promise("G1", "E1", "E4")
 @pytest.mark.slow
 def test_a_crash_at_each_kind_of_boundary(folder: Path) -> None:
     points = crossed(folder / "0")
@@ -230,6 +236,7 @@ def test_a_crash_at_each_kind_of_boundary(folder: Path) -> None:
         crash_and_live_on(folder / str(number), number)
 
 
+@pytest.mark.promise("G2", "E1")
 @pytest.mark.slow
 def test_a_second_crash_soon_after_the_start(folder: Path) -> None:
     points = crossed(folder / "0")
@@ -239,6 +246,7 @@ def test_a_second_crash_soon_after_the_start(folder: Path) -> None:
             crash_and_live_on(folder / f"{number}-{again}", number, again)
 
 
+@pytest.mark.promise("E4")
 @pytest.mark.slow
 @pytest.mark.parametrize("which", ["before", "after"])
 def test_a_lost_answer_of_each_kind_of_call(folder: Path, which: str) -> None:
@@ -253,6 +261,7 @@ def test_a_lost_answer_of_each_kind_of_call(folder: Path, which: str) -> None:
         simulate(scenario)
 
 
+@pytest.mark.promise("G2", "E4")
 @pytest.mark.parametrize("seed", range(3))
 def test_every_answer_is_lost_for_a_while(folder: Path, seed: int) -> None:
     """A third of them, in no rhythm: a loss that keeps step with the tries would lose every try of one effect."""
@@ -295,6 +304,7 @@ def test_a_prompt_counts_as_given_to_the_server_that_took_it(folder: Path) -> No
     simulate(scenario)
 
 
+@pytest.mark.promise("G1", "T4")
 def test_a_server_killed_in_mid_turn_begins_the_turn_once_more(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -314,6 +324,7 @@ def test_a_server_killed_in_mid_turn_begins_the_turn_once_more(folder: Path) -> 
     simulate(scenario)
 
 
+@pytest.mark.promise("G1")
 @pytest.mark.parametrize("at", [2.0, 4.0, 12.0, 26.0])
 def test_ashep_and_its_server_are_killed_together(folder: Path, at: float) -> None:
     async def scenario() -> None:
@@ -336,6 +347,7 @@ def test_ashep_and_its_server_are_killed_together(folder: Path, at: float) -> No
     simulate(scenario)
 
 
+@pytest.mark.promise("T2")
 @pytest.mark.parametrize("fate", ["missing", "stored", "dies"])
 def test_a_prompt_that_comes_to_nothing_is_given_up(folder: Path, fate: Literal["missing", "stored", "dies"]) -> None:
     async def scenario() -> None:
@@ -353,6 +365,7 @@ def test_a_prompt_that_comes_to_nothing_is_given_up(folder: Path, fate: Literal[
     simulate(scenario)
 
 
+@pytest.mark.promise("T5")
 def test_an_agent_that_never_ends_times_out_three_times_and_parks(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -373,6 +386,7 @@ def test_an_agent_that_never_ends_times_out_three_times_and_parks(folder: Path) 
     simulate(scenario)
 
 
+@pytest.mark.promise("C2")
 def test_a_suspended_machine_times_nothing_out(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -393,6 +407,7 @@ def test_a_suspended_machine_times_nothing_out(folder: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("C2")
 @pytest.mark.parametrize("hours", [-9, -90_000])
 def test_a_clock_that_is_set_back_makes_no_wait_longer(folder: Path, hours: int) -> None:
     async def scenario() -> None:
@@ -464,6 +479,7 @@ def test_work_that_comes_after_a_long_quiet_time_is_begun(folder: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("G2")
 def test_an_hour_without_tracker_or_server_is_waited_out(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -495,6 +511,7 @@ def test_an_hour_without_tracker_or_server_is_waited_out(folder: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("E3")
 def test_a_tracker_that_is_away_is_asked_each_ten_seconds_while_runs_are_live(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -544,6 +561,7 @@ def test_a_look_at_thousands_of_issues_is_told_bit_by_bit_and_the_most_urgent_go
     simulate(scenario)
 
 
+@pytest.mark.promise("E3")
 def test_what_a_look_saw_counts_where_it_could_not_see_what_is_ready(folder: Path) -> None:
     class Half(MemoryTracker):
         fails = False
@@ -633,6 +651,7 @@ def interfere(
     simulate(scenario)
 
 
+@pytest.mark.promise("G5", "P2")
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_person_closes_it(folder: Path, moment: float) -> None:
     def act(world: World, issue: str) -> None:
@@ -647,6 +666,7 @@ def test_a_person_closes_it(folder: Path, moment: float) -> None:
     interfere(folder, moment, act, 60, after)
 
 
+@pytest.mark.promise("P4")
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_person_excludes_it(folder: Path, moment: float) -> None:
     def act(world: World, issue: str) -> None:
@@ -661,6 +681,7 @@ def test_a_person_excludes_it(folder: Path, moment: float) -> None:
     interfere(folder, moment, act, 60, after)
 
 
+@pytest.mark.promise("G5", "P3")
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_person_takes_it_over(folder: Path, moment: float) -> None:
     def act(world: World, issue: str) -> None:
@@ -674,6 +695,7 @@ def test_a_person_takes_it_over(folder: Path, moment: float) -> None:
     interfere(folder, moment, act, 60, after)
 
 
+@pytest.mark.promise("P1")
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_person_sets_it_to_open(folder: Path, moment: float) -> None:
     def act(world: World, issue: str) -> None:
@@ -704,6 +726,7 @@ def test_a_person_sets_it_free(folder: Path, moment: float) -> None:
     interfere(folder, moment, act, 150, after)
 
 
+@pytest.mark.promise("P6")
 @pytest.mark.parametrize("moment", MOMENTS[4:])
 def test_a_person_sets_the_phase(folder: Path, moment: float) -> None:
     def act(world: World, issue: str) -> None:
@@ -719,6 +742,7 @@ def test_a_person_sets_the_phase(folder: Path, moment: float) -> None:
     interfere(folder, moment, act, 60, after)
 
 
+@pytest.mark.promise("P7")
 @pytest.mark.parametrize("moment", MOMENTS[4:])
 def test_a_person_takes_the_phase_off(folder: Path, moment: float) -> None:
     def act(world: World, issue: str) -> None:
@@ -737,6 +761,7 @@ def test_a_person_takes_the_phase_off(folder: Path, moment: float) -> None:
     interfere(folder, moment, act, 60, after)
 
 
+@pytest.mark.promise("P2")
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_person_deletes_it(folder: Path, moment: float) -> None:
     def act(world: World, issue: str) -> None:
@@ -749,6 +774,7 @@ def test_a_person_deletes_it(folder: Path, moment: float) -> None:
     interfere(folder, moment, act, 60, after)
 
 
+@pytest.mark.promise("G5", "P10")
 @pytest.mark.parametrize("moment", MOMENTS[6:-5])
 def test_a_person_writes_in_the_session(folder: Path, moment: float) -> None:
     async def scenario() -> None:
@@ -771,6 +797,7 @@ def test_a_person_writes_in_the_session(folder: Path, moment: float) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("Q2")
 def test_an_agents_own_approval_passes_nothing(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -796,6 +823,7 @@ def test_an_agents_own_approval_passes_nothing(folder: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("Q2")
 @pytest.mark.parametrize("moment", [3.0, 8.0, 12.0])
 def test_a_label_set_early_is_no_answer(folder: Path, moment: float) -> None:
     """An approval that is older than the question answers nothing: it would close what nobody has seen."""
@@ -825,6 +853,7 @@ def test_a_failed_implement_and_an_approval_close_nothing(folder: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("G6", "Q5")
 def test_a_question_that_nobody_answers_parks_at_its_deadline(folder: Path) -> None:
     text = policy(
         {"name": "implement", "access": "write"},
@@ -862,6 +891,7 @@ def stop_after(folder: Path, seconds: float) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("C1", "L1")
 @pytest.mark.parametrize("seconds", [0.0, 0.3, 0.7, 1.0, 1.4, 2.0, 4.0, 6.2, 6.5, 8.0, 12.0, 20.0])
 def test_a_stop_at_any_moment_and_a_new_start(folder: Path, seconds: float) -> None:
     stop_after(folder, seconds)
@@ -874,6 +904,7 @@ async def until(world: World, options: WorkOptions, said: list[str]) -> int:
     raise AssertionError
 
 
+@pytest.mark.promise("L2")
 def test_until_idle_ends_where_only_people_can_go_on(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -888,6 +919,7 @@ def test_until_idle_ends_where_only_people_can_go_on(folder: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("L2")
 def test_until_idle_waits_for_a_retry_that_is_due_soon(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -899,6 +931,7 @@ def test_until_idle_waits_for_a_retry_that_is_due_soon(folder: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("L2")
 def test_until_idle_says_so_where_the_server_stays_away(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -932,6 +965,7 @@ def test_until_idle_on_an_empty_tracker_ends_at_once(folder: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("D8")
 def test_max_issues_and_named_issues(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -944,6 +978,7 @@ def test_max_issues_and_named_issues(folder: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("L1")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_it_within_seconds_and_says_so(folder: Path, number: signal.Signals) -> None:
     async def scenario() -> None:

@@ -56,6 +56,7 @@ def failing(world: GitLandingWorld, *, now: bool = True) -> None:
 # --- a move that git gives up in its midst ---
 
 
+@pytest.mark.promise("Z2")
 async def test_what_a_failing_filter_cut_off_is_taken_back(world: GitLandingWorld) -> None:
     world.commit({"a": "a\n", "told": "told\n", "z.dat": "z\n"})
     work: dict[str, str | None] = {
@@ -257,6 +258,7 @@ def submodule(world: GitLandingWorld) -> Path:
     return world.top / "mod"
 
 
+@pytest.mark.promise("Z2")
 @pytest.mark.parametrize("becomes", ["mod", "mod/README"])
 async def test_files_in_a_submodule_whose_place_is_taken_stay(world: GitLandingWorld, becomes: str) -> None:
     filled = submodule(world)
@@ -275,6 +277,7 @@ async def test_files_in_a_submodule_whose_place_is_taken_stay(world: GitLandingW
 # --- where the main work tree is ---
 
 
+@pytest.mark.promise("Z2")
 async def test_a_git_folder_that_is_elsewhere(world: GitLandingWorld) -> None:
     world.git("init", "-q", "--separate-git-dir", str(world.top.parent / "elsewhere.git"))
     world.work(ONE, {"a": "new\n", "README": "new\n"})

@@ -63,6 +63,7 @@ ALL = cast(WORK, JUDGE, ASK)
 # --- what a move does -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("F23")
 @pytest.mark.parametrize(
     ("text", "end", "code", "runs", "questions"),
     [
@@ -149,6 +150,7 @@ def test_what_nothing_can_happen_to_is_found(monkeypatch: pytest.MonkeyPatch) ->
     assert life.end == "stuck"
 
 
+@pytest.mark.promise("F23")
 def test_it_is_the_real_thing_and_can_be_derived_again() -> None:
     again, differ = Replay(), []
     batches: list[Sequence[Entry]] = []
@@ -201,6 +203,7 @@ def figures(found: Sequence[Life]) -> list[Any]:
     return [(life.issue, life.end, life.code, life.moves, life.time, life.visits) for life in found]
 
 
+@pytest.mark.promise("F23")
 def test_no_life_depends_on_another() -> None:
     issues = [f"sim-{number}" for number in range(12)]
     together = live(ALL, issues, Dice(ALL.rules, Chances(), 3))
@@ -209,6 +212,7 @@ def test_no_life_depends_on_another() -> None:
     assert figures(together) != figures(live(ALL, issues, Dice(ALL.rules, Chances(), 4)))
 
 
+@pytest.mark.promise("F23")
 @pytest.mark.slow
 def test_a_seed_gives_the_same_numbers_in_any_process(tmp_path: Path) -> None:
     said = [ashep(tmp_path, "standard", "--runs", "90", "--json", PYTHONHASHSEED=one) for one in ("1", "2")]

@@ -28,7 +28,7 @@ from tests.conformance.landings import GitLandingWorld, put
 from tests.loop_hands import CONFIG
 from tests.loop_world import Points, World, policy, said, simulate
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.promise("Z2")]
 
 ONE, RUN = "ashep/t-1", "t-1/implement.1.1"
 ENDS = ("closed", "parked", "person")

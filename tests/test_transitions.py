@@ -64,6 +64,7 @@ def test_the_table_is_that_of_the_specification_and_what_init_writes() -> None:
     assert [name for name in PRESETS if files_of_preset(name)] == [PRESET]
 
 
+@pytest.mark.promise("F20")
 def test_the_preset_and_its_table_are_the_same() -> None:
     policy = policies_of(preset(PRESET)).policies[PRESET]
     assert table_of(PRESET, policy)[0] == CODING
@@ -198,6 +199,7 @@ def from_preset(_: Path) -> Policies:
     return policies_of(preset(PRESET))
 
 
+@pytest.mark.promise("F20")
 @pytest.mark.slow
 @pytest.mark.parametrize("policies", [from_import, from_preset])
 def test_table_and_policy_go_the_same_way_over_all_sequences_of_eight_events(
@@ -272,6 +274,7 @@ def test_what_is_no_table_is_refused_with_file_and_line(text: str, said: str, tm
     assert told(text, tmp_path) == said
 
 
+@pytest.mark.promise("F20")
 def test_nothing_is_dropped_silently(tmp_path: Path) -> None:
     file = tmp_path / "t.json"
     table = json.loads(

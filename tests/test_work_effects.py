@@ -216,6 +216,7 @@ async def test_what_was_green_before_any_work_proves_nothing(place: Place) -> No
     assert len(place.verifier.verified) == 1, "the base has nothing to say about checks that failed"
 
 
+@pytest.mark.promise("W1")
 async def test_what_lands_is_held_against_what_was_there_before_any_work(place: Place) -> None:
     """Others may have landed meanwhile: what they made pass was not there when this work began."""
     await place.adopt(exists("before", "a"), exists("theirs", "c"), exists("now", "b"))

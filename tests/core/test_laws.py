@@ -28,6 +28,7 @@ LIVES = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCh
 FEW = settings(LIVES, max_examples=12)
 
 
+@pytest.mark.promise("G2", "G3", "G4", "D5", "R8", "P11", "E1", "K1", "B6", "U1", "X12", "H5")
 @LIVES
 @given(SEEDS)
 def test_every_life_keeps_the_laws_and_comes_to_rest(seed: int) -> None:
@@ -36,6 +37,7 @@ def test_every_life_keeps_the_laws_and_comes_to_rest(seed: int) -> None:
     at_rest(made)
 
 
+@pytest.mark.promise("J7")
 @FEW
 @given(SEEDS)
 def test_a_journals_text_folds_to_the_same_world(seed: int) -> None:
@@ -45,6 +47,7 @@ def test_a_journals_text_folds_to_the_same_world(seed: int) -> None:
     assert folded(told) == made.world
 
 
+@pytest.mark.promise("J7")
 @FEW
 @given(SEEDS)
 def test_folding_knows_no_policy(seed: int) -> None:

@@ -15,6 +15,8 @@ from tests.core.given import ME, policy_of
 from tests.core.playbook import Playbook, like
 from tests.core.test_playbook_landing import book_of, finished
 
+pytestmark = pytest.mark.promise("G5")
+
 AGENT = "ashep-agent"
 
 

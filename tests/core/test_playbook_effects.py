@@ -6,6 +6,8 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from ashep.core import commands as c
 from ashep.core import events as e
 from ashep.core.account import account
@@ -18,6 +20,7 @@ from tests.core.playbook import Playbook, like
 READ = policy_of(Phase(name="review"), Phase(name="arbitrate"))
 
 
+@pytest.mark.promise("E5")
 def test_a_failed_effect_is_tried_again_with_the_same_key_after_a_growing_while() -> None:
     book = Playbook(READ)
     book.made.look()
@@ -32,6 +35,7 @@ def test_a_failed_effect_is_tried_again_with_the_same_key_after_a_growing_while(
     assert (book.flow().infra, book.flow().infra_began) == (0, None)
 
 
+@pytest.mark.promise("E5")
 def test_ten_failures_in_a_row_park_but_not_within_two_minutes_and_burn_no_attempt() -> None:
     book = Playbook(READ).looked()
     book >> book.reports()
@@ -63,6 +67,7 @@ def test_an_answer_that_nobody_waits_for_says_nothing() -> None:
     assert book.flow().infra == 0
 
 
+@pytest.mark.promise("T9")
 def test_a_refusal_of_the_agent_server_fails_the_attempt() -> None:
     book = Playbook(READ)
     book.made.look()
@@ -133,6 +138,7 @@ def test_nothing_goes_to_a_session_while_the_server_is_away() -> None:
     assert book >> up() << c.OpenSession
 
 
+@pytest.mark.promise("E2")
 def test_comments_are_posted_after_the_posture_and_before_a_close() -> None:
     book = Playbook().until("arbitrate")
     book >> book.reports(verdict="pass")
@@ -144,6 +150,7 @@ def test_comments_are_posted_after_the_posture_and_before_a_close() -> None:
     assert limited >> limited.next() << like(c.WriteIssue, kind="close")
 
 
+@pytest.mark.promise("E1")
 def test_at_most_one_write_to_an_issue_is_open() -> None:
     book = Playbook().until("arbitrate")
     book >> book.reports(verdict="pass") << e.RunEnded << e.PersonAsked << e.CommentWanted << c.WriteIssue
@@ -152,6 +159,7 @@ def test_at_most_one_write_to_an_issue_is_open() -> None:
     assert book >> book.next() << like(c.WriteIssue, kind="park")
 
 
+@pytest.mark.promise("Q1")
 def test_the_question_names_the_commits_and_what_was_left() -> None:
     book = Playbook(policy_of(Phase(name="implement"), Phase(name="review"))).looked()
     run = book.run().id
@@ -212,6 +220,7 @@ def test_time_never_goes_back() -> None:
     assert entry.at == book.world.now == world.now
 
 
+@pytest.mark.promise("T1")
 def test_a_prompts_ids_are_derived_and_sort_by_time() -> None:
     first = prompt_ids(INSTANCE, "ses", "t-1/p.1.1", 1, 0, T0)
     assert first == prompt_ids(INSTANCE, "ses", "t-1/p.1.1", 1, 0, T0)
@@ -229,6 +238,7 @@ def test_a_prompts_ids_are_derived_and_sort_by_time() -> None:
     assert first[1].startswith("prt_")
 
 
+@pytest.mark.promise("C1")
 def test_a_timer_whose_wait_no_longer_stands_is_ignored() -> None:
     book = Playbook(READ).looked()
     assert book >> e.TimerDue("deadline:t-1", T0)

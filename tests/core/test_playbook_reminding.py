@@ -5,6 +5,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from ashep.core import commands as c
 from ashep.core import events as e
 from ashep.core.account import account
@@ -31,6 +33,7 @@ def asked(policy: Policy | None = None, config: Settings | None = None) -> Playb
     return book.answered()
 
 
+@pytest.mark.promise("Q5")
 def test_people_are_reminded_by_a_comment_each_time_until_the_deadline() -> None:
     book = asked()
     question = book.flow().question
@@ -108,6 +111,7 @@ def test_whether_people_are_reminded_again_says_the_policy_by_then() -> None:
     book >> book.later(3 * HOUR) << like(e.PersonReminded, remind=None)
 
 
+@pytest.mark.promise("Q5")
 def test_a_restart_forgets_no_reminder() -> None:
     book = asked()
     book.made.crash()

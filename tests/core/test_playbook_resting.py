@@ -20,6 +20,8 @@ from tests.core.test_playbook_pull_requests import CONFIG
 from tests.core.test_playbook_pull_requests import asked as opened
 from tests.core.test_playbook_workspaces import TREE, own
 
+pytestmark = pytest.mark.promise("Z5")
+
 KEEP = timedelta(days=7)
 
 

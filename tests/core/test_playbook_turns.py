@@ -6,6 +6,8 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from ashep.core import commands as c
 from ashep.core import events as e
 from ashep.core.model import Agent, Agents, Performance, Phase, ReuseFrom
@@ -32,6 +34,7 @@ def test_a_running_turn_is_left_alone() -> None:
     assert book.run().turn == "running"
 
 
+@pytest.mark.promise("T2")
 def test_a_turn_whose_managed_server_is_replaced_has_died_and_the_same_ids_are_sent_again() -> None:
     book = working()
     first = next(command for command in book.made.done if isinstance(command, c.SendPrompt))
@@ -59,6 +62,7 @@ def test_a_prompt_that_was_found_delivered_after_a_crash_has_no_instance_that_co
     assert book >> book.turn("stored")
 
 
+@pytest.mark.promise("T2")
 def test_an_attached_servers_turn_has_died_only_after_thirty_seconds_of_looking_so() -> None:
     book = attached()
     assert book >> book.turn("running")
@@ -90,6 +94,7 @@ def test_an_incomplete_message_after_long_silence_is_a_sign_of_a_turn() -> None:
     assert book >> book.turn("incomplete")
 
 
+@pytest.mark.promise("T2")
 def test_a_turn_that_dies_for_ever_fails() -> None:
     book = working()
     for life in range(2, 12):
@@ -108,6 +113,7 @@ def never_begun(book: Playbook) -> None:
     assert book >> book.next()
 
 
+@pytest.mark.promise("T2")
 def test_a_prompt_that_is_never_begun_is_stopped_looked_at_and_sent_once_under_a_new_id() -> None:
     book = working()
     first = book.made.done[-1]
@@ -163,6 +169,7 @@ def test_a_person_in_the_session_takes_the_issue_over_and_is_not_stopped() -> No
     assert book << TAKEN_OVER << e.CommentWanted << like(c.WriteIssue, kind="work", add_labels=("ashep:paused",))
 
 
+@pytest.mark.promise("T9")
 def test_an_error_of_the_provider_fails_the_attempt() -> None:
     book = working()
     book >> book.turn("finished", error="APIError: quota") << like(e.RunEnded, state="failed", error="APIError: quota")
@@ -172,6 +179,7 @@ def test_an_error_of_the_provider_fails_the_attempt() -> None:
 # --- deadlines ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("G6", "T5")
 def test_a_deadline_aborts_only_after_a_fresh_read_and_the_phase_is_tried_again() -> None:
     book = working()
     assert book >> book.turn("running")
@@ -182,6 +190,7 @@ def test_a_deadline_aborts_only_after_a_fresh_read_and_the_phase_is_tried_again(
     assert book << like(e.RetryScheduled, failures=1) << c.StopTurn
 
 
+@pytest.mark.promise("T5")
 def test_a_turn_that_was_finished_in_time_is_not_timed_out_by_a_late_look() -> None:
     book = working()
     assert book >> book.later(1800)
@@ -189,6 +198,7 @@ def test_a_turn_that_was_finished_in_time_is_not_timed_out_by_a_late_look() -> N
     assert book.left
 
 
+@pytest.mark.promise("T5")
 def test_the_agents_multiplier_stretches_the_deadline() -> None:
     slow = CRITIC.model_copy(update={"performance": Performance(timeout_multiplier=2.0)})
     book = Playbook(READ, Agents(version=1, agents=(slow,))).looked()
@@ -198,6 +208,7 @@ def test_the_agents_multiplier_stretches_the_deadline() -> None:
     assert book >> book.turn("running")
 
 
+@pytest.mark.promise("C2")
 def test_a_clock_that_jumps_moves_the_deadline() -> None:
     book = working()
     assert book >> book.turn("running")
@@ -209,6 +220,7 @@ def test_a_clock_that_jumps_moves_the_deadline() -> None:
 # --- outcomes that are none ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("R11")
 def test_an_outcome_that_is_none_gets_one_recovery_and_then_counts_as_a_failure() -> None:
     book = working()
     book >> book.turn("finished", block=None) << like(e.OutcomeRejected, n=1, then="recover")
@@ -220,6 +232,7 @@ def test_an_outcome_that_is_none_gets_one_recovery_and_then_counts_as_a_failure(
     assert book << like(e.RetryScheduled, failures=1)
 
 
+@pytest.mark.promise("R11", "T10")
 def test_where_an_agent_can_extract_it_reads_the_outcome_in_a_session_of_its_own() -> None:
     team = Agents(version=1, agents=(*TEAM.agents, Agent(id="reader", capabilities=("extract",))))
     book = Playbook(READ, team).looked()
@@ -255,6 +268,7 @@ def test_a_recovered_outcome_counts() -> None:
 # --- sessions -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("T10")
 def test_a_session_is_used_again_where_the_policy_says_so() -> None:
     phases = (Phase(name="review", session="reuse"), Phase(name="arbitrate", session=ReuseFrom(reuse_from="review")))
     book = Playbook(policy_of(*phases)).looked()

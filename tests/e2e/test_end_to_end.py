@@ -28,6 +28,7 @@ def begun(site: Site, run: str) -> None:
     time.sleep(1)
 
 
+@pytest.mark.promise("G1")
 def test_a_stop_in_the_middle_of_a_run_and_a_restart(site: Site) -> None:
     issue = site.add("stop me", behaves=slowly)
     run = f"{issue}/implement.1.1"
@@ -46,6 +47,7 @@ def test_a_stop_in_the_middle_of_a_run_and_a_restart(site: Site) -> None:
     assert [(one["run"], one["state"], one["restarts"]) for one in site.runs(issue)] == [(run, "succeeded", 0)]
 
 
+@pytest.mark.promise("G1")
 def test_a_kill_in_the_middle_of_a_run_and_a_restart(site: Site) -> None:
     issue = site.add("kill me", behaves=slowly)
     run = f"{issue}/implement.1.1"
@@ -62,6 +64,7 @@ def test_a_kill_in_the_middle_of_a_run_and_a_restart(site: Site) -> None:
     assert [(one["run"], one["state"], one["restarts"]) for one in site.runs(issue)] == [(run, "succeeded", 0)]
 
 
+@pytest.mark.promise("G1")
 def test_a_kill_of_the_agent_server_in_the_middle_of_a_turn(site: Site) -> None:
     issue = site.add("kill my server")
     run = f"{issue}/implement.1.1"
@@ -88,6 +91,7 @@ def test_a_failed_implement_and_an_approval_close_nothing(site: Site) -> None:
     assert len(site.runs(issue)) == 1
 
 
+@pytest.mark.promise("Q2")
 def test_an_agent_that_approves_its_own_work_passes_nothing(site: Site) -> None:
     def approves(ask: Ask) -> Reply:
         later = f"(sleep 9; b''d label add {issue} human:approved) >/dev/null 2>&1 &"
@@ -119,6 +123,7 @@ def test_an_agent_that_approves_its_own_work_passes_nothing(site: Site) -> None:
     assert [event["actor"] for event in added] == ["pat"]
 
 
+@pytest.mark.promise("G5")
 def test_an_approval_is_seen_soon(site: Site) -> None:
     issue = site.add("approve me", "policy:asked")
     with site.working(issue) as working:
@@ -133,6 +138,7 @@ def test_an_approval_is_seen_soon(site: Site) -> None:
     assert took < 6, "2 s on a machine that has nothing else to do"
 
 
+@pytest.mark.promise("G5")
 def test_an_agent_cannot_move_its_issue_past_what_a_person_is_asked(site: Site) -> None:
     issue = site.add("guard me", "policy:asked")
     with site.working(issue) as working:
@@ -154,6 +160,7 @@ def test_an_agent_cannot_move_its_issue_past_what_a_person_is_asked(site: Site) 
     assert sum("Put back: ashep-agent" in text for text in told) == 2
 
 
+@pytest.mark.promise("P1")
 def test_a_person_who_closes_just_before_our_write_is_not_overwritten(site: Site, tmp_path: Path) -> None:
     issue = site.add("close me", "policy:asked")
     flag, wrapper = tmp_path / "flag", tmp_path / "bd"
@@ -178,6 +185,7 @@ exec {site.bd_program} "$@"
     assert [record["by"] for record in closed] == ["somebody"]
 
 
+@pytest.mark.promise("R12")
 def test_created_issues_stand_in_bd_before_the_transition(site: Site) -> None:
     body = '{"result": "success", "summary": "done", "created_issues": [{"title": "found -- it\'s", "priority": 3}]}'
     issue = site.add("find more", behaves=lambda _: Reply(f"```json\n{body}\n```\n"))
@@ -202,6 +210,7 @@ checks:
 """
 
 
+@pytest.mark.promise("F40")
 def test_checks_are_proposed_shown_and_written(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     issue = site.add("suggest something")
     monkeypatch.setitem(BEHAVES, "", lambda _: Reply(PROPOSED))

@@ -76,6 +76,7 @@ def test_output_without_an_end_is_stopped_at_the_deadline(site: Site) -> None:
     assert states(site, issue) == [("timed_out", 1), ("succeeded", 2)]
 
 
+@pytest.mark.promise("G6")
 def test_while_a_very_long_answer_is_read_the_daemon_answers(site: Site) -> None:
     """On one processor: 125 KiB of opened fences took more than a minute, in which nobody was answered."""
     model = Bad(Reply("```json\n" * 40_000 + outcome_text()))

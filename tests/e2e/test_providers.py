@@ -32,6 +32,7 @@ def waiting(site: Site) -> list[tuple[str, int]]:
     return [(one["state"], one["waiting"]) for one in daemon["providers"]]
 
 
+@pytest.mark.promise("U1")
 def test_a_limit_ends_the_run_without_blame_and_it_goes_on_in_its_session(site: Site) -> None:
     model = Refusing(Reply("rate limit exceeded", status=429, retry_after=75))
     issue = site.add("limited", behaves=model)

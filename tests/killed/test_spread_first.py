@@ -11,6 +11,7 @@ COUNT = 22
 """Lives in both halves together; four of them are killed twice, which makes 26 boundaries."""
 
 
+@pytest.mark.promise("G1")
 @pytest.mark.parametrize("number", range(COUNT // 2))
 def test_killed_at_a_boundary_it_comes_to_the_same_end(place: Place, found: list[Kill], number: int) -> None:
     check(place, found, number, 0)

@@ -48,6 +48,7 @@ def dying(place: Place, folder: Path, *, signal: str, seed: int, longest: int, t
         shutil.rmtree(folder)
 
 
+@pytest.mark.promise("G2")
 @pytest.mark.parametrize("seed", [1, 7])
 def test_bd_is_killed_in_the_middle_of_every_write(place: Place, tmp_path: Path, seed: int) -> None:
     with dying(place, tmp_path / "hit", signal="KILL", seed=seed, longest=260, timeout=30):

@@ -57,6 +57,7 @@ def test_killed_around_a_tree_its_work_is_sealed_once(place: Place, lived: list[
     print(f"killed at {' and '.join(life.killed)}, {life.seconds:.1f} s, one of {len(around)}")
 
 
+@pytest.mark.promise("Z1")
 @pytest.mark.parametrize("port", ["verifier.verify", "landing.integrate", "landing.advance"])
 def test_killed_at_a_step_of_landing_it_lands_once(place: Place, lived: list[Kill], port: str) -> None:
     around = within(lived, port)

@@ -89,6 +89,7 @@ def test_where_runs_work_is_no_matter() -> None:
         assert (found.findings, found.edges) == (shared.findings, shared.edges)
 
 
+@pytest.mark.promise("F7")
 def test_it_finds_what_brute_force_finds_and_nothing_else() -> None:
     codes: dict[str, int] = {}
     for seed in SEEDS:
@@ -300,6 +301,7 @@ ENDLESS = [
 ]
 
 
+@pytest.mark.promise("F7")
 @pytest.mark.parametrize(("mutant", "policy"), ENDLESS, ids=lambda one: getattr(one, "name", ""))
 def test_a_circle_that_nothing_counts_is_told_step_by_step(mutant: Mutant, policy: Policy) -> None:
     case = Case(policy, TEAM)

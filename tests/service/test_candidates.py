@@ -10,6 +10,8 @@ from ashep.adapters.repositories import candidate, fetched, left, resolve
 from ashep.errors import AshepError
 from tests.service.worlds import git, repository
 
+pytestmark = pytest.mark.promise("L20")
+
 
 @pytest.fixture
 def project(folder: Path) -> Path:

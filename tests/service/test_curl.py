@@ -119,6 +119,7 @@ def criteria(wanted: str = "Hello") -> dict[str, Any]:
     }  # fmt: skip
 
 
+@pytest.mark.promise("L21")
 @pytest.mark.real
 def test_an_empty_folder_is_served_as_clients_of_the_interface_call_it(client: Client, service_url: str) -> None:
     folder = client.folder
