@@ -18,6 +18,11 @@ def test_each_promise_has_a_test_that_names_it_or_is_said_to_have_none() -> None
     assert set(PROMISES) - set(PROOFS) == untested
 
 
+def test_the_specification_is_read_in_half_an_hour() -> None:
+    assert len(SPEC.read_bytes()) <= 60_000
+    assert [line for line in SPEC.read_text().splitlines() if len(line) > 400] == []
+
+
 def test_no_test_names_a_promise_that_there_is_not() -> None:
     assert {number: tests for number, tests in PROOFS.items() if number not in PROMISES} == {}
 
