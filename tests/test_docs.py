@@ -103,6 +103,26 @@ def test_every_test_that_a_page_names_exists(page: Path) -> None:
     assert unknown == []
 
 
+# --- sources that are cited -------------------------------------------------------------------------------------------
+
+SOURCE = re.compile(r"\bfacts/([\w-]+\.md)((?:(?:,| and|) \d+)*)")
+
+
+def test_every_source_that_is_cited_is_here_with_the_number_that_is_named() -> None:
+    folders = ("ashep", "docs", "requirements", "tests", "tools")
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in {".py", ".md"}]
+    found = [one for path in paths for one in SOURCE.findall(path.read_text())]
+    cited = {(page, number) for page, rest in found for number in re.findall(r"\d+", rest)}
+    assert len(cited) > 20
+    there = {
+        (path.name, number)
+        for path in (DOCS / "facts").glob("*.md")
+        for number in re.findall(r"^(?:## |\*\*)(\d+)\. ", path.read_text(), re.M)
+    }
+    assert cited - there == set()
+    assert {page for page, _ in found} <= {page for page, _ in there}
+
+
 # --- tables of the specification --------------------------------------------------------------------------------------
 
 
