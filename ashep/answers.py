@@ -12,8 +12,8 @@ from datetime import datetime
 from pathlib import Path
 
 from ashep.adapters.git_program import Git
-from ashep.core.model import Labels, Settings
-from ashep.core.people import AGENT_ACTORS
+from ashep.core.issues.people import AGENT_ACTORS
+from ashep.core.policy.settings import Labels, Settings
 from ashep.core.text import clean
 from ashep.errors import AshepError, ProgramMissing, UsageError
 from ashep.ports import Seen, Tracker

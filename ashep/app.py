@@ -21,8 +21,8 @@ from ashep.adapters.processes import OWN_OOM, adjust
 from ashep.adapters.systemd import Systemd
 from ashep.config import load, put_schemas
 from ashep.control import Control
-from ashep.core.model import Settings
-from ashep.core.telling import targets
+from ashep.core.policy.settings import Settings
+from ashep.core.resources.notices import targets
 from ashep.daemon import Parts, Say, WorkOptions, daemon, narrator
 from ashep.errors import AshepError, DiskFailed, NotSent, TrackerUnavailable
 from ashep.journal.lock import Lock

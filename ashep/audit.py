@@ -18,7 +18,7 @@ from anyio import to_thread
 from ashep.adapters.clock import RealClock
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.connect import runner_of, tracker_of
-from ashep.core.audit import (
+from ashep.core.analysis.audit import (
     Ledger,
     in_sessions,
     lasting,
@@ -28,11 +28,11 @@ from ashep.core.audit import (
     of_sessions,
     of_world,
 )
-from ashep.core.events import DaemonStarted
-from ashep.core.finding import Finding
-from ashep.core.flow import Flow
-from ashep.core.model import Settings
-from ashep.core.world import World, evolve
+from ashep.core.facts.finding import Finding
+from ashep.core.facts.vocabulary import DaemonStarted
+from ashep.core.policy.settings import Settings
+from ashep.core.state.flow import Flow
+from ashep.core.state.world import World, evolve
 from ashep.errors import RunnerError, RunnerUnavailable, TrackerUnavailable
 from ashep.journal.files import START, Position, batches
 from ashep.journal.lock import holder

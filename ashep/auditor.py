@@ -11,13 +11,13 @@ from typing import NamedTuple
 import anyio
 import anyio.lowlevel
 
-from ashep.core.audit import OF_OTHERS, in_sessions, lasting, of_issue, of_look, of_sessions, of_world
-from ashep.core.commands import Command
-from ashep.core.events import AccountAudited, DaemonStarted, Fact
-from ashep.core.finding import Finding
-from ashep.core.model import Issue
-from ashep.core.records import Entry
-from ashep.core.world import World
+from ashep.core.analysis.audit import OF_OTHERS, in_sessions, lasting, of_issue, of_look, of_sessions, of_world
+from ashep.core.facts.commands import Command
+from ashep.core.facts.finding import Finding
+from ashep.core.facts.records import Entry
+from ashep.core.facts.vocabulary import AccountAudited, DaemonStarted, Fact
+from ashep.core.policy.settings import Issue
+from ashep.core.state.world import World
 from ashep.errors import RunnerError
 from ashep.ports import Clock, Runner
 from ashep.shepherd import Shepherd

@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from ashep.core.counterfactual import Counterfactual
-from ashep.core.model import Agents, Policies
+from ashep.core.analysis.counterfactual import Counterfactual
+from ashep.core.policy.settings import Agents, Policies
 from ashep.journal.files import batches
 from ashep.journal.snapshots import beginning
 

@@ -21,9 +21,9 @@ from ashep.adapters.worktrees import Worktrees
 from ashep.annotations import Annotations
 from ashep.config import nodes
 from ashep.config.findings import KeyPath, Source
-from ashep.core.landing_settings import ForgeSettings
-from ashep.core.model import OPENCODE, OwnCheckType, Settings
-from ashep.core.room import LOW_DISK
+from ashep.core.facts.room import LOW_DISK
+from ashep.core.policy.landing_settings import ForgeSettings
+from ashep.core.policy.settings import OPENCODE, OwnCheckType, Settings
 from ashep.errors import ConfigError, UsageError
 from ashep.extending import LONGEST_CALL, Context, NotUsable, load, make, source
 from ashep.forge_effects import Pulls

@@ -10,13 +10,13 @@ from typing import Annotated, Any, Literal
 import anyio
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from ashep.core.agents import model_of
-from ashep.core.cancelling import cancellation
-from ashep.core.events import Fact, WorkPaused, WorkResumed
-from ashep.core.pauses import hold
-from ashep.core.people import is_person
+from ashep.core.facts.vocabulary import Fact, WorkPaused, WorkResumed
+from ashep.core.issues.cancelling import cancellation
+from ashep.core.issues.people import is_person
+from ashep.core.runs.choice import model_of
+from ashep.core.state.pauses import hold
+from ashep.core.state.world import World
 from ashep.core.text import clean
-from ashep.core.world import World
 from ashep.errors import AshepError
 from ashep.shepherd import Shepherd
 

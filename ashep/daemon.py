@@ -20,9 +20,10 @@ from anyio import to_thread
 from ashep import __version__
 from ashep.auditor import Auditor, Looked
 from ashep.config import Configuration
-from ashep.core.account import account, is_held_up, is_idle
-from ashep.core.commands import Command
-from ashep.core.events import (
+from ashep.core.analysis.account import account, is_held_up, is_idle
+from ashep.core.facts.commands import Command
+from ashep.core.facts.records import Entry
+from ashep.core.facts.vocabulary import (
     AccountAudited,
     Adopted,
     AnswerRefused,
@@ -56,12 +57,11 @@ from ashep.core.events import (
     WorkPaused,
     WorkResumed,
 )
-from ashep.core.landing_settings import ForgeSettings
-from ashep.core.model import Settings
-from ashep.core.records import Entry
-from ashep.core.step import RULES
+from ashep.core.policy.landing_settings import ForgeSettings
+from ashep.core.policy.settings import Settings
+from ashep.core.reconcile.step import RULES
+from ashep.core.state.world import World
 from ashep.core.text import clean
-from ashep.core.world import World
 from ashep.effects import Effects
 from ashep.errors import AshepError
 from ashep.forge_effects import Pulls

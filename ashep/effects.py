@@ -12,8 +12,8 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from ashep import session_effects
-from ashep.core.closing_notes import Notes
-from ashep.core.commands import (
+from ashep.core.delivery.notes import Notes
+from ashep.core.facts.commands import (
     AnswerRequest,
     ClaimIssue,
     Command,
@@ -41,7 +41,7 @@ from ashep.core.commands import (
     VerifyWork,
     WriteIssue,
 )
-from ashep.core.events import (
+from ashep.core.facts.vocabulary import (
     AnswerRead,
     AuthorsRead,
     ClaimRefused,
@@ -66,12 +66,12 @@ from ashep.core.events import (
     TreeSeen,
     WriteRefused,
 )
-from ashep.core.landing_settings import ForgeSettings
-from ashep.core.model import Settings, Stamp
-from ashep.core.orphans import LEASE_GRACE
-from ashep.core.people import label_events
+from ashep.core.issues.people import label_events
+from ashep.core.policy.landing_settings import ForgeSettings
+from ashep.core.policy.settings import Settings, Stamp
+from ashep.core.reconcile.intake import LEASE_GRACE
+from ashep.core.state.world import World
 from ashep.core.text import clean
-from ashep.core.world import World
 from ashep.errors import (
     AshepError,
     ClaimLost,

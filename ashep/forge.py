@@ -9,12 +9,12 @@ class PullRequest:
     """What a forge is asked to show to people."""
 
     key: str
-    """Stable, and of this landing alone: stands in the body as `ashep.core.pull_request.marker` and finds it again."""
+    """Stable, and of this landing alone: stands in the body as `ashep.core.delivery.pull_text.marker` and finds it again."""
     branch: str
     base: str
     title: str
     body: str
-    """With the marker; `ashep.core.pull_request.body` makes it."""
+    """With the marker; `ashep.core.delivery.pull_text.body` makes it."""
 
 
 @dataclass(frozen=True, slots=True)

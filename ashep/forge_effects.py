@@ -7,15 +7,15 @@ from datetime import timedelta
 import anyio
 import anyio.to_thread
 
-from ashep.core.commands import OpenPullRequest
-from ashep.core.events import Fact, LandingRefused, PullRequestOpened, PullRequestSeen, WorkLanded
-from ashep.core.evidence import Verification
-from ashep.core.flow import Flow
-from ashep.core.landing_settings import ForgeSettings
-from ashep.core.model import Settings
-from ashep.core.pull_request import body
+from ashep.core.delivery.pull_text import body
+from ashep.core.facts.commands import OpenPullRequest
+from ashep.core.facts.evidence import Verification
+from ashep.core.facts.vocabulary import Fact, LandingRefused, PullRequestOpened, PullRequestSeen, WorkLanded
+from ashep.core.policy.landing_settings import ForgeSettings
+from ashep.core.policy.settings import Settings
+from ashep.core.state.flow import Flow
+from ashep.core.state.world import World
 from ashep.core.text import clean
-from ashep.core.world import World
 from ashep.errors import AshepError, ForgeRefused, ForgeUnauthorized, ForgeUnavailable
 from ashep.forge import Forge, NotPushed, PullRequest, PullState, Remote
 

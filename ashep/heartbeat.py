@@ -5,7 +5,7 @@ It decides nothing and journals nothing but a loss: the tracker's leases are nod
 
 import anyio
 
-from ashep.core.observe import lease_lost
+from ashep.core.reconcile.observe import lease_lost
 from ashep.errors import ClaimLost, TrackerError
 from ashep.leases import EVERY, Leases
 from ashep.shepherd import Shepherd

@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta, tzinfo
 import anyio
 
 from ashep.config.cron import cron
-from ashep.core.events import Fact, QuietSeen
-from ashep.core.model import QuietHours
-from ashep.core.pauses import windows_read
-from ashep.core.world import World
+from ashep.core.facts.vocabulary import Fact, QuietSeen
+from ashep.core.policy.settings import QuietHours
+from ashep.core.state.pauses import windows_read
+from ashep.core.state.world import World
 from ashep.ports import Clock
 from ashep.shepherd import Shepherd
 

@@ -4,9 +4,9 @@ from typing import Protocol
 
 import anyio.to_thread
 
-from ashep.core.impact import Diff, Impact, impact_of
-from ashep.core.model import ImpactSettings
-from ashep.core.named import NOTHING, Named
+from ashep.core.impact.changes import Diff, Impact, impact_of
+from ashep.core.impact.named import NOTHING, Named
+from ashep.core.policy.settings import ImpactSettings
 
 
 class Diffs(Protocol):

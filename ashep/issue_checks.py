@@ -8,8 +8,8 @@ from collections.abc import Collection
 from ashep.annotations import Annotations, Rewritten
 from ashep.config.criteria import Wrong, read_criteria, wrong_pattern
 from ashep.config.criteria_put import Given, put
-from ashep.core.criteria import Criteria
-from ashep.core.model import Settings
+from ashep.core.policy.checks import Criteria
+from ashep.core.policy.settings import Settings
 from ashep.errors import AshepError
 from ashep.ports import Seen, Tracker
 

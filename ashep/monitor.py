@@ -13,15 +13,23 @@ from functools import partial
 
 import anyio
 
-from ashep.core.events import Fact, RunnerSeen, ServerEnded, ServerFailed, TurnSeen
-from ashep.core.flow import Flow, Run
-from ashep.core.model import Settings
-from ashep.core.observe import is_known, replaced_by, requests_read, runner_read, session_read, turn_read, turn_refused
-from ashep.core.outcome import last_block
-from ashep.core.outstanding import message_id
-from ashep.core.recycling import is_due, memory_read
-from ashep.core.requests import Request
-from ashep.core.world import World
+from ashep.core.facts.outcome import last_block
+from ashep.core.facts.requests import Request
+from ashep.core.facts.vocabulary import Fact, RunnerSeen, ServerEnded, ServerFailed, TurnSeen
+from ashep.core.policy.settings import Settings
+from ashep.core.reconcile.observe import (
+    is_known,
+    replaced_by,
+    requests_read,
+    runner_read,
+    session_read,
+    turn_read,
+    turn_refused,
+)
+from ashep.core.reconcile.outstanding import message_id
+from ashep.core.resources.server import is_due, memory_read
+from ashep.core.state.flow import Flow, Run
+from ashep.core.state.world import World
 from ashep.errors import RunnerError, RunnerRefused, RunnerUnauthorized, ServerNotStarted
 from ashep.journal.blobs import Blobs
 from ashep.ports import Clock, Runner, Turn

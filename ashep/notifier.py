@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ashep.core.commands import SendNotice
-from ashep.core.events import Fact, NoticeFailed, NoticeSent
-from ashep.core.model import Notice, NotifyTarget
-from ashep.core.records import format_time
-from ashep.core.telling import targets
-from ashep.core.world import World
+from ashep.core.facts.commands import SendNotice
+from ashep.core.facts.records import format_time
+from ashep.core.facts.vocabulary import Fact, NoticeFailed, NoticeSent
+from ashep.core.policy.settings import Notice, NotifyTarget
+from ashep.core.resources.notices import targets
+from ashep.core.state.world import World
 from ashep.errors import AshepError, NotSent
 
 TIMEOUT = 30.0

@@ -11,7 +11,7 @@ from ashep.adapters import processes
 from ashep.adapters.opencode.server import Record, folder_of
 from ashep.config.sync import ServerAgent
 from ashep.connect import opencode_of
-from ashep.core.model import Model, Settings
+from ashep.core.policy.settings import Model, Settings
 from ashep.errors import RunnerUnavailable, UsageError
 from ashep.ports import Catalog
 

@@ -12,7 +12,18 @@ from typing import Literal, Protocol
 
 from pydantic import JsonValue
 
-from ashep.core.model import Change, Comment, Issue, Life, Model, NewIssue, PermissionRule, Refusal, Stamp, Status
+from ashep.core.policy.settings import (
+    Change,
+    Comment,
+    Issue,
+    Life,
+    Model,
+    NewIssue,
+    PermissionRule,
+    Refusal,
+    Stamp,
+    Status,
+)
 from ashep.errors import TrackerUnavailable
 from ashep.requesting import Requesting
 

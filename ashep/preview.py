@@ -10,14 +10,14 @@ from ashep.adapters.clock import RealClock
 from ashep.adapters.git import GitTree
 from ashep.config import Configuration, load
 from ashep.connect import check, tracker_of
-from ashep.core.agents import model_of
-from ashep.core.events import Adopted, DaemonStarted, Fact, JournalBegun, RunnerSeen, RunPlanned, TrackerSeen
-from ashep.core.model import Agents
-from ashep.core.observe import looked
-from ashep.core.records import Entry
-from ashep.core.step import RULES, step
-from ashep.core.workspaces import Mode, mode
-from ashep.core.world import World, evolve
+from ashep.core.delivery.trees import Mode, mode
+from ashep.core.facts.records import Entry
+from ashep.core.facts.vocabulary import Adopted, DaemonStarted, Fact, JournalBegun, RunnerSeen, RunPlanned, TrackerSeen
+from ashep.core.policy.settings import Agents
+from ashep.core.reconcile.observe import looked
+from ashep.core.reconcile.step import RULES, step
+from ashep.core.runs.choice import model_of
+from ashep.core.state.world import World, evolve
 from ashep.ports import IssueText, TrackerInfo
 from ashep.prompt import Brief, render
 from ashep.replay import recorded

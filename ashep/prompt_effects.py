@@ -5,14 +5,14 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from ashep.core.adopting import phase_of
-from ashep.core.commands import PreparePrompt
-from ashep.core.events import EffectFailed, Fact, PromptPrepared
-from ashep.core.flow import Flow
-from ashep.core.model import Comment
-from ashep.core.people import is_person
+from ashep.core.facts.commands import PreparePrompt
+from ashep.core.facts.vocabulary import EffectFailed, Fact, PromptPrepared
+from ashep.core.issues.adopting import phase_of
+from ashep.core.issues.people import is_person
+from ashep.core.policy.settings import Comment
+from ashep.core.state.flow import Flow
+from ashep.core.state.world import World
 from ashep.core.text import clean
-from ashep.core.world import World
 from ashep.errors import ConfigError, TrackerRefused
 from ashep.journal.blobs import Blobs
 from ashep.ports import IssueText, Runner, Tracker

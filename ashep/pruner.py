@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 import anyio
 from anyio import to_thread
 
-from ashep.core.events import Fact, JournalPruned
+from ashep.core.facts.vocabulary import Fact, JournalPruned
 from ashep.core.retention import Sealed, pruned, why_kept
-from ashep.core.world import World
+from ashep.core.state.world import World
 from ashep.errors import AshepError
 from ashep.journal.archive import aged, finish, look, stand_in, unfinished
 from ashep.journal.log import Journal

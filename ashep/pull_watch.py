@@ -7,11 +7,11 @@ from functools import partial
 
 import anyio
 
-from ashep.core.events import PullRequestSeen
-from ashep.core.flow import Flow
-from ashep.core.proof import Pull
-from ashep.core.pull_events import Remark
-from ashep.core.pull_requests import pull_read
+from ashep.core.delivery.pulls import pull_read
+from ashep.core.facts.pull_events import Remark
+from ashep.core.facts.vocabulary import PullRequestSeen
+from ashep.core.state.flow import Flow
+from ashep.core.state.proof import Pull
 from ashep.core.text import clean
 from ashep.errors import AshepError, DiskFailed, ForgeRefused, ForgeUnavailable, JournalDamaged
 from ashep.forge import PullState, Said

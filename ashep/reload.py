@@ -17,8 +17,8 @@ from watchfiles import Change, awatch  # pyright: ignore[reportUnknownVariableTy
 from ashep import written
 from ashep.config import ConfigErrors
 from ashep.config.policy_files import FOLDER as POLICIES
-from ashep.core.events import Adopted, EditMended, EditRefused, Fact
-from ashep.core.world import World
+from ashep.core.facts.vocabulary import Adopted, EditMended, EditRefused, Fact
+from ashep.core.state.world import World
 from ashep.daemon import adopted, adopted_templates
 from ashep.journal.log import Journal
 from ashep.shepherd import Shepherd

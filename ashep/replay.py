@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ashep.core.replay import Difference, Replay
-from ashep.core.world import World, evolve
+from ashep.core.analysis.replay import Difference, Replay
+from ashep.core.state.world import World, evolve
 from ashep.journal.files import batches
 from ashep.journal.snapshots import beginning, newest
 

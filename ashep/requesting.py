@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Literal, Protocol
 
-from ashep.core.requests import Request, Verdict
+from ashep.core.facts.requests import Request, Verdict
 
 
 class Requesting(Protocol):

@@ -2,10 +2,10 @@
 
 from contextlib import suppress
 
-from ashep.core.commands import AnswerRequest, StopOrphan, StopTurn
-from ashep.core.events import Fact, OrphanStopped, RequestAnswered, TurnStopped
-from ashep.core.model import Comment
-from ashep.core.outstanding import DIAGNOSED, EXTRACTION
+from ashep.core.facts.commands import AnswerRequest, StopOrphan, StopTurn
+from ashep.core.facts.vocabulary import Fact, OrphanStopped, RequestAnswered, TurnStopped
+from ashep.core.policy.settings import Comment
+from ashep.core.reconcile.outstanding import DIAGNOSED, EXTRACTION
 from ashep.errors import RunnerRefused
 from ashep.ports import Runner
 

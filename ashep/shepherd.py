@@ -11,15 +11,15 @@ from datetime import datetime, timedelta
 import anyio
 from anyio.abc import TaskGroup
 
-from ashep.core.commands import Command
-from ashep.core.dispatcher import Dispatcher
-from ashep.core.dues import due_timers, next_due
-from ashep.core.events import ClockJumped, DaemonStopped, Fact
-from ashep.core.observe import disk_read
-from ashep.core.records import Entry
-from ashep.core.step import step
-from ashep.core.telling import open_messages
-from ashep.core.world import World, evolve
+from ashep.core.facts.commands import Command
+from ashep.core.facts.records import Entry
+from ashep.core.facts.vocabulary import ClockJumped, DaemonStopped, Fact
+from ashep.core.reconcile.dispatcher import Dispatcher
+from ashep.core.reconcile.observe import disk_read
+from ashep.core.reconcile.step import step
+from ashep.core.resources.dues import due_timers, next_due
+from ashep.core.resources.notices import open_messages
+from ashep.core.state.world import World, evolve
 from ashep.effects import Effects
 from ashep.journal.log import Journal
 from ashep.ports import Clock

@@ -4,7 +4,7 @@ from typing import Any
 
 import anyio
 
-from ashep.core.audit import in_sessions
+from ashep.core.analysis.audit import in_sessions
 from ashep.errors import RunnerError
 from ashep.ports import Clock, Runner
 from ashep.shepherd import Shepherd

@@ -15,9 +15,9 @@ from ashep.config.criteria import Reading
 from ashep.config.criteria_lint import lint
 from ashep.config.criteria_put import Given, read_given
 from ashep.config.findings import ConfigErrors
-from ashep.core.criteria import KINDS
-from ashep.core.model import Agent, Agents, Model
-from ashep.core.outstanding import prompt_ids
+from ashep.core.policy.checks import KINDS
+from ashep.core.policy.settings import Agent, Agents, Model
+from ashep.core.reconcile.outstanding import prompt_ids
 from ashep.core.text import clean
 from ashep.errors import AshepError, RunnerUnavailable
 from ashep.ports import Clock, Prompt, Runner, Seen, SessionRequest, Turn

@@ -2,10 +2,10 @@
 
 from contextlib import suppress
 
-from ashep.core.events import Fact, SessionSeen
-from ashep.core.flow import Flow, Held
-from ashep.core.observe import session_read
-from ashep.core.world import World
+from ashep.core.facts.vocabulary import Fact, SessionSeen
+from ashep.core.reconcile.observe import session_read
+from ashep.core.state.flow import Flow, Held
+from ashep.core.state.world import World
 from ashep.errors import RunnerRefused
 from ashep.ports import Runner
 

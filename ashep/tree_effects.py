@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from ashep.core.commands import PrepareTree, ReadTree, RemoveTree, SealTree
-from ashep.core.events import Fact, TreeKept, TreePrepared, TreeRemoved, TreeSealed, TreeSeen
-from ashep.core.flow import Flow
-from ashep.core.model import Settings, WorkerSettings
-from ashep.core.world import World
+from ashep.core.facts.commands import PrepareTree, ReadTree, RemoveTree, SealTree
+from ashep.core.facts.vocabulary import Fact, TreeKept, TreePrepared, TreeRemoved, TreeSealed, TreeSeen
+from ashep.core.policy.settings import Settings, WorkerSettings
+from ashep.core.state.flow import Flow
+from ashep.core.state.world import World
 from ashep.errors import AshepError
 from ashep.trees import Changes, Landed, Workspaces, WorkTree
 

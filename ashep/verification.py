@@ -8,8 +8,8 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from ashep.core.criteria import Criteria, asks_elsewhere
-from ashep.core.evidence import CheckStatus, Verification, against
+from ashep.core.facts.evidence import CheckStatus, Verification, against
+from ashep.core.policy.checks import Criteria, asks_elsewhere
 
 
 @dataclass(frozen=True, slots=True)

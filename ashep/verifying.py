@@ -9,8 +9,8 @@ from hashlib import sha256
 from typing import Any
 
 from ashep.adapters.repositories import Candidate, differ
-from ashep.core.criteria import Criteria, hash_of
-from ashep.core.evidence import Status, Verification, status_of, summary_of
+from ashep.core.facts.evidence import Status, Verification, status_of, summary_of
+from ashep.core.policy.checks import Criteria, hash_of
 from ashep.verification import Verifier, VerifyRequest, verify_against_base
 
 MOST = 32 * 1024**2

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import anyio
 
-from ashep.core.events import Fact
-from ashep.core.world import World
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.state.world import World
 from ashep.ports import Clock
 from ashep.shepherd import Shepherd
 

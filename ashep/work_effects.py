@@ -13,10 +13,12 @@ from pydantic import TypeAdapter
 from ashep.annotations import Annotations
 from ashep.config.criteria import KEY, Compiled, apart, compiled_here, read_criteria
 from ashep.config.findings import ConfigErrors
-from ashep.core.closing_notes import LOG, WITH_COMMENT, Notes, appended, entry_of, escalation_of, notes_of, unknown
-from ashep.core.commands import IntegrateWork, MoveBase, PostComment, VerifyWork
-from ashep.core.criteria import Check, Criteria, ManualCheck, canonical, hash_of
-from ashep.core.events import (
+from ashep.core.delivery.landing_steps import is_wanted
+from ashep.core.delivery.notes import LOG, WITH_COMMENT, Notes, appended, entry_of, escalation_of, notes_of, unknown
+from ashep.core.facts.commands import IntegrateWork, MoveBase, PostComment, VerifyWork
+from ashep.core.facts.evidence import Verification
+from ashep.core.facts.file_map import FileMap, shortened
+from ashep.core.facts.vocabulary import (
     CriteriaAdopted,
     EffectFailed,
     Fact,
@@ -27,15 +29,13 @@ from ashep.core.events import (
     WorkLanded,
     WorkVerified,
 )
-from ashep.core.evidence import Verification
-from ashep.core.file_map import FileMap, shortened
-from ashep.core.flow import Flow
-from ashep.core.landing_steps import is_wanted
-from ashep.core.model import Settings, Verify
-from ashep.core.named import named_by
-from ashep.core.observe import criteria_read
-from ashep.core.proof import found_before
-from ashep.core.world import World
+from ashep.core.impact.named import named_by
+from ashep.core.policy.checks import Check, Criteria, ManualCheck, canonical, hash_of
+from ashep.core.policy.settings import Settings, Verify
+from ashep.core.reconcile.observe import criteria_read
+from ashep.core.state.flow import Flow
+from ashep.core.state.proof import found_before
+from ashep.core.state.world import World
 from ashep.errors import AshepError, TrackerRefused, TrackerUnavailable
 from ashep.impacts import Diffs, assess
 from ashep.journal.blobs import Blobs

@@ -10,12 +10,12 @@ from functools import partial
 import anyio
 import anyio.lowlevel
 
-from ashep.core.account import is_idle
-from ashep.core.events import ChangeHinted, Fact, TrackerLost, TrackerSeen
-from ashep.core.model import Issue, Settings, TrackerSettings, Tree
-from ashep.core.observe import expired_leases, hinted, issue_read, issues_read, looked, tracker_read
-from ashep.core.workspaces import takers
-from ashep.core.world import World
+from ashep.core.analysis.account import is_idle
+from ashep.core.delivery.trees import takers
+from ashep.core.facts.vocabulary import ChangeHinted, Fact, TrackerLost, TrackerSeen
+from ashep.core.policy.settings import Issue, Settings, TrackerSettings, Tree
+from ashep.core.reconcile.observe import expired_leases, hinted, issue_read, issues_read, looked, tracker_read
+from ashep.core.state.world import World
 from ashep.errors import AshepError, TrackerError, UsageError
 from ashep.ports import Clock, HalfLook, Tracker, TrackerInfo
 from ashep.shepherd import Shepherd

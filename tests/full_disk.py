@@ -19,7 +19,7 @@ from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.landing import GitLanding
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.worktrees import Worktrees
-from ashep.core.model import Stamp
+from ashep.core.policy.settings import Stamp
 from ashep.demo.model import opencode_config
 from ashep.errors import AshepError
 from ashep.landing import Advanced, Candidate, Integrated, Refused

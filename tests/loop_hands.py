@@ -10,9 +10,9 @@ from typing import Any
 
 from ashep.adapters.memory.play import Play, Prompted
 from ashep.adapters.memory.workspaces import MemoryWorkspaces
-from ashep.core.branches import branch_of
-from ashep.core.events import IssueFinished, WorkLanded, WorkVerified
-from ashep.core.evidence import status_of
+from ashep.core.facts.evidence import status_of
+from ashep.core.facts.vocabulary import IssueFinished, WorkLanded, WorkVerified
+from ashep.core.state.branches import branch_of
 from ashep.landing import HEAD
 from tests.loop_world import World, policy, said
 

@@ -28,14 +28,14 @@ from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.adapters.memory.tree import MemoryTree
 from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.config import load, write_starter
-from ashep.core.account import account
-from ashep.core.audit import Ledger, of_indexes, of_issue, of_look, of_world
-from ashep.core.branches import branch_of
-from ashep.core.events import RunEnded, RunPlanned
-from ashep.core.outstanding import EXTRACTION
-from ashep.core.records import Entry
-from ashep.core.replay import Replay
-from ashep.core.world import World as Known
+from ashep.core.analysis.account import account
+from ashep.core.analysis.audit import Ledger, of_indexes, of_issue, of_look, of_world
+from ashep.core.analysis.replay import Replay
+from ashep.core.facts.records import Entry
+from ashep.core.facts.vocabulary import RunEnded, RunPlanned
+from ashep.core.reconcile.outstanding import EXTRACTION
+from ashep.core.state.branches import branch_of
+from ashep.core.state.world import World as Known
 from ashep.daemon import Parts, Running, WorkOptions, daemon
 from ashep.errors import AshepError, ForgeUnavailable, NotSent, RunnerUnavailable, TrackerUnavailable
 from ashep.forge_effects import Pulls

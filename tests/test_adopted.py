@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from ashep.config import load
-from ashep.core.events import Adopted, DaemonStarted
-from ashep.core.model import Policies, Settings
+from ashep.core.facts.vocabulary import Adopted, DaemonStarted
+from ashep.core.policy.settings import Policies, Settings
 from ashep.journal.blobs import Blobs
 from tests.loop_world import World, simulate
 

@@ -11,9 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.audit import (
+from ashep.core.analysis.audit import (
     DUE_BOUND,
     EXPLAINED,
     OF_OTHERS,
@@ -28,12 +26,14 @@ from ashep.core.audit import (
     of_sessions,
     of_world,
 )
-from ashep.core.evidence import CheckResult
-from ashep.core.finding import Finding
-from ashep.core.flow import Flow
-from ashep.core.model import Issue
-from ashep.core.records import Entry
-from ashep.core.world import World, evolve
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.facts.evidence import CheckResult
+from ashep.core.facts.finding import Finding
+from ashep.core.facts.records import Entry
+from ashep.core.policy.settings import Issue
+from ashep.core.state.flow import Flow
+from ashep.core.state.world import World, evolve
 from tests.core.given import INSTANCE, ME, T0, issue
 from tests.core.lives import live
 from tests.core.playbook import Playbook

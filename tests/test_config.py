@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from ashep.config import ConfigErrors, Finding, check, check_files, load, nodes, read, write_starter
 from ashep.config.explain import NOT_YET
 from ashep.config.starter import FILES, starter
-from ashep.core import model
-from ashep.core.documents import format_duration, parse_duration
-from ashep.core.model import Agents, Policies, ReuseFrom, Settings
+from ashep.core.policy import settings as model
+from ashep.core.policy.language import format_duration, parse_duration
+from ashep.core.policy.settings import Agents, Policies, ReuseFrom, Settings
 from ashep.errors import ConfigError, UsageError
 
 ROOT = Path(__file__).parent.parent

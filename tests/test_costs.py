@@ -11,8 +11,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from ashep.core.events import PromptSent, RunEnded
-from ashep.core.requests import Request
+from ashep.core.facts.requests import Request
+from ashep.core.facts.vocabulary import PromptSent, RunEnded
 from ashep.daemon import WorkOptions
 from ashep.monitor import QUESTION
 from ashep.ports import Sign

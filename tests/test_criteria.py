@@ -11,7 +11,7 @@ from ashep.config import ConfigErrors
 from ashep.config.criteria import MAX_BLOCK, MAX_CHECKS, examine, fenced, read_criteria
 from ashep.config.criteria_lint import lint
 from ashep.config.criteria_put import Given, put, read_given
-from ashep.core.criteria import KINDS, Criteria, FileExists, FileExistsCheck, OwnCheck, hash_of
+from ashep.core.policy.checks import KINDS, Criteria, FileExists, FileExistsCheck, OwnCheck, hash_of
 from tests.test_docs import DOCS, fences
 
 WHERE = "acceptance criteria of t-1"

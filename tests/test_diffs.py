@@ -9,8 +9,8 @@ import pytest
 from ashep.adapters import diffs as module
 from ashep.adapters import programs
 from ashep.adapters.diffs import GitDiffs
-from ashep.core.impact import ChangedFile, Diff
-from ashep.core.model import ImpactSettings
+from ashep.core.impact.changes import ChangedFile, Diff
+from ashep.core.policy.settings import ImpactSettings
 from ashep.errors import AshepError
 from ashep.impacts import assess
 from ashep.redaction import Redaction

@@ -26,11 +26,12 @@ from ashep.cli.reading import Reading
 from ashep.cli.screen import BROKEN_PIPE
 from ashep.config import read
 from ashep.config.criteria import read_criteria
-from ashep.core import account, flow, holds, pauses
-from ashep.core.documents import format_duration
-from ashep.core.events import RunnerSeen
-from ashep.core.model import Agents, Policies, Settings
-from ashep.core.runs import RunRecord
+from ashep.core.analysis import account
+from ashep.core.facts.vocabulary import RunnerSeen
+from ashep.core.policy.language import format_duration
+from ashep.core.policy.settings import Agents, Policies, Settings
+from ashep.core.runs.record import RunRecord
+from ashep.core.state import flow, holds, pauses
 from ashep.simulation.chances import Chances
 from ashep.store.database import Store
 from ashep.store.reader import open_read_only

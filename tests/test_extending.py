@@ -17,11 +17,11 @@ from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.config import ConfigErrors, check_files, load
 from ashep.connect import check, runner_of, tracker_of
-from ashep.core.events import Adopted
-from ashep.core.model import Issue, Settings
-from ashep.core.records import Entry
-from ashep.core.step import RULES
-from ashep.core.world import World, evolve
+from ashep.core.facts.records import Entry
+from ashep.core.facts.vocabulary import Adopted
+from ashep.core.policy.settings import Issue, Settings
+from ashep.core.reconcile.step import RULES
+from ashep.core.state.world import World, evolve
 from ashep.errors import (
     ClaimLost,
     ConfigError,

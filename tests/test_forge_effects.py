@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from ashep import connect
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.landing_settings import ForgeSettings
-from ashep.core.world import World
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.policy.landing_settings import ForgeSettings
+from ashep.core.state.world import World
 from ashep.forge_effects import PullEffects, Pulls
 from ashep.redaction import Redaction
 from tests.conformance.landings import GitLandingWorld

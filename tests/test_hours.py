@@ -12,8 +12,8 @@ from ashep.config import load
 from ashep.config.cron import never
 from ashep.config.findings import ConfigErrors
 from ashep.control import Control
-from ashep.core.events import RunPlanned, WorkPaused, WorkResumed
-from ashep.core.model import QuietHours
+from ashep.core.facts.vocabulary import RunPlanned, WorkPaused, WorkResumed
+from ashep.core.policy.settings import QuietHours
 from ashep.hours import in_force
 from tests.loop_world import World, minutes, policy, simulate
 

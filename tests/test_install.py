@@ -15,7 +15,7 @@ import pytest
 from ashep import install
 from ashep.adapters import programs
 from ashep.config import write_starter
-from ashep.core.model import (
+from ashep.core.policy.settings import (
     Agents,
     Model,
     OpencodeSettings,

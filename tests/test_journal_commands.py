@@ -10,9 +10,9 @@ import pytest
 
 from ashep.cli import main
 from ashep.cli.place import FOLDER
-from ashep.core.events import CriteriaAdopted, IssueSeen, JournalPruned
-from ashep.core.replay import Replay
-from ashep.core.world import World
+from ashep.core.analysis.replay import Replay
+from ashep.core.facts.vocabulary import CriteriaAdopted, IssueSeen, JournalPruned
+from ashep.core.state.world import World
 from ashep.errors import DiskFailed
 from ashep.journal import archive as archives
 from ashep.journal import snapshots

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ashep.core.events import IssueHeld, JournalBegun
-from ashep.core.records import Entry
-from ashep.core.world import World, evolve
+from ashep.core.facts.records import Entry
+from ashep.core.facts.vocabulary import IssueHeld, JournalBegun
+from ashep.core.state.world import World, evolve
 from ashep.errors import JournalDamaged
 from ashep.journal.files import journal_files
 from ashep.journal.log import Journal, Sizes

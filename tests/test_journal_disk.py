@@ -12,11 +12,11 @@ import pytest
 
 from ashep.cli import main
 from ashep.cli.place import FOLDER
-from ashep.core.events import DiskSeen, IssueHeld, IssueTaken
-from ashep.core.observe import disk_read
-from ashep.core.records import Entry
-from ashep.core.room import LOW_DISK
-from ashep.core.world import World
+from ashep.core.facts.records import Entry
+from ashep.core.facts.room import LOW_DISK
+from ashep.core.facts.vocabulary import DiskSeen, IssueHeld, IssueTaken
+from ashep.core.reconcile.observe import disk_read
+from ashep.core.state.world import World
 from ashep.errors import DiskFailed
 from ashep.journal import log, space
 from ashep.journal.log import Journal
@@ -91,8 +91,8 @@ from pathlib import Path
 import anyio
 from ashep.errors import AshepError
 from ashep.journal.log import Journal
-from ashep.core.records import Entry
-from ashep.core.events import IssueHeld
+from ashep.core.facts.records import Entry
+from ashep.core.facts.vocabulary import IssueHeld
 from datetime import UTC, datetime
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

@@ -10,9 +10,9 @@ from typing import Any
 import anyio
 import pytest
 
-from ashep.core.events import IssueHeld, JournalBegun, TrackerSeen
-from ashep.core.records import Entry
-from ashep.core.world import World, evolve
+from ashep.core.facts.records import Entry
+from ashep.core.facts.vocabulary import IssueHeld, JournalBegun, TrackerSeen
+from ashep.core.state.world import World, evolve
 from ashep.errors import JournalDamaged
 from ashep.journal import log, snapshots
 from ashep.journal.files import ARCHIVE, BASE, Scan, batches, head_of, journal_files

@@ -9,9 +9,9 @@ from ashep.adapters.clock import ManualClock
 from ashep.adapters.memory.runner import MemoryRunner, Play
 from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.adapters.memory.tree import MemoryTree
-from ashep.core import commands as c
-from ashep.core.events import CommentPosted, EffectFailed, LeaseLost
-from ashep.core.model import Stamp
+from ashep.core.facts import commands as c
+from ashep.core.facts.vocabulary import CommentPosted, EffectFailed, LeaseLost
+from ashep.core.policy.settings import Stamp
 from ashep.effects import Effects
 from ashep.errors import TrackerUnavailable
 from ashep.journal.blobs import Blobs

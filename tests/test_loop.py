@@ -17,8 +17,8 @@ import pytest
 
 from ashep.adapters.memory.runner import MemoryRunner, Play, Prompted
 from ashep.adapters.memory.tracker import MemoryTracker
-from ashep.core.account import account
-from ashep.core.events import (
+from ashep.core.analysis.account import account
+from ashep.core.facts.vocabulary import (
     AnswerRefused,
     ClockJumped,
     DaemonStopped,
@@ -34,8 +34,8 @@ from ashep.core.events import (
     TrackerSeen,
     TurnDied,
 )
-from ashep.core.model import Tree
-from ashep.core.outstanding import EXTRACTION
+from ashep.core.policy.settings import Tree
+from ashep.core.reconcile.outstanding import EXTRACTION
 from ashep.daemon import WorkOptions
 from ashep.errors import AshepError, RunnerUnavailable, TrackerUnavailable
 from ashep.ports import HalfLook, Look, Prompt

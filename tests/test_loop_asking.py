@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from ashep.adapters.memory.runner import Play, Prompted
-from ashep.core.events import (
+from ashep.core.facts.vocabulary import (
     InputEnded,
     InputWanted,
     ReadRefused,

@@ -8,9 +8,17 @@ import anyio
 import pytest
 
 from ashep.adapters.memory.runner import MemoryRunner, Play, Prompted
-from ashep.core.commands import WRITES
-from ashep.core.events import BudgetReached, BudgetWarned, IssueParked, RunEnded, RunPlanned, TurnSeen, WriteDelayed
-from ashep.core.spending import day_of
+from ashep.core.facts.commands import WRITES
+from ashep.core.facts.vocabulary import (
+    BudgetReached,
+    BudgetWarned,
+    IssueParked,
+    RunEnded,
+    RunPlanned,
+    TurnSeen,
+    WriteDelayed,
+)
+from ashep.core.state.spending import day_of
 from ashep.monitor import PEOPLE_EVERY
 from ashep.ports import Turn
 from tests.loop_world import Points, World, simulate

@@ -12,9 +12,9 @@ import pytest
 from ashep.adapters.forges import forge_of
 from ashep.adapters.memory.forge import MemoryForge
 from ashep.adapters.memory.workspaces import MemoryWorkspaces
-from ashep.core.branches import branch_of
-from ashep.core.events import IssueParked, PullRequestMerged, PullRequestReturned
-from ashep.core.landing_settings import ForgeSettings
+from ashep.core.facts.vocabulary import IssueParked, PullRequestMerged, PullRequestReturned
+from ashep.core.policy.landing_settings import ForgeSettings
+from ashep.core.state.branches import branch_of
 from ashep.forge import NotPushed, Pushed
 from ashep.forge_effects import Pulls
 from ashep.redaction import Redaction

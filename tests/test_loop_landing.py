@@ -8,8 +8,7 @@ import pytest
 
 from ashep.adapters.memory.landing import MemoryLanding
 from ashep.adapters.memory.play import Play, Prompted
-from ashep.core.branches import branch_of
-from ashep.core.events import (
+from ashep.core.facts.vocabulary import (
     IssueClosed,
     IssueParked,
     LandingRefused,
@@ -20,9 +19,10 @@ from ashep.core.events import (
     WorkLanded,
     WorkVerified,
 )
-from ashep.core.landing_turns import turn
-from ashep.core.world import World as Known
-from ashep.core.world import evolve
+from ashep.core.state.branches import branch_of
+from ashep.core.state.landing_turns import turn
+from ashep.core.state.world import World as Known
+from ashep.core.state.world import evolve
 from ashep.journal.log import Journal
 from ashep.landing import Advanced, Refused
 from ashep.simulation.virtual import START

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.core.events import IssueAdopted, IssueReclaimed, LeaseLost, OrphanStopped, RunEnded, RunPlanned
+from ashep.core.facts.vocabulary import IssueAdopted, IssueReclaimed, LeaseLost, OrphanStopped, RunEnded, RunPlanned
 from tests.loop_world import ACTOR, Points, World, minutes, simulate
 from tests.test_loop import with_person
 

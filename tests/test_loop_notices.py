@@ -13,7 +13,7 @@ import pytest
 from ashep.cli import look
 from ashep.cli import main as command
 from ashep.cli.reading import Reading
-from ashep.core.events import (
+from ashep.core.facts.vocabulary import (
     NoticeFailed,
     NoticeSent,
     NoticesGathered,
@@ -22,7 +22,7 @@ from ashep.core.events import (
     PersonAsked,
     PersonReminded,
 )
-from ashep.core.telling import AWAY, FIRST_AGAIN, TRIES
+from ashep.core.resources.notices import AWAY, FIRST_AGAIN, TRIES
 from ashep.daemon import WorkOptions
 from ashep.errors import TrackerUnavailable
 from ashep.store.database import Store

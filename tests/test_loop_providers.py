@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from ashep.adapters.memory.play import Play, Prompted
-from ashep.core.events import IssueHeld, ProviderRecovered, ProviderRefused, RunEnded, RunPlanned
-from ashep.core.model import Refusal
+from ashep.core.facts.vocabulary import IssueHeld, ProviderRecovered, ProviderRefused, RunEnded, RunPlanned
+from ashep.core.policy.settings import Refusal
 from tests.loop_world import Points, World, simulate
 
 pytestmark = pytest.mark.slow  # whole nights

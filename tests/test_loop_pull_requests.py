@@ -7,9 +7,8 @@ import pytest
 
 from ashep.adapters.memory.forge import MemoryForge
 from ashep.adapters.memory.workspaces import MemoryWorkspaces
-from ashep.core.account import account
-from ashep.core.branches import branch_of
-from ashep.core.events import (
+from ashep.core.analysis.account import account
+from ashep.core.facts.vocabulary import (
     IssueClosed,
     LandingRefused,
     PhaseEntered,
@@ -18,6 +17,7 @@ from ashep.core.events import (
     PullRequestReturned,
     RunPlanned,
 )
+from ashep.core.state.branches import branch_of
 from ashep.errors import ForgeRefused, ForgeUnavailable
 from ashep.forge import PullState
 from tests.loop_world import Points, World, policy, simulate

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from ashep.adapters.memory.runner import Play, Prompted
-from ashep.core.events import (
+from ashep.core.facts.vocabulary import (
     IssueHeld,
     IssueParked,
     PromptSent,
@@ -23,7 +23,7 @@ from ashep.core.events import (
     TrackerSeen,
     TurnDied,
 )
-from ashep.core.recycling import DRAIN, LONGEST_DELAY
+from ashep.core.resources.server import DRAIN, LONGEST_DELAY
 from ashep.errors import RunnerUnavailable, ServerNotStarted, TrackerUnavailable
 from ashep.monitor import CATALOGUE
 from ashep.ports import Sign

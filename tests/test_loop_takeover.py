@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from ashep.core.events import (
+from ashep.core.facts.vocabulary import (
     IssueHeld,
     PhaseEntered,
     ReleaseWanted,

@@ -4,7 +4,7 @@ import pytest
 
 from ashep.adapters.memory.forge import MemoryForge
 from ashep.adapters.memory.workspaces import MemoryWorkspaces
-from ashep.core.pull_request import marker
+from ashep.core.delivery.pull_text import marker
 from ashep.errors import AshepError, ForgeRefused, ForgeUnavailable
 from ashep.forge import Forge, NotPushed, PullRequest, Pushed, Remote
 

@@ -17,9 +17,9 @@ from ashep.adapters.opencode import OpencodeRunner, shapes, turns
 from ashep.adapters.opencode.attached import AttachedServer
 from ashep.adapters.opencode.questions import KEPT, Told
 from ashep.adapters.opencode.rules import ruleset
-from ashep.core.model import Model, OpencodeSettings, PermissionRule
-from ashep.core.permissions import matches
-from ashep.core.requests import Request
+from ashep.core.facts.requests import Request
+from ashep.core.policy.permissions import matches
+from ashep.core.policy.settings import Model, OpencodeSettings, PermissionRule
 from ashep.demo.model import Call, Reply, verdict_asked
 from ashep.errors import ConfigError, RunnerUnauthorized, RunnerUnavailable
 from ashep.ports import Prompt, SessionRequest

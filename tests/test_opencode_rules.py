@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from ashep.adapters.opencode.agents import ListedAgent
 from ashep.adapters.opencode.narrowing import narrowed
 from ashep.adapters.opencode.rules import ruleset
-from ashep.core.model import PermissionRule
-from ashep.core.permissions import matches
+from ashep.core.policy.permissions import matches
+from ashep.core.policy.settings import PermissionRule
 from ashep.demo.model import Call, opencode_config
 from ashep.ports import Prompt, SessionRequest
 from ashep.testing.worlds import settled

@@ -12,7 +12,7 @@ from ashep.adapters.memory.play import Play, Prompted
 from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.config import check_files, load, nodes, schema, write_starter
 from ashep.config.presets import PRESETS, preset
-from ashep.core.events import IssueParked, PersonAsked, RunPlanned
+from ashep.core.facts.vocabulary import IssueParked, PersonAsked, RunPlanned
 from ashep.errors import UsageError
 from tests.loop_world import World, simulate
 from tests.loop_world import said as words

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ashep.core.diagnosing import VERDICTS as DIAGNOSES
-from ashep.core.evidence import CheckResult
-from ashep.core.flow import Flow, Report
-from ashep.core.model import Comment, Issue, Phase
-from ashep.core.outcome import Outcome, last_block, read_outcome
-from ashep.core.proof import Evidence, Flaw
-from ashep.core.workspaces import OwnTree
+from ashep.core.delivery.trees import OwnTree
+from ashep.core.facts.evidence import CheckResult
+from ashep.core.facts.outcome import Outcome, last_block, read_outcome
+from ashep.core.policy.settings import Comment, Issue, Phase
+from ashep.core.runs.diagnosing import VERDICTS as DIAGNOSES
+from ashep.core.state.flow import Flow, Report
+from ashep.core.state.proof import Evidence, Flaw
 from ashep.errors import ConfigError
 from ashep.ports import Dependency, IssueText
 from ashep.prompt import Brief, Found, Kind, check_overrides, evidence_of, render

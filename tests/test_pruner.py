@@ -17,14 +17,14 @@ import pytest
 
 from ashep import pruner
 from ashep.cli.reading import Reading
-from ashep.core.branches import branch_of
-from ashep.core.events import IssueSeen, JournalPruned, TimerDue
-from ashep.core.flow import Flow
-from ashep.core.model import JournalSettings, Settings
-from ashep.core.replay import Replay
+from ashep.core.analysis.replay import Replay
+from ashep.core.delivery.trees import OwnTree
+from ashep.core.facts.vocabulary import IssueSeen, JournalPruned, TimerDue
+from ashep.core.policy.settings import JournalSettings, Settings
 from ashep.core.retention import Sealed, going, issue_of, needed_for, pruned, why_kept
-from ashep.core.workspaces import OwnTree
-from ashep.core.world import World as Known
+from ashep.core.state.branches import branch_of
+from ashep.core.state.flow import Flow
+from ashep.core.state.world import World as Known
 from ashep.errors import AshepError, DiskFailed
 from ashep.journal import snapshots
 from ashep.journal.archive import aged, archive_aged, archived, finish, look, named, stand_in, unfinished

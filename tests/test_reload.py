@@ -12,8 +12,8 @@ import pytest
 from ashep import written
 from ashep.cli import main as command
 from ashep.config import ConfigErrors, write_starter
-from ashep.core.events import Adopted, EditMended, EditRefused, RunEnded, RunPlanned, WorkPaused
-from ashep.core.model import Policies
+from ashep.core.facts.vocabulary import Adopted, EditMended, EditRefused, RunEnded, RunPlanned, WorkPaused
+from ashep.core.policy.settings import Policies
 from ashep.daemon import Running
 from ashep.journal.blobs import Blobs
 from ashep.reload import HEED, Reload

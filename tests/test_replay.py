@@ -16,14 +16,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import ashep.core
-from ashep.core import dispatch, people, routing
-from ashep.core import events as e
-from ashep.core.commands import Command
-from ashep.core.model import Policies
-from ashep.core.records import Entry
-from ashep.core.replay import DERIVED, Difference, Replay
-from ashep.core.step import RULES
-from ashep.core.world import World
+from ashep.core.analysis.replay import DERIVED, Difference, Replay
+from ashep.core.facts import vocabulary as e
+from ashep.core.facts.commands import Command
+from ashep.core.facts.records import Entry
+from ashep.core.issues import people, routing
+from ashep.core.policy.settings import Policies
+from ashep.core.reconcile import dispatch
+from ashep.core.reconcile.step import RULES
+from ashep.core.state.world import World
 from ashep.errors import AshepError
 from ashep.journal.archive import archive, prune
 from ashep.journal.files import batches
@@ -226,7 +227,7 @@ def test_a_golden_life_is_derived_again_under_its_rules_and_folds_under_others(g
     found = [one.as_json() for one in replay(tmp_path, made)]
     number = int(golden.stem.rpartition("-")[2])
     assert not found, (
-        f"The rules decide otherwise than before: {found[0]}. Raise RULES in ashep/core/step.py, unless it was raised "
+        f"The rules decide otherwise than before: {found[0]}. Raise RULES in ashep/core/reconcile/step.py, unless it was raised "
         f"since the last release (its rules were {RELEASED_RULES}), and run `python -m tests.golden.make`."
     )
     assert (made.decisions if number == RULES else made.folded[number]) > 100

@@ -13,11 +13,11 @@ import pytest
 from ashep.adapters.memory.runner import Play, Prompted
 from ashep.cli import look
 from ashep.cli.reading import Reading
-from ashep.core import events as e
-from ashep.core.account import account
-from ashep.core.records import Entry
-from ashep.core.world import World as Known
-from ashep.core.world import evolve
+from ashep.core.analysis.account import account
+from ashep.core.facts import vocabulary as e
+from ashep.core.facts.records import Entry
+from ashep.core.state.world import World as Known
+from ashep.core.state.world import evolve
 from ashep.errors import UsageError
 from ashep.store.database import Store
 from ashep.store.reader import open_read_only

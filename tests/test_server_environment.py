@@ -16,7 +16,7 @@ from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.opencode.environment import PROVIDERS
 from ashep.adapters.opencode.server import ManagedServer
 from ashep.connect import secret_variables
-from ashep.core.model import Settings
+from ashep.core.policy.settings import Settings
 from ashep.demo.model import Call, opencode_config
 from ashep.errors import ServerNotStarted
 from ashep.install import checks

@@ -10,7 +10,7 @@ from ashep.adapters.clock import ManualClock
 from ashep.adapters.memory.runner import MemoryRunner, Play
 from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.adapters.memory.tree import MemoryTree
-from ashep.core.events import DaemonStarted, JournalBegun, TrackerSeen
+from ashep.core.facts.vocabulary import DaemonStarted, JournalBegun, TrackerSeen
 from ashep.effects import Effects
 from ashep.journal.log import Journal
 from ashep.leases import Leases

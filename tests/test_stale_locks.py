@@ -19,8 +19,8 @@ from ashep.adapters.memory.looking import MemoryVerifier
 from ashep.adapters.memory.play import Play, Prompted
 from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.adapters.worktrees import Worktrees
-from ashep.core.branches import branch_of
-from ashep.core.events import EffectFailed, WorkLanded
+from ashep.core.facts.vocabulary import EffectFailed, WorkLanded
+from ashep.core.state.branches import branch_of
 from ashep.errors import RepositoryLocked
 from ashep.landing import Advanced, Candidate, Integrated, Refused
 from ashep.work_effects import Means

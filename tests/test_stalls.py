@@ -8,7 +8,7 @@ import yaml
 
 from ashep.adapters.memory.runner import Play, Prompted
 from ashep.config import load
-from ashep.core.events import RunEnded, RunPlanned, TimerDue
+from ashep.core.facts.vocabulary import RunEnded, RunPlanned, TimerDue
 from tests.loop_world import World, minutes, policy, said, simulate
 
 AFTER, CHECK = minutes(5), 2.0

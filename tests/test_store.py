@@ -20,8 +20,9 @@ from anyio import to_thread
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ashep.core.account import account
-from ashep.core.events import (
+from ashep.core.analysis.account import account
+from ashep.core.facts.records import Entry
+from ashep.core.facts.vocabulary import (
     ClockJumped,
     IssueHeld,
     OutcomeRejected,
@@ -33,9 +34,8 @@ from ashep.core.events import (
     SessionOpened,
     TurnSeen,
 )
-from ashep.core.records import Entry
-from ashep.core.runs import RunRecord, tell
-from ashep.core.world import World, evolve
+from ashep.core.runs.record import RunRecord, tell
+from ashep.core.state.world import World, evolve
 from ashep.journal.log import Journal
 from ashep.store.database import Store
 from ashep.store.follow import Follower

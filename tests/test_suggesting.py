@@ -11,7 +11,7 @@ from ashep.adapters.memory.runner import MemoryRunner
 from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.cli.suggesting import confirmed, refuse_agents
 from ashep.config.criteria import read_criteria
-from ashep.core.model import Agent, Agents, Model, RunnerChoice
+from ashep.core.policy.settings import Agent, Agents, Model, RunnerChoice
 from ashep.errors import RunnerUnavailable, UsageError
 from ashep.ports import IssueText
 from ashep.suggesting import NothingProposed, Proposal, adviser, suggest

@@ -17,8 +17,8 @@ import pytest
 
 from ashep import cli
 from ashep.adapters.systemd import Systemd
-from ashep.core.events import Fact
-from ashep.core.world import World
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.state.world import World
 from ashep.errors import AshepError
 from ashep.unit import NO_RESTART, unit_of
 from ashep.watchdog import LONGEST, STALE, Watchdog

@@ -9,7 +9,7 @@ import pytest
 
 from ashep.adapters.memory.runner import MemoryRunner
 from ashep.adapters.memory.tracker import MemoryTracker
-from ashep.core.model import Change, Life
+from ashep.core.policy.settings import Change, Life
 from ashep.errors import ClaimLost, GuardTripped, TrackerRefused
 from ashep.ports import Catalog, ClaimRequest, Creation, Look, Prompt, Seen, Sign, Turn, Update
 from ashep.testing import ACTOR, runners, trackers

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from ashep.config import ConfigErrors, check, load, read, write_starter
 from ashep.config.presets import PRESETS, preset
-from ashep.core import events as e
-from ashep.core.model import Agent, Agents, Phase, Policies, Policy
-from ashep.core.outcome import read_outcome
+from ashep.core.facts import vocabulary as e
+from ashep.core.facts.outcome import read_outcome
+from ashep.core.policy.settings import Agent, Agents, Phase, Policies, Policy
 from ashep.interchange.coding import CODING, PRESET, STATE_SCHEMA, TRANSITIONS, files_of_preset
 from ashep.interchange.naming import Place, States
 from ashep.interchange.state import schema_of

@@ -16,8 +16,8 @@ from ashep.adapters import control_socket
 from ashep.adapters.worktrees import Worktrees
 from ashep.cli import main
 from ashep.config.starter import write_starter
-from ashep.core.events import CycleBegan, Fact, IssueSeen, IssueTaken, WorkLanded
-from ashep.core.records import Entry
+from ashep.core.facts.records import Entry
+from ashep.core.facts.vocabulary import CycleBegan, Fact, IssueSeen, IssueTaken, WorkLanded
 from ashep.journal.files import journal_files
 from ashep.journal.lock import Lock
 from ashep.journal.log import Journal, Sizes

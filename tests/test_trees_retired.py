@@ -13,7 +13,7 @@ import pytest
 
 from ashep.adapters import mounts, processes
 from ashep.adapters.worktrees import removing
-from ashep.core.branches import BASES
+from ashep.core.state.branches import BASES
 from ashep.errors import AshepError
 from ashep.trees import Landed, Removed
 from tests.conformance.workspaces import GitWorkspacesWorld

@@ -15,16 +15,16 @@ from ashep.adapters.memory.play import Play, Prompted
 from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.cli import look
 from ashep.cli.reading import Reading
-from ashep.core import commands as c
-from ashep.core.branches import branch_of
-from ashep.core.closing_notes import notes_of
-from ashep.core.events import WorkLanded, WorkVerified
-from ashep.core.evidence import CheckResult
-from ashep.core.file_map import FileMap, shortened
-from ashep.core.flow import Flow
-from ashep.core.model import Issue
-from ashep.core.proof import Evidence, Landing
-from ashep.core.workspaces import OwnTree
+from ashep.core.delivery.notes import notes_of
+from ashep.core.delivery.trees import OwnTree
+from ashep.core.facts import commands as c
+from ashep.core.facts.evidence import CheckResult
+from ashep.core.facts.file_map import FileMap, shortened
+from ashep.core.facts.vocabulary import WorkLanded, WorkVerified
+from ashep.core.policy.settings import Issue
+from ashep.core.state.branches import branch_of
+from ashep.core.state.flow import Flow
+from ashep.core.state.proof import Evidence, Landing
 from ashep.landing import Refused
 from ashep.store.database import Store
 from ashep.store.proofs import landing, verification

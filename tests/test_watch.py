@@ -26,9 +26,9 @@ from rich.console import Console
 from ashep.adapters.memory.runner import Play
 from ashep.cli.watch import Seen, page
 from ashep.control import Control
-from ashep.core import events as e
-from ashep.core.model import Human, Phase
-from ashep.core.world import evolve
+from ashep.core.facts import vocabulary as e
+from ashep.core.policy.settings import Human, Phase
+from ashep.core.state.world import evolve
 from ashep.errors import RunnerUnavailable
 from ashep.signs import LiveSigns
 from ashep.views import standing, watching

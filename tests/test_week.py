@@ -9,8 +9,8 @@ import anyio
 import pytest
 
 from ashep.adapters.memory.workspaces import MemoryWorkspaces
-from ashep.core.branches import branch_of
-from ashep.core.events import TreeKept, TreeRemoved
+from ashep.core.facts.vocabulary import TreeKept, TreeRemoved
+from ashep.core.state.branches import branch_of
 from ashep.errors import AshepError
 from tests.core.mutants import Mutant, planted
 from tests.loop_hands import Hands, landing_world

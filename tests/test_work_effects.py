@@ -21,10 +21,11 @@ from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.adapters.verifier import LocalVerifier, wrong_patterns
 from ashep.annotations import Annotated
-from ashep.core.branches import branch_of
-from ashep.core.commands import IntegrateWork, MoveBase, VerifyWork
-from ashep.core.criteria import canonical
-from ashep.core.events import (
+from ashep.core.delivery.trees import OwnTree
+from ashep.core.facts.commands import IntegrateWork, MoveBase, VerifyWork
+from ashep.core.facts.evidence import CheckResult, Verification
+from ashep.core.facts.file_map import FileMap
+from ashep.core.facts.vocabulary import (
     CriteriaAdopted,
     CriteriaChanged,
     EffectFailed,
@@ -36,14 +37,13 @@ from ashep.core.events import (
     WorkLanded,
     WorkVerified,
 )
-from ashep.core.evidence import CheckResult, Verification
-from ashep.core.file_map import FileMap
-from ashep.core.flow import Flow
-from ashep.core.indexes import put
-from ashep.core.model import Issue, Phase, Settings, VerificationSettings, Verify
-from ashep.core.proof import Criteria, Evidence, Landing, Proof
-from ashep.core.workspaces import OwnTree
-from ashep.core.world import World
+from ashep.core.policy.checks import canonical
+from ashep.core.policy.settings import Issue, Phase, Settings, VerificationSettings, Verify
+from ashep.core.state.branches import branch_of
+from ashep.core.state.flow import Flow
+from ashep.core.state.indexes import put
+from ashep.core.state.proof import Criteria, Evidence, Landing, Proof
+from ashep.core.state.world import World
 from ashep.errors import AshepError, TrackerRefused, TrackerUnavailable
 from ashep.journal.blobs import Blobs
 from ashep.landing import Refused

@@ -11,7 +11,7 @@ import pytest
 
 from ashep.adapters.worktrees import Worktrees, saving
 from ashep.adapters.worktrees.repository import Repository
-from ashep.core.model import SetupStep
+from ashep.core.policy.settings import SetupStep
 from ashep.errors import AshepError
 from tests.conformance.workspaces import GitWorkspacesWorld
 

@@ -15,8 +15,8 @@ from typing import Literal
 import anyio.to_thread
 
 from ashep.adapters.git_program import SHA, Git
-from ashep.core.impact import ChangedFile, Diff
-from ashep.core.leaks import Line
+from ashep.core.impact.changes import ChangedFile, Diff
+from ashep.core.impact.secrets import Line
 from ashep.core.text import clean
 from ashep.errors import AshepError, PrintedTooMuch
 from ashep.redaction import Redaction

@@ -22,7 +22,7 @@ from ashep.adapters.git_program import (
     read_commits,
     text,
 )
-from ashep.core.model import Tree
+from ashep.core.policy.settings import Tree
 from ashep.core.text import clean
 from ashep.redaction import Redaction
 from ashep.trees import Changes, Commit

@@ -16,7 +16,7 @@ from ashep.journal.lock import holder
 from ashep.views import attempts, standing
 
 if TYPE_CHECKING:
-    from ashep.core.model import Labels
+    from ashep.core.policy.settings import Labels
     from ashep.ports import Tracker
 
     Write = Callable[[Tracker, Labels], Awaitable[None]]

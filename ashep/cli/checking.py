@@ -92,7 +92,7 @@ def replay(
         return
     if last is not None or strict:
         raise UsageError(f"{'--last' if last is not None else '--strict'} goes with --policy or --agents")
-    from ashep.core.replay import Replay
+    from ashep.core.analysis.replay import Replay
     from ashep.replay import replay as derive
 
     again, progress = Replay(issue=issue), Progress("derived again")
@@ -153,7 +153,7 @@ def audit(context: typer.Context, as_json: Json = False) -> None:
     and 69 where nothing is but bd could not be asked.
     """
     from ashep.audit import audit as examine
-    from ashep.core.audit import REMEDIES
+    from ashep.core.analysis.audit import REMEDIES
 
     project, progress = project_of(context), Progress("audited")
     state = configured(project) / "state"

@@ -9,8 +9,8 @@ from ashep.errors import AshepError
 
 if TYPE_CHECKING:
     from ashep.config import Finding
-    from ashep.core.model import Agents, Policies
-    from ashep.core.world import World
+    from ashep.core.policy.settings import Agents, Policies
+    from ashep.core.state.world import World
 
 
 def compare(

@@ -99,7 +99,7 @@ def _pause(context: typer.Context, end: datetime | None, why: str, **more: Any) 
 
 def _end(last: str | None, until: str | None, at: datetime) -> datetime | None:
     """Say when a pause ends; None: it does not by itself."""
-    from ashep.core.documents import parse_duration
+    from ashep.core.policy.language import parse_duration
 
     if last is not None and until is not None:
         raise UsageError("--for and --until say the same: give one of them")

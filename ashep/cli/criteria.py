@@ -15,7 +15,7 @@ from ashep.errors import UsageError
 if TYPE_CHECKING:
     from ashep.config.criteria import Reading
     from ashep.config.criteria_put import Given
-    from ashep.core.criteria import Check, Criteria
+    from ashep.core.policy.checks import Check, Criteria
     from ashep.ports import Seen
 
 
@@ -95,7 +95,7 @@ def _seen(project: Path, issue: str) -> "Seen":
 
 
 def _told(issue: str, reading: "Reading") -> dict[str, Any]:
-    from ashep.core.criteria import hash_of
+    from ashep.core.policy.checks import hash_of
 
     found = reading.criteria
     return {
@@ -128,7 +128,7 @@ def _say(issue: str, reading: "Reading", found: "Seen", *, lint: bool) -> None:
 
 
 def _headline(issue: str, found: "Criteria") -> str:
-    from ashep.core.criteria import hash_of
+    from ashep.core.policy.checks import hash_of
 
     count = len(found.checks)
     return f"{issue}: {count} check{'' if count == 1 else 's'}, hash {hash_of(found)}"
@@ -186,7 +186,7 @@ def _put(project: Path, issue: str, given: "Given", *, as_json: bool) -> None:
 
     from ashep.answers import person
     from ashep.connect import annotations_of, tracker_of
-    from ashep.core.criteria import hash_of
+    from ashep.core.policy.checks import hash_of
     from ashep.issue_checks import at_work, seen, set_checks, types
 
     settings = settings_of(project)

@@ -12,8 +12,8 @@ from ashep.cli.root import Json, app, example, project_of, settings_of
 from ashep.errors import AshepError, UsageError
 
 if TYPE_CHECKING:
-    from ashep.core.impact import Flag, Impact
-    from ashep.core.model import Settings
+    from ashep.core.impact.changes import Flag, Impact
+    from ashep.core.policy.settings import Settings
     from ashep.impacts import Diffs
 
 
@@ -58,7 +58,7 @@ def _assessed(project: Path, settings: "Settings", issue: str | None, base: str 
     from ashep.adapters.diffs import GitDiffs
     from ashep.cli.place import configured
     from ashep.config.files import load
-    from ashep.core.named import named_by
+    from ashep.core.impact.named import named_by
     from ashep.impacts import assess
 
     async def assessed() -> "Impact":
@@ -73,7 +73,7 @@ def _assessed(project: Path, settings: "Settings", issue: str | None, base: str 
 
 async def _ends(diffs: "Diffs", issue: str | None, base: str | None, head: str | None) -> tuple[str, str]:
     """Say between which revisions to look."""
-    from ashep.core.branches import BASES, branch_of
+    from ashep.core.state.branches import BASES, branch_of
 
     if issue is None:
         return base or "HEAD", head or "HEAD"
@@ -88,7 +88,7 @@ async def _ends(diffs: "Diffs", issue: str | None, base: str | None, head: str |
 
 def told(found: "Impact") -> dict[str, Any]:
     """Give an impact as JSON."""
-    from ashep.core.flags import must_ask
+    from ashep.core.policy.flags import must_ask
 
     return asdict(found) | {"asks": must_ask(found.raised)}
 
@@ -110,7 +110,7 @@ def _say(found: "Impact") -> None:
 
 
 def _say_flag(flag: "Flag") -> None:
-    from ashep.core.flags import ALWAYS_ASK
+    from ashep.core.policy.flags import ALWAYS_ASK
 
     asks = "; this needs a person" if flag.name in ALWAYS_ASK else ""
     screen.say_painted((f"{flag.name}:", "yellow"), (f"{flag.why}{asks}", None))

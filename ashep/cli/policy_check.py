@@ -13,7 +13,7 @@ from ashep.errors import UsageError
 
 if TYPE_CHECKING:
     from ashep.config.findings import Finding
-    from ashep.core.bounds import Bounds
+    from ashep.core.analysis.bounds import Bounds
 
 
 OTHER_QUESTIONS = (
@@ -61,7 +61,7 @@ def policy_check(
 def _checked(folder: Path, file: Path | None) -> "tuple[list[Finding], dict[str, Bounds | None]]":
     from ashep.config.files import examine
     from ashep.config.soundness import warnings
-    from ashep.core.soundness import analyse
+    from ashep.core.analysis.soundness import analyse
 
     seen = examine(folder, file)
     if seen.policies is None or seen.agents is None or seen.settings is None:
@@ -93,7 +93,7 @@ def _say(file: Path, findings: "list[Finding]", bounds: "dict[str, Bounds | None
 
 def said(bounds: "Bounds") -> str:
     """Give the bounds of a policy as a sentence."""
-    from ashep.core.documents import format_duration
+    from ashep.core.policy.language import format_duration
 
     cost = "" if bounds.best_cost is None else f", cost {bounds.best_cost:.2f}"
     most = "" if bounds.worst_cost is None else f", cost {bounds.worst_cost:.2f}"

@@ -11,7 +11,7 @@ from ashep.cli.root import example, policies, project_of
 from ashep.errors import UsageError
 
 if TYPE_CHECKING:
-    from ashep.core.model import Agents, Policies, Policy, Settings
+    from ashep.core.policy.settings import Agents, Policies, Policy, Settings
     from ashep.views.graph import Picture
 
 FORMATS = ("mermaid", "dot", "json", "text")
@@ -57,7 +57,7 @@ def drawn(
     policies: "Policies", agents: "Agents", settings: "Settings", name: str | None, issues: dict[str, int] | None = None
 ) -> "Picture":
     """Draw a policy of files that are in order; `issues` are how many are where."""
-    from ashep.core.soundness import analyse
+    from ashep.core.analysis.soundness import analyse
     from ashep.views import graph
 
     name, policy = policy_named(policies, name)

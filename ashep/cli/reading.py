@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ashep.core.world import World
+from ashep.core.state.world import World
 from ashep.journal.files import Batch, Position, Scan, base, batches, begun, holds, last_header
 from ashep.journal.snapshots import newest
 

@@ -13,9 +13,9 @@ from ashep.errors import UsageError
 
 if TYPE_CHECKING:
     from ashep.config import Examined
-    from ashep.core.model import Agent, Agents, Policies
-    from ashep.core.registry import Explained
-    from ashep.core.world import World
+    from ashep.core.policy.settings import Agent, Agents, Policies
+    from ashep.core.runs.registry import Explained
+    from ashep.core.state.world import World
 
 
 class Registry(NamedTuple):
@@ -48,7 +48,7 @@ def list_agents(context: typer.Context, as_json: Json = False) -> None:
     """List the agents of agents.yaml: what each can do, what it runs on, and which phases of which policies it can
     take. What the agent server was last seen to list counts, too. Exit codes: 0, or 2 where a file cannot be read.
     """
-    from ashep.core.registry import places
+    from ashep.core.runs.registry import places
 
     registry = _registry(context)
     rows = [_entry(agent, places(registry.policies, agent, registry.world.runner)) for agent in registry.agents.agents]
@@ -101,7 +101,7 @@ def explain(
     The answer is for an issue that begins the phase: agents that failed in it before go behind others, `ashep why
     ISSUE` tells of that. Exit codes: 0, 1 where no agent can take the phase, 2 where there is no such phase.
     """
-    from ashep.core.registry import explain as explained
+    from ashep.core.runs.registry import explain as explained
 
     registry = _registry(context)
     known = registry.policies.policies
@@ -149,7 +149,7 @@ def _choice(registry: Registry, one: "Explained") -> dict[str, Any]:
 
 def _held(registry: Registry, one: "Explained") -> str | None:
     """Say why the chosen agent could not begin now, as its provider was left."""
-    from ashep.core.choosing import held_providers, provider_of
+    from ashep.core.runs.choosing import held_providers, provider_of
 
     if one.choice is None or one.choice.agent is None:
         return None
@@ -194,7 +194,7 @@ def check(context: typer.Context, as_json: Json = False) -> None:
     hangs by one agent or one provider. Exit codes: 0, also with warnings; 1 where there is an error.
     """
     from ashep.config import examine
-    from ashep.core.registry import weaknesses
+    from ashep.core.runs.registry import weaknesses
     from ashep.replay import recorded
 
     folder = configured(project_of(context))

@@ -12,7 +12,7 @@ from ashep.cli.place import configured
 from ashep.errors import UsageError
 
 if TYPE_CHECKING:
-    from ashep.core.model import Settings
+    from ashep.core.policy.settings import Settings
     from ashep.ports import Seen
     from ashep.suggesting import Proposal
 
@@ -62,7 +62,7 @@ def confirmed(found: "Proposal", *, yes: bool) -> bool:
 
 def refuse_agents() -> None:
     """Let nobody but a person ask for it: `UsageError` before a minute is spent."""
-    from ashep.core.people import AGENT_ACTORS
+    from ashep.core.issues.people import AGENT_ACTORS
 
     if os.environ.get("BEADS_ACTOR", "").startswith(AGENT_ACTORS):
         raise UsageError("only a person asks for checks, and no agent")

@@ -12,7 +12,7 @@ from ashep.cli import screen
 from ashep.cli.look import now
 from ashep.cli.place import configured, picture
 from ashep.cli.root import Issue, Json, example, project_of, settings_of
-from ashep.core.branches import PREFIX, branch_of, issue_of
+from ashep.core.state.branches import PREFIX, branch_of, issue_of
 from ashep.errors import AshepError
 from ashep.journal.lock import holder
 from ashep.views.times import local, span
@@ -221,7 +221,7 @@ def _by_itself(context: typer.Context) -> list[dict[str, str]]:
 def _journal(context: typer.Context) -> dict[str, Any] | None:
     """Say which files of the journal the daemon would delete now, and why it keeps the next one that is old enough."""
     from ashep.core.retention import why_kept
-    from ashep.core.values import replace
+    from ashep.core.state.frozen import replace
     from ashep.journal.archive import aged, look
     from ashep.journal.files import path_of
     from ashep.replay import recorded

@@ -53,7 +53,7 @@ def work(
     if not dry_run:
         refuse_held(folder / "state")  # before what takes seconds: imports, the configuration, and what it names
     from ashep import app as daemon
-    from ashep.core.documents import parse_duration
+    from ashep.core.policy.language import parse_duration
 
     if as_json and not dry_run:
         raise UsageError("--json goes with --dry-run")

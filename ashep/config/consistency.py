@@ -13,8 +13,7 @@ from ashep.config.cron import never
 from ashep.config.explain import nearest
 from ashep.config.findings import FileName, Finding, KeyPath, Places
 from ashep.config.soundness import unsound
-from ashep.core.agents import unfit
-from ashep.core.model import (
+from ashep.core.policy.settings import (
     CLOSE,
     Agent,
     Agents,
@@ -28,8 +27,9 @@ from ashep.core.model import (
     ReuseFrom,
     Settings,
 )
-from ashep.core.takeover import reviewed_by
-from ashep.core.telling import names
+from ashep.core.resources.notices import names
+from ashep.core.runs.choice import unfit
+from ashep.core.runs.takeover import reviewed_by
 
 PARK = "park"
 RESULTS = ("success", "failed", "partial")

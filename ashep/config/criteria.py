@@ -21,8 +21,8 @@ from ashep.config import nodes
 from ashep.config.explain import describe, nearest, problems
 from ashep.config.findings import ConfigErrors, Finding
 from ashep.config.nodes import Node, Problem, Unreadable, shorten
-from ashep.core import criteria as language
-from ashep.core.criteria import Criteria
+from ashep.core.policy import checks as language
+from ashep.core.policy.checks import Criteria
 
 KEY = "checks"
 """What stands at the top of a block."""

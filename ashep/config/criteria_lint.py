@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from ashep.config.criteria import KEY, Reading, examine, fenced
 from ashep.config.findings import Finding
 from ashep.config.nodes import Node
-from ashep.core.criteria import (
+from ashep.core.policy.checks import (
     Check,
     CodePatternCheck,
     Criteria,

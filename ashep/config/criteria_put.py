@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ashep.config.criteria import KEY, Block, Reading, Wrong, examine, fenced, read_block, wrong_pattern
 from ashep.config.findings import ConfigErrors, Finding
-from ashep.core.criteria import Criteria, hash_of
+from ashep.core.policy.checks import Criteria, hash_of
 
 
 @dataclass(frozen=True, slots=True)

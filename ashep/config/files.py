@@ -17,7 +17,7 @@ from ashep.config.explain import describe, problems
 from ashep.config.findings import ConfigErrors, FileName, Finding, Places, Source
 from ashep.config.nodes import Node, Problem, Unreadable
 from ashep.config.workspace import settled
-from ashep.core.model import Agents, Policies, Settings
+from ashep.core.policy.settings import Agents, Policies, Settings
 
 _M = TypeVar("_M", bound=BaseModel)
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from ashep.config.findings import KeyPath
-from ashep.core.criteria import KINDS
-from ashep.core.model import OPENCODE, Settings
-from ashep.core.names import is_name
+from ashep.core.policy.checks import KINDS
+from ashep.core.policy.names import is_name
+from ashep.core.policy.settings import OPENCODE, Settings
 
 
 def of_settings(settings: Settings) -> Iterator[tuple[str, KeyPath, str]]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from ashep.config.findings import KeyPath
-from ashep.core.model import PermissionRule, Policies, Settings
-from ashep.core.permissions import SUBAGENTS, against_reading, asks_of_tools, impossible
+from ashep.core.policy.permissions import SUBAGENTS, against_reading, asks_of_tools, impossible
+from ashep.core.policy.settings import PermissionRule, Policies, Settings
 
 Problem = tuple[str, KeyPath, str]
 """Code, path, message."""

@@ -7,9 +7,9 @@ from ashep.config.explain import nearest
 from ashep.config.findings import KeyPath
 from ashep.config.nodes import Node
 from ashep.config.nodes import Problem as NodeProblem
-from ashep.core.criteria import KINDS
-from ashep.core.model import CLOSE, Phase, Policies, Policy, Settings
-from ashep.core.proof import claims
+from ashep.core.policy.checks import KINDS
+from ashep.core.policy.settings import CLOSE, Phase, Policies, Policy, Settings
+from ashep.core.state.proof import claims
 
 Problem = tuple[str, KeyPath, str]
 """Code, path, message."""

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from ashep.config import proving
 from ashep.config.findings import Finding, KeyPath, Places
-from ashep.core.bounds import fitting
-from ashep.core.model import Agents, Policies, Settings
-from ashep.core.soundness import analyse
+from ashep.core.analysis.bounds import fitting
+from ashep.core.analysis.soundness import analyse
+from ashep.core.policy.settings import Agents, Policies, Settings
 
 Problem = tuple[str, KeyPath, str]
 """Code, path, message."""

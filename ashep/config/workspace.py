@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from ashep.core.model import Settings
+from ashep.core.policy.settings import Settings
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 

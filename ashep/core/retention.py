@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import takewhile
 
-from ashep.core.commands import Command
-from ashep.core.events import Fact, JournalPruned, TimerDue
-from ashep.core.flow import Flow
-from ashep.core.timers import split_timer
-from ashep.core.values import replace
-from ashep.core.world import World
+from ashep.core.facts.commands import Command
+from ashep.core.facts.vocabulary import Fact, JournalPruned, TimerDue
+from ashep.core.state.flow import Flow
+from ashep.core.state.frozen import replace
+from ashep.core.state.timers import split_timer
+from ashep.core.state.world import World
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,11 +21,11 @@ from ashep.adapters.memory.tree import MemoryTree
 from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.audit import examine
 from ashep.config import load, write_starter
-from ashep.core.branches import branch_of
-from ashep.core.model import Issue
-from ashep.core.records import Entry
-from ashep.core.replay import Replay
-from ashep.core.world import World
+from ashep.core.analysis.replay import Replay
+from ashep.core.facts.records import Entry
+from ashep.core.policy.settings import Issue
+from ashep.core.state.branches import branch_of
+from ashep.core.state.world import World
 from ashep.daemon import Parts, Say, WorkOptions, daemon, narrator
 from ashep.demo.kept import journal
 from ashep.demo.story import BASE, FILES, ISSUES, RUNS, TEST_PROGRAM, merge_asked, part

@@ -10,9 +10,9 @@ from datetime import timedelta
 from typing import Any
 
 from ashep.config.nodes import Node
-from ashep.core import names
-from ashep.core.documents import format_duration
-from ashep.core.model import CLOSE
+from ashep.core.policy import names
+from ashep.core.policy.language import format_duration
+from ashep.core.policy.settings import CLOSE
 from ashep.interchange.fields import Fields, bounded
 from ashep.interchange.notes import Note, Reading
 from ashep.prompt.templates import KINDS

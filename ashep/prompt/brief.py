@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
-from ashep.core.diagnosing import VERDICTS
-from ashep.core.flow import Report
-from ashep.core.model import Comment, Phase
+from ashep.core.policy.settings import Comment, Phase
+from ashep.core.runs.diagnosing import VERDICTS
+from ashep.core.state.flow import Report
 from ashep.ports import Dependency, IssueText
 from ashep.prompt.fences import Foreign, tidy
 from ashep.prompt.found import Found, lines_of

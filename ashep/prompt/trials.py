@@ -5,11 +5,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ashep.core.evidence import CheckResult
-from ashep.core.flow import Report
-from ashep.core.model import Comment, Phase
-from ashep.core.outcome import Outcome
-from ashep.core.proof import Evidence, Flaw
+from ashep.core.facts.evidence import CheckResult
+from ashep.core.facts.outcome import Outcome
+from ashep.core.policy.settings import Comment, Phase
+from ashep.core.state.flow import Report
+from ashep.core.state.proof import Evidence, Flaw
 from ashep.errors import ConfigError
 from ashep.ports import Dependency, IssueText
 from ashep.prompt.brief import Brief, Kind

@@ -8,9 +8,9 @@ from datetime import datetime
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from ashep.core.closing_notes import LAST, LOG, STATUS, appended, entry_of, last_of
-from ashep.core.criteria import hash_of
-from ashep.core.proof import proof_of
+from ashep.core.delivery.notes import LAST, LOG, STATUS, appended, entry_of, last_of
+from ashep.core.policy.checks import hash_of
+from ashep.core.state.proof import proof_of
 from ashep.service.models import Entry, LastCheck, Standing
 from ashep.verifying import Verified
 

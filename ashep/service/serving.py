@@ -19,7 +19,7 @@ from starlette.applications import Starlette
 from ashep.adapters.verifier import wrong_patterns
 from ashep.app import secrets_of
 from ashep.connect import annotations_of, tracker_of, verifier_of
-from ashep.core.model import Settings
+from ashep.core.policy.settings import Settings
 from ashep.errors import AshepError, UsageError
 from ashep.issue_checks import types
 from ashep.service.door import Connection

@@ -20,7 +20,7 @@ from pydantic import JsonValue
 from ashep.annotations import Annotated, Annotations, Fresh, Rewritten
 from ashep.config.criteria import Compiled, Reading, apart, compiled_here, examine, read_criteria
 from ashep.config.criteria_put import Given, put, read_given
-from ashep.core.criteria import hash_of
+from ashep.core.policy.checks import hash_of
 from ashep.core.text import clean
 from ashep.errors import AshepError, TrackerUnavailable
 from ashep.issue_checks import NoSuchIssue, of, seen, where

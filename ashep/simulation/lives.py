@@ -20,10 +20,10 @@ from ashep.adapters.memory.runner import MemoryRunner
 from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.adapters.memory.tree import MemoryTree
 from ashep.adapters.memory.workspaces import MemoryWorkspaces
-from ashep.core.account import account
-from ashep.core.agents import model_of
-from ashep.core.commands import SendPrompt, StopTurn
-from ashep.core.events import (
+from ashep.core.analysis.account import account
+from ashep.core.facts.commands import SendPrompt, StopTurn
+from ashep.core.facts.records import Entry
+from ashep.core.facts.vocabulary import (
     Adopted,
     CycleBegan,
     DaemonStarted,
@@ -44,12 +44,12 @@ from ashep.core.events import (
     TimerDue,
     TrackerSeen,
 )
-from ashep.core.model import Agents, Budgets, LandingSettings, Model, Notify, Policies, Policy, Settings
-from ashep.core.observe import issue_read, looked, turn_read
-from ashep.core.records import Entry
-from ashep.core.step import RULES
-from ashep.core.timers import split_timer
-from ashep.core.world import World
+from ashep.core.policy.settings import Agents, Budgets, LandingSettings, Model, Notify, Policies, Policy, Settings
+from ashep.core.reconcile.observe import issue_read, looked, turn_read
+from ashep.core.reconcile.step import RULES
+from ashep.core.runs.choice import model_of
+from ashep.core.state.timers import split_timer
+from ashep.core.state.world import World
 from ashep.effects import Effects
 from ashep.leases import Leases
 from ashep.monitor import read_turn

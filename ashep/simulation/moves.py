@@ -7,10 +7,10 @@ from datetime import timedelta
 from typing import Literal
 
 from ashep.adapters.memory.play import Play
-from ashep.core.diagnosing import ASK_PERSON, CHANGE_AGENT, RETRY
-from ashep.core.documents import format_duration
-from ashep.core.model import Phase
-from ashep.core.proof import claims, is_looked_into
+from ashep.core.policy.language import format_duration
+from ashep.core.policy.settings import Phase
+from ashep.core.runs.diagnosing import ASK_PERSON, CHANGE_AGENT, RETRY
+from ashep.core.state.proof import claims, is_looked_into
 
 SUCCESS, FAILED, PARTIAL, NEED_HUMAN = "success", "failed", "partial", "need_human"
 NO_OUTCOME, STALLED, TIMED_OUT = "no_outcome", "stalled", "timed_out"

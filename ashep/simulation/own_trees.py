@@ -6,8 +6,9 @@ from dataclasses import replace
 import anyio.lowlevel
 
 from ashep.adapters.memory.workspaces import MemoryWorkspaces
-from ashep.core.commands import IntegrateWork, MoveBase, VerifyWork
-from ashep.core.events import (
+from ashep.core.facts.commands import IntegrateWork, MoveBase, VerifyWork
+from ashep.core.facts.evidence import CheckResult
+from ashep.core.facts.vocabulary import (
     CriteriaAdopted,
     Fact,
     TreeSealed,
@@ -16,11 +17,10 @@ from ashep.core.events import (
     WorkLanded,
     WorkVerified,
 )
-from ashep.core.evidence import CheckResult
-from ashep.core.flags import FLAGS
-from ashep.core.flow import Flow
-from ashep.core.model import Settings
-from ashep.core.world import World
+from ashep.core.policy.flags import FLAGS
+from ashep.core.policy.settings import Settings
+from ashep.core.state.flow import Flow
+from ashep.core.state.world import World
 from ashep.journal.blobs import Blobs
 from ashep.ports import Tracker
 from ashep.simulation.moves import FALLS_SHORT, TOUCHES

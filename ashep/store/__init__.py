@@ -13,10 +13,10 @@ ISO 8601 in UTC, JSON is text):
     without the journal's secret.
 ``runs(run, issue, phase, visit, attempt, agent, runner, provider, model, capability, access, state, planned_at,
 started_at, ended_at, session, result, verdict, summary, error, tokens, cost, restarts, trace, ended, body)``
-    Every run that was planned, by the last that is known of it (`ashep.core.runs`). ``ended`` is the sequence number of
+    Every run that was planned, by the last that is known of it (`ashep.core.runs.record`). ``ended`` is the sequence number of
     its end; ``body`` the whole `RunRecord`, for a finished run the very line of runs.jsonl.
 ``issues(issue, title, state, code, reason, since, phase, policy, run, due, body)``
-    Every known issue and its account (`ashep.core.account`): ``state`` is running, person, time, parked, not_eligible
+    Every known issue and its account (`ashep.core.analysis.account`): ``state`` is running, person, time, parked, not_eligible
     or closed. ``body`` says what else is shown: the tracker's view, and the flow's counters and question.
 
 Rows are a function of what the journal holds alone, and of what stands there for the part that was pruned. The daemon

@@ -6,10 +6,10 @@ They say nothing that depends on other issues, so that a row is right for as lon
 from dataclasses import asdict
 from typing import Any
 
-from ashep.core.commands import IntegrateWork, MoveBase, OpenPullRequest, VerifyWork
-from ashep.core.flow import Flow
-from ashep.core.proof import Landing
-from ashep.core.records import format_time
+from ashep.core.facts.commands import IntegrateWork, MoveBase, OpenPullRequest, VerifyWork
+from ashep.core.facts.records import format_time
+from ashep.core.state.flow import Flow
+from ashep.core.state.proof import Landing
 
 Row = dict[str, Any]
 

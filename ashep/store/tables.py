@@ -8,16 +8,16 @@ from typing import Any
 from sqlalchemy import Table
 from sqlmodel import Field, SQLModel
 
-from ashep.core.account import account
-from ashep.core.asking import asked_now, question_of
-from ashep.core.commands import Command
-from ashep.core.events import DECISIONS, JournalBegun
-from ashep.core.flow import Flow
-from ashep.core.holds import NO_PROVIDER
-from ashep.core.records import Entry, body_text, form_of, format_time
-from ashep.core.runs import RunRecord, run_of
-from ashep.core.telling import targets
-from ashep.core.world import World
+from ashep.core.analysis.account import account
+from ashep.core.facts.commands import Command
+from ashep.core.facts.records import Entry, body_text, form_of, format_time
+from ashep.core.facts.vocabulary import DECISIONS, JournalBegun
+from ashep.core.resources.notices import targets
+from ashep.core.runs.record import RunRecord, run_of
+from ashep.core.runs.requests import asked_now, question_of
+from ashep.core.state.flow import Flow
+from ashep.core.state.holds import NO_PROVIDER
+from ashep.core.state.world import World
 from ashep.store.proofs import landing, looked_into, resting, verification
 
 FORM = 4
@@ -234,7 +234,7 @@ def outages_json(world: World) -> str:
 
 
 def entry_data(row: Row) -> dict[str, Any]:
-    """Give a row of `facts` as the record that it was made of, for `ashep.core.records.from_json`."""
+    """Give a row of `facts` as the record that it was made of, for `ashep.core.facts.records.from_json`."""
     return {
         "v": form_of(row["type"]),
         "seq": row["seq"],

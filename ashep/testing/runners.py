@@ -12,8 +12,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.core.model import Refusal
-from ashep.core.requests import Asked, Request, Verdict
+from ashep.core.facts.requests import Asked, Request, Verdict
+from ashep.core.policy.settings import Refusal
 from ashep.errors import RunnerRefused, RunnerUnavailable
 from ashep.extending import misfits
 from ashep.ports import MOST_TEXT, Runner, SessionRequest

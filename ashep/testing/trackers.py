@@ -9,7 +9,7 @@ from datetime import UTC, timedelta
 import anyio
 import pytest
 
-from ashep.core.model import NewIssue, Stamp
+from ashep.core.policy.settings import NewIssue, Stamp
 from ashep.errors import ClaimLost, GuardTripped, TrackerRefused
 from ashep.extending import misfits
 from ashep.ports import ClaimRequest, Creation, Dependency, IssueText, Look, Tracker, Update

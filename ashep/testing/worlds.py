@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 import anyio
 import pytest
 
-from ashep.core.model import Model, PermissionRule, Stamp
+from ashep.core.policy.settings import Model, PermissionRule, Stamp
 from ashep.ports import IssueText, Prompt, Runner, Seen, SessionRequest, Tracker, Turn
 
 ACTOR = "ashep-test"

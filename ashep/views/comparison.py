@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
-from ashep.core.compared import Compared, Count, Fork, Totals, totals
-from ashep.core.events import (
+from ashep.core.analysis.compared import Compared, Count, Fork, Totals, totals
+from ashep.core.facts.records import Entry, to_json
+from ashep.core.facts.vocabulary import (
     CreationWanted,
     CycleBegan,
     Fact,
@@ -20,8 +21,7 @@ from ashep.core.events import (
     VerificationWanted,
     WorkVerified,
 )
-from ashep.core.proof import failing
-from ashep.core.records import Entry, to_json
+from ashep.core.state.proof import failing
 
 Data = dict[str, Any]
 

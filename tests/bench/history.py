@@ -7,9 +7,8 @@ from pathlib import Path
 
 from ashep.config import read
 from ashep.config.starter import starter
-from ashep.core.commands import ClaimIssue, Command, OpenSession, PreparePrompt, ReadTree, SendPrompt, WriteIssue
-from ashep.core.dispatcher import Dispatcher
-from ashep.core.events import (
+from ashep.core.facts.commands import ClaimIssue, Command, OpenSession, PreparePrompt, ReadTree, SendPrompt, WriteIssue
+from ashep.core.facts.vocabulary import (
     Adopted,
     DaemonStarted,
     Fact,
@@ -26,9 +25,10 @@ from ashep.core.events import (
     TreeSeen,
     TurnSeen,
 )
-from ashep.core.model import Agents, Issue, Model, Policies, Settings, Stamp, Tree, WorkerSettings
-from ashep.core.step import RULES, step
-from ashep.core.world import World, evolve
+from ashep.core.policy.settings import Agents, Issue, Model, Policies, Settings, Stamp, Tree, WorkerSettings
+from ashep.core.reconcile.dispatcher import Dispatcher
+from ashep.core.reconcile.step import RULES, step
+from ashep.core.state.world import World, evolve
 from ashep.journal.log import Journal
 from tests.bench.place import THREE
 

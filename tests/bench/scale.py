@@ -26,10 +26,10 @@ from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.adapters.memory.tree import MemoryTree
 from ashep.cli.reading import Reading
 from ashep.config import load, write_starter
-from ashep.core.events import IssueHeld
-from ashep.core.records import Entry
-from ashep.core.replay import Replay
-from ashep.core.world import World, evolve
+from ashep.core.analysis.replay import Replay
+from ashep.core.facts.records import Entry
+from ashep.core.facts.vocabulary import IssueHeld
+from ashep.core.state.world import World, evolve
 from ashep.daemon import Parts, WorkOptions, daemon
 from ashep.journal.log import Journal
 from ashep.replay import replay

@@ -17,7 +17,7 @@ from ashep.adapters import programs
 from ashep.adapters.memory.runner import MemoryRunner, Play, Prompted
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.opencode.server import ManagedServer
-from ashep.core.model import Model, Refusal
+from ashep.core.policy.settings import Model, Refusal
 from ashep.demo.model import Ask, Call, ModelServer, Reply, opencode_config
 from ashep.testing.worlds import FETCHED, Act
 

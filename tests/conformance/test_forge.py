@@ -14,8 +14,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from ashep.adapters.forges import forge_of
-from ashep.core.landing_settings import ForgeSettings, ForgeType
-from ashep.core.pull_request import marker
+from ashep.core.delivery.pull_text import marker
+from ashep.core.policy.landing_settings import ForgeSettings, ForgeType
 from ashep.errors import AshepError, ForgeRefused, ForgeUnauthorized, ForgeUnavailable
 from ashep.forge import Forge, PullRequest
 from ashep.redaction import Redaction

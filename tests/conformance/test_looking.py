@@ -13,10 +13,10 @@ import pytest
 from ashep.adapters.diffs import GitDiffs
 from ashep.adapters.memory.looking import MemoryDiffs, MemoryVerifier
 from ashep.adapters.verifier import LocalVerifier
-from ashep.core.criteria import Criteria
-from ashep.core.evidence import Verification
-from ashep.core.impact import ChangedFile
-from ashep.core.model import VerificationSettings
+from ashep.core.facts.evidence import Verification
+from ashep.core.impact.changes import ChangedFile
+from ashep.core.policy.checks import Criteria
+from ashep.core.policy.settings import VerificationSettings
 from ashep.errors import AshepError
 from ashep.impacts import Diffs
 from ashep.redaction import Redaction

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from ashep.core.model import Model
+from ashep.core.policy.settings import Model
 from ashep.errors import RunnerRefused
 from ashep.ports import Prompt
 from ashep.testing.runners import *  # noqa: F403 - its tests

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ashep.core.model import Tree
+from ashep.core.policy.settings import Tree
 from ashep.errors import AshepError
 from ashep.trees import Changes, Commit
 from tests.conformance.trees import GitTreeWorld, MemoryTreeWorld, TreeWorld

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ashep.core.branches import branch_of
+from ashep.core.state.branches import branch_of
 from ashep.errors import AshepError
 from ashep.trees import Landed, Removed
 from tests.conformance.workspaces import GitWorkspacesWorld, MemoryWorkspacesWorld, WorkspacesWorld

@@ -3,13 +3,13 @@
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.events import Fact
-from ashep.core.evidence import CheckResult
-from ashep.core.pull_events import Remark
-from ashep.core.pull_requests import pull_read
-from ashep.core.world import World
+from ashep.core.delivery.pulls import pull_read
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.facts.evidence import CheckResult
+from ashep.core.facts.pull_events import Remark
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.state.world import World
 
 CHECK = "tests"
 

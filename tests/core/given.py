@@ -3,9 +3,9 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ashep.core import events as e
-from ashep.core.events import Fact
-from ashep.core.model import (
+from ashep.core.facts import vocabulary as e
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.policy.settings import (
     Agent,
     Agents,
     Human,
@@ -24,8 +24,8 @@ from ashep.core.model import (
     Tree,
     WorkerSettings,
 )
-from ashep.core.step import RULES
-from ashep.core.world import World
+from ashep.core.reconcile.step import RULES
+from ashep.core.state.world import World
 
 T0 = datetime(2026, 1, 1, 22, 0, tzinfo=UTC)
 ME, INSTANCE = "ashep-host-1a2b", "0f" * 16

@@ -6,25 +6,26 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import get_args
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core import providers, server, telling
-from ashep.core.account import State, account
-from ashep.core.budgets import of_all, of_flow, used_up
-from ashep.core.commands import WRITES, Command
-from ashep.core.dispatch import room_of
-from ashep.core.evolve_run import provider_of
-from ashep.core.flags import must_ask
-from ashep.core.flow import Flow
-from ashep.core.holds import NO_BUDGET, PAUSED
-from ashep.core.landing_turns import turn
-from ashep.core.model import CLOSE
-from ashep.core.pauses import dues, hold
-from ashep.core.records import Entry
-from ashep.core.routing import following
-from ashep.core.spending import TIMER, next_budget
-from ashep.core.timers import flow_dues, split_timer
-from ashep.core.world import World, evolve
+from ashep.core.analysis.account import State, account
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.facts.commands import WRITES, Command
+from ashep.core.facts.records import Entry
+from ashep.core.issues.routing import following
+from ashep.core.policy.flags import must_ask
+from ashep.core.policy.settings import CLOSE
+from ashep.core.reconcile.dispatch import room_of
+from ashep.core.resources import notices as telling
+from ashep.core.resources.budgets import of_all, of_flow, used_up
+from ashep.core.runs.folding import provider_of
+from ashep.core.state import providers, server
+from ashep.core.state.flow import Flow
+from ashep.core.state.holds import NO_BUDGET, PAUSED
+from ashep.core.state.landing_turns import turn
+from ashep.core.state.pauses import dues, hold
+from ashep.core.state.spending import TIMER, next_budget
+from ashep.core.state.timers import flow_dues, split_timer
+from ashep.core.state.world import World, evolve
 from tests.core import given
 from tests.core.world_of import MadeUp
 

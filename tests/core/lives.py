@@ -7,8 +7,9 @@ from dataclasses import fields, replace
 from datetime import timedelta
 from typing import Literal
 
-from ashep.core.landing_settings import ForgeSettings
-from ashep.core.model import (
+from ashep.core.facts.records import to_json
+from ashep.core.policy.landing_settings import ForgeSettings
+from ashep.core.policy.settings import (
     Agent,
     Agents,
     Budget,
@@ -28,7 +29,6 @@ from ashep.core.model import (
     Tree,
     Verify,
 )
-from ashep.core.records import to_json
 from tests.core import given
 from tests.core.chances import WILD, Chances
 from tests.core.laws import Laws

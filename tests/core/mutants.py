@@ -11,57 +11,31 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
-from ashep.core import (
-    adopting,
-    asking,
-    breaker,
-    budgets,
-    cancelling,
-    changes,
-    choosing,
-    closing,
-    decide,
-    diagnosing,
-    dispatch,
-    edits,
-    eligibility,
-    evolve_flow,
-    evolve_held,
-    evolve_landing,
-    evolve_pull,
-    evolve_request,
-    evolve_run,
-    evolve_tree,
+from ashep.core.delivery import evolve_landing, evolve_pull, evolve_tree, landing, landing_steps, pulls, resting, trees
+from ashep.core.issues import adopting, cancelling, folding, people, reminding, routing
+from ashep.core.policy import permissions
+from ashep.core.reconcile import changes, decide, dispatch, eligibility, observe, outstanding, step
+from ashep.core.resources import budgets
+from ashep.core.resources import notices as telling
+from ashep.core.resources import providers as breaker
+from ashep.core.resources import server as recycling
+from ashep.core.runs import choosing, diagnosing, evolve_held, evolve_request, record, requests, stalls, takeover, turns
+from ashep.core.runs import folding as evolve_run
+from ashep.core.state import (
+    files,
     flow,
-    landing_steps,
     landing_turns,
     notices,
-    observe,
-    outstanding,
     passing,
     pauses,
-    people,
-    permissions,
     proof,
     providers,
-    pull_requests,
-    recycling,
-    reminding,
-    resting,
-    routing,
-    runs,
     server,
     spending,
-    stalls,
-    step,
-    takeover,
-    telling,
     timers,
-    turns,
-    workspaces,
     world,
 )
-from ashep.core import indexes as world_indexes
+from ashep.core.state import indexes as world_indexes
 
 
 @dataclass(frozen=True)
@@ -107,8 +81,8 @@ BROKEN_LAWS = [
     Mutant("the tree of an open issue goes", resting.going, 'flow.stage != "closed" or', ""),
     Mutant("what lands is not verified", private(landing_steps, "_landing_step"), "landing.verify and", "False and"),
     Mutant("closed before it landed", landing_steps.may_close, "flow.landing is None or flow.landing.over", "True"),
-    Mutant("nobody is asked about rules", closing.flagged, "not flags or", "True or"),
-    Mutant("conflicts without a bound", closing.back, "return enter(", "return begin_cycle("),
+    Mutant("nobody is asked about rules", landing.flagged, "not flags or", "True or"),
+    Mutant("conflicts without a bound", landing.back, "return enter(", "return begin_cycle("),
     Mutant(
         "always the first phase",
         routing.enter,
@@ -121,16 +95,16 @@ BROKEN_LAWS = [
     Mutant("a slot too many", dispatch.in_the_way, "room.slots <= 0", "room.slots < 0"),
     Mutant(
         "a slot is kept for nothing",
-        private(workspaces, "_has_slot"),
+        private(trees, "_has_slot"),
         'flow.stage in ("work", "person", "finishing") and',
         "",
     ),
     Mutant("the lock holds nobody", dispatch.in_the_way, "if others:", "if False:"),
     Mutant("a late answer revives a run", private(evolve_run, "_sent"), "if run.ended:", "if False:"),
-    Mutant("giving back never ends", evolve_flow.landed, 'flow.stage == "giving_back"', "False"),
+    Mutant("giving back never ends", folding.landed, 'flow.stage == "giving_back"', "False"),
     Mutant(
         "comments on closed issues",
-        private(evolve_flow, "_outcome_of_flow"),
+        private(folding, "_outcome_of_flow"),
         "comments=(), creations=(), take_off=()",
         "",
     ),
@@ -146,7 +120,7 @@ BROKEN_LAWS = [
     Mutant("an answer closes no intent", evolve_run.done, "other.key != key", "True"),
     Mutant("excluded issues are taken", eligibility.eligible, "if labels.excluded in issue.labels", "if False"),
     Mutant("excluding is not obeyed", people.obey, "if world.settings.labels.excluded in view.labels", "if False"),
-    Mutant("a lost claim is taken again at once", evolve_flow.seen, "flow = done(flow, fact.key, seq)", "pass"),
+    Mutant("a lost claim is taken again at once", folding.seen, "flow = done(flow, fact.key, seq)", "pass"),
     Mutant("the deadline is forgotten", timers.over, "overdue=True, ", ""),
     Mutant("ended runs lead nowhere", routing.after_run, 'if fact.state == "aborted"', "if True"),
     Mutant("a pause keeps no phase from a run", dispatch.wanted, "_paused(world, flow, phase)", "None"),
@@ -162,11 +136,11 @@ BROKEN_LAWS = [
     Mutant("nobody asks for signs of life", stalls.has_stalled, "due <= now", "True"),
     Mutant("quiet never comes", timers.over, "held=replace(flow.held, due=None, fresh_after=seq)", "held=flow.held"),
     Mutant("a question of a run has no end", timers.flow_dues, 'pending.verdict == "ask" and', "False and"),
-    Mutant("a run waits for people for ever", asking.expired, "pending.due <= world.now", "False"),
-    Mutant("the issue stays blocked", asking.over, "run is None or run.waits_since is None", "True"),
+    Mutant("a run waits for people for ever", requests.expired, "pending.due <= world.now", "False"),
+    Mutant("the issue stays blocked", requests.over, "run is None or run.waits_since is None", "True"),
     Mutant(
         "an agent allows itself a tool",
-        private(asking, "_words"),
+        private(requests, "_words"),
         "not is_person(comment.author, world.actor)",
         "False",
     ),
@@ -188,14 +162,14 @@ BROKEN_PLAYBOOKS = [
     Mutant("a tree of its own waits for the lock", dispatch.in_the_way, 'if kind == "own":', "if False:"),
     Mutant(
         "a tree that resists keeps its slot",
-        private(workspaces, "_has_slot"),
+        private(trees, "_has_slot"),
         "and after(run.id) not in dict(flow.tries)",
         "",
     ),
     Mutant("a tree is sealed for ever", private(decide, "_tree_failed"), "tries < INFRA_LIMIT", "True"),
     Mutant("what is not sealed is closed over", routing.finish, "if own.left and", "if False and"),
     Mutant("a tree is left for the shared one", private(dispatch, "_kind"), "flow.own is not None or ", ""),
-    Mutant("two issues have one number", workspaces.slot_of, "if other != issue", "if False"),
+    Mutant("two issues have one number", trees.slot_of, "if other != issue", "if False"),
     Mutant(
         "sessions open in the project",
         private(outstanding, "_open_session"),
@@ -205,7 +179,7 @@ BROKEN_PLAYBOOKS = [
     Mutant("the branch begins anew at each run", private(outstanding, "_before"), "own.base or None", "None"),
     Mutant("two writes at once", private(outstanding, "_tracker_effects"), "if any(", "if False and any("),
     Mutant(
-        "a run is forgotten at a re-opening", evolve_flow.seen, "flow.run is not None and not flow.run.settled", "False"
+        "a run is forgotten at a re-opening", folding.seen, "flow.run is not None and not flow.run.settled", "False"
     ),
     Mutant("approval of a phase's question closes", routing.after_answer, "if not question.human_phase:", "if False:"),
     Mutant(
@@ -214,11 +188,11 @@ BROKEN_PLAYBOOKS = [
         "(labels.changes_requested, labels.approved)",
         "(labels.approved, labels.changes_requested)",
     ),
-    Mutant("stale reads are people", evolve_flow.stale, "return as_of < flow.write_seq or", "return False and"),
+    Mutant("stale reads are people", folding.stale, "return as_of < flow.write_seq or", "return False and"),
     Mutant("our lost write is a person's", private(world, "_evolve_issue_seen"), "if landed and", "if False and"),
     Mutant(
         "a guard is not looked into",
-        private(evolve_flow, "_answer"),
+        private(folding, "_answer"),
         "writing=None, look_again=True)\n        case WriteRefused",
         "writing=None)\n        case WriteRefused",
     ),
@@ -312,15 +286,13 @@ BROKEN_PLAYBOOKS = [
     Mutant(
         "a reminder is over before it is told", private(telling, "_stands"), "(flow.since, reminded)", "(flow.since,)"
     ),
-    Mutant(
-        "reminded without end", private(evolve_flow, "_decision"), "remind=fact.remind", "remind=flow.question.remind"
-    ),
-    Mutant("an edit changes a run under way", edits.kept, "run.ended or", "True or"),
-    Mutant("a second edit changes a run under way", edits.kept, "run.began is not None", "False"),
+    Mutant("reminded without end", private(folding, "_decision"), "remind=fact.remind", "remind=flow.question.remind"),
+    Mutant("an edit changes a run under way", files.kept, "run.ended or", "True or"),
+    Mutant("a second edit changes a run under way", files.kept, "run.began is not None", "False"),
     Mutant("a question of no phase is asked on", adopting.after_policies, 'flow.stage == "person"', "False"),
     Mutant("an edit takes an issue from a person", dispatch.wanted, "and flow.held is None", "and True"),
     Mutant("a phase that is gone is gone back to", private(people, "_known"), "is not None", "!= 5"),
-    Mutant("an edit that cannot be used is forgotten", edits.happened, "refused=Refused(", "refused=None and ("),
+    Mutant("an edit that cannot be used is forgotten", files.happened, "refused=Refused(", "refused=None and ("),
     Mutant("every title fits", eligibility.is_titled, "return match.title is None", "return True"),
     Mutant("a title's capitals count", eligibility.is_titled, "issue.title.casefold()", "issue.title"),
     Mutant("a left issue forgets why", eligibility.stands, "flow.code not in STANDING", "True"),
@@ -371,7 +343,7 @@ BROKEN_PLAYBOOKS = [
     Mutant("a pause's new end is not told", private(dispatch, "_held"), "flow.why == hold.why", "True"),
     Mutant("another run is cancelled", cancelling.cancelled, "run.id != fact.run", "False"),
     Mutant("what was cancelled goes on", routing.abort, "abort=True", "abort=False"),
-    Mutant("a turn is counted at each read", runs.growth, "fact.tokens - tokens", "fact.tokens"),
+    Mutant("a turn is counted at each read", record.growth, "fact.tokens - tokens", "fact.tokens"),
     Mutant("a warning at each read", budgets.passed_now, "and hard is None", ""),
     Mutant("a stop for want of budget is a failure", budgets.reached, "flow.failures,", "flow.failures + 1,"),
     Mutant("waiting for budget is working time", flow.pause_time, "return now - max(", "return (now - now) and max("),
@@ -380,7 +352,7 @@ BROKEN_PLAYBOOKS = [
     Mutant("an outcome over the limit is lost", budgets.after_turn, "ended = any(", "ended = False and any("),
     Mutant("growth is not noticed", budgets.is_worth_telling, "nearer = ", "nearer = False and "),
     Mutant("a delayed write is forgotten", timers.over, "write_after=None", "effect_after=None"),
-    Mutant("a new cycle has no new budget", private(evolve_flow, "_decision"), "spent=(0, 0.0), ", ""),
+    Mutant("a new cycle has no new budget", private(folding, "_decision"), "spent=(0, 0.0), ", ""),
     Mutant("a day never ends", spending.used_today, "spending.day != day_of(at)", "False"),
     Mutant("quiet is not read again", takeover.session_seen, "asked = was.fresh_after != 0 and", "asked = True or"),
     Mutant("an old read says quiet", private(evolve_held, "_seen"), "fact.as_of >= held.fresh_after", "True"),
@@ -469,10 +441,10 @@ BROKEN_PLAYBOOKS = [
     Mutant("the last rule decides", permissions.deciding, "for rule in rules", "for rule in reversed(list(rules))"),
     Mutant("one allowed command allows all", permissions.judge, "and all(found)", ""),
     Mutant("a reader gets a writer's rules", permissions.fitting, "writes or against_reading(rule) is None", "True"),
-    Mutant("any answer allows a tool", private(asking, "_answered"), "words.strip(", "'yes' or words.strip("),
+    Mutant("any answer allows a tool", private(requests, "_answered"), "words.strip(", "'yes' or words.strip("),
     Mutant(
         "a prepared answer is used for ever",
-        private(asking, "_prepared"),
+        private(requests, "_prepared"),
         "place not in (*used, *taken)",
         "place not in taken",
     ),
@@ -483,7 +455,7 @@ BROKEN_PLAYBOOKS = [
     Mutant("a stopped turn's question comes again", observe.requests_read, "*flow.requests, ", ""),
     Mutant(
         "all questions at once",
-        asking.advance,
+        requests.advance,
         "if any(pending.request.id == run.shown",
         "if False and any(pending.request.id == run.shown",
     ),
@@ -493,7 +465,7 @@ BROKEN_PLAYBOOKS = [
         'flow.stage == "work" and flow.held is None',
         'flow.stage == "work"',
     ),
-    Mutant("a label that is taken off is nothing", asking.withdrawn, "not stands or", "True or"),
+    Mutant("a label that is taken off is nothing", requests.withdrawn, "not stands or", "True or"),
     Mutant("a jump of the clock is lost", timers.shifted, "run.deadline + gap", "run.deadline"),
     Mutant("a sleep counts twice", server.jumped, "away=server.away + gap", "away=server.away"),
     Mutant("two land at once", private(landing_steps, "_landing_step"), "turn(world) != issue", "False"),
@@ -514,7 +486,7 @@ BROKEN_PLAYBOOKS = [
         "if one.what in refused",
     ),
     Mutant("a person's pause is taken for ours", private(changes, "_judged"), "people and kept", "False and kept"),
-    Mutant("what failed lands", closing.verified, "if lacking:", "if False:"),
+    Mutant("what failed lands", landing.verified, "if lacking:", "if False:"),
     Mutant("a success is believed", proof.is_proven, "return in_own_tree and", "return False and"),
     Mutant("the shared tree is verified", proof.is_proven, "return in_own_tree and", "return"),
     Mutant("a verdict is believed", proof.claims, "if phase.verdicts else", "if False else"),
@@ -527,9 +499,9 @@ BROKEN_PLAYBOOKS = [
     Mutant("nothing that lands may change nothing", proof.must_change, "phase.verify is not None", "True"),
     Mutant("nobody reads that nothing is changed", private(routing, "_failed"), "[_UNCHANGED] if", "[] if"),
     Mutant("nothing is waived", proof.Evidence.lacking, "if name not in waived", ""),
-    Mutant("checks without a bound", private(closing, "_fell_short"), "flow.unproven >= most", "False"),
-    Mutant("no progress is an attempt", private(closing, "_fell_short"), "if same and", "if False and"),
-    Mutant("every second failure ends it", private(closing, "_fell_short"), "if same and", "if"),
+    Mutant("checks without a bound", private(landing, "_fell_short"), "flow.unproven >= most", "False"),
+    Mutant("no progress is an attempt", private(landing, "_fell_short"), "if same and", "if False and"),
+    Mutant("every second failure ends it", private(landing, "_fell_short"), "if same and", "if"),
     Mutant("flags lead nowhere", routing.proven, "return flagged or", "return"),
     Mutant("an issue's checks are no reason to check", proof.is_checked, "or bool(flow.criteria.hash)", ""),
     Mutant("unknown checks are none", proof.is_checked, "flow.criteria is None or", "flow.criteria is not None and"),
@@ -545,19 +517,17 @@ BROKEN_PLAYBOOKS = [
     Mutant("a moving base is tried in a hot loop", private(evolve_landing, "_landing"), "refused > OFTEN", "False"),
     Mutant("a clean checkout is not noticed", evolve_landing.checkout_changed, "flow.code !=", "True or flow.code !="),
     Mutant(
-        "a protected base is tried for ever", closing.refused, 'in ("moved", "dirty", "locked", "away")', "is not None"
+        "a protected base is tried for ever", landing.refused, 'in ("moved", "dirty", "locked", "away")', "is not None"
     ),
-    Mutant("another commit's CI counts", private(pull_requests, "_open"), 'fact.head in ("", pull.head)', "True"),
-    Mutant("a person's push is nothing", pull_requests.seen, "if pull.theirs:", "if False:"),
-    Mutant(
-        "a person's push is told each time", private(pull_requests, "_left_to_them"), "earlier.pull.theirs", "False"
-    ),
-    Mutant("what CI says is nothing", private(pull_requests, "_open"), 'fact.ci == "failing"', "False"),
-    Mutant("programs request changes", pull_requests.requested, " and not one.bot", ""),
-    Mutant("a remark takes a verdict back", pull_requests.requested, 'one.kind != "comment" and ', ""),
+    Mutant("another commit's CI counts", private(pulls, "_open"), 'fact.head in ("", pull.head)', "True"),
+    Mutant("a person's push is nothing", pulls.seen, "if pull.theirs:", "if False:"),
+    Mutant("a person's push is told each time", private(pulls, "_left_to_them"), "earlier.pull.theirs", "False"),
+    Mutant("what CI says is nothing", private(pulls, "_open"), 'fact.ci == "failing"', "False"),
+    Mutant("programs request changes", pulls.requested, " and not one.bot", ""),
+    Mutant("a remark takes a verdict back", pulls.requested, 'one.kind != "comment" and ', ""),
     Mutant("a review is heard for ever", private(evolve_pull, "_opened"), "| {one.id for one in before.remarks}", ""),
-    Mutant("a read of before the push counts", pull_requests.seen, "fact.as_of < pull.seq", "False"),
-    Mutant("a read is told that tells nothing", pull_requests.pull_read, "return [] if now ==", "return [] if () =="),
+    Mutant("a read of before the push counts", pulls.seen, "fact.as_of < pull.seq", "False"),
+    Mutant("a read is told that tells nothing", pulls.pull_read, "return [] if now ==", "return [] if () =="),
     Mutant(
         "a pull request for each push",
         private(landing_steps, "_ask_for_merge"),
@@ -581,13 +551,13 @@ BROKEN_PLAYBOOKS = [
         "own is not None and (",
         "own is not None or (",
     ),
-    Mutant("an approval is for ever", closing.flagged, "own.approved == own.head", "own.approved"),
+    Mutant("an approval is for ever", landing.flagged, "own.approved == own.head", "own.approved"),
     Mutant(
         "late evidence counts", private(evolve_landing, "_verified"), "if fact.run != flow.verifying or", "if False and"
     ),
     Mutant(
         "waived for ever",
-        private(evolve_flow, "_decision"),
+        private(folding, "_decision"),
         "waived=flow.waived if fact.keeps else ()",
         "waived=flow.waived",
     ),
@@ -597,18 +567,18 @@ BROKEN_PLAYBOOKS = [
     Mutant("the writer is not told what failed", private(evolve_landing, "_verified"), "flaw=flaw,", "flaw=None,"),
     Mutant(
         "landing goes on after a close by hand",
-        private(evolve_flow, "_stage"),
+        private(folding, "_stage"),
         'verifying="", landing=None',
         'verifying=""',
     ),
     Mutant(
         "verifying goes on in another phase",
-        private(evolve_flow, "_stage"),
+        private(folding, "_stage"),
         'verifying="", landing=None',
         "landing=None",
     ),
-    Mutant("attempts of a visit count in the next", private(evolve_flow, "_entered"), "unproven=0,", ""),
-    Mutant("what cannot be read is worked on", closing.criteria, "if not fact.error:", "if True:"),
+    Mutant("attempts of a visit count in the next", private(folding, "_entered"), "unproven=0,", ""),
+    Mutant("what cannot be read is worked on", landing.criteria, "if not fact.error:", "if True:"),
     Mutant(
         "checks that cannot be read are none",
         private(evolve_landing, "work_fact"),
@@ -625,10 +595,10 @@ BROKEN_PLAYBOOKS = [
     ),
     Mutant("whoever waits keeps the queue", private(world_indexes, "_place"), "PASSED_BY if", "NEXT if"),
     Mutant("two are at it", private(world_indexes, "_place"), "AT_IT if at_it else", ""),
-    Mutant("what git fails to do is done for ever", closing.refused, ">= MOST_FAILED", ">= 10**9"),
-    Mutant("names that land nowhere are not told", closing.misnamed, "not fact.unwritable or", "True or"),
+    Mutant("what git fails to do is done for ever", landing.refused, ">= MOST_FAILED", ">= 10**9"),
+    Mutant("names that land nowhere are not told", landing.misnamed, "not fact.unwritable or", "True or"),
     Mutant("whoever waits in the queue is forgotten", step.step, "issues.add(next_to_land)", "pass"),
-    Mutant("a shared branch is everybody's at once", workspaces.branch_taken, "if not others or", "if True or"),
+    Mutant("a shared branch is everybody's at once", trees.branch_taken, "if not others or", "if True or"),
     Mutant(
         "what others left is one's own", evolve_tree.own_tree, "if is_shared(flow.own.branch) else", "if False else"
     ),

@@ -1,7 +1,7 @@
 """The same issue lived under two policies, by agents and people who answer by what they see.
 
 An agent's report is a function of what its prompt shows, a person's answer one of the question and of the state of the
-work. So what really would have been under another policy can be lived, and what `ashep.core.counterfactual` says of it
+work. So what really would have been under another policy can be lived, and what `ashep.core.analysis.counterfactual` says of it
 be judged.
 """
 
@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from ashep.core.commands import IntegrateWork, MoveBase, OpenPullRequest, VerifyWork
-from ashep.core.compared import CYCLE_ENDS, Compared, Count, counted
-from ashep.core.counterfactual import Counterfactual
-from ashep.core.dues import due_timers, next_due
-from ashep.core.events import Fact, RunEnded, RunPlanned
-from ashep.core.flow import Run
-from ashep.core.model import (
+from ashep.core.analysis.compared import CYCLE_ENDS, Compared, Count, counted
+from ashep.core.analysis.counterfactual import Counterfactual
+from ashep.core.facts.commands import IntegrateWork, MoveBase, OpenPullRequest, VerifyWork
+from ashep.core.facts.records import Entry
+from ashep.core.facts.vocabulary import Fact, RunEnded, RunPlanned
+from ashep.core.policy.settings import (
     Agents,
     Human,
     Model,
@@ -29,8 +28,9 @@ from ashep.core.model import (
     Tree,
     WorkerSettings,
 )
-from ashep.core.records import Entry
-from ashep.core.world import World
+from ashep.core.resources.dues import due_timers, next_due
+from ashep.core.state.flow import Run
+from ashep.core.state.world import World
 from tests.core import given
 from tests.core.base_of import Base
 from tests.core.chances import Turn

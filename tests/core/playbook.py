@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.commands import Command, SendNotice
-from ashep.core.dues import due_timers
-from ashep.core.events import Fact
-from ashep.core.flow import Flow, Run
-from ashep.core.model import Agents, Policies, Policy, Settings
-from ashep.core.outstanding import message_id
-from ashep.core.world import World
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.facts.commands import Command, SendNotice
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.policy.settings import Agents, Policies, Policy, Settings
+from ashep.core.reconcile.outstanding import message_id
+from ashep.core.resources.dues import due_timers
+from ashep.core.state.flow import Flow, Run
+from ashep.core.state.world import World
 from tests.core import given
 from tests.core.laws import Laws
 from tests.core.world_of import MadeUp

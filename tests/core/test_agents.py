@@ -2,8 +2,8 @@
 
 import pytest
 
-from ashep.core.agents import choose, model_of
-from ashep.core.model import Agent, Agents, Model, Performance, Phase, Prefer, RunnerChoice
+from ashep.core.policy.settings import Agent, Agents, Model, Performance, Phase, Prefer, RunnerChoice
+from ashep.core.runs.choice import choose, model_of
 from tests.core.given import BUILDER, CRITIC, LARGE, SMALL, TEAM, up
 
 

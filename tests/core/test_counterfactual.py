@@ -11,12 +11,24 @@ from typing import Any
 
 import pytest
 
-from ashep.core import apart, compared, counterfactual, sameness
-from ashep.core import events as e
-from ashep.core.compared import Compared, Count, totals
-from ashep.core.flow import Run
-from ashep.core.model import Agents, Human, Limits, Match, Phase, Policies, Policy, Retry, RunnerChoice, Stall, Tree
-from ashep.core.world import World, evolve
+from ashep.core.analysis import compared, counterfactual, other_life, sameness
+from ashep.core.analysis.compared import Compared, Count, totals
+from ashep.core.facts import vocabulary as e
+from ashep.core.policy.settings import (
+    Agents,
+    Human,
+    Limits,
+    Match,
+    Phase,
+    Policies,
+    Policy,
+    Retry,
+    RunnerChoice,
+    Stall,
+    Tree,
+)
+from ashep.core.state.flow import Run
+from ashep.core.state.world import World, evolve
 from ashep.journal.files import batches
 from tests.core import given
 from tests.core.lives import EDITS
@@ -579,7 +591,7 @@ PASS = counterfactual.Counterfactual
 GUESSES = [
     Mutant("what is told to agents is of no account", sameness.shown, "phase.model_dump", "False and phase.model_dump"),
     Mutant("how long runs take is of no account", sameness.untimely, "return one", "continue"),
-    Mutant("no more runs than now", apart.bounded, "policy.limits.max_runs - spent", "0"),
+    Mutant("no more runs than now", other_life.bounded, "policy.limits.max_runs - spent", "0"),
     Mutant("starts are not compared", private(PASS, "_dispatched"), "parted(was, now)", "None"),
     Mutant("the recorded policy decides", private(PASS, "_other"), "self.policies or ", ""),
     Mutant("the recorded deadline counts", private(PASS, "_same"), "other.due if", "None if"),
@@ -598,7 +610,7 @@ def test_a_guess_is_found(mutant: Mutant, pairs: list[Pair]) -> None:
 ASSUMED = [
     (
         test_an_answer_about_other_work_is_not_known,
-        Mutant("any state of the work will do", apart.met, 'body.access == "write"', "False"),
+        Mutant("any state of the work will do", other_life.met, 'body.access == "write"', "False"),
     ),
     (
         test_a_run_that_goes_on_for_longer_than_the_other_timeout_is_not_known,
@@ -607,20 +619,23 @@ ASSUMED = [
     (
         test_an_issue_that_no_agent_could_begin_is_not_taken,
         Mutant(
-            "nothing bounds what is not taken", private(apart, "_policy"), 'flow.stage not in ("idle", "left")', "True"
+            "nothing bounds what is not taken",
+            private(other_life, "_policy"),
+            'flow.stage not in ("idle", "left")',
+            "True",
         ),
     ),
     (
         test_an_answer_after_the_other_deadline_came_too_late,
-        Mutant("a late answer is good enough", apart.met, "entry.at <= question.due", "True"),
+        Mutant("a late answer is good enough", other_life.met, "entry.at <= question.due", "True"),
     ),
     (
         test_another_question_is_another_question,
-        Mutant("any question will do", apart.met, "entry.seq if asked ==", "entry.seq if asked !="),
+        Mutant("any question will do", other_life.met, "entry.seq if asked ==", "entry.seq if asked !="),
     ),
     (
         test_a_tree_that_changed_before_the_question_is_other_work,
-        Mutant("any tree will do", apart.tree_seen, "(life.tree.head, life.tree.dirty) !=", "() =="),
+        Mutant("any tree will do", other_life.tree_seen, "(life.tree.head, life.tree.dirty) !=", "() =="),
     ),
     (
         test_another_delay_is_another_outcome,
@@ -632,15 +647,15 @@ ASSUMED = [
     ),
     (
         test_a_question_that_may_lead_on_without_an_answer_has_runs_before_it,
-        Mutant("only an answer leads on", apart.bounded, "if leads_on else (0, 0)", "if False else (0, 0)"),
+        Mutant("only an answer leads on", other_life.bounded, "if leads_on else (0, 0)", "if False else (0, 0)"),
     ),
     (
         test_a_review_that_is_left_out_differs_where_it_is_entered_and_the_answer_counts,
-        Mutant("people are never believed", private(apart, "_settle"), "and not strict", "and strict"),
+        Mutant("people are never believed", private(other_life, "_settle"), "and not strict", "and strict"),
     ),
     (
         test_strictly_no_answer_counts_that_was_given_after_what_is_left_out,
-        Mutant("people are always believed", private(apart, "_settle"), "and not strict", ""),
+        Mutant("people are always believed", private(other_life, "_settle"), "and not strict", ""),
     ),
     (
         test_another_name_counts_until_a_prompt_shows_it,
@@ -648,11 +663,15 @@ ASSUMED = [
     ),
     (
         test_a_phase_that_no_agent_can_take_holds_for_good,
-        Mutant("every hold ends", private(apart, "_for_good"), "phase is not None and choose(", "False and choose("),
+        Mutant(
+            "every hold ends", private(other_life, "_for_good"), "phase is not None and choose(", "False and choose("
+        ),
     ),
     (
         test_changes_that_are_requested_lead_to_a_run_that_nobody_saw,
-        Mutant("a run that is wanted may not come", private(apart, "_settle"), "life.counted, 1,", "life.counted, 0,"),
+        Mutant(
+            "a run that is wanted may not come", private(other_life, "_settle"), "life.counted, 1,", "life.counted, 0,"
+        ),
     ),
     (
         test_a_question_whose_phase_an_edit_took_away_is_open_under_the_other_policy,

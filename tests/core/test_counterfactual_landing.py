@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from ashep.core import apart, counterfactual
-from ashep.core import events as e
-from ashep.core.compared import Compared
-from ashep.core.criteria import FileExists, FileExistsCheck
-from ashep.core.landing_settings import ForgeSettings
-from ashep.core.model import Human, LandingSettings, Phase, Policy, Settings, Tree, Verify
+from ashep.core.analysis import counterfactual, other_life
+from ashep.core.analysis.compared import Compared
+from ashep.core.facts import vocabulary as e
+from ashep.core.policy.checks import FileExists, FileExistsCheck
+from ashep.core.policy.landing_settings import ForgeSettings
+from ashep.core.policy.settings import Human, LandingSettings, Phase, Policy, Settings, Tree, Verify
 from tests.core import given
 from tests.core.mutants import Mutant, planted, private
 from tests.core.paired import ISSUE, OWN, Lived, judged, live, variant, wrong
@@ -264,15 +264,15 @@ PASS = counterfactual.Counterfactual
 MISTAKES = [
     (
         test_other_work_that_landed_tells_nothing,
-        Mutant("any work that lands will do", private(apart, "_sealed"), "body.head != flow.own.head", "False"),
+        Mutant("any work that lands will do", private(other_life, "_sealed"), "body.head != flow.own.head", "False"),
     ),
     (
         test_work_that_met_another_base_by_then_lands_on_an_assumption,
-        Mutant("any base will do", private(apart, "_assumed"), "if not known", "if False"),
+        Mutant("any base will do", private(other_life, "_assumed"), "if not known", "if False"),
     ),
     (
         test_a_pull_request_that_somebody_merged_is_an_assumption,
-        Mutant("who looks sees it alone", private(apart, "_assumed"), "isinstance(body, PullRequestSeen)", "False"),
+        Mutant("who looks sees it alone", private(other_life, "_assumed"), "isinstance(body, PullRequestSeen)", "False"),
     ),
     (
         test_checks_that_only_the_other_policy_has_were_not_looked_for,
@@ -280,15 +280,15 @@ MISTAKES = [
     ),
     (
         test_checks_that_only_the_other_policy_has_were_not_looked_for,
-        Mutant("what nobody looked for holds", private(apart, "_lands"), "landing.verify and not", "False and not"),
+        Mutant("what nobody looked for holds", private(other_life, "_lands"), "landing.verify and not", "False and not"),
     ),
     (
         test_what_fell_short_on_the_base_goes_back_and_nobody_ran_that,
-        Mutant("what falls short lands all the same", private(apart, "_tells"), "landing.verify and", "False and"),
+        Mutant("what falls short lands all the same", private(other_life, "_tells"), "landing.verify and", "False and"),
     ),
     (
         test_an_answer_about_work_in_a_tree_of_its_own_counts_whatever_happens_in_others,
-        Mutant("all work is in one tree", apart.written, "planned.branch == (", "planned.issue or ("),
+        Mutant("all work is in one tree", other_life.written, "planned.branch == (", "planned.issue or ("),
     ),
 ]  # fmt: skip
 """Each makes something up that never was seen, or loses what was: it spoils its test."""

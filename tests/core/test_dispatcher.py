@@ -11,14 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ashep.core import dispatcher
-from ashep.core import events as e
-from ashep.core.dispatcher import Dispatcher, Waiting
-from ashep.core.events import Fact
-from ashep.core.model import Phase, Stamp, Tree
-from ashep.core.records import Entry
-from ashep.core.step import step
-from ashep.core.world import World
+from ashep.core.facts import vocabulary as e
+from ashep.core.facts.records import Entry
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.policy.settings import Phase, Stamp, Tree
+from ashep.core.reconcile import dispatcher
+from ashep.core.reconcile.dispatcher import Dispatcher, Waiting
+from ashep.core.reconcile.step import step
+from ashep.core.state.world import World
 from tests.core import given as g
 from tests.core import playbook
 from tests.core.chances import WILD

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.commands import Command
-from ashep.core.records import Entry, from_json, to_json
-from ashep.core.step import step
-from ashep.core.world import World
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.facts.commands import Command
+from ashep.core.facts.records import Entry, from_json, to_json
+from ashep.core.reconcile.step import step
+from ashep.core.state.world import World
 from tests.core.given import QUICK, adopted, policies
 from tests.core.laws import at_rest, folded
 from tests.core.lives import EDITS, digest, live

@@ -7,11 +7,11 @@ whose phase is gone waits for a person.
 
 from typing import Any
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.account import account
-from ashep.core.adopting import phase_of
-from ashep.core.model import Human, Phase, Policies, Policy
+from ashep.core.analysis.account import account
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.issues.adopting import phase_of
+from ashep.core.policy.settings import Human, Phase, Policies, Policy
 from tests.core.given import STANDARD, adopted, policies, policy_of
 from tests.core.playbook import Playbook, like
 

@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.model import Comment, Human, LabelEvent, Phase
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.policy.settings import Comment, Human, LabelEvent, Phase
 from tests.core.given import ME, policy_of
 from tests.core.playbook import Playbook, like
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.account import account
-from ashep.core.model import PermissionRule, Phase, PreparedAnswer, Settings, Stall
-from ashep.core.observe import requests_read, turn_refused
-from ashep.core.requests import Asked, Request
+from ashep.core.analysis.account import account
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.facts.requests import Asked, Request
+from ashep.core.policy.settings import PermissionRule, Phase, PreparedAnswer, Settings, Stall
+from ashep.core.reconcile.observe import requests_read, turn_refused
 from tests.core.given import ME, policy_of, up
 from tests.core.playbook import Playbook, like
 

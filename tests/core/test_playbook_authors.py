@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.model import Phase
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.policy.settings import Phase
 from tests.core.given import ME, policy_of
 from tests.core.playbook import Playbook, like
 from tests.core.test_playbook_landing import book_of, finished

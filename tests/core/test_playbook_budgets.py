@@ -7,13 +7,13 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.account import account, is_idle
-from ashep.core.dues import next_due
-from ashep.core.model import Agents, Budget, Budgets, Phase, Settings
-from ashep.core.observe import turn_read
-from ashep.core.spending import day_ends, used_today
+from ashep.core.analysis.account import account, is_idle
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.policy.settings import Agents, Budget, Budgets, Phase, Settings
+from ashep.core.reconcile.observe import turn_read
+from ashep.core.resources.dues import next_due
+from ashep.core.state.spending import day_ends, used_today
 from tests.core.given import CRITIC, JUDGE, LARGE, SMALL, T0, adopted, policy_of, settings
 from tests.core.playbook import Playbook, like
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.account import account
-from ashep.core.dispatch import dispatch
-from ashep.core.eligibility import policy_for
-from ashep.core.model import Match, Phase, Policies, Policy, Tree
-from ashep.core.observe import ready_read
+from ashep.core.analysis.account import account
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.policy.settings import Match, Phase, Policies, Policy, Tree
+from ashep.core.reconcile.dispatch import dispatch
+from ashep.core.reconcile.eligibility import policy_for
+from ashep.core.reconcile.observe import ready_read
 from tests.core.given import POLICY_FREE, T0, TEAM, adopted, policies, policy_of, settings, start, up
 from tests.core.playbook import Playbook, like
 from tests.core.world_of import MadeUp

@@ -6,12 +6,12 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.account import account
-from ashep.core.model import Phase
-from ashep.core.outstanding import outstanding, prompt_ids
-from ashep.core.step import step
+from ashep.core.analysis.account import account
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.policy.settings import Phase
+from ashep.core.reconcile.outstanding import outstanding, prompt_ids
+from ashep.core.reconcile.step import step
 from tests.core.given import INSTANCE, T0, policy_of, up
 from tests.core.playbook import Playbook, like
 
@@ -160,7 +160,7 @@ def test_the_question_names_the_commits_and_what_was_left() -> None:
     read = book.dropped()
     assert isinstance(read, c.ReadTree)
     assert read.since == "c0ffee"
-    from ashep.core.model import Tree
+    from ashep.core.policy.settings import Tree
 
     dirty = Tree(True, "beef", (("b.py", "1"), ("a.py", "1")))
     book >> e.TreeSeen(dirty, "after", "t-1", run, ("beef",))

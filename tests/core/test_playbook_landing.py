@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.account import account
-from ashep.core.closing import MOST_FAILED
-from ashep.core.evidence import CheckResult
-from ashep.core.model import Human, LandingSettings, Phase, Settings, Stamp, Verify
+from ashep.core.analysis.account import account
+from ashep.core.delivery.landing import MOST_FAILED
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.facts.evidence import CheckResult
+from ashep.core.policy.settings import Human, LandingSettings, Phase, Settings, Stamp, Verify
 from tests.core.given import ME, policy_of, start
 from tests.core.playbook import Playbook, like
 from tests.core.test_playbook_workspaces import TREE, TWO, own

@@ -8,11 +8,11 @@ from datetime import timedelta
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.flow import Posture
-from ashep.core.model import Change, Stamp
-from ashep.core.outstanding import outstanding
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.policy.settings import Change, Stamp
+from ashep.core.reconcile.outstanding import outstanding
+from ashep.core.state.flow import Posture
 from tests.core import given
 from tests.core.given import ME
 from tests.core.playbook import Playbook, like

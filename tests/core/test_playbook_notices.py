@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.account import is_idle
-from ashep.core.finding import Finding
-from ashep.core.model import Budget, Budgets, Human, Notify, NotifyTarget, Phase, QuietHours, Settings
-from ashep.core.telling import AWAY, FIRST_AGAIN, LAST_AGAIN, LONGEST, TRIES, dues, open_messages
+from ashep.core.analysis.account import is_idle
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.facts.finding import Finding
+from ashep.core.policy.settings import Budget, Budgets, Human, Notify, NotifyTarget, Phase, QuietHours, Settings
+from ashep.core.resources.notices import AWAY, FIRST_AGAIN, LAST_AGAIN, LONGEST, TRIES, dues, open_messages
 from tests.core import given
 from tests.core.given import T0, adopted, issue, policy_of
 from tests.core.playbook import Playbook, like

@@ -7,14 +7,14 @@ from datetime import timedelta
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.account import account, is_idle
-from ashep.core.dispatch import dispatch
-from ashep.core.dues import next_due
-from ashep.core.flow import wall_time
-from ashep.core.model import Agent, Agents, Human, Phase, Retry, RunnerChoice
-from ashep.core.pauses import windows_read
+from ashep.core.analysis.account import account, is_idle
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.policy.settings import Agent, Agents, Human, Phase, Retry, RunnerChoice
+from ashep.core.reconcile.dispatch import dispatch
+from ashep.core.resources.dues import next_due
+from ashep.core.state.flow import wall_time
+from ashep.core.state.pauses import windows_read
 from tests.core.given import BUILDER, CRITIC, LARGE, SMALL, T0, policy_of, up
 from tests.core.playbook import Playbook, like
 

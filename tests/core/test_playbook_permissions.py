@@ -5,11 +5,11 @@
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.model import Agent, Agents, Phase, PreparedAnswer, Settings
-from ashep.core.observe import requests_read
-from ashep.core.requests import Asked
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.facts.requests import Asked
+from ashep.core.policy.settings import Agent, Agents, Phase, PreparedAnswer, Settings
+from ashep.core.reconcile.observe import requests_read
 from tests.core.given import TEAM, policy_of
 from tests.core.playbook import Playbook, like
 from tests.core.test_playbook_asking import asks, rule, working

@@ -6,13 +6,13 @@
 from datetime import timedelta
 from typing import Any, Literal
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.account import account, is_held_up, is_idle
-from ashep.core.model import Agent, Agents, Human, Phase, Refusal, RunnerChoice
-from ashep.core.observe import turn_read
-from ashep.core.records import Entry
-from ashep.core.world import World, evolve
+from ashep.core.analysis.account import account, is_held_up, is_idle
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.facts.records import Entry
+from ashep.core.policy.settings import Agent, Agents, Human, Phase, Refusal, RunnerChoice
+from ashep.core.reconcile.observe import turn_read
+from ashep.core.state.world import World, evolve
 from tests.core.given import CRITIC, JUDGE, ME, T0, adopted, policy_of, settings, up
 from tests.core.playbook import Playbook, like
 

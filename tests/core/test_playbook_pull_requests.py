@@ -8,14 +8,23 @@ from typing import Any
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.account import account, is_idle
-from ashep.core.closing_notes import WITH_COMMENT, notes_of
-from ashep.core.landing_settings import ForgeSettings
-from ashep.core.model import LandingSettings, Notify, NotifyTarget, Phase, Settings, Tree, Verify, WorkerSettings
-from ashep.core.pull_events import Remark
-from ashep.core.pull_requests import pull_read, requested
+from ashep.core.analysis.account import account, is_idle
+from ashep.core.delivery.notes import WITH_COMMENT, notes_of
+from ashep.core.delivery.pulls import pull_read, requested
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.facts.pull_events import Remark
+from ashep.core.policy.landing_settings import ForgeSettings
+from ashep.core.policy.settings import (
+    LandingSettings,
+    Notify,
+    NotifyTarget,
+    Phase,
+    Settings,
+    Tree,
+    Verify,
+    WorkerSettings,
+)
 from ashep.store.proofs import landing as landing_row
 from tests.core.given import policy_of
 from tests.core.playbook import Playbook, like

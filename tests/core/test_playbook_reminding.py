@@ -5,11 +5,11 @@
 
 from datetime import timedelta
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.account import account
-from ashep.core.dues import next_due
-from ashep.core.model import Human, Notify, NotifyTarget, Phase, Policy, Settings
+from ashep.core.analysis.account import account
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.policy.settings import Human, Notify, NotifyTarget, Phase, Policy, Settings
+from ashep.core.resources.dues import next_due
 from tests.core.given import adopted, policies, policy_of
 from tests.core.playbook import Playbook, like
 

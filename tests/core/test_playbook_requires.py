@@ -3,9 +3,9 @@
 # pyright: reportUnusedExpression=false
 # A playbook's lines are expressions: `book >> fact << what << follows`.
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.model import Human, Phase, Policy
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.policy.settings import Human, Phase, Policy
 from tests.core.given import policy_of
 from tests.core.playbook import Playbook, like
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.model import Phase, Settings, TreesSettings
-from ashep.core.resting import AGAIN
-from ashep.core.workspaces import Rest
+from ashep.core.delivery.resting import AGAIN
+from ashep.core.delivery.trees import Rest
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.policy.settings import Phase, Settings, TreesSettings
 from tests.core.given import adopted, policy_of
 from tests.core.playbook import Playbook, like
 from tests.core.test_playbook_landing import book_of, finished

@@ -8,10 +8,10 @@ from typing import Literal
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.model import Agent, Agents, Human, Model, Phase, Retry, RunnerChoice
-from ashep.core.routing import backoff
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.issues.routing import backoff
+from ashep.core.policy.settings import Agent, Agents, Human, Model, Phase, Retry, RunnerChoice
 from tests.core.given import BUILDER, ME, TEAM, policy_of, up
 from tests.core.playbook import Playbook, like
 

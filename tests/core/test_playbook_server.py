@@ -6,15 +6,15 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.account import account, is_idle
-from ashep.core.documents import Bytes
-from ashep.core.dues import next_due
-from ashep.core.flow import wall_time
-from ashep.core.model import OpencodeSettings, Phase, Retry, Runners, Settings
-from ashep.core.observe import replaced_by, runner_read
-from ashep.core.recycling import DRAIN, LONGEST_DELAY, SPACING, STABLE, is_due, memory_read
+from ashep.core.analysis.account import account, is_idle
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.policy.language import Bytes
+from ashep.core.policy.settings import OpencodeSettings, Phase, Retry, Runners, Settings
+from ashep.core.reconcile.observe import replaced_by, runner_read
+from ashep.core.resources.dues import next_due
+from ashep.core.resources.server import DRAIN, LONGEST_DELAY, SPACING, STABLE, is_due, memory_read
+from ashep.core.state.flow import wall_time
 from tests.core import given
 from tests.core.given import policy_of, up
 from tests.core.playbook import Playbook, like

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.model import Agent, Agents, Life, Phase, Retry, RunnerChoice, Stall
-from ashep.core.observe import turn_read
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.policy.settings import Agent, Agents, Life, Phase, Retry, RunnerChoice, Stall
+from ashep.core.reconcile.observe import turn_read
 from tests.core.given import TEAM, policy_of
 from tests.core.playbook import Playbook, like
 

@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.account import account, is_idle
-from ashep.core.model import Limits, Phase, Policy, Takeover
-from ashep.core.observe import session_read, turn_read
+from ashep.core.analysis.account import account, is_idle
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.policy.settings import Limits, Phase, Policy, Takeover
+from ashep.core.reconcile.observe import session_read, turn_read
 from tests.core.given import policy_of
 from tests.core.playbook import Playbook, like
 

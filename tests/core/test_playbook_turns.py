@@ -6,9 +6,9 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.model import Agent, Agents, Performance, Phase, ReuseFrom
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.policy.settings import Agent, Agents, Performance, Phase, ReuseFrom
 from tests.core.given import CRITIC, TEAM, policy_of, settings, up
 from tests.core.playbook import Playbook, like
 

@@ -7,13 +7,13 @@ import json
 from datetime import timedelta
 from typing import Any
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.closing_notes import escalation_of, notes_of
-from ashep.core.evidence import CheckResult
-from ashep.core.model import Human, Phase, Takeover, Verify
-from ashep.core.observe import session_read
-from ashep.core.proof import UNCHANGED
+from ashep.core.delivery.notes import escalation_of, notes_of
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.facts.evidence import CheckResult
+from ashep.core.policy.settings import Human, Phase, Takeover, Verify
+from ashep.core.reconcile.observe import session_read
+from ashep.core.state.proof import UNCHANGED
 from tests.core.given import adopted, policies, policy_of, settings, start
 from tests.core.playbook import Playbook, like
 from tests.core.test_playbook_workspaces import TREE, own

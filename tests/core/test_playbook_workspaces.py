@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.branches import branch_of, issue_of, shared_branch
-from ashep.core.model import Issue, Phase, Settings, Stamp, Takeover, Tree
-from ashep.core.observe import session_read
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.policy.settings import Issue, Phase, Settings, Stamp, Takeover, Tree
+from ashep.core.reconcile.observe import session_read
+from ashep.core.state.branches import branch_of, issue_of, shared_branch
 from tests.core import given
 from tests.core.given import ME, policy_of, settings, start
 from tests.core.playbook import Playbook, like

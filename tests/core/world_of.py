@@ -10,24 +10,24 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.adopting import phase_of
-from ashep.core.commands import Command
-from ashep.core.diagnosing import VERDICTS
-from ashep.core.dues import due_timers, next_due
-from ashep.core.events import Fact
-from ashep.core.flow import Held, Run
-from ashep.core.model import Change, Comment, Difference, Issue, LabelEvent, Life, Stamp, Tree
-from ashep.core.observe import ready_read, requests_read, runner_read, session_read, turn_read
-from ashep.core.outstanding import message_id
-from ashep.core.pauses import windows_read
-from ashep.core.records import Entry
-from ashep.core.recycling import is_due, memory_read
-from ashep.core.requests import Asked, Request
-from ashep.core.step import step
-from ashep.core.telling import open_messages
-from ashep.core.world import World
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.facts.commands import Command
+from ashep.core.facts.records import Entry
+from ashep.core.facts.requests import Asked, Request
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.issues.adopting import phase_of
+from ashep.core.policy.settings import Change, Comment, Difference, Issue, LabelEvent, Life, Stamp, Tree
+from ashep.core.reconcile.observe import ready_read, requests_read, runner_read, session_read, turn_read
+from ashep.core.reconcile.outstanding import message_id
+from ashep.core.reconcile.step import step
+from ashep.core.resources.dues import due_timers, next_due
+from ashep.core.resources.notices import open_messages
+from ashep.core.resources.server import is_due, memory_read
+from ashep.core.runs.diagnosing import VERDICTS
+from ashep.core.state.flow import Held, Run
+from ashep.core.state.pauses import windows_read
+from ashep.core.state.world import World
 from tests.core import given
 from tests.core.base_of import Base
 from tests.core.chances import CALM, Chances, Turn, said

@@ -11,8 +11,15 @@ from typing import TypeVar
 import anyio
 
 from ashep.adapters.memory.landing import MemoryLanding
-from ashep.core.commands import IntegrateWork
-from ashep.core.events import LandingRefused, PhaseEntered, RunPlanned, WorkConflicted, WorkLanded, WorkVerified
+from ashep.core.facts.commands import IntegrateWork
+from ashep.core.facts.vocabulary import (
+    LandingRefused,
+    PhaseEntered,
+    RunPlanned,
+    WorkConflicted,
+    WorkLanded,
+    WorkVerified,
+)
 from ashep.landing import Advanced, Refused
 from tests.loop_hands import IMPLEMENT, Hands, check_landed, landing_world
 from tests.loop_world import World, simulate

@@ -5,14 +5,18 @@ The golden journals were written from this story, each by the release in its nam
 
 from datetime import UTC, datetime, timedelta
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.commands import Command
-from ashep.core.events import Fact
-from ashep.core.evidence import CheckResult
-from ashep.core.file_map import FileMap
-from ashep.core.finding import Finding
-from ashep.core.model import (
+from ashep.core.facts import commands as c
+from ashep.core.facts import vocabulary as e
+from ashep.core.facts.commands import Command
+from ashep.core.facts.evidence import CheckResult
+from ashep.core.facts.file_map import FileMap
+from ashep.core.facts.finding import Finding
+from ashep.core.facts.outcome import CreatedIssue, Outcome
+from ashep.core.facts.pull_events import Remark
+from ashep.core.facts.records import Entry
+from ashep.core.facts.requests import Asked, Request
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.policy.settings import (
     Agent,
     Agents,
     Change,
@@ -33,10 +37,6 @@ from ashep.core.model import (
     Stamp,
     Tree,
 )
-from ashep.core.outcome import CreatedIssue, Outcome
-from ashep.core.pull_events import Remark
-from ashep.core.records import Entry
-from ashep.core.requests import Asked, Request
 
 T0 = datetime(2026, 1, 1, 22, 0, tzinfo=UTC)
 MINE, INSTANCE, BLOB = "ashep-host-1a2b3c4d", "0f" * 16, "ab" * 32

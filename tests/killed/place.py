@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ashep.adapters.opencode.server import folder_of
-from ashep.core.replay import Replay
+from ashep.core.analysis.replay import Replay
 from ashep.demo.model import ModelServer, opencode_config
 from ashep.demo.stage import PERSON, Stage, run_of
 from ashep.replay import replay

@@ -10,7 +10,7 @@ import yaml
 
 from ashep.adapters.memory.runner import Play, Prompted
 from ashep.config import write_starter
-from ashep.core.outstanding import EXTRACTION
+from ashep.core.reconcile.outstanding import EXTRACTION
 from tests.loop_world import World
 
 DAY = 24 * 3600.0

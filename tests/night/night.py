@@ -15,9 +15,9 @@ import anyio
 from ashep.adapters.memory.runner import MemoryRunner
 from ashep.config import write_starter
 from ashep.control import Control
-from ashep.core.account import account
-from ashep.core.events import DaemonStopped
-from ashep.core.model import Refusal
+from ashep.core.analysis.account import account
+from ashep.core.facts.vocabulary import DaemonStopped
+from ashep.core.policy.settings import Refusal
 from ashep.daemon import Running
 from ashep.errors import RunnerUnavailable, TrackerUnavailable
 from ashep.ports import Turn

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from ashep.adapters.memory.runner import Play, Prompted
-from ashep.core.model import Model, Refusal
+from ashep.core.policy.settings import Model, Refusal
 
 MODELS = (Model("acme", "large"), Model("globex", "medium"), Model("initech", "small"))
 TEAMS = ("red", "green", "blue")

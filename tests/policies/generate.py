@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from ashep.core.criteria import FileExists, FileExistsCheck
-from ashep.core.model import (
+from ashep.core.policy.checks import FileExists, FileExistsCheck
+from ashep.core.policy.settings import (
     CLOSE,
     Agent,
     Agents,

@@ -10,8 +10,9 @@ from ashep.cli.commands import app
 from ashep.cli.policy_check import said
 from ashep.config import check_files, load, write_starter
 from ashep.config.presets import PRESETS
-from ashep.core.bounds import Bounds
-from ashep.core.model import (
+from ashep.core.analysis.bounds import Bounds
+from ashep.core.analysis.soundness import analyse
+from ashep.core.policy.settings import (
     Agents,
     Human,
     Performance,
@@ -23,7 +24,6 @@ from ashep.core.model import (
     Verify,
     WorkerSettings,
 )
-from ashep.core.soundness import analyse
 from tests.core.given import BUILDER, CRITIC, TEAM, policy_of
 
 GUIDE = Path("docs/guides/policies.md")

@@ -14,8 +14,8 @@ import anyio
 from ashep.adapters.landing import GitLanding, GitRemote
 from ashep.adapters.verifier import LocalVerifier
 from ashep.adapters.worktrees import Worktrees
-from ashep.core.criteria import Criteria
-from ashep.core.model import VerificationSettings
+from ashep.core.policy.checks import Criteria
+from ashep.core.policy.settings import VerificationSettings
 from ashep.forge import Pushed
 from ashep.landing import Advanced, Candidate, Integrated, Method
 from ashep.verification import VerifyRequest

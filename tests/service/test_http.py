@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from ashep.annotations import Fresh
-from ashep.core.proof import MOST_PROOFS as KEPT
+from ashep.core.state.proof import MOST_PROOFS as KEPT
 from ashep.errors import AshepError, TrackerUnavailable
 from ashep.service import history, http
 from tests.service.worlds import CHECKS, TOKEN, World, git, repository

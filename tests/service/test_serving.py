@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ashep.core.model import Settings, TrackerSettings
+from ashep.core.policy.settings import Settings, TrackerSettings
 from ashep.errors import AshepError, UsageError
 from ashep.service.serving import TOKEN, Wanted, listen, serve, token_of
 from ashep.verifying import Outputs

@@ -13,8 +13,8 @@ from starlette.applications import Starlette
 
 from ashep.adapters.memory.annotations import MemoryAnnotations
 from ashep.adapters.memory.tracker import MemoryTracker
-from ashep.core.criteria import ManualCheck, hash_of
-from ashep.core.evidence import CheckResult, CheckStatus, Verification
+from ashep.core.facts.evidence import CheckResult, CheckStatus, Verification
+from ashep.core.policy.checks import ManualCheck, hash_of
 from ashep.ports import IssueText
 from ashep.service.http import application
 from ashep.service.places import Places

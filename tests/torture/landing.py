@@ -14,11 +14,11 @@ import anyio
 from ashep.adapters.memory.landing import MemoryLanding
 from ashep.adapters.memory.looking import MemoryDiffs, MemoryVerifier
 from ashep.adapters.memory.workspaces import MemoryWorkspaces
-from ashep.core.audit import Ledger
-from ashep.core.branches import branch_of
-from ashep.core.commands import IntegrateWork, MoveBase
-from ashep.core.decide import INFRA_LIMIT
-from ashep.core.events import (
+from ashep.core.analysis.audit import Ledger
+from ashep.core.facts.commands import IntegrateWork, MoveBase
+from ashep.core.facts.evidence import Verification
+from ashep.core.facts.records import Entry
+from ashep.core.facts.vocabulary import (
     DaemonStarted,
     EffectFailed,
     IssueClosed,
@@ -37,11 +37,11 @@ from ashep.core.events import (
     WorkLanded,
     WorkVerified,
 )
-from ashep.core.evidence import Verification
-from ashep.core.landing_turns import AT_IT
-from ashep.core.model import Settings
-from ashep.core.records import Entry
-from ashep.core.world import World as Known
+from ashep.core.policy.settings import Settings
+from ashep.core.reconcile.decide import INFRA_LIMIT
+from ashep.core.state.branches import branch_of
+from ashep.core.state.landing_turns import AT_IT
+from ashep.core.state.world import World as Known
 from ashep.errors import AshepError
 from ashep.landing import HEAD, Advanced, Refused
 from ashep.verification import VerifyRequest

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio
 
 from ashep.auditor import Looked
-from ashep.core.audit import lasting
-from ashep.core.finding import Finding
-from ashep.core.model import Tree
-from ashep.core.records import Entry
-from ashep.core.world import World as Known
+from ashep.core.analysis.audit import lasting
+from ashep.core.facts.finding import Finding
+from ashep.core.facts.records import Entry
+from ashep.core.policy.settings import Tree
+from ashep.core.state.world import World as Known
 from ashep.daemon import Parts, Running, WorkOptions, daemon
 from ashep.errors import AshepError, DiskFailed, JournalDamaged
 from ashep.journal.log import Journal

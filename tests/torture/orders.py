@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ashep.config import Configuration
 from ashep.control import Control
-from ashep.core.model import Budget, Budgets, Settings
+from ashep.core.policy.settings import Budget, Budgets, Settings
 from ashep.daemon import Running, adopted
 from ashep.journal.log import Journal
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio
 
 from ashep.adapters.memory.forge import MemoryForge
-from ashep.core.branches import branch_of
-from ashep.core.events import DaemonStarted, IssueClosed, JournalBegun, PullRequestOpened, PullRequestReturned
-from ashep.core.landing_settings import ForgeSettings
-from ashep.core.pull_events import PullRequestSeen
-from ashep.core.pull_request import marker
+from ashep.core.delivery.pull_text import marker
+from ashep.core.facts.pull_events import PullRequestSeen
+from ashep.core.facts.vocabulary import DaemonStarted, IssueClosed, JournalBegun, PullRequestOpened, PullRequestReturned
+from ashep.core.policy.landing_settings import ForgeSettings
+from ashep.core.state.branches import branch_of
 from ashep.errors import AshepError, ForgeUnauthorized, ForgeUnavailable
 from ashep.forge import NotPushed, Opened, PullRequest, Pushed
 from ashep.forge_effects import Pulls

@@ -18,7 +18,7 @@ from anyio import to_thread
 from anyio._backends._asyncio import CancelScope  # its sets are walked in the order of addresses
 
 from ashep import effects
-from ashep.core.records import Entry
+from ashep.core.facts.records import Entry
 from ashep.prompt import Brief
 from tests.places import made as new_folder
 from tests.torture import disk

@@ -15,8 +15,8 @@ from pydantic import JsonValue
 from ashep.config import read
 from ashep.config.criteria import read_criteria
 from ashep.connect import verifier_of
-from ashep.core.evidence import status_of, summary_of
-from ashep.core.model import OwnCheckType, Settings, VerificationSettings
+from ashep.core.facts.evidence import status_of, summary_of
+from ashep.core.policy.settings import OwnCheckType, Settings, VerificationSettings
 from ashep.errors import ConfigError
 from ashep.verification import Found, Ground, VerifyRequest, verify_against_base
 from tests.test_docs import fences

@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from ashep.adapters.beads.rows import size
-from ashep.core.model import Change, Comment, Difference, Issue, Stamp
+from ashep.core.policy.settings import Change, Comment, Difference, Issue, Stamp
 from ashep.core.text import clean
 from ashep.ports import Dependency, IssueText, Seen
 

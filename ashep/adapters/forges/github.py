@@ -18,7 +18,7 @@ from ashep.adapters.forges.reading import (
     whole,
 )
 from ashep.adapters.forges.transport import Api
-from ashep.core.pull_request import marker
+from ashep.core.delivery.pull_text import marker
 from ashep.forge import Opened, PullRequest, PullState, Said
 
 HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}

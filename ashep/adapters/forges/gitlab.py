@@ -18,7 +18,7 @@ from ashep.adapters.forges.reading import (
     whole,
 )
 from ashep.adapters.forges.transport import Api
-from ashep.core.pull_request import marker
+from ashep.core.delivery.pull_text import marker
 from ashep.forge import Opened, PullRequest, PullState, Said
 
 _STATES = {"opened": "open", "locked": "open", "merged": "merged", "closed": "closed"}

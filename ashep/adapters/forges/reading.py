@@ -15,7 +15,7 @@ MOST_WORDS = 4_000
 """Characters that are kept of what one check says."""
 MOST_URL = 500
 OURS = "<!-- agent-shepherd:"
-"""What a text of ours holds (`ashep.core.pull_request.marker`)."""
+"""What a text of ours holds (`ashep.core.delivery.pull_text.marker`)."""
 
 
 def field(entry: Any, *names: str) -> Any:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Literal
 
 from ashep.adapters.memory.workspaces import MemoryWorkspaces
-from ashep.core.pull_request import marker
+from ashep.core.delivery.pull_text import marker
 from ashep.errors import AshepError, ForgeRefused, ForgeUnavailable
 from ashep.forge import Ci, NotPushed, Opened, PullRequest, PullState, Pushed, Said
 

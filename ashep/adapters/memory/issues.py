@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import anyio
 from pydantic import JsonValue
 
-from ashep.core.model import Change, Comment, Difference, Issue
+from ashep.core.policy.settings import Change, Comment, Difference, Issue
 from ashep.core.text import clean
 from ashep.errors import TrackerRefused
 from ashep.ports import Creation, Dependency, IssueText, Seen

@@ -4,9 +4,9 @@ import posixpath
 from difflib import SequenceMatcher
 
 from ashep.adapters.memory.workspaces import MemoryWorkspaces
-from ashep.core.criteria import Check, FileExistsCheck, ManualCheck, hash_of
-from ashep.core.evidence import CheckResult, Verification
-from ashep.core.impact import ChangedFile, Diff
+from ashep.core.facts.evidence import CheckResult, Verification
+from ashep.core.impact.changes import ChangedFile, Diff
+from ashep.core.policy.checks import Check, FileExistsCheck, ManualCheck, hash_of
 from ashep.errors import AshepError
 from ashep.verification import VerifyRequest
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 
 import anyio.lowlevel
 
-from ashep.core.model import NotifyTarget
+from ashep.core.policy.settings import NotifyTarget
 from ashep.errors import NotSent
 from ashep.notifier import Message
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from ashep.core.model import Model, Refusal
-from ashep.core.requests import Asked, Request
+from ashep.core.facts.requests import Asked, Request
+from ashep.core.policy.settings import Model, Refusal
 
 
 @dataclass(frozen=True, slots=True)

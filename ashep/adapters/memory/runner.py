@@ -15,8 +15,8 @@ import anyio
 from ashep.adapters.memory import play as plays
 from ashep.adapters.memory.play import Play, Prompted, Script
 from ashep.adapters.memory.sessions import Message, Session, Work
-from ashep.core.model import Life, Model
-from ashep.core.requests import Request, Verdict
+from ashep.core.facts.requests import Request, Verdict
+from ashep.core.policy.settings import Life, Model
 from ashep.errors import RunnerRefused, RunnerUnavailable
 from ashep.ports import MOST_TEXT, Catalog, Clock, Prompt, SessionRequest, Sign, Turn
 

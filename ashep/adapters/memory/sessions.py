@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from ashep.adapters.memory.play import Play
-from ashep.core.model import Model, Refusal
+from ashep.core.policy.settings import Model, Refusal
 from ashep.ports import SessionRequest
 
 

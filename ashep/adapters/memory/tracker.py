@@ -16,7 +16,7 @@ import anyio.lowlevel
 from pydantic import JsonValue
 
 from ashep.adapters.memory.issues import LEASE, Database, Record, creatable
-from ashep.core.model import Change, Comment, Issue
+from ashep.core.policy.settings import Change, Comment, Issue
 from ashep.core.text import clean
 from ashep.errors import ClaimLost, GuardTripped, TrackerRefused
 from ashep.ports import ClaimRequest, Creation, Dependency, IssueText, Look, Seen, TrackerInfo, Update

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from ashep.core.model import Tree
+from ashep.core.policy.settings import Tree
 from ashep.trees import Changes, Commit
 
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from ashep.adapters.opencode.attached import AttachedServer
 from ashep.adapters.opencode.client import Address
 from ashep.adapters.opencode.server import ManagedServer
-from ashep.core.model import OpencodeSettings
+from ashep.core.policy.settings import OpencodeSettings
 from ashep.errors import ConfigError
 
 

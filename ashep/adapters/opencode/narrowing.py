@@ -14,7 +14,7 @@ import httpx
 
 from ashep.adapters.opencode import shapes
 from ashep.adapters.opencode.agents import AGENTS, ListedAgent
-from ashep.core.permissions import SUBAGENTS, common, covers
+from ashep.core.policy.permissions import SUBAGENTS, common, covers
 from ashep.errors import RunnerRefused
 
 Rule = dict[str, str]

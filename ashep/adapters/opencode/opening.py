@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ashep.adapters.opencode.server import Record, folder_of
-from ashep.core.model import Settings
+from ashep.core.policy.settings import Settings
 
 _VARIABLE = "OPENCODE_SERVER_PASSWORD"
 """Where `opencode attach` looks for the password."""

@@ -16,8 +16,8 @@ from ashep.adapters.opencode.client import Client, Refused, probe, was_refused
 from ashep.adapters.opencode.endpoints import Endpoint, endpoint_of
 from ashep.adapters.opencode.places import Places
 from ashep.adapters.opencode.refusals import of_status, server_time
-from ashep.core.model import Life, Model, OpencodeSettings
-from ashep.core.requests import Request, Verdict
+from ashep.core.facts.requests import Request, Verdict
+from ashep.core.policy.settings import Life, Model, OpencodeSettings
 from ashep.errors import RunnerError, RunnerUnavailable
 from ashep.ports import Catalog, Prompt, SessionRequest, Sign, Turn
 from ashep.redaction import Redaction

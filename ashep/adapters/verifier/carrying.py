@@ -16,7 +16,7 @@ from ashep.adapters.verifier.looking import code_pattern, file_exists
 from ashep.adapters.verifier.running import CHILDREN, PRINTED, PROCESSES, Ran, python, run
 from ashep.adapters.verifier.sandbox import Isolation, Nothing, Sandbox, environment, missing
 from ashep.adapters.verifier.serving import judged, order_of
-from ashep.core.criteria import (
+from ashep.core.policy.checks import (
     Check,
     CodePatternCheck,
     FileExistsCheck,
@@ -28,7 +28,7 @@ from ashep.core.criteria import (
     TestPass,
     TestPassCheck,
 )
-from ashep.core.documents import format_duration
+from ashep.core.policy.language import format_duration
 from ashep.redaction import Redaction
 from ashep.verification import CheckType, Ended, Found
 

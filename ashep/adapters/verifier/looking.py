@@ -12,8 +12,8 @@ from anyio import to_thread
 from ashep.adapters import programs
 from ashep.adapters.verifier.finding import error, failed, passed
 from ashep.adapters.verifier.running import CHILDREN, python
-from ashep.core.criteria import CodePattern, FileExists
-from ashep.core.documents import format_duration
+from ashep.core.policy.checks import CodePattern, FileExists
+from ashep.core.policy.language import format_duration
 from ashep.core.text import clean
 from ashep.errors import ProgramTimedOut
 from ashep.verification import Found

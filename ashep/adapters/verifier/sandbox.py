@@ -11,7 +11,7 @@ from anyio import to_thread
 
 from ashep.adapters import programs
 from ashep.adapters.verifier.folders import SCRIPTS, Folders
-from ashep.core.model import VerificationSettings
+from ashep.core.policy.settings import VerificationSettings
 from ashep.core.text import clean
 from ashep.errors import AshepError
 

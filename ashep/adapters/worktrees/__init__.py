@@ -15,9 +15,9 @@ from ashep.adapters.worktrees.removing import take_away
 from ashep.adapters.worktrees.repository import LONG, PATIENCE, SEALED, Place, Repository, aside, size_of
 from ashep.adapters.worktrees.saving import save, save_commits
 from ashep.adapters.worktrees.setting_up import made_by_set_up, set_up
-from ashep.core.branches import BASES
-from ashep.core.model import SetupStep
-from ashep.core.room import FILE, room
+from ashep.core.facts.room import FILE, room
+from ashep.core.policy.settings import SetupStep
+from ashep.core.state.branches import BASES
 from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.redaction import Redaction

@@ -17,7 +17,7 @@ from ashep.adapters.worktrees.contents import Stat, look, walk
 from ashep.adapters.worktrees.repository import SEALED, Place, Repository, delete, left_of, size_of
 from ashep.adapters.worktrees.saving import save, save_beside, save_commits
 from ashep.adapters.worktrees.setting_up import made_by_set_up
-from ashep.core.branches import BASES
+from ashep.core.state.branches import BASES
 from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.trees import Landed, Removed

@@ -21,7 +21,7 @@ import anyio.to_thread
 from ashep.adapters import durable
 from ashep.adapters.git_program import ABSENT, SHA, Git, failed
 from ashep.adapters.programs import Finished, says_full
-from ashep.core.branches import BASES
+from ashep.core.state.branches import BASES
 from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.redaction import Redaction

@@ -11,7 +11,7 @@ import anyio.to_thread
 from ashep.adapters import programs
 from ashep.adapters.worktrees.contents import Stat, walk
 from ashep.adapters.worktrees.repository import Place, Repository
-from ashep.core.model import SetupStep
+from ashep.core.policy.settings import SetupStep
 from ashep.core.text import clean
 from ashep.errors import AshepError
 

@@ -1,0 +1,1 @@
+"""From a success to the base: trees, landing, pull requests, notes on closing."""

@@ -1,0 +1,93 @@
+"""What follows from what people and CI do with a pull request: the issue closes, goes back to who wrote it, or parks.
+
+Nothing here merges or closes one, and what a person pushed is never overwritten: then it is theirs.
+"""
+
+from ashep.core.delivery.landing import back, words
+from ashep.core.facts.pull_events import (
+    PullRequestMerged,
+    PullRequestOpened,
+    PullRequestReturned,
+    PullRequestSeen,
+    Remark,
+)
+from ashep.core.facts.vocabulary import CommentWanted, Fact
+from ashep.core.issues.routing import finish, park
+from ashep.core.state.flow import Flow
+from ashep.core.state.proof import Pull
+from ashep.core.state.world import World
+
+MOST_NAMED = 10
+"""Checks, or people, that a reason names."""
+
+
+def pull_read(world: World, seen: PullRequestSeen) -> list[Fact]:
+    """Compare a read of a pull request with what is known of it."""
+    flow = world.flows.get(seen.issue)
+    pull = flow.pull if flow is not None else None
+    if flow is None or pull is None or not flow.reviewed or seen.number != pull.number or seen.as_of < pull.seq:
+        return []
+    now = (seen.state, seen.head, seen.ci, seen.failing, seen.remarks)
+    return [] if now == (pull.state, pull.seen, pull.ci, pull.failing, pull.remarks) else [seen]
+
+
+def opened(earlier: Flow, flow: Flow, fact: PullRequestOpened) -> list[Fact]:
+    """Tell people where they can look at the work."""
+    landing, before = flow.landing, earlier.pull
+    if landing is None or not flow.reviewed:
+        return []
+    again = before is not None and before.number == fact.number
+    done = "has new work" if again else "waits to be merged"
+    proof = words(flow.evidence) if flow.evidence is not None and landing.verify else "nothing was to be checked"
+    text = f"The pull request {done}: {fact.url} ({fact.head[:12]} into `{fact.base}`); {proof}."
+    return [CommentWanted(fact.issue, f"pull.{landing.seq}", text)]
+
+
+def seen(world: World, earlier: Flow, flow: Flow, fact: PullRequestSeen) -> list[Fact]:
+    """Follow what became of a pull request, where the issue waits for that."""
+    pull, landing = flow.pull, flow.landing
+    if pull is None or landing is None or not flow.reviewed or fact.number != pull.number or fact.as_of < pull.seq:
+        return []
+    by = fact.by or "somebody"
+    match fact.state:
+        case "merged" if fact.head in pull.heads and fact.head != pull.head:
+            return finish(world, flow, f"{by} merged {pull.url} without the work that was pushed since")
+        case "merged":
+            return [PullRequestMerged(fact.issue, fact.number, fact.merged_as, f"{by} merged {pull.url}")]
+        case "closed":
+            return park(flow, "landing_closed", f"{by} closed {pull.url} without merging it")
+        case "gone":
+            return park(flow, "landing_closed", f"the forge shows {pull.url} no more")
+        case "open":
+            if pull.theirs:
+                return _left_to_them(earlier, pull, fact)
+            return _open(world, flow, pull, fact)
+
+
+def _left_to_them(earlier: Flow, pull: Pull, fact: PullRequestSeen) -> list[Fact]:
+    """Tell once that a person's commit is there: nobody works on it now but them, and what they end it with counts."""
+    if earlier.pull is not None and earlier.pull.theirs:
+        return []
+    text = (
+        f"Somebody pushed {fact.head[:12]} to the branch of {pull.url}: ashep touches it no more. "
+        "Once it is merged, this issue is closed; closed without that, it is parked."
+    )
+    return [CommentWanted(fact.issue, f"theirs.{fact.head[:12]}", text)]
+
+
+def _open(world: World, flow: Flow, pull: Pull, fact: PullRequestSeen) -> list[Fact]:
+    who = requested(fact.remarks)
+    red = fact.ci == "failing" and fact.head in ("", pull.head)  # older commits' results say nothing of this one
+    parts = [f"{', '.join(who[:MOST_NAMED])} requested changes"] if who else []
+    parts += [f"CI fails: {', '.join(fact.failing[:MOST_NAMED]) or 'it does not say where'}"] if red else []
+    if not parts:
+        return []
+    why = f"{' and '.join(parts)} ({pull.url})"
+    returned = PullRequestReturned(fact.issue, fact.number, "review" if who else "ci", why, fact.log)
+    return [returned, *back(world, flow, why)]
+
+
+def requested(remarks: tuple[Remark, ...]) -> tuple[str, ...]:
+    """Name the people whose last verdict asks for changes; a program's is no person's."""
+    last = {one.by: one.kind for one in remarks if one.kind != "comment" and not one.bot}
+    return tuple(by for by, kind in last.items() if kind == "changes_requested")

@@ -1,0 +1,1 @@
+"""What users write: policies, agents, settings, checks, permissions. Nothing that happened stands here."""

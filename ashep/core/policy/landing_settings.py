@@ -1,0 +1,58 @@
+"""How work lands by pull request, as a configuration says it."""
+
+from datetime import timedelta
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from ashep.core.policy.language import Document, Span, Word
+
+ForgeType = Literal["github", "gitlab", "gitea", "gh"]
+
+_ADDRESSES = {"github": "https://api.github.com", "gitlab": "https://gitlab.com/api/v4", "gh": "", "gitea": ""}
+_TOKENS = {"github": "GITHUB_TOKEN", "gitlab": "GITLAB_TOKEN", "gitea": "GITEA_TOKEN", "gh": ""}
+
+
+class ForgeSettings(Document):
+    """Where pull requests are opened."""
+
+    type: ForgeType
+    """`github`, `gitlab` or `gitea` (Forgejo too) by their HTTP interface; `gh`: GitHub by its own program, which is
+    logged in already."""
+    repository: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)+$", max_length=300)]
+    """`owner/name`; at GitLab the whole path of the project."""
+    url: Annotated[str, Field(pattern=r"^https?://[^\s@?#]+$")] | None = None
+    """The address of its interface, as `https://git.example/api/v1`; null: that of github.com or gitlab.com. Needed for
+    `gitea`; no part of `gh`."""
+    token_env: Word | None = None
+    """The environment variable that holds the token; null: `GITHUB_TOKEN`, `GITLAB_TOKEN` or `GITEA_TOKEN`."""
+    remote: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)] = "origin"
+    """The git remote that branches are pushed to."""
+    timeout: Span = timedelta(seconds=30)
+    """The bound of one request."""
+    poll_every: Span = timedelta(minutes=1)
+    """How often an open pull request is looked at."""
+
+    people: tuple[Word, ...] | None = None
+    """Whose remarks and reviews count, by their names there; null: those of who belongs to the repository (GitHub:
+    owners, members, collaborators; GitLab: members from Developer on; Gitea: who may push). No agent sees others'."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if ".." in self.repository.split("/"):
+            raise ValueError("`repository` is the path of a repository, as owner/name")
+        if self.type == "gitea" and self.url is None:
+            raise ValueError("gitea needs `url`, as https://git.example/api/v1")
+        if self.type == "gh" and (self.url is not None or self.token_env is not None):
+            raise ValueError("gh knows its address and its token itself: leave `url` and `token_env` out")
+        return self
+
+    @property
+    def address(self) -> str:
+        """The address of its interface, without a slash at its end."""
+        return (self.url or _ADDRESSES[self.type]).rstrip("/")
+
+    @property
+    def token_variable(self) -> str:
+        """The environment variable that holds the token; empty for gh."""
+        return self.token_env or _TOKENS[self.type]

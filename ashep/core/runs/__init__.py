@@ -1,0 +1,1 @@
+"""An attempt: which agent, its prompts, its turns, what it asks, a person in its session."""
