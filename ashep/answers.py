@@ -16,7 +16,7 @@ from ashep.core.issues.people import AGENT_ACTORS
 from ashep.core.policy.settings import Labels, Settings
 from ashep.core.text import clean
 from ashep.errors import AshepError, ProgramMissing, UsageError
-from ashep.ports import Seen, Tracker
+from ashep.ports.tracker import Seen, Tracker
 
 _GIT = 10.0  # seconds for `git config`
 _ACTORS = ("BEADS_ACTOR", "BD_ACTOR")

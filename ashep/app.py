@@ -27,8 +27,8 @@ from ashep.daemon import Parts, Say, WorkOptions, daemon, narrator
 from ashep.errors import AshepError, DiskFailed, NotSent, TrackerUnavailable
 from ashep.journal.lock import Lock
 from ashep.journal.log import Journal, Sizes
-from ashep.notifier import Message
-from ashep.ports import Tracker, TrackerInfo
+from ashep.ports.notifier import Message
+from ashep.ports.tracker import Tracker, TrackerInfo
 from ashep.preview import DryRun, preview
 from ashep.redaction import SHORTEST, Redaction
 from ashep.reload import Reload

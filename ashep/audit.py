@@ -37,7 +37,7 @@ from ashep.errors import RunnerError, RunnerUnavailable, TrackerUnavailable
 from ashep.journal.files import START, Position, batches
 from ashep.journal.lock import holder
 from ashep.journal.snapshots import beginning
-from ashep.ports import Clock, Runner, Tracker
+from ashep.ports.tracker import Clock, Runner, Tracker
 from ashep.replay import Told, nobody
 from ashep.store.reader import NAME, open_read_only
 from ashep.store.tables import issue_row

@@ -19,7 +19,7 @@ from ashep.core.facts.vocabulary import AccountAudited, DaemonStarted, Fact
 from ashep.core.policy.settings import Issue
 from ashep.core.state.world import World
 from ashep.errors import RunnerError
-from ashep.ports import Clock, Runner
+from ashep.ports.tracker import Clock, Runner
 from ashep.shepherd import Shepherd
 
 EVERY = 3600.0

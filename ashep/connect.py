@@ -18,18 +18,18 @@ from ashep.adapters.landing import GitLanding, GitRemote
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.verifier import Keep, LocalVerifier, wrong_patterns
 from ashep.adapters.worktrees import Worktrees
-from ashep.annotations import Annotations
 from ashep.config import nodes
 from ashep.config.findings import KeyPath, Source
 from ashep.core.facts.room import LOW_DISK
 from ashep.core.policy.landing_settings import ForgeSettings
 from ashep.core.policy.settings import OPENCODE, OwnCheckType, Settings
 from ashep.errors import ConfigError, UsageError
-from ashep.extending import LONGEST_CALL, Context, NotUsable, load, make, source
 from ashep.forge_effects import Pulls
-from ashep.ports import Clock, Runner, Tracker
+from ashep.ports.annotations import Annotations
+from ashep.ports.guard import LONGEST_CALL, Context, NotUsable, load, make, source
+from ashep.ports.tracker import Clock, Runner, Tracker
+from ashep.ports.verifier import CheckType
 from ashep.redaction import Redaction
-from ashep.verification import CheckType
 from ashep.work_effects import Means
 
 FOLDER = ".agent-shepherd"

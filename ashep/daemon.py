@@ -71,14 +71,14 @@ from ashep.journal.keeper import Keeper
 from ashep.journal.log import Journal
 from ashep.leases import Leases
 from ashep.monitor import Monitor
-from ashep.notifier import Notifier
-from ashep.ports import Clock, Runner, Tracker, TrackerInfo
+from ashep.ports.notifier import Notifier
+from ashep.ports.tracker import Clock, Runner, Tracker, TrackerInfo
+from ashep.ports.trees import Workspaces, WorkTree
 from ashep.prompt import Templates
 from ashep.pruner import Pruner
 from ashep.pull_watch import PullWatch
 from ashep.shepherd import Picture, Shepherd
 from ashep.tree_effects import TreeEffects
-from ashep.trees import Workspaces, WorkTree
 from ashep.work_effects import Means
 from ashep.worker import Worker
 

@@ -89,8 +89,8 @@ from ashep.errors import (
 from ashep.forge_effects import PullEffects, Pulls
 from ashep.journal.blobs import Blobs
 from ashep.leases import Leases
-from ashep.notifier import Notifier, tell
-from ashep.ports import (
+from ashep.ports.notifier import Notifier, tell
+from ashep.ports.tracker import (
     ClaimRequest,
     Creation,
     IssueText,

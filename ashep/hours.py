@@ -14,7 +14,7 @@ from ashep.core.facts.vocabulary import Fact, QuietSeen
 from ashep.core.policy.settings import QuietHours
 from ashep.core.state.pauses import windows_read
 from ashep.core.state.world import World
-from ashep.ports import Clock
+from ashep.ports.tracker import Clock
 from ashep.shepherd import Shepherd
 
 

@@ -5,13 +5,13 @@ Nothing here talks to the daemon, which adopts the checks of an issue when it ta
 
 from collections.abc import Collection
 
-from ashep.annotations import Annotations, Rewritten
 from ashep.config.criteria import Wrong, read_criteria, wrong_pattern
 from ashep.config.criteria_put import Given, put
 from ashep.core.policy.checks import Criteria
 from ashep.core.policy.settings import Settings
 from ashep.errors import AshepError
-from ashep.ports import Seen, Tracker
+from ashep.ports.annotations import Annotations, Rewritten
+from ashep.ports.tracker import Seen, Tracker
 
 
 class NoSuchIssue(AshepError):

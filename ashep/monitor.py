@@ -32,7 +32,7 @@ from ashep.core.state.flow import Flow, Run
 from ashep.core.state.world import World
 from ashep.errors import RunnerError, RunnerRefused, RunnerUnauthorized, ServerNotStarted
 from ashep.journal.blobs import Blobs
-from ashep.ports import Clock, Runner, Turn
+from ashep.ports.tracker import Clock, Runner, Turn
 from ashep.shepherd import Shepherd
 from ashep.taken import look
 

@@ -13,7 +13,7 @@ from ashep.config.sync import ServerAgent
 from ashep.connect import opencode_of
 from ashep.core.policy.settings import Model, Settings
 from ashep.errors import RunnerUnavailable, UsageError
-from ashep.ports import Catalog
+from ashep.ports.tracker import Catalog
 
 _BOUND = 90.0
 """Seconds for a server to start and to answer."""

@@ -18,7 +18,7 @@ from ashep.core.reconcile.observe import looked
 from ashep.core.reconcile.step import RULES, step
 from ashep.core.runs.choice import model_of
 from ashep.core.state.world import World, evolve
-from ashep.ports import IssueText, TrackerInfo
+from ashep.ports.tracker import IssueText, TrackerInfo
 from ashep.prompt import Brief, render
 from ashep.replay import recorded
 

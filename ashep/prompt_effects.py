@@ -15,7 +15,7 @@ from ashep.core.state.world import World
 from ashep.core.text import clean
 from ashep.errors import ConfigError, TrackerRefused
 from ashep.journal.blobs import Blobs
-from ashep.ports import IssueText, Runner, Tracker
+from ashep.ports.tracker import IssueText, Runner, Tracker
 from ashep.prompt import Brief, Found, Templates, evidence_of, render
 from ashep.tree_effects import TreeEffects
 from ashep.work_effects import WorkEffects

@@ -14,7 +14,7 @@ from ashep.core.state.world import World
 from ashep.errors import AshepError
 from ashep.journal.archive import aged, finish, look, stand_in, unfinished
 from ashep.journal.log import Journal
-from ashep.ports import Clock
+from ashep.ports.tracker import Clock
 from ashep.shepherd import Shepherd
 
 EVERY = 3600.0

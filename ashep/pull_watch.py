@@ -14,9 +14,9 @@ from ashep.core.state.flow import Flow
 from ashep.core.state.proof import Pull
 from ashep.core.text import clean
 from ashep.errors import AshepError, DiskFailed, ForgeRefused, ForgeUnavailable, JournalDamaged
-from ashep.forge import PullState, Said
 from ashep.forge_effects import PullEffects
 from ashep.journal.blobs import Blobs
+from ashep.ports.forge import PullState, Said
 from ashep.shepherd import Shepherd
 
 MOST_SAID = 20_000

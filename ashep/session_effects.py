@@ -7,7 +7,7 @@ from ashep.core.facts.vocabulary import Fact, OrphanStopped, RequestAnswered, Tu
 from ashep.core.policy.settings import Comment
 from ashep.core.reconcile.outstanding import DIAGNOSED, EXTRACTION
 from ashep.errors import RunnerRefused
-from ashep.ports import Runner
+from ashep.ports.tracker import Runner
 
 
 async def stop(runner: Runner, command: StopTurn) -> list[Fact]:

@@ -6,7 +6,7 @@ import anyio
 
 from ashep.core.analysis.audit import in_sessions
 from ashep.errors import RunnerError
-from ashep.ports import Clock, Runner
+from ashep.ports.tracker import Clock, Runner
 from ashep.shepherd import Shepherd
 
 FRESH = 1.0

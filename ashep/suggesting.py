@@ -20,7 +20,7 @@ from ashep.core.policy.settings import Agent, Agents, Model
 from ashep.core.reconcile.outstanding import prompt_ids
 from ashep.core.text import clean
 from ashep.errors import AshepError, RunnerUnavailable
-from ashep.ports import Clock, Prompt, Runner, Seen, SessionRequest, Turn
+from ashep.ports.tracker import Clock, Prompt, Runner, Seen, SessionRequest, Turn
 from ashep.prompt.fences import Fences, Foreign, on_lines
 
 LONGEST = 600.0

@@ -7,7 +7,7 @@ from ashep.core.reconcile.observe import session_read
 from ashep.core.state.flow import Flow, Held
 from ashep.core.state.world import World
 from ashep.errors import RunnerRefused
-from ashep.ports import Runner
+from ashep.ports.tracker import Runner
 
 
 async def look(runner: Runner, world: World, flow: Flow, held: Held) -> SessionSeen | None:

@@ -9,7 +9,7 @@ from ashep.core.policy.settings import Settings, WorkerSettings
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
 from ashep.errors import AshepError
-from ashep.trees import Changes, Landed, Workspaces, WorkTree
+from ashep.ports.trees import Changes, Landed, Workspaces, WorkTree
 
 TreeCommand = ReadTree | PrepareTree | SealTree | RemoveTree
 

@@ -11,7 +11,7 @@ from typing import Any
 from ashep.adapters.repositories import Candidate, differ
 from ashep.core.facts.evidence import Status, Verification, status_of, summary_of
 from ashep.core.policy.checks import Criteria, hash_of
-from ashep.verification import Verifier, VerifyRequest, verify_against_base
+from ashep.ports.verifier import Verifier, VerifyRequest, verify_against_base
 
 MOST = 32 * 1024**2
 """Characters of what checks printed that are held; the oldest texts go first."""

@@ -11,7 +11,7 @@ import anyio
 
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.world import World
-from ashep.ports import Clock
+from ashep.ports.tracker import Clock
 from ashep.shepherd import Shepherd
 
 LONGEST = 30.0

@@ -10,7 +10,6 @@ import anyio
 from anyio import to_thread
 from pydantic import TypeAdapter
 
-from ashep.annotations import Annotations
 from ashep.config.criteria import KEY, Compiled, apart, compiled_here, read_criteria
 from ashep.config.findings import ConfigErrors
 from ashep.core.delivery.landing_steps import is_wanted
@@ -37,12 +36,13 @@ from ashep.core.state.flow import Flow
 from ashep.core.state.proof import found_before
 from ashep.core.state.world import World
 from ashep.errors import AshepError, TrackerRefused, TrackerUnavailable
-from ashep.impacts import Diffs, assess
 from ashep.journal.blobs import Blobs
-from ashep.landing import Advanced, Candidate, Conflict, Integrated, Landing
-from ashep.ports import IssueText, Seen, Tracker
+from ashep.ports.annotations import Annotations
+from ashep.ports.impacts import Diffs, assess
+from ashep.ports.landing import Advanced, Candidate, Conflict, Integrated, Landing
+from ashep.ports.tracker import IssueText, Seen, Tracker
+from ashep.ports.verifier import Verifier, VerifyRequest, verify_against_base
 from ashep.redaction import MARK
-from ashep.verification import Verifier, VerifyRequest, verify_against_base
 
 AT_ONCE = 2
 """How many verifications are carried out at once: their programs are as heavy as the project's tests."""

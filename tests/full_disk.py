@@ -22,8 +22,8 @@ from ashep.adapters.worktrees import Worktrees
 from ashep.core.policy.settings import Stamp
 from ashep.demo.model import opencode_config
 from ashep.errors import AshepError
-from ashep.landing import Advanced, Candidate, Integrated, Refused
-from ashep.ports import ClaimRequest, SessionRequest
+from ashep.ports.landing import Advanced, Candidate, Integrated, Refused
+from ashep.ports.tracker import ClaimRequest, SessionRequest
 from ashep.testing.worlds import Act, prompt, settled
 from tests.conformance.runners import RealWorld
 from tests.conformance.workspaces import GitWorkspacesWorld

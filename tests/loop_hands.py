@@ -13,7 +13,7 @@ from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.core.facts.evidence import status_of
 from ashep.core.facts.vocabulary import IssueFinished, WorkLanded, WorkVerified
 from ashep.core.state.branches import branch_of
-from ashep.landing import HEAD
+from ashep.ports.landing import HEAD
 from tests.loop_world import World, policy, said
 
 CONFIG = "version: 1\nworker: {workspace: worktree, max_concurrent_runs: 3}\nlanding: {mode: merge}\n"

@@ -14,7 +14,7 @@ from ashep.adapters.opencode.server import Record, folder_of
 from ashep.answers import NotAsked, answer, check_phase, person, release, retry, say, take
 from ashep.core.policy.settings import Labels, OpencodeSettings, Runners, Settings, Stamp, TrackerSettings
 from ashep.errors import UsageError
-from ashep.ports import ClaimRequest, Update
+from ashep.ports.tracker import ClaimRequest, Update
 
 AT = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 LABELS = Labels()

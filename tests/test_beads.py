@@ -20,7 +20,7 @@ from ashep.adapters import programs
 from ashep.adapters.beads import BeadsTracker
 from ashep.core.policy.settings import NewIssue, Stamp
 from ashep.errors import ClaimLost, TrackerMissing, TrackerUnavailable
-from ashep.ports import ClaimRequest, Creation, HalfLook, Look, Update
+from ashep.ports.tracker import ClaimRequest, Creation, HalfLook, Look, Update
 from ashep.testing.worlds import ACTOR
 from tests.conformance.trackers import QUICK, Beads, BeadsWorld
 

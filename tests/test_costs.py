@@ -15,7 +15,7 @@ from ashep.core.facts.requests import Request
 from ashep.core.facts.vocabulary import PromptSent, RunEnded
 from ashep.daemon import WorkOptions
 from ashep.monitor import QUESTION
-from ashep.ports import Sign
+from ashep.ports.tracker import Sign
 from tests.loop_world import Points, World, policy, simulate
 
 PHASES: tuple[dict[str, object], ...] = (

@@ -12,7 +12,7 @@ from ashep.adapters.diffs import GitDiffs
 from ashep.core.impact.changes import ChangedFile, Diff
 from ashep.core.policy.settings import ImpactSettings
 from ashep.errors import AshepError
-from ashep.impacts import assess
+from ashep.ports.impacts import assess
 from ashep.redaction import Redaction
 
 TOKEN = "ghp_" + "aZ3kQ9xV7bN2mL5pR8tY1wC4dF6gH0jS2uE4"

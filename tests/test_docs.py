@@ -20,7 +20,7 @@ import pytest
 import typer.main
 from pydantic import BaseModel
 
-from ashep import cli, errors, landing
+from ashep import cli, errors
 from ashep.cli.commands import app
 from ashep.cli.reading import Reading
 from ashep.cli.screen import BROKEN_PIPE
@@ -32,6 +32,7 @@ from ashep.core.policy.language import format_duration
 from ashep.core.policy.settings import Agents, Policies, Settings
 from ashep.core.runs.record import RunRecord
 from ashep.core.state import flow, holds, pauses
+from ashep.ports import landing
 from ashep.simulation.chances import Chances
 from ashep.store.database import Store
 from ashep.store.reader import open_read_only

@@ -31,9 +31,9 @@ from ashep.errors import (
     TrackerMissing,
     TrackerUnavailable,
 )
-from ashep.extending import Context, Guarded, NotUsable, make, misfits
-from ashep.extending import load as load_class
-from ashep.ports import IssueText, Look, Runner, Seen, Sign, Tracker
+from ashep.ports.guard import Context, Guarded, NotUsable, make, misfits
+from ashep.ports.guard import load as load_class
+from ashep.ports.tracker import IssueText, Look, Runner, Seen, Sign, Tracker
 from ashep.redaction import MARK, Redaction
 from tests.core.given import T0
 from tests.test_cli import ashep
@@ -205,7 +205,11 @@ def test_more_than_the_port_asks_for_is_fine() -> None:
         ("own_parts.deep:X", "", "there is no module own_parts.deep"),
         ("own_parts:issues", PARTS, "has no class issues; it has Agents, Issues, MemoryRunner, MemoryTracker, Play"),
         ("own_parts:DONE", PARTS, "own_parts:DONE is no class, but str: expected a class that keeps Tracker"),
-        ("own_parts:Play", PARTS, "own_parts:Play is no Tracker (ashep.ports): the method settle is missing; expected"),
+        (
+            "own_parts:Play",
+            PARTS,
+            "own_parts:Play is no Tracker (ashep.ports.tracker): the method settle is missing; expected",
+        ),
         (
             "own_parts:Issues",
             "import nothing_there",
@@ -249,9 +253,7 @@ def test_the_place_in_the_file_is_told(project: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         check(project, wrong)
     assert (refused.value.line, refused.value.key, refused.value.exit_code) == (7, "runners.mine.type", 2)
-    said = (
-        f"{project}/.agent-shepherd/config.yaml:7: runners.mine.type: own_parts:Issues is no Runner (ashep.ports): the"
-    )
+    said = f"{project}/.agent-shepherd/config.yaml:7: runners.mine.type: own_parts:Issues is no Runner (ashep.ports.tracker): the"
     assert str(refused.value).startswith(said)
     wrong = settings(project, CONFIG.replace("titles", "title"))
     with pytest.raises(ConfigError, match=r"config.yaml:3: tracker.type: own_parts:Issues could not be made: KeyError"):

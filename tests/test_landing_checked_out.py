@@ -11,7 +11,7 @@ import pytest
 
 from ashep.adapters.landing.indexes import LINE
 from ashep.errors import AshepError
-from ashep.landing import Advanced, Candidate, Integrated, Refused
+from ashep.ports.landing import Advanced, Candidate, Integrated, Refused
 from tests.conformance.landings import GitLandingWorld, put
 
 pytestmark = pytest.mark.real

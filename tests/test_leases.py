@@ -16,7 +16,7 @@ from ashep.effects import Effects
 from ashep.errors import TrackerUnavailable
 from ashep.journal.blobs import Blobs
 from ashep.leases import LIMIT, Leases
-from ashep.ports import ClaimRequest
+from ashep.ports.tracker import ClaimRequest
 from ashep.tree_effects import TreeEffects
 from tests.core.given import ME
 from tests.core.playbook import Playbook

@@ -35,7 +35,7 @@ from ashep.core.runs.requests import _words as answer_of  # pyright: ignore[repo
 from ashep.core.runs.requests import chosen
 from ashep.core.state.world import World
 from ashep.core.text import clean
-from ashep.landing import Candidate
+from ashep.ports.landing import Candidate
 from ashep.prompt.brief import _line as one_line  # pyright: ignore[reportPrivateUsage]
 from ashep.prompt.fences import Fences, Foreign, on_lines
 from ashep.redaction import Redaction

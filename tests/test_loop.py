@@ -38,7 +38,7 @@ from ashep.core.policy.settings import Tree
 from ashep.core.reconcile.outstanding import EXTRACTION
 from ashep.daemon import WorkOptions
 from ashep.errors import AshepError, RunnerUnavailable, TrackerUnavailable
-from ashep.ports import HalfLook, Look, Prompt
+from ashep.ports.tracker import HalfLook, Look, Prompt
 from tests.loop_world import ACTOR, REJECTED_ONCE, Points, World, minutes, policy, simulate
 
 

@@ -20,7 +20,7 @@ from ashep.core.facts.vocabulary import (
 )
 from ashep.core.state.spending import day_of
 from ashep.monitor import PEOPLE_EVERY
-from ashep.ports import Turn
+from ashep.ports.tracker import Turn
 from tests.loop_world import Points, World, simulate
 
 pytestmark = pytest.mark.slow  # whole nights

@@ -7,7 +7,7 @@ from ashep.adapters.memory.play import Play, Prompted
 from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.core.facts.vocabulary import TreeSealed, WorkVerified
 from ashep.core.state.branches import branch_of
-from ashep.ports import IssueText
+from ashep.ports.tracker import IssueText
 from ashep.service import history
 from tests.loop_world import World, policy, said, simulate
 from tests.test_loop import with_person

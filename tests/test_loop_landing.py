@@ -24,7 +24,7 @@ from ashep.core.state.landing_turns import turn
 from ashep.core.state.world import World as Known
 from ashep.core.state.world import evolve
 from ashep.journal.log import Journal
-from ashep.landing import Advanced, Refused
+from ashep.ports.landing import Advanced, Refused
 from ashep.simulation.virtual import START
 from ashep.store.drawing import NOWHERE, Drawing
 from ashep.store.tables import issue_row

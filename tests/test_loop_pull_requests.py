@@ -19,7 +19,7 @@ from ashep.core.facts.vocabulary import (
 )
 from ashep.core.state.branches import branch_of
 from ashep.errors import ForgeRefused, ForgeUnavailable
-from ashep.forge import PullState
+from ashep.ports.forge import PullState
 from tests.loop_world import Points, World, policy, simulate
 from tests.test_loop import some
 

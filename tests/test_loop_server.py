@@ -26,7 +26,7 @@ from ashep.core.facts.vocabulary import (
 from ashep.core.resources.server import DRAIN, LONGEST_DELAY
 from ashep.errors import RunnerUnavailable, ServerNotStarted, TrackerUnavailable
 from ashep.monitor import CATALOGUE
-from ashep.ports import Sign
+from ashep.ports.tracker import Sign
 from tests.loop_world import World, minutes, policy, said, simulate
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ from ashep.adapters.verifier.checkout import Checkout, find
 from ashep.adapters.verifier.checkout import Place as CheckPlace
 from ashep.adapters.worktrees import Worktrees
 from ashep.errors import AshepError, ProgramTimedOut
-from ashep.landing import Advanced, Candidate, Conflict, Integrated, Refused
+from ashep.ports.landing import Advanced, Candidate, Conflict, Integrated, Refused
 from ashep.redaction import Redaction
 from tests.conformance.landings import GitLandingWorld, put
 

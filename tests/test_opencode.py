@@ -22,7 +22,7 @@ from ashep.core.policy.permissions import matches
 from ashep.core.policy.settings import Model, OpencodeSettings, PermissionRule
 from ashep.demo.model import Call, Reply, verdict_asked
 from ashep.errors import ConfigError, RunnerUnauthorized, RunnerUnavailable
-from ashep.ports import Prompt, SessionRequest
+from ashep.ports.tracker import Prompt, SessionRequest
 from ashep.redaction import Redaction
 from ashep.testing.signs import followed
 from ashep.testing.worlds import ASKS_TO_FETCH, Act, settled

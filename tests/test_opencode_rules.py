@@ -19,7 +19,7 @@ from ashep.adapters.opencode.rules import ruleset
 from ashep.core.policy.permissions import matches
 from ashep.core.policy.settings import PermissionRule
 from ashep.demo.model import Call, opencode_config
-from ashep.ports import Prompt, SessionRequest
+from ashep.ports.tracker import Prompt, SessionRequest
 from ashep.testing.worlds import settled
 from tests.conformance.runners import RealWorld, real_place, real_world
 

@@ -19,11 +19,11 @@ from ashep.core.runs.diagnosing import VERDICTS as DIAGNOSES
 from ashep.core.state.flow import Flow, Report
 from ashep.core.state.proof import Evidence, Flaw
 from ashep.errors import ConfigError
-from ashep.ports import Dependency, IssueText
+from ashep.ports.tracker import Dependency, IssueText
+from ashep.ports.trees import Changes, Commit
 from ashep.prompt import Brief, Found, Kind, check_overrides, evidence_of, render
 from ashep.prompt.brief import ROLES, view
 from ashep.prompt.fences import Fences, Foreign, tidy
-from ashep.trees import Changes, Commit
 
 KINDS: tuple[Kind, ...] = ("task", "recover", "extract", "resume", "diagnose")
 AT = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)

@@ -20,7 +20,7 @@ from ashep.core.policy.settings import Settings
 from ashep.demo.model import Call, opencode_config
 from ashep.errors import ServerNotStarted
 from ashep.install import checks
-from ashep.ports import Prompt, SessionRequest
+from ashep.ports.tracker import Prompt, SessionRequest
 from ashep.testing.worlds import settled
 from tests.conformance.runners import RealWorld, real_place
 

@@ -22,7 +22,7 @@ from ashep.adapters.worktrees import Worktrees
 from ashep.core.facts.vocabulary import EffectFailed, WorkLanded
 from ashep.core.state.branches import branch_of
 from ashep.errors import RepositoryLocked
-from ashep.landing import Advanced, Candidate, Integrated, Refused
+from ashep.ports.landing import Advanced, Candidate, Integrated, Refused
 from ashep.work_effects import Means
 from tests.conformance.landings import GitLandingWorld, put
 from tests.loop_hands import CONFIG

@@ -13,7 +13,7 @@ from ashep.cli.suggesting import confirmed, refuse_agents
 from ashep.config.criteria import read_criteria
 from ashep.core.policy.settings import Agent, Agents, Model, RunnerChoice
 from ashep.errors import RunnerUnavailable, UsageError
-from ashep.ports import IssueText
+from ashep.ports.tracker import IssueText
 from ashep.suggesting import NothingProposed, Proposal, adviser, suggest
 from tests.conformance.runners import SystemClock
 

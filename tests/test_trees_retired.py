@@ -15,7 +15,7 @@ from ashep.adapters import mounts, processes
 from ashep.adapters.worktrees import removing
 from ashep.core.state.branches import BASES
 from ashep.errors import AshepError
-from ashep.trees import Landed, Removed
+from ashep.ports.trees import Landed, Removed
 from tests.conformance.workspaces import GitWorkspacesWorld
 
 ONE, RUN, NOW = "ashep/t-1", "t-1/implement.1.1", timedelta()

@@ -25,7 +25,7 @@ from ashep.core.policy.settings import Issue
 from ashep.core.state.branches import branch_of
 from ashep.core.state.flow import Flow
 from ashep.core.state.proof import Evidence, Landing
-from ashep.landing import Refused
+from ashep.ports.landing import Refused
 from ashep.store.database import Store
 from ashep.store.proofs import landing, verification
 from ashep.store.reader import open_read_only

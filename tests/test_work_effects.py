@@ -20,7 +20,6 @@ from ashep.adapters.memory.looking import MemoryDiffs, MemoryVerifier
 from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.adapters.verifier import LocalVerifier, wrong_patterns
-from ashep.annotations import Annotated
 from ashep.core.delivery.trees import OwnTree
 from ashep.core.facts.commands import IntegrateWork, MoveBase, VerifyWork
 from ashep.core.facts.evidence import CheckResult, Verification
@@ -46,10 +45,11 @@ from ashep.core.state.proof import Criteria, Evidence, Landing, Proof
 from ashep.core.state.world import World
 from ashep.errors import AshepError, TrackerRefused, TrackerUnavailable
 from ashep.journal.blobs import Blobs
-from ashep.landing import Refused
-from ashep.ports import IssueText
+from ashep.ports.annotations import Annotated
+from ashep.ports.landing import Refused
+from ashep.ports.tracker import IssueText
+from ashep.ports.verifier import VerifyRequest
 from ashep.service.models import Entry
-from ashep.verification import VerifyRequest
 from ashep.work_effects import AT_ONCE, MOST_LOG, Means, WorkEffects
 from tests.core.given import T0, policies, policy_of
 from tests.loop_hands import Hands, landing_world

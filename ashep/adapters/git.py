@@ -24,8 +24,8 @@ from ashep.adapters.git_program import (
 )
 from ashep.core.policy.settings import Tree
 from ashep.core.text import clean
+from ashep.ports.trees import Changes, Commit
 from ashep.redaction import Redaction
-from ashep.trees import Changes, Commit
 
 _FIELDS = {"1": 8, "2": 9, "u": 10}
 """How many fields stand before the path in a line of porcelain v2, by its kind."""

@@ -11,8 +11,8 @@ import anyio.to_thread
 from ashep.adapters import locks, programs
 from ashep.core.text import clean
 from ashep.errors import AshepError
+from ashep.ports.trees import Commit
 from ashep.redaction import Redaction
-from ashep.trees import Commit
 
 TRAILER = "Ashep-Run"
 """The trailer by which a commit names the run that made it."""

@@ -20,7 +20,7 @@ from ashep.adapters import programs
 from ashep.core.policy.settings import NotifyTarget
 from ashep.core.text import clean
 from ashep.errors import AshepError, NotSent
-from ashep.notifier import TIMEOUT, Message
+from ashep.ports.notifier import TIMEOUT, Message
 from ashep.redaction import SHORTEST, Redaction
 
 LONGEST = 300

@@ -17,7 +17,7 @@ from ashep.views import attempts, standing
 
 if TYPE_CHECKING:
     from ashep.core.policy.settings import Labels
-    from ashep.ports import Tracker
+    from ashep.ports.tracker import Tracker
 
     Write = Callable[[Tracker, Labels], Awaitable[None]]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ashep.config.criteria import Reading
     from ashep.config.criteria_put import Given
     from ashep.core.policy.checks import Check, Criteria
-    from ashep.ports import Seen
+    from ashep.ports.tracker import Seen
 
 
 @app.command(

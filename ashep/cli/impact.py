@@ -14,7 +14,7 @@ from ashep.errors import AshepError, UsageError
 if TYPE_CHECKING:
     from ashep.core.impact.changes import Flag, Impact
     from ashep.core.policy.settings import Settings
-    from ashep.impacts import Diffs
+    from ashep.ports.impacts import Diffs
 
 
 @app.command(
@@ -59,7 +59,7 @@ def _assessed(project: Path, settings: "Settings", issue: str | None, base: str 
     from ashep.cli.place import configured
     from ashep.config.files import load
     from ashep.core.impact.named import named_by
-    from ashep.impacts import assess
+    from ashep.ports.impacts import assess
 
     async def assessed() -> "Impact":
         diffs, named = GitDiffs(project), named_by(settings)

@@ -13,7 +13,7 @@ from ashep.errors import UsageError
 
 if TYPE_CHECKING:
     from ashep.core.policy.settings import Settings
-    from ashep.ports import Seen
+    from ashep.ports.tracker import Seen
     from ashep.suggesting import Proposal
 
 

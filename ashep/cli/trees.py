@@ -19,7 +19,7 @@ from ashep.views.times import local, span
 
 if TYPE_CHECKING:
     from ashep.adapters.worktrees import Worktrees
-    from ashep.trees import Removed, Standing
+    from ashep.ports.trees import Removed, Standing
 
 trees = typer.Typer(help="Look at the work trees of issues.", rich_markup_mode=None, invoke_without_command=True)
 COLUMNS = ("BRANCH", "ISSUE", "MiB", "USED", "IN IT", "PATH")

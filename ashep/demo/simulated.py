@@ -30,7 +30,7 @@ from ashep.daemon import Parts, Say, WorkOptions, daemon, narrator
 from ashep.demo.kept import journal
 from ashep.demo.story import BASE, FILES, ISSUES, RUNS, TEST_PROGRAM, merge_asked, part
 from ashep.errors import AshepError
-from ashep.ports import IssueText
+from ashep.ports.tracker import IssueText
 from ashep.replay import replay
 from ashep.simulation.virtual import VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
 from ashep.work_effects import Means

@@ -9,10 +9,10 @@ from typing import Literal, TypeVar
 from ashep.core.policy.settings import Comment, Phase
 from ashep.core.runs.diagnosing import VERDICTS
 from ashep.core.state.flow import Report
-from ashep.ports import Dependency, IssueText
+from ashep.ports.tracker import Dependency, IssueText
+from ashep.ports.trees import Changes
 from ashep.prompt.fences import Foreign, tidy
 from ashep.prompt.found import Found, lines_of
-from ashep.trees import Changes
 
 Kind = Literal["task", "recover", "extract", "resume", "diagnose"]
 

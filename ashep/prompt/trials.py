@@ -11,11 +11,11 @@ from ashep.core.policy.settings import Comment, Phase
 from ashep.core.state.flow import Report
 from ashep.core.state.proof import Evidence, Flaw
 from ashep.errors import ConfigError
-from ashep.ports import Dependency, IssueText
+from ashep.ports.tracker import Dependency, IssueText
+from ashep.ports.trees import Changes, Commit
 from ashep.prompt.brief import Brief, Kind
 from ashep.prompt.found import Found
 from ashep.prompt.templates import ENDING, FILE, KINDS, Templates, compiled, render
-from ashep.trees import Changes, Commit
 
 _EVIDENCE = Evidence(
     "commit", "tree", (CheckResult("check", "failed", "message", 0),), changed=True, isolated=True, log=""

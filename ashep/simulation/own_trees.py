@@ -22,7 +22,7 @@ from ashep.core.policy.settings import Settings
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
 from ashep.journal.blobs import Blobs
-from ashep.ports import Tracker
+from ashep.ports.tracker import Tracker
 from ashep.simulation.moves import FALLS_SHORT, TOUCHES
 from ashep.work_effects import WorkCommand, WorkEffects
 

@@ -9,7 +9,7 @@ import pytest
 
 from ashep.core.policy.settings import Life
 from ashep.errors import RunnerUnavailable
-from ashep.ports import Sign
+from ashep.ports.tracker import Sign
 from ashep.testing.worlds import BOUND, Act, RunnerWorld, name, needs, opened, prompt, reached, settled
 from ashep.testing.worlds import anyio_backend as anyio_backend
 

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from ashep.core.policy.settings import Model, PermissionRule, Stamp
-from ashep.ports import IssueText, Prompt, Runner, Seen, SessionRequest, Tracker, Turn
+from ashep.ports.tracker import IssueText, Prompt, Runner, Seen, SessionRequest, Tracker, Turn
 
 ACTOR = "ashep-test"
 """The name under which a world's tracker writes."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 
 from ashep.adapters.landing import GitLanding
-from ashep.landing import Advanced, Candidate, Integrated
+from ashep.ports.landing import Advanced, Candidate, Integrated
 from tests.bench.figures import Figure, times
 from tests.conformance.landings import GitLandingWorld
 

@@ -18,7 +18,7 @@ from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.adapters.memory.tree import MemoryTree
 from ashep.config import load
 from ashep.journal.log import Journal
-from ashep.ports import Look
+from ashep.ports.tracker import Look
 
 
 class _LookedError(Exception):

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 from ashep.adapters.landing import GitLanding
 from ashep.adapters.memory.landing import MemoryLanding
 from ashep.adapters.memory.workspaces import MemoryWorkspaces
-from ashep.landing import Landing
+from ashep.ports.landing import Landing
 
 Files = dict[str, str]
 T = TypeVar("T")

@@ -7,9 +7,9 @@ from pydantic import JsonValue
 
 from ashep.adapters.beads import BeadsAnnotations
 from ashep.adapters.memory.annotations import MemoryAnnotations
-from ashep.annotations import Annotations, Fresh, Rewritten
 from ashep.errors import TrackerRefused
-from ashep.ports import ClaimRequest, IssueText, Update
+from ashep.ports.annotations import Annotations, Fresh, Rewritten
+from ashep.ports.tracker import ClaimRequest, IssueText, Update
 from ashep.testing.worlds import STAMP, later, shown
 from tests.conformance.trackers import BeadsWorld, MemoryWorld
 

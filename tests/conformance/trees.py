@@ -6,7 +6,7 @@ from typing import Protocol
 
 from ashep.adapters.git import GitTree
 from ashep.adapters.memory.tree import MemoryTree
-from ashep.trees import WorkTree
+from ashep.ports.trees import WorkTree
 
 
 class TreeWorld(Protocol):

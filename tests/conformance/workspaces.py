@@ -7,7 +7,7 @@ from typing import Protocol
 
 from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.adapters.worktrees import Worktrees
-from ashep.trees import Workspaces
+from ashep.ports.trees import Workspaces
 
 
 class WorkspacesWorld(Protocol):

@@ -20,7 +20,7 @@ from ashep.core.facts.vocabulary import (
     WorkLanded,
     WorkVerified,
 )
-from ashep.landing import Advanced, Refused
+from ashep.ports.landing import Advanced, Refused
 from tests.loop_hands import IMPLEMENT, Hands, check_landed, landing_world
 from tests.loop_world import World, simulate
 from tests.places import made as new_folder

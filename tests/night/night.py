@@ -20,7 +20,7 @@ from ashep.core.facts.vocabulary import DaemonStopped
 from ashep.core.policy.settings import Refusal
 from ashep.daemon import Running
 from ashep.errors import RunnerUnavailable, TrackerUnavailable
-from ashep.ports import Turn
+from ashep.ports.tracker import Turn
 from ashep.reload import Reload
 from ashep.simulation.virtual import ImmediateJournal
 from tests.loop_world import Crash, Points, World

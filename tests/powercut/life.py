@@ -16,9 +16,9 @@ from ashep.adapters.verifier import LocalVerifier
 from ashep.adapters.worktrees import Worktrees
 from ashep.core.policy.checks import Criteria
 from ashep.core.policy.settings import VerificationSettings
-from ashep.forge import Pushed
-from ashep.landing import Advanced, Candidate, Integrated, Method
-from ashep.verification import VerifyRequest
+from ashep.ports.forge import Pushed
+from ashep.ports.landing import Advanced, Candidate, Integrated, Method
+from ashep.ports.verifier import VerifyRequest
 
 ONE, TWO = "ashep/t-1", "ashep/t-2"
 ENV = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ashep.adapters.memory.tracker import MemoryTracker
-from ashep.ports import IssueText
+from ashep.ports.tracker import IssueText
 
 
 class Told(MemoryTracker):

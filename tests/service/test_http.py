@@ -9,9 +9,9 @@ import anyio
 import httpx
 import pytest
 
-from ashep.annotations import Fresh
 from ashep.core.state.proof import MOST_PROOFS as KEPT
 from ashep.errors import AshepError, TrackerUnavailable
+from ashep.ports.annotations import Fresh
 from ashep.service import history, http
 from tests.service.worlds import CHECKS, TOKEN, World, git, repository
 

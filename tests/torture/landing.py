@@ -43,8 +43,8 @@ from ashep.core.state.branches import branch_of
 from ashep.core.state.landing_turns import AT_IT
 from ashep.core.state.world import World as Known
 from ashep.errors import AshepError
-from ashep.landing import HEAD, Advanced, Refused
-from ashep.verification import VerifyRequest
+from ashep.ports.landing import HEAD, Advanced, Refused
+from ashep.ports.verifier import VerifyRequest
 from ashep.work_effects import Means
 from tests.torture.pulls import FORGE, Site
 

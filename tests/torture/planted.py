@@ -34,7 +34,7 @@ from ashep.journal import log
 from ashep.journal.files import Position, Scan, open_file
 from ashep.journal.lines import COMMIT, HEADER, BadLine, parse
 from ashep.leases import Leases
-from ashep.ports import Seen
+from ashep.ports.tracker import Seen
 from ashep.pull_watch import PullWatch
 from ashep.shepherd import Shepherd
 from tests.torture.chaos import Kinds

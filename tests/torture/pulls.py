@@ -15,8 +15,8 @@ from ashep.core.facts.vocabulary import DaemonStarted, IssueClosed, JournalBegun
 from ashep.core.policy.landing_settings import ForgeSettings
 from ashep.core.state.branches import branch_of
 from ashep.errors import AshepError, ForgeUnauthorized, ForgeUnavailable
-from ashep.forge import NotPushed, Opened, PullRequest, Pushed
 from ashep.forge_effects import Pulls
+from ashep.ports.forge import NotPushed, Opened, PullRequest, Pushed
 
 if TYPE_CHECKING:
     from tests.torture.landing import Repository

@@ -19,7 +19,7 @@ from ashep.adapters.opencode.client import Address, Refused, check
 from ashep.adapters.opencode.runner import OpencodeRunner
 from ashep.core.policy.settings import Model
 from ashep.errors import RunnerUnavailable, ServerNotStarted
-from ashep.ports import Catalog, Sign
+from ashep.ports.tracker import Catalog, Sign
 from tests.torture.laws import IN_FLIGHT
 from tests.torture.sessions import Json, Session, Sessions
 

@@ -13,8 +13,8 @@ from ashep.adapters.verifier import LocalVerifier
 from ashep.core.facts.evidence import CheckResult, Verification
 from ashep.core.policy.checks import Criteria
 from ashep.core.policy.settings import VerificationSettings
+from ashep.ports.verifier import CheckType, VerifyRequest
 from ashep.redaction import Redaction
-from ashep.verification import CheckType, VerifyRequest
 
 ROOT = Path(__file__).resolve().parents[2]
 

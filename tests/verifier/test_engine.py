@@ -18,7 +18,7 @@ from ashep.connect import verifier_of
 from ashep.core.facts.evidence import status_of, summary_of
 from ashep.core.policy.settings import OwnCheckType, Settings, VerificationSettings
 from ashep.errors import ConfigError
-from ashep.verification import Found, Ground, VerifyRequest, verify_against_base
+from ashep.ports.verifier import Found, Ground, VerifyRequest, verify_against_base
 from tests.test_docs import fences
 from tests.verifier.place import ROOT, World, criteria_of
 
@@ -330,7 +330,7 @@ async def test_a_type_of_ones_own(either: World) -> None:
 
 
 OWN = """
-from ashep.verification import Found
+from ashep.ports.verifier import Found
 
 class Fussy:
     def __init__(self, context):

@@ -19,7 +19,7 @@ import pytest
 from ashep.adapters.verifier import LocalVerifier, checkout, running
 from ashep.core.policy.checks import CodePattern, FileExists, FileExistsCheck
 from ashep.errors import AshepError
-from ashep.verification import VerifyRequest
+from ashep.ports.verifier import VerifyRequest
 from tests.verifier.place import ROOT, World, criteria_of
 
 _numbers = count(1)

@@ -10,7 +10,7 @@ import anyio.abc
 import pytest
 
 from ashep.core.facts.evidence import CheckResult
-from ashep.verification import VerifyRequest, verify_against_base
+from ashep.ports.verifier import VerifyRequest, verify_against_base
 from tests.verifier.place import World, criteria_of
 
 SERVER = r"""

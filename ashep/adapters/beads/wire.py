@@ -24,7 +24,7 @@ from pydantic import (
 from ashep.adapters.beads.rows import size
 from ashep.core.policy.settings import Change, Comment, Difference, Issue, Stamp
 from ashep.core.text import clean
-from ashep.ports import Dependency, IssueText, Seen
+from ashep.ports.tracker import Dependency, IssueText, Seen
 
 STAMP_KEY = "ashep"
 """Our key in an issue's metadata."""

@@ -19,7 +19,7 @@ from ashep.adapters.forges.reading import (
 )
 from ashep.adapters.forges.transport import Api
 from ashep.core.delivery.pull_text import marker
-from ashep.forge import Opened, PullRequest, PullState, Said
+from ashep.ports.forge import Opened, PullRequest, PullState, Said
 
 _STATUSES = {"success": "passing", "warning": "passing", "pending": "pending", "failure": "failing", "error": "failing"}
 _REVIEWS = {"APPROVED": "approved", "REQUEST_CHANGES": "changes_requested", "COMMENT": "comment"}

@@ -19,7 +19,7 @@ from ashep.adapters.forges.reading import (
 )
 from ashep.adapters.forges.transport import Api
 from ashep.core.delivery.pull_text import marker
-from ashep.forge import Opened, PullRequest, PullState, Said
+from ashep.ports.forge import Opened, PullRequest, PullState, Said
 
 HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
 

@@ -19,7 +19,7 @@ from ashep.adapters.forges.reading import (
 )
 from ashep.adapters.forges.transport import Api
 from ashep.core.delivery.pull_text import marker
-from ashep.forge import Opened, PullRequest, PullState, Said
+from ashep.ports.forge import Opened, PullRequest, PullState, Said
 
 _STATES = {"opened": "open", "locked": "open", "merged": "merged", "closed": "closed"}
 """`locked` is one that is being merged."""

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from ashep.errors import ForgeRefused
-from ashep.forge import Opened, PullRequest
+from ashep.ports.forge import Opened, PullRequest
 
 
 async def open_once(

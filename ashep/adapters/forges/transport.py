@@ -94,7 +94,7 @@ class Api:
         await self._transport.aclose()
 
     async def get(self, path: str, **params: str | int) -> Any:
-        """Read. Raises the errors of `ashep.forge.Forge`."""
+        """Read. Raises the errors of `ashep.ports.forge.Forge`."""
         return (await self._get(path, params))[0]
 
     async def _get(self, path: str, params: Mapping[str, str | int]) -> tuple[Any, Answer]:
@@ -102,7 +102,7 @@ class Api:
         return self._read(path, answer), answer
 
     async def post(self, path: str, data: Mapping[str, Any]) -> Any:
-        """Write. Raises the errors of `ashep.forge.Forge`."""
+        """Write. Raises the errors of `ashep.ports.forge.Forge`."""
         return self._read(path, await self._transport.ask("POST", path, {}, dict(data)), written=True)
 
     async def pages(self, path: str, size: str = "per_page", **params: str | int) -> list[Any]:

@@ -32,7 +32,7 @@ from ashep.adapters.landing.obstacles import changes, edited, hidden_of, obstacl
 from ashep.adapters.landing.restoring import restore
 from ashep.adapters.programs import Finished
 from ashep.errors import AshepError, ProgramTimedOut, RepositoryLocked
-from ashep.landing import Advanced, Code, Refused
+from ashep.ports.landing import Advanced, Code, Refused
 
 _MOVING = "refs/ashep/moving/"
 _PERSONS = re.compile(rb"not uptodate|would be overwritten|would be removed|would lose|cannot merge", re.IGNORECASE)

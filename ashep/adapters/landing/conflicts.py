@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from ashep.adapters.landing.git import Git
 from ashep.adapters.landing.objects import Commit, Merged
 from ashep.core.text import clean
-from ashep.landing import Candidate, Conflict
+from ashep.ports.landing import Candidate, Conflict
 
 MOST_FILES = 20
 """Files whose hunks are shown; all of them are named."""

@@ -23,7 +23,7 @@ from ashep.adapters.landing.objects import (
 )
 from ashep.core.text import clean
 from ashep.errors import AshepError
-from ashep.landing import HEAD, ISSUE, AlreadyLanded, Candidate, Conflict, Integrated
+from ashep.ports.landing import HEAD, ISSUE, AlreadyLanded, Candidate, Conflict, Integrated
 
 MOST_REPLAYED = 200
 """A longer branch is squashed instead of replayed commit by commit."""

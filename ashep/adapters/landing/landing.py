@@ -6,7 +6,7 @@ from ashep.adapters.landing.advancing import Advance
 from ashep.adapters.landing.git import Git
 from ashep.adapters.landing.integrating import Integration
 from ashep.adapters.landing.objects import tip
-from ashep.landing import Advanced, AlreadyLanded, Candidate, Conflict, Integrated, Refused
+from ashep.ports.landing import Advanced, AlreadyLanded, Candidate, Conflict, Integrated, Refused
 from ashep.redaction import Redaction
 
 

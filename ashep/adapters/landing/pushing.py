@@ -7,7 +7,7 @@ from ashep.adapters.git_program import SHA
 from ashep.adapters.landing.git import Git
 from ashep.adapters.landing.objects import commits, holds
 from ashep.errors import AshepError, ForgeUnavailable, ProgramTimedOut
-from ashep.forge import NotPushed, Pushed
+from ashep.ports.forge import NotPushed, Pushed
 from ashep.redaction import Redaction
 
 

@@ -7,9 +7,9 @@ import anyio.lowlevel
 from pydantic import JsonValue
 
 from ashep.adapters.memory.tracker import MemoryTracker
-from ashep.annotations import Annotated, Fresh, Rewritten, Titled
 from ashep.errors import TrackerRefused
-from ashep.ports import IssueText
+from ashep.ports.annotations import Annotated, Fresh, Rewritten, Titled
+from ashep.ports.tracker import IssueText
 
 
 class MemoryAnnotations:

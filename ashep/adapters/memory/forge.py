@@ -6,7 +6,7 @@ from typing import Literal
 from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.core.delivery.pull_text import marker
 from ashep.errors import AshepError, ForgeRefused, ForgeUnavailable
-from ashep.forge import Ci, NotPushed, Opened, PullRequest, PullState, Pushed, Said
+from ashep.ports.forge import Ci, NotPushed, Opened, PullRequest, PullState, Pushed, Said
 
 
 class MemoryForge:

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from ashep.core.policy.settings import Change, Comment, Difference, Issue
 from ashep.core.text import clean
 from ashep.errors import TrackerRefused
-from ashep.ports import Creation, Dependency, IssueText, Seen
+from ashep.ports.tracker import Creation, Dependency, IssueText, Seen
 
 LEASE = timedelta(minutes=5)
 """How long a claim or a heartbeat lasts (facts/beads.md 6)."""

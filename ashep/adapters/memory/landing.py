@@ -2,7 +2,7 @@
 
 from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.errors import AshepError
-from ashep.landing import HEAD, Advanced, AlreadyLanded, Candidate, Conflict, Integrated, Refused
+from ashep.ports.landing import HEAD, Advanced, AlreadyLanded, Candidate, Conflict, Integrated, Refused
 
 
 class MemoryLanding:

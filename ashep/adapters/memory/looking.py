@@ -8,7 +8,7 @@ from ashep.core.facts.evidence import CheckResult, Verification
 from ashep.core.impact.changes import ChangedFile, Diff
 from ashep.core.policy.checks import Check, FileExistsCheck, ManualCheck, hash_of
 from ashep.errors import AshepError
-from ashep.verification import VerifyRequest
+from ashep.ports.verifier import VerifyRequest
 
 
 class MemoryDiffs:

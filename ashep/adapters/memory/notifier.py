@@ -6,7 +6,7 @@ import anyio.lowlevel
 
 from ashep.core.policy.settings import NotifyTarget
 from ashep.errors import NotSent
-from ashep.notifier import Message
+from ashep.ports.notifier import Message
 
 
 class MemoryNotifier:

@@ -18,7 +18,7 @@ from ashep.adapters.memory.sessions import Message, Session, Work
 from ashep.core.facts.requests import Request, Verdict
 from ashep.core.policy.settings import Life, Model
 from ashep.errors import RunnerRefused, RunnerUnavailable
-from ashep.ports import MOST_TEXT, Catalog, Clock, Prompt, SessionRequest, Sign, Turn
+from ashep.ports.tracker import MOST_TEXT, Catalog, Clock, Prompt, SessionRequest, Sign, Turn
 
 T = TypeVar("T")
 

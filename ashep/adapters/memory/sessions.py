@@ -6,7 +6,7 @@ from typing import Literal
 
 from ashep.adapters.memory.play import Play
 from ashep.core.policy.settings import Model, Refusal
-from ashep.ports import SessionRequest
+from ashep.ports.tracker import SessionRequest
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from ashep.adapters.memory.issues import LEASE, Database, Record, creatable
 from ashep.core.policy.settings import Change, Comment, Issue
 from ashep.core.text import clean
 from ashep.errors import ClaimLost, GuardTripped, TrackerRefused
-from ashep.ports import ClaimRequest, Creation, Dependency, IssueText, Look, Seen, TrackerInfo, Update
+from ashep.ports.tracker import ClaimRequest, Creation, Dependency, IssueText, Look, Seen, TrackerInfo, Update
 
 
 @dataclass(slots=True)

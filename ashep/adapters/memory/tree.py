@@ -3,7 +3,7 @@
 import hashlib
 
 from ashep.core.policy.settings import Tree
-from ashep.trees import Changes, Commit
+from ashep.ports.trees import Changes, Commit
 
 
 class MemoryTree:

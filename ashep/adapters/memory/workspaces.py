@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from ashep.errors import AshepError
-from ashep.trees import Changes, Commit, Landed, Prepared, Removed, Sealed, Standing
+from ashep.ports.trees import Changes, Commit, Landed, Prepared, Removed, Sealed, Standing
 
 Files = dict[str, str]
 """Content by path."""

@@ -17,7 +17,7 @@ import httpx_sse
 from ashep.adapters.opencode.client import Client, check
 from ashep.adapters.opencode.life import Watch
 from ashep.adapters.opencode.questions import Told
-from ashep.ports import Sign
+from ashep.ports.tracker import Sign
 
 SILENCE = httpx.Timeout(5.0, read=45.0)
 """The server sends a heartbeat every 10 s; a stream without any is dead."""

@@ -19,7 +19,7 @@ from ashep.adapters.opencode.refusals import of_status, server_time
 from ashep.core.facts.requests import Request, Verdict
 from ashep.core.policy.settings import Life, Model, OpencodeSettings
 from ashep.errors import RunnerError, RunnerUnavailable
-from ashep.ports import Catalog, Prompt, SessionRequest, Sign, Turn
+from ashep.ports.tracker import Catalog, Prompt, SessionRequest, Sign, Turn
 from ashep.redaction import Redaction
 
 _PAGE = 100

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from ashep.adapters.opencode.refusals import Failure, of_error
 from ashep.core.policy.settings import Refusal
-from ashep.ports import MOST_TEXT, Turn, TurnState
+from ashep.ports.tracker import MOST_TEXT, Turn, TurnState
 
 
 class _Read(BaseModel):

@@ -29,8 +29,8 @@ from ashep.core.policy.checks import (
     TestPassCheck,
 )
 from ashep.core.policy.language import format_duration
+from ashep.ports.verifier import CheckType, Ended, Found
 from ashep.redaction import Redaction
-from ashep.verification import CheckType, Ended, Found
 
 _ASK = (*python(), str(CHILDREN / "ask.py"))
 _ASKING = 15.0  # seconds for what asks a service, beside the service's own bounds

@@ -1,4 +1,4 @@
-"""Carries lists of checks out, each tree and list once: the engine behind `ashep.verification.Verifier`."""
+"""Carries lists of checks out, each tree and list once: the engine behind `ashep.ports.verifier.Verifier`."""
 
 import hashlib
 import json
@@ -21,8 +21,8 @@ from ashep.core.policy.checks import Check, Criteria, ManualCheck, OwnCheck, ask
 from ashep.core.policy.settings import VerificationSettings
 from ashep.core.text import clean
 from ashep.errors import AshepError
+from ashep.ports.verifier import CheckType, Found, VerifyRequest
 from ashep.redaction import Redaction
-from ashep.verification import CheckType, Found, VerifyRequest
 
 Keep = Callable[[str], Awaitable[str]]
 """Makes a text durable and gives its hash, as `ashep.journal.blobs.Blobs.keep` does."""
@@ -84,7 +84,7 @@ class LocalVerifier:
                 self._known[one.tree, one.checks] = replace(one, results=results)
 
     async def verify(self, request: VerifyRequest) -> Verification:
-        """Carry the checks out, in order (`ashep.verification.Verifier`)."""
+        """Carry the checks out, in order (`ashep.ports.verifier.Verifier`)."""
         commits = await find(request.repository, request.commit, request.base)
         if request.known is not None:
             self.remember([request.known])

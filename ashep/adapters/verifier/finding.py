@@ -1,6 +1,6 @@
 """Words for what a check found."""
 
-from ashep.verification import Found
+from ashep.ports.verifier import Found
 
 
 def passed(message: str, output: str = "") -> Found:

@@ -16,7 +16,7 @@ from ashep.core.policy.checks import CodePattern, FileExists
 from ashep.core.policy.language import format_duration
 from ashep.core.text import clean
 from ashep.errors import ProgramTimedOut
-from ashep.verification import Found
+from ashep.ports.verifier import Found
 
 _READING = 20.0  # seconds for the patterns of an issue, beyond those that their process gives itself
 _LARGEST = 64 * 1024 * 1024

@@ -12,7 +12,7 @@ from ashep.adapters.verifier.finding import error, failed, passed
 from ashep.adapters.verifier.running import Ran
 from ashep.core.policy.checks import HttpRequest
 from ashep.core.policy.language import format_duration
-from ashep.verification import Found
+from ashep.ports.verifier import Found
 
 _SHOWN = 4000  # characters of an answer
 

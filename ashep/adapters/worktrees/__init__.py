@@ -1,4 +1,4 @@
-"""Work trees of issues, by way of git: `ashep.trees.Workspaces` over `git worktree`."""
+"""Work trees of issues, by way of git: `ashep.ports.trees.Workspaces` over `git worktree`."""
 
 import os
 import re
@@ -20,8 +20,8 @@ from ashep.core.policy.settings import SetupStep
 from ashep.core.state.branches import BASES
 from ashep.core.text import clean
 from ashep.errors import AshepError
+from ashep.ports.trees import Changes, Landed, Prepared, Removed, Sealed, Standing
 from ashep.redaction import Redaction
-from ashep.trees import Changes, Landed, Prepared, Removed, Sealed, Standing
 
 _ELSEWHERE = re.compile(r"'(?P<branch>[^']+)' is already (?:checked out|used by worktree) at '(?P<path>[^']+)'")
 _AT_ONCE = 4

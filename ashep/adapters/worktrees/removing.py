@@ -20,7 +20,7 @@ from ashep.adapters.worktrees.setting_up import made_by_set_up
 from ashep.core.state.branches import BASES
 from ashep.core.text import clean
 from ashep.errors import AshepError
-from ashep.trees import Landed, Removed
+from ashep.ports.trees import Landed, Removed
 
 TRASH = ".removing"
 """In the place of trees: what was taken away, saved, and is not deleted yet."""

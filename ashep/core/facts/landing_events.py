@@ -118,12 +118,12 @@ class WorkLanded:
 
 @dataclass(frozen=True, slots=True)
 class LandingRefused:
-    """The base was not moved: see `ashep.landing.Refused`."""
+    """The base was not moved: see `ashep.ports.landing.Refused`."""
 
     issue: str
     key: str
     code: str
-    """`ashep.landing.Code`; of a pull request: protected · theirs · refused · away (`ashep.forge`)"""
+    """`ashep.ports.landing.Code`; of a pull request: protected · theirs · refused · away (`ashep.ports.forge`)"""
     why: str
     wait: timedelta = timedelta()
     """How long it wants to be left alone, at least."""

@@ -51,7 +51,7 @@ class PullRequestSeen:
     failing: tuple[str, ...] = ()
     """The forge's checks that failed."""
     remarks: tuple[Remark, ...] = ()
-    """What was said since the work was last pushed, oldest first; `ashep.forge` bounds how much that is."""
+    """What was said since the work was last pushed, oldest first; `ashep.ports.forge` bounds how much that is."""
     log: str = ""
     """The blob of all of it: the checks that failed, and what was said."""
 

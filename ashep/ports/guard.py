@@ -26,7 +26,7 @@ import anyio
 from pydantic import JsonValue
 
 from ashep.errors import AshepError, RunnerError, RunnerUnavailable, TrackerError, TrackerMissing, TrackerUnavailable
-from ashep.ports import Clock, Tracker
+from ashep.ports.tracker import Clock, Tracker
 
 __all__ = ["Context", "Guarded", "NotUsable", "load", "make", "misfits", "source"]
 
@@ -75,7 +75,7 @@ def load(dotted: str, port: type, project: Path) -> Callable[[Context], Any]:
             f"{dotted} is no class, but {type(found).__name__}: expected a class that keeps {port.__name__}"
         )
     if wrong := next(misfits(found, port), None):
-        raise NotUsable(f"{dotted} is no {port.__name__} (ashep.ports): {wrong}")
+        raise NotUsable(f"{dotted} is no {port.__name__} (ashep.ports.tracker): {wrong}")
     return found
 
 

@@ -25,7 +25,7 @@ from ashep.core.policy.settings import (
     Status,
 )
 from ashep.errors import TrackerUnavailable
-from ashep.requesting import Requesting
+from ashep.ports.runner import Requesting
 
 # --- the tracker -------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The part of the port `Runner` that is about what sessions ask: `ashep.ports` has the rest, and the errors."""
+"""The part of the port `Runner` that is about what sessions ask: `ashep.ports.tracker` has the rest, and the errors."""
 
 from collections.abc import Collection
 from typing import Literal, Protocol

@@ -1,4 +1,4 @@
-"""The port of diffs: what lies between two commits, from which follows what a change touches (see `ashep.ports`)."""
+"""The port of diffs: what lies between two commits, from which follows what a change touches (see `ashep.ports.tracker`)."""
 
 from typing import Protocol
 

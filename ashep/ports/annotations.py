@@ -1,4 +1,4 @@
-"""The port of annotations: what a tracker keeps of an issue beside its course (see `ashep.ports` for the others)."""
+"""The port of annotations: what a tracker keeps of an issue beside its course (see `ashep.ports.tracker` for the others)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ class Annotations(Protocol):
     """Words and metadata of issues.
 
     No write to an issue that is there touches status, assignee, labels or the daemon's stamp, so that it may be made
-    beside a daemon at any moment. Errors: those of `ashep.ports.Tracker`.
+    beside a daemon at any moment. Errors: those of `ashep.ports.tracker.Tracker`.
     """
 
     async def read(self, issue: str) -> Annotated | None:
