@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from pathlib import Path
 
-from ashep.adapters.git_program import Git
+from ashep.adapters.git.git_program import Git
 from ashep.core.issues.people import AGENT_ACTORS
 from ashep.core.policy.settings import Labels, Settings
 from ashep.core.text import clean

@@ -15,7 +15,7 @@ import anyio.to_thread
 from ashep import connect, written
 from ashep.adapters import control_socket, mounts, processes, programs
 from ashep.adapters.clock import RealClock
-from ashep.adapters.git import GitTree
+from ashep.adapters.git.work_tree import GitTree
 from ashep.adapters.messenger import Messenger
 from ashep.adapters.processes import OWN_OOM, adjust
 from ashep.adapters.systemd import Systemd

@@ -13,11 +13,11 @@ from typing import Any, cast
 from pydantic import JsonValue
 
 from ashep.adapters.beads import BeadsAnnotations, BeadsTracker
-from ashep.adapters.diffs import GitDiffs
-from ashep.adapters.landing import GitLanding, GitRemote
+from ashep.adapters.git import GitLanding, GitRemote
+from ashep.adapters.git.diffs import GitDiffs
+from ashep.adapters.git.worktrees import Worktrees
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.verifier import Keep, LocalVerifier, wrong_patterns
-from ashep.adapters.worktrees import Worktrees
 from ashep.config import nodes
 from ashep.config.findings import KeyPath, Source
 from ashep.core.facts.room import LOW_DISK

@@ -18,7 +18,7 @@ from anyio import to_thread
 from ashep import __version__
 from ashep.adapters import mounts, programs
 from ashep.adapters.beads import BeadsTracker
-from ashep.adapters.git import GitTree
+from ashep.adapters.git.work_tree import GitTree
 from ashep.adapters.opencode.client import probe
 from ashep.adapters.opencode.environment import left_out
 from ashep.adapters.verifier import probe as probe_sandbox

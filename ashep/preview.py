@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ashep import __version__
 from ashep.adapters.clock import RealClock
-from ashep.adapters.git import GitTree
+from ashep.adapters.git.work_tree import GitTree
 from ashep.config import Configuration, load
 from ashep.connect import check, tracker_of
 from ashep.core.delivery.trees import Mode, mode

@@ -16,9 +16,9 @@ import anyio
 
 from ashep.adapters import programs
 from ashep.adapters.beads import BeadsTracker
-from ashep.adapters.landing import GitLanding
+from ashep.adapters.git import GitLanding
+from ashep.adapters.git.worktrees import Worktrees
 from ashep.adapters.opencode import OpencodeRunner
-from ashep.adapters.worktrees import Worktrees
 from ashep.core.policy.settings import Stamp
 from ashep.demo.model import opencode_config
 from ashep.errors import AshepError

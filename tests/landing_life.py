@@ -20,7 +20,7 @@ from typing import Any
 import anyio
 
 from ashep.adapters import processes
-from ashep.adapters.landing import GitLanding
+from ashep.adapters.git import GitLanding
 from ashep.ports.landing import Advanced, Candidate, Integrated
 from tests.conformance.landings import GitLandingWorld, put
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ashep.adapters import diffs as module
 from ashep.adapters import programs
-from ashep.adapters.diffs import GitDiffs
+from ashep.adapters.git import diffs as module
+from ashep.adapters.git.diffs import GitDiffs
 from ashep.core.impact.changes import ChangedFile, Diff
 from ashep.core.policy.settings import ImpactSettings
 from ashep.errors import AshepError

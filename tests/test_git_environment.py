@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ashep.adapters.landing import GitLanding
+from ashep.adapters.git import GitLanding
 from ashep.adapters.verifier.checkout import find
 from ashep.errors import AshepError
 from ashep.ports.landing import Candidate, Integrated

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ashep.adapters.landing import GitRemote
+from ashep.adapters.git import GitRemote
 from ashep.errors import AshepError, ForgeUnavailable
 from ashep.ports.forge import NotPushed, Pushed
 from tests.conformance.landings import GitLandingWorld

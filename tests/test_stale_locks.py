@@ -12,13 +12,13 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from ashep.adapters.diffs import GitDiffs
-from ashep.adapters.git import GitTree
+from ashep.adapters.git.diffs import GitDiffs
+from ashep.adapters.git.work_tree import GitTree
+from ashep.adapters.git.worktrees import Worktrees
 from ashep.adapters.memory.annotations import MemoryAnnotations
 from ashep.adapters.memory.looking import MemoryVerifier
 from ashep.adapters.memory.play import Play, Prompted
 from ashep.adapters.memory.workspaces import MemoryWorkspaces
-from ashep.adapters.worktrees import Worktrees
 from ashep.core.facts.vocabulary import EffectFailed, WorkLanded
 from ashep.core.state.branches import branch_of
 from ashep.errors import RepositoryLocked

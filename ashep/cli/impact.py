@@ -55,7 +55,7 @@ def impact(
 def _assessed(project: Path, settings: "Settings", issue: str | None, base: str | None, head: str | None) -> "Impact":
     import anyio
 
-    from ashep.adapters.diffs import GitDiffs
+    from ashep.adapters.git.diffs import GitDiffs
     from ashep.cli.place import configured
     from ashep.config.files import load
     from ashep.core.impact.named import named_by

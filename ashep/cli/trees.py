@@ -18,7 +18,7 @@ from ashep.journal.lock import holder
 from ashep.views.times import local, span
 
 if TYPE_CHECKING:
-    from ashep.adapters.worktrees import Worktrees
+    from ashep.adapters.git.worktrees import Worktrees
     from ashep.ports.trees import Removed, Standing
 
 trees = typer.Typer(help="Look at the work trees of issues.", rich_markup_mode=None, invoke_without_command=True)

@@ -67,7 +67,7 @@ def verify(
 def _verified(project: Path, issue: str, revisions: tuple[str | None, str | None], outputs: "Outputs") -> "Verified":
     import anyio
 
-    from ashep.adapters.repositories import candidate
+    from ashep.adapters.git.fetch import candidate
     from ashep.app import secrets_of
     from ashep.connect import READER, tracker_of, verifier_of
     from ashep.issue_checks import of, seen, types

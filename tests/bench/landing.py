@@ -10,7 +10,7 @@ from pathlib import Path
 
 import anyio
 
-from ashep.adapters.landing import GitLanding
+from ashep.adapters.git import GitLanding
 from ashep.ports.landing import Advanced, Candidate, Integrated
 from tests.bench.figures import Figure, times
 from tests.conformance.landings import GitLandingWorld

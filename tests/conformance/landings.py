@@ -5,7 +5,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from ashep.adapters.landing import GitLanding
+from ashep.adapters.git import GitLanding
 from ashep.adapters.memory.landing import MemoryLanding
 from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.ports.landing import Landing

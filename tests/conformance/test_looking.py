@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ashep.adapters.diffs import GitDiffs
+from ashep.adapters.git.diffs import GitDiffs
 from ashep.adapters.memory.looking import MemoryDiffs, MemoryVerifier
 from ashep.adapters.verifier import LocalVerifier
 from ashep.core.facts.evidence import Verification

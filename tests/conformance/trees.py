@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 from typing import Protocol
 
-from ashep.adapters.git import GitTree
+from ashep.adapters.git.work_tree import GitTree
 from ashep.adapters.memory.tree import MemoryTree
 from ashep.ports.trees import WorkTree
 

@@ -5,8 +5,8 @@ import subprocess
 from pathlib import Path
 from typing import Protocol
 
+from ashep.adapters.git.worktrees import Worktrees
 from ashep.adapters.memory.workspaces import MemoryWorkspaces
-from ashep.adapters.worktrees import Worktrees
 from ashep.ports.trees import Workspaces
 
 

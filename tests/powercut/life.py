@@ -11,9 +11,9 @@ from pathlib import Path
 
 import anyio
 
-from ashep.adapters.landing import GitLanding, GitRemote
+from ashep.adapters.git import GitLanding, GitRemote
+from ashep.adapters.git.worktrees import Worktrees
 from ashep.adapters.verifier import LocalVerifier
-from ashep.adapters.worktrees import Worktrees
 from ashep.core.policy.checks import Criteria
 from ashep.core.policy.settings import VerificationSettings
 from ashep.ports.forge import Pushed

@@ -27,7 +27,8 @@ import anyio
 import anyio.to_thread
 from pydantic import BaseModel, ValidationError
 
-from ashep.adapters import durable, processes, programs
+from ashep.adapters import processes, programs
+from ashep.adapters.git import durable
 from ashep.adapters.opencode.client import PROBE, USER, Address, probe
 from ashep.adapters.opencode.environment import passed
 from ashep.errors import ProgramMissing, RunnerUnauthorized, RunnerUnavailable, ServerNotStarted

@@ -20,7 +20,7 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from ashep.adapters.git_program import Git
+from ashep.adapters.git.git_program import Git
 from ashep.adapters.verifier.folders import SCRIPTS, Folders
 from ashep.core.facts.room import LOW_DISK, room
 from ashep.core.text import clean

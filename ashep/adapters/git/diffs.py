@@ -14,7 +14,7 @@ from typing import Literal
 
 import anyio.to_thread
 
-from ashep.adapters.git_program import SHA, Git
+from ashep.adapters.git.git_program import SHA, Git
 from ashep.core.impact.changes import ChangedFile, Diff
 from ashep.core.impact.secrets import Line
 from ashep.core.text import clean

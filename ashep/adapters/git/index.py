@@ -10,9 +10,9 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from ashep.adapters import durable
-from ashep.adapters.landing.checkouts import Checkout
-from ashep.adapters.locks import take_away
+from ashep.adapters.git import durable
+from ashep.adapters.git.checkouts import Checkout
+from ashep.adapters.git.locks import take_away
 from ashep.errors import AshepError
 
 LINE = b"Agent Shepherd moves the files of this work tree; it takes this lock away when it is done or starts again.\n"

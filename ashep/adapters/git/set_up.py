@@ -9,8 +9,8 @@ from pathlib import Path
 import anyio.to_thread
 
 from ashep.adapters import programs
-from ashep.adapters.worktrees.contents import Stat, walk
-from ashep.adapters.worktrees.repository import Place, Repository
+from ashep.adapters.git.contents import Stat, walk
+from ashep.adapters.git.repository import Place, Repository
 from ashep.core.policy.settings import SetupStep
 from ashep.core.text import clean
 from ashep.errors import AshepError

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from ashep.adapters.landing.git import Git
-from ashep.adapters.landing.objects import Commit, Merged
+from ashep.adapters.git.objects import Commit, Merged
+from ashep.adapters.git.program import Git
 from ashep.core.text import clean
 from ashep.ports.landing import Candidate, Conflict
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.landing.git import Git
-from ashep.adapters.landing.indexes import Held
-from ashep.adapters.landing.obstacles import LINK, Change, changes, named
+from ashep.adapters.git.index import Held
+from ashep.adapters.git.obstacles import LINK, Change, changes, named
+from ashep.adapters.git.program import Git
 from ashep.errors import AshepError
 
 MOST_READ = 16 * 1024**2

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from ashep.adapters import locks, programs
+from ashep.adapters import programs
+from ashep.adapters.git import locks
 from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.ports.trees import Commit

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from ashep.adapters.worktrees.contents import GITLINK, LINK, Content, Stat, git_files, look, walk
-from ashep.adapters.worktrees.repository import Place, Repository
+from ashep.adapters.git.contents import GITLINK, LINK, Content, Stat, git_files, look, walk
+from ashep.adapters.git.repository import Place, Repository
 from ashep.core.text import clean
 from ashep.errors import AshepError
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ashep.adapters.git_program import SHA, failed
-from ashep.adapters.landing.git import Git
+from ashep.adapters.git.git_program import SHA, failed
+from ashep.adapters.git.program import Git
 from ashep.core.text import clean
 from ashep.errors import AshepError
 

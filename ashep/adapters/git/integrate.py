@@ -7,11 +7,10 @@ made-up sibling of it: the new parent's tree on the commit's own parent, which m
 
 import re
 
-from ashep.adapters.git_program import SHA
-from ashep.adapters.landing.attributes import attributes
-from ashep.adapters.landing.conflicts import conflict
-from ashep.adapters.landing.git import Git
-from ashep.adapters.landing.objects import (
+from ashep.adapters.git.attributes import attributes
+from ashep.adapters.git.conflicts import conflict
+from ashep.adapters.git.git_program import SHA
+from ashep.adapters.git.objects import (
     Commit,
     Merged,
     commits,
@@ -21,6 +20,7 @@ from ashep.adapters.landing.objects import (
     tip,
     write_commit,
 )
+from ashep.adapters.git.program import Git
 from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.ports.landing import HEAD, ISSUE, AlreadyLanded, Candidate, Conflict, Integrated

@@ -18,8 +18,8 @@ from urllib.parse import quote
 import anyio
 import anyio.to_thread
 
-from ashep.adapters import durable
-from ashep.adapters.git_program import ABSENT, SHA, Git, failed
+from ashep.adapters.git import durable
+from ashep.adapters.git.git_program import ABSENT, SHA, Git, failed
 from ashep.adapters.programs import Finished, says_full
 from ashep.core.state.branches import BASES
 from ashep.core.text import clean

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from ashep.adapters.git_program import SHA, Git
+from ashep.adapters.git.git_program import SHA, Git
 from ashep.core.state.branches import BASES, branch_of
 from ashep.core.text import clean
 from ashep.errors import AshepError

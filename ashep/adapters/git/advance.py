@@ -23,13 +23,13 @@ from fnmatch import fnmatchcase
 import anyio
 
 from ashep.adapters import processes
-from ashep.adapters.git_program import SHA, failed
-from ashep.adapters.landing.checkouts import Checkout, checkouts, half_done, rebased_in
-from ashep.adapters.landing.git import Git
-from ashep.adapters.landing.indexes import Held, TreeBusy, hold
-from ashep.adapters.landing.objects import holds, tip
-from ashep.adapters.landing.obstacles import changes, edited, hidden_of, obstacle
-from ashep.adapters.landing.restoring import restore
+from ashep.adapters.git.checkouts import Checkout, checkouts, half_done, rebased_in
+from ashep.adapters.git.git_program import SHA, failed
+from ashep.adapters.git.index import Held, TreeBusy, hold
+from ashep.adapters.git.objects import holds, tip
+from ashep.adapters.git.obstacles import changes, edited, hidden_of, obstacle
+from ashep.adapters.git.program import Git
+from ashep.adapters.git.restore import restore
 from ashep.adapters.programs import Finished
 from ashep.errors import AshepError, ProgramTimedOut, RepositoryLocked
 from ashep.ports.landing import Advanced, Code, Refused

@@ -11,10 +11,10 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.git_program import TRAILER
-from ashep.adapters.locks import held
-from ashep.adapters.worktrees.repository import Place, Repository, aside
-from ashep.adapters.worktrees.saving import save, save_beside
+from ashep.adapters.git.git_program import TRAILER
+from ashep.adapters.git.locks import held
+from ashep.adapters.git.repository import Place, Repository, aside
+from ashep.adapters.git.saving import save, save_beside
 from ashep.core.text import clean
 from ashep.errors import AshepError, RepositoryLocked, TreeRefused
 

@@ -12,11 +12,11 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters import mounts, processes
-from ashep.adapters.worktrees import sealing
-from ashep.adapters.worktrees.contents import Stat, look, walk
-from ashep.adapters.worktrees.repository import SEALED, Place, Repository, delete, left_of, size_of
-from ashep.adapters.worktrees.saving import save, save_beside, save_commits
-from ashep.adapters.worktrees.setting_up import made_by_set_up
+from ashep.adapters.git import sealing
+from ashep.adapters.git.contents import Stat, look, walk
+from ashep.adapters.git.repository import SEALED, Place, Repository, delete, left_of, size_of
+from ashep.adapters.git.saving import save, save_beside, save_commits
+from ashep.adapters.git.set_up import made_by_set_up
 from ashep.core.state.branches import BASES
 from ashep.core.text import clean
 from ashep.errors import AshepError

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import anyio
 
-from ashep.adapters.landing.git import Git
+from ashep.adapters.git.program import Git
 from ashep.errors import AshepError
 
 _NAME = b".gitattributes"

@@ -3,9 +3,9 @@
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from ashep.adapters.git_program import SHA
-from ashep.adapters.landing.git import Git
-from ashep.adapters.landing.objects import commits, holds
+from ashep.adapters.git.git_program import SHA
+from ashep.adapters.git.objects import commits, holds
+from ashep.adapters.git.program import Git
 from ashep.errors import AshepError, ForgeUnavailable, ProgramTimedOut
 from ashep.ports.forge import NotPushed, Pushed
 from ashep.redaction import Redaction

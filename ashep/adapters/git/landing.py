@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from ashep.adapters.landing.advancing import Advance
-from ashep.adapters.landing.git import Git
-from ashep.adapters.landing.integrating import Integration
-from ashep.adapters.landing.objects import tip
+from ashep.adapters.git.advance import Advance
+from ashep.adapters.git.integrate import Integration
+from ashep.adapters.git.objects import tip
+from ashep.adapters.git.program import Git
 from ashep.ports.landing import Advanced, AlreadyLanded, Candidate, Conflict, Integrated, Refused
 from ashep.redaction import Redaction
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import anyio
 
-from ashep.adapters import durable, git_program, locks, processes, programs
+from ashep.adapters import processes, programs
+from ashep.adapters.git import durable, git_program, locks
 from ashep.adapters.programs import Finished
 from ashep.core.text import clean
 from ashep.redaction import Redaction

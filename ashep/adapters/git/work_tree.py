@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.git_program import (
+from ashep.adapters.git.git_program import (
     ABSENT,
     FORMAT,
     MOST_COMMITS,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from ashep.adapters.landing.git import Git
+from ashep.adapters.git.program import Git
 
 _UNDER_WAY = {
     "MERGE_HEAD": "a merge is",

@@ -9,12 +9,21 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.git_program import FORMAT, MOST_COMMITS, MOST_DIFF, MOST_STAT, capped, failed, read_commits, text
-from ashep.adapters.worktrees import removing, sealing
-from ashep.adapters.worktrees.removing import take_away
-from ashep.adapters.worktrees.repository import LONG, PATIENCE, SEALED, Place, Repository, aside, size_of
-from ashep.adapters.worktrees.saving import save, save_commits
-from ashep.adapters.worktrees.setting_up import made_by_set_up, set_up
+from ashep.adapters.git import removing, sealing
+from ashep.adapters.git.git_program import (
+    FORMAT,
+    MOST_COMMITS,
+    MOST_DIFF,
+    MOST_STAT,
+    capped,
+    failed,
+    read_commits,
+    text,
+)
+from ashep.adapters.git.removing import take_away
+from ashep.adapters.git.repository import LONG, PATIENCE, SEALED, Place, Repository, aside, size_of
+from ashep.adapters.git.saving import save, save_commits
+from ashep.adapters.git.set_up import made_by_set_up, set_up
 from ashep.core.facts.room import FILE, room
 from ashep.core.policy.settings import SetupStep
 from ashep.core.state.branches import BASES

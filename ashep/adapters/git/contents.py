@@ -11,7 +11,7 @@ from typing import NamedTuple
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.worktrees.repository import Place, Repository
+from ashep.adapters.git.repository import Place, Repository
 from ashep.core.text import clean
 from ashep.errors import AshepError
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from ashep.adapters.landing.git import Git
+from ashep.adapters.git.program import Git
 
 _NAMED = 5
 _AT_ONCE = 500
