@@ -18,15 +18,6 @@ from typing import Any, TypeVar, cast
 import anyio
 import yaml
 
-from ashep.adapters.memory.annotations import MemoryAnnotations
-from ashep.adapters.memory.forge import MemoryForge
-from ashep.adapters.memory.landing import MemoryLanding
-from ashep.adapters.memory.looking import MemoryDiffs, MemoryVerifier
-from ashep.adapters.memory.notifier import MemoryNotifier
-from ashep.adapters.memory.runner import MemoryRunner, Play, Prompted
-from ashep.adapters.memory.tracker import MemoryTracker
-from ashep.adapters.memory.tree import MemoryTree
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.config import load, write_starter
 from ashep.core.analysis.account import account
 from ashep.core.analysis.audit import Ledger, of_indexes, of_issue, of_look, of_world
@@ -43,6 +34,15 @@ from ashep.journal.log import SIZES
 from ashep.journal.snapshots import beginning
 from ashep.prompt import Templates
 from ashep.replay import replay
+from ashep.simulation.memory.annotations import MemoryAnnotations
+from ashep.simulation.memory.forge import MemoryForge
+from ashep.simulation.memory.landing import MemoryLanding
+from ashep.simulation.memory.looking import MemoryDiffs, MemoryVerifier
+from ashep.simulation.memory.notifier import MemoryNotifier
+from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
+from ashep.simulation.memory.tracker import MemoryTracker
+from ashep.simulation.memory.tree import MemoryTree
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.simulation.virtual import START, VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
 from ashep.work_effects import Means
 

@@ -12,8 +12,6 @@ import pytest
 
 from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.clock import ManualClock
-from ashep.adapters.memory.runner import MemoryRunner, Play
-from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.config import ConfigErrors, check_files, load
 from ashep.connect import check, runner_of, tracker_of
@@ -35,6 +33,8 @@ from ashep.ports.guard import Context, Guarded, NotUsable, make, misfits
 from ashep.ports.guard import load as load_class
 from ashep.ports.tracker import IssueText, Look, Runner, Seen, Sign, Tracker
 from ashep.redaction import MARK, Redaction
+from ashep.simulation.memory.runner import MemoryRunner, Play
+from ashep.simulation.memory.tracker import MemoryTracker
 from tests.core.given import T0
 from tests.test_cli import ashep
 
@@ -53,9 +53,9 @@ runners:
 PARTS = '''\
 """A tracker and a runner that live as long as the daemon."""
 
-from ashep.adapters.memory.play import Play
-from ashep.adapters.memory.runner import MemoryRunner, Play
-from ashep.adapters.memory.tracker import MemoryTracker
+from ashep.simulation.memory.play import Play
+from ashep.simulation.memory.runner import MemoryRunner, Play
+from ashep.simulation.memory.tracker import MemoryTracker
 
 DONE = """```json
 {"result": "success", "summary": "painted"}

@@ -15,8 +15,6 @@ from typing import Literal
 import anyio
 import pytest
 
-from ashep.adapters.memory.runner import MemoryRunner, Play, Prompted
-from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.core.analysis.account import account
 from ashep.core.facts.vocabulary import (
     AnswerRefused,
@@ -39,6 +37,8 @@ from ashep.core.reconcile.outstanding import EXTRACTION
 from ashep.daemon import WorkOptions
 from ashep.errors import AshepError, RunnerUnavailable, TrackerUnavailable
 from ashep.ports.tracker import HalfLook, Look, Prompt
+from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
+from ashep.simulation.memory.tracker import MemoryTracker
 from tests.loop_world import ACTOR, REJECTED_ONCE, Points, World, minutes, policy, simulate
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.adapters.memory.runner import Play, Prompted
 from ashep.core.facts.vocabulary import (
     InputEnded,
     InputWanted,
@@ -18,6 +17,7 @@ from ashep.core.facts.vocabulary import (
     RunnerSeen,
     TurnDied,
 )
+from ashep.simulation.memory.runner import Play, Prompted
 from tests.loop_world import Points, World, said, simulate
 
 pytestmark = pytest.mark.slow  # whole nights

@@ -7,7 +7,6 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.adapters.memory.runner import MemoryRunner, Play, Prompted
 from ashep.core.facts.commands import WRITES
 from ashep.core.facts.vocabulary import (
     BudgetReached,
@@ -21,6 +20,7 @@ from ashep.core.facts.vocabulary import (
 from ashep.core.state.spending import day_of
 from ashep.monitor import PEOPLE_EVERY
 from ashep.ports.tracker import Turn
+from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
 from tests.loop_world import Points, World, simulate
 
 pytestmark = pytest.mark.slow  # whole nights

@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from ashep.adapters.memory.play import Play, Prompted
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.core.facts.vocabulary import TreeSealed, WorkVerified
 from ashep.core.state.branches import branch_of
 from ashep.ports.tracker import IssueText
 from ashep.service import history
+from ashep.simulation.memory.play import Play, Prompted
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.loop_world import World, policy, said, simulate
 from tests.test_loop import with_person
 

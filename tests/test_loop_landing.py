@@ -6,8 +6,6 @@ from typing import Any
 import anyio
 import pytest
 
-from ashep.adapters.memory.landing import MemoryLanding
-from ashep.adapters.memory.play import Play, Prompted
 from ashep.core.facts.vocabulary import (
     IssueClosed,
     IssueParked,
@@ -25,6 +23,8 @@ from ashep.core.state.world import World as Known
 from ashep.core.state.world import evolve
 from ashep.journal.log import Journal
 from ashep.ports.landing import Advanced, Refused
+from ashep.simulation.memory.landing import MemoryLanding
+from ashep.simulation.memory.play import Play, Prompted
 from ashep.simulation.virtual import START
 from ashep.store.drawing import NOWHERE, Drawing
 from ashep.store.tables import issue_row

@@ -7,9 +7,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.adapters.memory.play import Play, Prompted
 from ashep.core.facts.vocabulary import IssueHeld, ProviderRecovered, ProviderRefused, RunEnded, RunPlanned
 from ashep.core.policy.settings import Refusal
+from ashep.simulation.memory.play import Play, Prompted
 from tests.loop_world import Points, World, simulate
 
 pytestmark = pytest.mark.slow  # whole nights

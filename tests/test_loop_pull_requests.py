@@ -5,8 +5,6 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.adapters.memory.forge import MemoryForge
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.core.analysis.account import account
 from ashep.core.facts.vocabulary import (
     IssueClosed,
@@ -20,6 +18,8 @@ from ashep.core.facts.vocabulary import (
 from ashep.core.state.branches import branch_of
 from ashep.errors import ForgeRefused, ForgeUnavailable
 from ashep.ports.forge import PullState
+from ashep.simulation.memory.forge import MemoryForge
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.loop_world import Points, World, policy, simulate
 from tests.test_loop import some
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.adapters.memory.runner import Play, Prompted
 from ashep.core.facts.vocabulary import (
     IssueHeld,
     IssueParked,
@@ -27,6 +26,7 @@ from ashep.core.resources.server import DRAIN, LONGEST_DELAY
 from ashep.errors import RunnerUnavailable, ServerNotStarted, TrackerUnavailable
 from ashep.monitor import CATALOGUE
 from ashep.ports.tracker import Sign
+from ashep.simulation.memory.runner import Play, Prompted
 from tests.loop_world import World, minutes, policy, said, simulate
 
 pytestmark = pytest.mark.slow

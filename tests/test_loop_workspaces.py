@@ -5,10 +5,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.core.facts.vocabulary import RunPlanned, TreePrepared, TreeSealed
 from ashep.core.state.branches import branch_of
 from ashep.daemon import WorkOptions
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.loop_world import Points, World, simulate
 from tests.test_loop import some, until, with_person
 

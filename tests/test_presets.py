@@ -8,12 +8,12 @@ import anyio
 import jsonschema
 import pytest
 
-from ashep.adapters.memory.play import Play, Prompted
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.config import check_files, load, nodes, schema, write_starter
 from ashep.config.presets import PRESETS, preset
 from ashep.core.facts.vocabulary import IssueParked, PersonAsked, RunPlanned
 from ashep.errors import UsageError
+from ashep.simulation.memory.play import Play, Prompted
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.loop_world import World, simulate
 from tests.loop_world import said as words
 

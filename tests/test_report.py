@@ -10,7 +10,6 @@ from typing import Any
 import anyio
 import pytest
 
-from ashep.adapters.memory.runner import Play, Prompted
 from ashep.cli import look
 from ashep.cli.reading import Reading
 from ashep.core.analysis.account import account
@@ -19,6 +18,7 @@ from ashep.core.facts.records import Entry
 from ashep.core.state.world import World as Known
 from ashep.core.state.world import evolve
 from ashep.errors import UsageError
+from ashep.simulation.memory.runner import Play, Prompted
 from ashep.store.database import Store
 from ashep.store.reader import open_read_only
 from ashep.views import Data

@@ -7,14 +7,14 @@ import pytest
 from anyio import to_thread
 
 from ashep.adapters.clock import ManualClock
-from ashep.adapters.memory.runner import MemoryRunner, Play
-from ashep.adapters.memory.tracker import MemoryTracker
-from ashep.adapters.memory.tree import MemoryTree
 from ashep.core.facts.vocabulary import DaemonStarted, JournalBegun, TrackerSeen
 from ashep.effects import Effects
 from ashep.journal.log import Journal
 from ashep.leases import Leases
 from ashep.shepherd import Shepherd
+from ashep.simulation.memory.runner import MemoryRunner, Play
+from ashep.simulation.memory.tracker import MemoryTracker
+from ashep.simulation.memory.tree import MemoryTree
 from ashep.tree_effects import TreeEffects
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ashep.adapters.memory.runner import Play, Prompted
 from ashep.config import load
 from ashep.core.facts.vocabulary import RunEnded, RunPlanned, TimerDue
+from ashep.simulation.memory.runner import Play, Prompted
 from tests.loop_world import World, minutes, policy, said, simulate
 
 AFTER, CHECK = minutes(5), 2.0

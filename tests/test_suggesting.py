@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from ashep.adapters.memory.play import Play, Prompted
-from ashep.adapters.memory.runner import MemoryRunner
-from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.cli.suggesting import confirmed, refuse_agents
 from ashep.config.criteria import read_criteria
 from ashep.core.policy.settings import Agent, Agents, Model, RunnerChoice
 from ashep.errors import RunnerUnavailable, UsageError
 from ashep.ports.tracker import IssueText
+from ashep.simulation.memory.play import Play, Prompted
+from ashep.simulation.memory.runner import MemoryRunner
+from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.suggesting import NothingProposed, Proposal, adviser, suggest
 from tests.conformance.runners import SystemClock
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from ashep.adapters.memory.runner import MemoryRunner
-from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.core.policy.settings import Change, Life
 from ashep.errors import ClaimLost, GuardTripped, TrackerRefused
 from ashep.ports.tracker import Catalog, ClaimRequest, Creation, Look, Prompt, Seen, Sign, Turn, Update
+from ashep.simulation.memory.runner import MemoryRunner
+from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.testing import ACTOR, runners, trackers
 from tests.conformance.runners import MemoryWorld as Agents
 from tests.conformance.runners import SystemClock

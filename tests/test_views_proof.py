@@ -10,9 +10,6 @@ from typing import Any
 import anyio
 import pytest
 
-from ashep.adapters.memory.landing import MemoryLanding
-from ashep.adapters.memory.play import Play, Prompted
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.cli import look
 from ashep.cli.reading import Reading
 from ashep.core.delivery.notes import notes_of
@@ -26,6 +23,9 @@ from ashep.core.state.branches import branch_of
 from ashep.core.state.flow import Flow
 from ashep.core.state.proof import Evidence, Landing
 from ashep.ports.landing import Refused
+from ashep.simulation.memory.landing import MemoryLanding
+from ashep.simulation.memory.play import Play, Prompted
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.store.database import Store
 from ashep.store.proofs import landing, verification
 from ashep.store.reader import open_read_only

@@ -23,7 +23,6 @@ import anyio
 import pytest
 from rich.console import Console
 
-from ashep.adapters.memory.runner import Play
 from ashep.cli.watch import Seen, page
 from ashep.control import Control
 from ashep.core.facts import vocabulary as e
@@ -31,6 +30,7 @@ from ashep.core.policy.settings import Human, Phase
 from ashep.core.state.world import evolve
 from ashep.errors import RunnerUnavailable
 from ashep.signs import LiveSigns
+from ashep.simulation.memory.runner import Play
 from ashep.views import standing, watching
 from tests.core import given
 from tests.loop_world import World, minutes, policy, simulate

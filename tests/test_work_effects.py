@@ -14,11 +14,6 @@ import pytest
 from anyio import to_thread
 from pydantic import JsonValue
 
-from ashep.adapters.memory.annotations import MemoryAnnotations
-from ashep.adapters.memory.landing import MemoryLanding
-from ashep.adapters.memory.looking import MemoryDiffs, MemoryVerifier
-from ashep.adapters.memory.tracker import MemoryTracker
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.adapters.verifier import LocalVerifier, wrong_patterns
 from ashep.core.delivery.trees import OwnTree
 from ashep.core.facts.commands import IntegrateWork, MoveBase, VerifyWork
@@ -50,6 +45,11 @@ from ashep.ports.landing import Refused
 from ashep.ports.tracker import IssueText
 from ashep.ports.verifier import VerifyRequest
 from ashep.service.models import Entry
+from ashep.simulation.memory.annotations import MemoryAnnotations
+from ashep.simulation.memory.landing import MemoryLanding
+from ashep.simulation.memory.looking import MemoryDiffs, MemoryVerifier
+from ashep.simulation.memory.tracker import MemoryTracker
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.work_effects import AT_ONCE, MOST_LOG, Means, WorkEffects
 from tests.core.given import T0, policies, policy_of
 from tests.loop_hands import Hands, landing_world

@@ -12,13 +12,6 @@ from pathlib import Path
 import anyio
 
 from ashep.adapters.clock import RealClock
-from ashep.adapters.memory.annotations import MemoryAnnotations
-from ashep.adapters.memory.landing import MemoryLanding
-from ashep.adapters.memory.looking import MemoryDiffs, MemoryVerifier
-from ashep.adapters.memory.runner import MemoryRunner, Play, Prompted
-from ashep.adapters.memory.tracker import MemoryTracker
-from ashep.adapters.memory.tree import MemoryTree
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.audit import examine
 from ashep.config import load, write_starter
 from ashep.core.analysis.replay import Replay
@@ -32,6 +25,13 @@ from ashep.demo.story import BASE, FILES, ISSUES, RUNS, TEST_PROGRAM, merge_aske
 from ashep.errors import AshepError
 from ashep.ports.tracker import IssueText
 from ashep.replay import replay
+from ashep.simulation.memory.annotations import MemoryAnnotations
+from ashep.simulation.memory.landing import MemoryLanding
+from ashep.simulation.memory.looking import MemoryDiffs, MemoryVerifier
+from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
+from ashep.simulation.memory.tracker import MemoryTracker
+from ashep.simulation.memory.tree import MemoryTree
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.simulation.virtual import VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
 from ashep.work_effects import Means
 

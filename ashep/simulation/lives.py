@@ -15,11 +15,6 @@ import anyio
 from anyio.abc import TaskGroup
 
 from ashep import __version__
-from ashep.adapters.memory.play import Play, Prompted
-from ashep.adapters.memory.runner import MemoryRunner
-from ashep.adapters.memory.tracker import MemoryTracker
-from ashep.adapters.memory.tree import MemoryTree
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.core.analysis.account import account
 from ashep.core.facts.commands import SendPrompt, StopTurn
 from ashep.core.facts.records import Entry
@@ -55,6 +50,11 @@ from ashep.leases import Leases
 from ashep.monitor import read_turn
 from ashep.shepherd import Picture, Shepherd
 from ashep.simulation.journal import MemoryJournal
+from ashep.simulation.memory.play import Play, Prompted
+from ashep.simulation.memory.runner import MemoryRunner
+from ashep.simulation.memory.tracker import MemoryTracker
+from ashep.simulation.memory.tree import MemoryTree
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.simulation.moves import APPROVED, LANDS, NO_OUTCOME, SILENCE, TIMED_OUT, Act, Kind, Point, Step, play
 from ashep.simulation.own_trees import MadeUpWork
 from ashep.simulation.virtual import VIRTUAL, LoopClock

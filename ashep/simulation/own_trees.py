@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import anyio.lowlevel
 
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.core.facts.commands import IntegrateWork, MoveBase, VerifyWork
 from ashep.core.facts.evidence import CheckResult
 from ashep.core.facts.vocabulary import (
@@ -23,6 +22,7 @@ from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
 from ashep.journal.blobs import Blobs
 from ashep.ports.tracker import Tracker
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.simulation.moves import FALLS_SHORT, TOUCHES
 from ashep.work_effects import WorkCommand, WorkEffects
 

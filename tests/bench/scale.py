@@ -21,9 +21,6 @@ import anyio
 import anyio.lowlevel
 
 from ashep.adapters.beads import BeadsTracker
-from ashep.adapters.memory.runner import MemoryRunner, Play
-from ashep.adapters.memory.tracker import MemoryTracker
-from ashep.adapters.memory.tree import MemoryTree
 from ashep.cli.reading import Reading
 from ashep.config import load, write_starter
 from ashep.core.analysis.replay import Replay
@@ -33,6 +30,9 @@ from ashep.core.state.world import World, evolve
 from ashep.daemon import Parts, WorkOptions, daemon
 from ashep.journal.log import Journal
 from ashep.replay import replay
+from ashep.simulation.memory.runner import MemoryRunner, Play
+from ashep.simulation.memory.tracker import MemoryTracker
+from ashep.simulation.memory.tree import MemoryTree
 from ashep.simulation.virtual import VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
 from ashep.store.database import Store
 from tests.bench import copies

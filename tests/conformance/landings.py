@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ashep.adapters.git import GitLanding
-from ashep.adapters.memory.landing import MemoryLanding
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.ports.landing import Landing
+from ashep.simulation.memory.landing import MemoryLanding
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 
 Files = dict[str, str]
 T = TypeVar("T")

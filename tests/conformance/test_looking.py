@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from ashep.adapters.git.diffs import GitDiffs
-from ashep.adapters.memory.looking import MemoryDiffs, MemoryVerifier
 from ashep.adapters.verifier import LocalVerifier
 from ashep.core.facts.evidence import Verification
 from ashep.core.impact.changes import ChangedFile
@@ -21,6 +20,7 @@ from ashep.errors import AshepError
 from ashep.ports.impacts import Diffs
 from ashep.ports.verifier import Verifier, VerifyRequest
 from ashep.redaction import Redaction
+from ashep.simulation.memory.looking import MemoryDiffs, MemoryVerifier
 from tests.conformance.landings import GitLandingWorld, LandingWorld, MemoryLandingWorld
 from tests.verifier.place import criteria_of
 

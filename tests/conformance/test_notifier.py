@@ -13,12 +13,12 @@ from typing import Any, Protocol
 
 import pytest
 
-from ashep.adapters.memory.notifier import MemoryNotifier
 from ashep.adapters.messenger import Messenger
 from ashep.core.policy.settings import Notice, NotifyTarget
 from ashep.errors import NotSent
 from ashep.ports.notifier import SHOWN, Message, Notifier, message_of
 from ashep.redaction import Redaction
+from ashep.simulation.memory.notifier import MemoryNotifier
 
 T0 = datetime(2026, 1, 1, 22, 0, tzinfo=UTC)
 SECRET = "hunter2-hunter2"

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Protocol
 
 from ashep.adapters.git.worktrees import Worktrees
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.ports.trees import Workspaces
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 
 
 class WorkspacesWorld(Protocol):

@@ -10,7 +10,6 @@ from typing import TypeVar
 
 import anyio
 
-from ashep.adapters.memory.landing import MemoryLanding
 from ashep.core.facts.commands import IntegrateWork
 from ashep.core.facts.vocabulary import (
     LandingRefused,
@@ -21,6 +20,7 @@ from ashep.core.facts.vocabulary import (
     WorkVerified,
 )
 from ashep.ports.landing import Advanced, Refused
+from ashep.simulation.memory.landing import MemoryLanding
 from tests.loop_hands import IMPLEMENT, Hands, check_landed, landing_world
 from tests.loop_world import World, simulate
 from tests.places import made as new_folder

@@ -12,7 +12,6 @@ from typing import Any, cast
 
 import anyio
 
-from ashep.adapters.memory.runner import MemoryRunner
 from ashep.config import write_starter
 from ashep.control import Control
 from ashep.core.analysis.account import account
@@ -22,6 +21,7 @@ from ashep.daemon import Running
 from ashep.errors import RunnerUnavailable, TrackerUnavailable
 from ashep.ports.tracker import Turn
 from ashep.reload import Reload
+from ashep.simulation.memory.runner import MemoryRunner
 from ashep.simulation.virtual import ImmediateJournal
 from tests.loop_world import Crash, Points, World
 from tests.night import scene

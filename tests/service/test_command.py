@@ -17,7 +17,7 @@ TRACKER = '''
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ashep.adapters.memory.tracker import MemoryTracker
+from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.ports.tracker import IssueText
 
 

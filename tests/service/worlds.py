@@ -11,8 +11,6 @@ import anyio
 import httpx
 from starlette.applications import Starlette
 
-from ashep.adapters.memory.annotations import MemoryAnnotations
-from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.core.facts.evidence import CheckResult, CheckStatus, Verification
 from ashep.core.policy.checks import ManualCheck, hash_of
 from ashep.ports.tracker import IssueText
@@ -20,6 +18,8 @@ from ashep.ports.verifier import VerifyRequest
 from ashep.service.http import application
 from ashep.service.places import Places
 from ashep.service.tickets import Tickets
+from ashep.simulation.memory.annotations import MemoryAnnotations
+from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.verifying import Outputs
 
 AT = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)

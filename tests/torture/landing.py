@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
-from ashep.adapters.memory.landing import MemoryLanding
-from ashep.adapters.memory.looking import MemoryDiffs, MemoryVerifier
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.core.analysis.audit import Ledger
 from ashep.core.facts.commands import IntegrateWork, MoveBase
 from ashep.core.facts.evidence import Verification
@@ -45,6 +42,9 @@ from ashep.core.state.world import World as Known
 from ashep.errors import AshepError
 from ashep.ports.landing import HEAD, Advanced, Refused
 from ashep.ports.verifier import VerifyRequest
+from ashep.simulation.memory.landing import MemoryLanding
+from ashep.simulation.memory.looking import MemoryDiffs, MemoryVerifier
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.work_effects import Means
 from tests.torture.pulls import FORGE, Site
 

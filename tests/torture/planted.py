@@ -13,7 +13,6 @@ from unittest.mock import patch
 
 from ashep import forge_effects
 from ashep.adapters.beads.tracker import BeadsTracker
-from ashep.adapters.memory.forge import MemoryForge
 from ashep.adapters.opencode.turns import Message
 from ashep.core.delivery import landing_steps, pulls
 from ashep.core.facts.commands import Command, IssueCommand, SendPrompt
@@ -37,6 +36,7 @@ from ashep.leases import Leases
 from ashep.ports.tracker import Seen
 from ashep.pull_watch import PullWatch
 from ashep.shepherd import Shepherd
+from ashep.simulation.memory.forge import MemoryForge
 from tests.torture.chaos import Kinds
 
 Planted = Callable[[], AbstractContextManager[object]]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
-from ashep.adapters.memory.forge import MemoryForge
 from ashep.core.delivery.pull_text import marker
 from ashep.core.facts.pull_events import PullRequestSeen
 from ashep.core.facts.vocabulary import DaemonStarted, IssueClosed, JournalBegun, PullRequestOpened, PullRequestReturned
@@ -17,6 +16,7 @@ from ashep.core.state.branches import branch_of
 from ashep.errors import AshepError, ForgeUnauthorized, ForgeUnavailable
 from ashep.forge_effects import Pulls
 from ashep.ports.forge import NotPushed, Opened, PullRequest, Pushed
+from ashep.simulation.memory.forge import MemoryForge
 
 if TYPE_CHECKING:
     from tests.torture.landing import Repository

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
-from ashep.adapters.memory.play import Play
 from ashep.core.policy.settings import Model, Refusal
 from ashep.ports.tracker import SessionRequest
+from ashep.simulation.memory.play import Play
 
 
 @dataclass(slots=True)

@@ -12,13 +12,13 @@ from typing import Literal, TypeVar
 
 import anyio
 
-from ashep.adapters.memory import play as plays
-from ashep.adapters.memory.play import Play, Prompted, Script
-from ashep.adapters.memory.sessions import Message, Session, Work
 from ashep.core.facts.requests import Request, Verdict
 from ashep.core.policy.settings import Life, Model
 from ashep.errors import RunnerRefused, RunnerUnavailable
 from ashep.ports.tracker import MOST_TEXT, Catalog, Clock, Prompt, SessionRequest, Sign, Turn
+from ashep.simulation.memory import play as plays
+from ashep.simulation.memory.play import Play, Prompted, Script
+from ashep.simulation.memory.sessions import Message, Session, Work
 
 T = TypeVar("T")
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 import anyio.lowlevel
 from pydantic import JsonValue
 
-from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.errors import TrackerRefused
 from ashep.ports.annotations import Annotated, Fresh, Rewritten, Titled
 from ashep.ports.tracker import IssueText
+from ashep.simulation.memory.tracker import MemoryTracker
 
 
 class MemoryAnnotations:

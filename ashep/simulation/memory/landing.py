@@ -1,8 +1,8 @@
 """Landing in memory, on the branches of `MemoryWorkspaces`."""
 
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.errors import AshepError
 from ashep.ports.landing import HEAD, Advanced, AlreadyLanded, Candidate, Conflict, Integrated, Refused
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 
 
 class MemoryLanding:

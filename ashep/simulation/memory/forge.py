@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Literal
 
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.core.delivery.pull_text import marker
 from ashep.errors import AshepError, ForgeRefused, ForgeUnavailable
 from ashep.ports.forge import Ci, NotPushed, Opened, PullRequest, PullState, Pushed, Said
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 
 
 class MemoryForge:

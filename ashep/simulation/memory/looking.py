@@ -3,12 +3,12 @@
 import posixpath
 from difflib import SequenceMatcher
 
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.core.facts.evidence import CheckResult, Verification
 from ashep.core.impact.changes import ChangedFile, Diff
 from ashep.core.policy.checks import Check, FileExistsCheck, ManualCheck, hash_of
 from ashep.errors import AshepError
 from ashep.ports.verifier import VerifyRequest
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 
 
 class MemoryDiffs:

@@ -15,11 +15,11 @@ import anyio
 import anyio.lowlevel
 from pydantic import JsonValue
 
-from ashep.adapters.memory.issues import LEASE, Database, Record, creatable
 from ashep.core.policy.settings import Change, Comment, Issue
 from ashep.core.text import clean
 from ashep.errors import ClaimLost, GuardTripped, TrackerRefused
 from ashep.ports.tracker import ClaimRequest, Creation, Dependency, IssueText, Look, Seen, TrackerInfo, Update
+from ashep.simulation.memory.issues import LEASE, Database, Record, creatable
 
 
 @dataclass(slots=True)
