@@ -20,10 +20,15 @@ from ashep.adapters.messenger import Messenger
 from ashep.adapters.processes import OWN_OOM, adjust
 from ashep.adapters.systemd import Systemd
 from ashep.config import load, put_schemas
-from ashep.control import Control
 from ashep.core.policy.settings import Settings
 from ashep.core.resources.notices import targets
-from ashep.daemon import Parts, Say, WorkOptions, daemon, narrator
+from ashep.daemon.control import Control
+from ashep.daemon.daemon import Parts, Say, WorkOptions, daemon, narrator
+from ashep.daemon.reload import Reload
+from ashep.daemon.shepherd import Picture
+from ashep.daemon.signs import LiveSigns
+from ashep.daemon.watchdog import Watchdog
+from ashep.daemon.worker import longest_gap
 from ashep.errors import AshepError, DiskFailed, NotSent, TrackerUnavailable
 from ashep.journal.lock import Lock
 from ashep.journal.log import Journal, Sizes
@@ -31,12 +36,7 @@ from ashep.ports.notifier import Message
 from ashep.ports.tracker import Tracker, TrackerInfo
 from ashep.preview import DryRun, preview
 from ashep.redaction import SHORTEST, Redaction
-from ashep.reload import Reload
-from ashep.shepherd import Picture
-from ashep.signs import LiveSigns
 from ashep.store.follow import Follower
-from ashep.watchdog import Watchdog
-from ashep.worker import longest_gap
 from ashep.written import Written
 
 FOLDER = ".agent-shepherd"

@@ -23,14 +23,14 @@ from ashep.config.findings import KeyPath, Source
 from ashep.core.facts.room import LOW_DISK
 from ashep.core.policy.landing_settings import ForgeSettings
 from ashep.core.policy.settings import OPENCODE, OwnCheckType, Settings
+from ashep.daemon.effects.pulls import Pulls
+from ashep.daemon.effects.work import Means
 from ashep.errors import ConfigError, UsageError
-from ashep.forge_effects import Pulls
 from ashep.ports.annotations import Annotations
 from ashep.ports.guard import LONGEST_CALL, Context, NotUsable, load, make, source
 from ashep.ports.tracker import Clock, Runner, Tracker
 from ashep.ports.verifier import CheckType
 from ashep.redaction import Redaction
-from ashep.work_effects import Means
 
 FOLDER = ".agent-shepherd"
 OWN = "own"

@@ -11,11 +11,11 @@ from anyio import to_thread
 from ashep.core.facts.vocabulary import Fact, JournalPruned
 from ashep.core.retention import Sealed, pruned, why_kept
 from ashep.core.state.world import World
+from ashep.daemon.shepherd import Shepherd
 from ashep.errors import AshepError
 from ashep.journal.archive import aged, finish, look, stand_in, unfinished
 from ashep.journal.log import Journal
 from ashep.ports.tracker import Clock
-from ashep.shepherd import Shepherd
 
 EVERY = 3600.0
 """Seconds between looks."""

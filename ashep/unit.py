@@ -18,7 +18,7 @@ from ashep.adapters.processes import OWN_OOM
 from ashep.errors import AshepError
 
 WATCHDOG = "5min"
-"""The service manager's patience; `ashep.watchdog` ticks every half minute."""
+"""The service manager's patience; `ashep.daemon.watchdog` ticks every half minute."""
 
 KEPT = ("SHELL", "LANG", "LC_ALL", "TZ", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME",
         "OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR")  # fmt: skip

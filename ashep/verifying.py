@@ -1,4 +1,4 @@
-"""Verify an issue for whoever asks: the command, and the service. The daemon has `ashep.work_effects` for it.
+"""Verify an issue for whoever asks: the command, and the service. The daemon has `ashep.daemon.effects.work` for it.
 
 Nothing is decided here, and nothing is written: what came of it is given back.
 """

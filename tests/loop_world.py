@@ -27,9 +27,10 @@ from ashep.core.facts.vocabulary import RunEnded, RunPlanned
 from ashep.core.reconcile.outstanding import EXTRACTION
 from ashep.core.state.branches import branch_of
 from ashep.core.state.world import World as Known
-from ashep.daemon import Parts, Running, WorkOptions, daemon
+from ashep.daemon.daemon import Parts, Running, WorkOptions, daemon
+from ashep.daemon.effects.pulls import Pulls
+from ashep.daemon.effects.work import Means
 from ashep.errors import AshepError, ForgeUnavailable, NotSent, RunnerUnavailable, TrackerUnavailable
-from ashep.forge_effects import Pulls
 from ashep.journal.log import SIZES
 from ashep.journal.snapshots import beginning
 from ashep.prompt import Templates
@@ -44,7 +45,6 @@ from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.simulation.memory.tree import MemoryTree
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.simulation.virtual import START, VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
-from ashep.work_effects import Means
 
 T = TypeVar("T")
 

@@ -21,8 +21,8 @@ from typer.testing import CliRunner
 from ashep.adapters import control_socket as wire
 from ashep.cli import controlling
 from ashep.cli.commands import app
-from ashep.control import Control
 from ashep.core.facts.vocabulary import IssueParked, RunEnded, RunPlanned, TurnStopped, WorkPaused, WorkResumed
+from ashep.daemon.control import Control
 from ashep.errors import AshepError, UsageError
 from ashep.journal.lock import Lock
 from tests.loop_world import ACTOR, World, minutes, policy, simulate

@@ -13,8 +13,8 @@ import pytest
 
 from ashep.core.facts.requests import Request
 from ashep.core.facts.vocabulary import PromptSent, RunEnded
-from ashep.daemon import WorkOptions
-from ashep.monitor import QUESTION
+from ashep.daemon.daemon import WorkOptions
+from ashep.daemon.monitor import QUESTION
 from ashep.ports.tracker import Sign
 from tests.loop_world import Points, World, policy, simulate
 

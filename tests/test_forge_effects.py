@@ -10,7 +10,7 @@ from ashep.core.facts import commands as c
 from ashep.core.facts import vocabulary as e
 from ashep.core.policy.landing_settings import ForgeSettings
 from ashep.core.state.world import World
-from ashep.forge_effects import PullEffects, Pulls
+from ashep.daemon.effects.pulls import PullEffects, Pulls
 from ashep.redaction import Redaction
 from tests.conformance.landings import GitLandingWorld
 from tests.core.test_playbook_pull_requests import CONFIG, at_the_opening, book_of

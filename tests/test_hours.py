@@ -11,10 +11,10 @@ import pytest
 from ashep.config import load
 from ashep.config.cron import never
 from ashep.config.findings import ConfigErrors
-from ashep.control import Control
 from ashep.core.facts.vocabulary import RunPlanned, WorkPaused, WorkResumed
 from ashep.core.policy.settings import QuietHours
-from ashep.hours import in_force
+from ashep.daemon.control import Control
+from ashep.daemon.hours import in_force
 from tests.loop_world import World, minutes, policy, simulate
 
 NIGHTS = QuietHours(at="0 22 * * *", lasts=timedelta(hours=8), name="nights")

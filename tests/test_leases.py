@@ -9,15 +9,15 @@ from ashep.adapters.clock import ManualClock
 from ashep.core.facts import commands as c
 from ashep.core.facts.vocabulary import CommentPosted, EffectFailed, LeaseLost
 from ashep.core.policy.settings import Stamp
-from ashep.effects import Effects
+from ashep.daemon.effects.execute import Effects
+from ashep.daemon.effects.trees import TreeEffects
+from ashep.daemon.leases import LIMIT, Leases
 from ashep.errors import TrackerUnavailable
 from ashep.journal.blobs import Blobs
-from ashep.leases import LIMIT, Leases
 from ashep.ports.tracker import ClaimRequest
 from ashep.simulation.memory.runner import MemoryRunner, Play
 from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.simulation.memory.tree import MemoryTree
-from ashep.tree_effects import TreeEffects
 from tests.core.given import ME
 from tests.core.playbook import Playbook
 

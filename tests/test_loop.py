@@ -34,7 +34,7 @@ from ashep.core.facts.vocabulary import (
 )
 from ashep.core.policy.settings import Tree
 from ashep.core.reconcile.outstanding import EXTRACTION
-from ashep.daemon import WorkOptions
+from ashep.daemon.daemon import WorkOptions
 from ashep.errors import AshepError, RunnerUnavailable, TrackerUnavailable
 from ashep.ports.tracker import HalfLook, Look, Prompt
 from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted

@@ -18,7 +18,7 @@ from ashep.core.facts.vocabulary import (
     WriteDelayed,
 )
 from ashep.core.state.spending import day_of
-from ashep.monitor import PEOPLE_EVERY
+from ashep.daemon.monitor import PEOPLE_EVERY
 from ashep.ports.tracker import Turn
 from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
 from tests.loop_world import Points, World, simulate

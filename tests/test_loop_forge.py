@@ -13,7 +13,7 @@ from ashep.adapters.forges import forge_of
 from ashep.core.facts.vocabulary import IssueParked, PullRequestMerged, PullRequestReturned
 from ashep.core.policy.landing_settings import ForgeSettings
 from ashep.core.state.branches import branch_of
-from ashep.forge_effects import Pulls
+from ashep.daemon.effects.pulls import Pulls
 from ashep.ports.forge import NotPushed, Pushed
 from ashep.redaction import Redaction
 from ashep.simulation.memory.forge import MemoryForge

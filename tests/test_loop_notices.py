@@ -23,7 +23,7 @@ from ashep.core.facts.vocabulary import (
     PersonReminded,
 )
 from ashep.core.resources.notices import AWAY, FIRST_AGAIN, TRIES
-from ashep.daemon import WorkOptions
+from ashep.daemon.daemon import WorkOptions
 from ashep.errors import TrackerUnavailable
 from ashep.store.database import Store
 from ashep.store.reader import open_read_only

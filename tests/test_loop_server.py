@@ -23,8 +23,8 @@ from ashep.core.facts.vocabulary import (
     TurnDied,
 )
 from ashep.core.resources.server import DRAIN, LONGEST_DELAY
+from ashep.daemon.monitor import CATALOGUE
 from ashep.errors import RunnerUnavailable, ServerNotStarted, TrackerUnavailable
-from ashep.monitor import CATALOGUE
 from ashep.ports.tracker import Sign
 from ashep.simulation.memory.runner import Play, Prompted
 from tests.loop_world import World, minutes, policy, said, simulate

@@ -7,7 +7,7 @@ import pytest
 
 from ashep.core.facts.vocabulary import RunPlanned, TreePrepared, TreeSealed
 from ashep.core.state.branches import branch_of
-from ashep.daemon import WorkOptions
+from ashep.daemon.daemon import WorkOptions
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.loop_world import Points, World, simulate
 from tests.test_loop import some, until, with_person

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ashep.config import write_starter
-from ashep.daemon import WorkOptions
+from ashep.daemon.daemon import WorkOptions
 from ashep.preview import DryRun, preview
 from tests.conformance.trackers import Beads, BeadsWorld
 

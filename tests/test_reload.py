@@ -14,9 +14,9 @@ from ashep.cli import main as command
 from ashep.config import ConfigErrors, write_starter
 from ashep.core.facts.vocabulary import Adopted, EditMended, EditRefused, RunEnded, RunPlanned, WorkPaused
 from ashep.core.policy.settings import Policies
-from ashep.daemon import Running
+from ashep.daemon.daemon import Running
+from ashep.daemon.reload import HEED, Reload
 from ashep.journal.blobs import Blobs
-from ashep.reload import HEED, Reload
 from ashep.simulation.virtual import ImmediateJournal
 from ashep.store.tables import edit_json
 from tests.loop_world import World, minutes, policy, simulate

@@ -8,14 +8,14 @@ from anyio import to_thread
 
 from ashep.adapters.clock import ManualClock
 from ashep.core.facts.vocabulary import DaemonStarted, JournalBegun, TrackerSeen
-from ashep.effects import Effects
+from ashep.daemon.effects.execute import Effects
+from ashep.daemon.effects.trees import TreeEffects
+from ashep.daemon.leases import Leases
+from ashep.daemon.shepherd import Shepherd
 from ashep.journal.log import Journal
-from ashep.leases import Leases
-from ashep.shepherd import Shepherd
 from ashep.simulation.memory.runner import MemoryRunner, Play
 from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.simulation.memory.tree import MemoryTree
-from ashep.tree_effects import TreeEffects
 
 
 @pytest.mark.may_block  # a journal looks how much room there is

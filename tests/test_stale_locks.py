@@ -17,13 +17,13 @@ from ashep.adapters.git.work_tree import GitTree
 from ashep.adapters.git.worktrees import Worktrees
 from ashep.core.facts.vocabulary import EffectFailed, WorkLanded
 from ashep.core.state.branches import branch_of
+from ashep.daemon.effects.work import Means
 from ashep.errors import RepositoryLocked
 from ashep.ports.landing import Advanced, Candidate, Integrated, Refused
 from ashep.simulation.memory.annotations import MemoryAnnotations
 from ashep.simulation.memory.looking import MemoryVerifier
 from ashep.simulation.memory.play import Play, Prompted
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
-from ashep.work_effects import Means
 from tests.conformance.landings import GitLandingWorld, put
 from tests.loop_hands import CONFIG
 from tests.loop_world import Points, World, policy, said, simulate

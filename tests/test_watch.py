@@ -24,12 +24,12 @@ import pytest
 from rich.console import Console
 
 from ashep.cli.watch import Seen, page
-from ashep.control import Control
 from ashep.core.facts import vocabulary as e
 from ashep.core.policy.settings import Human, Phase
 from ashep.core.state.world import evolve
+from ashep.daemon.control import Control
+from ashep.daemon.signs import LiveSigns
 from ashep.errors import RunnerUnavailable
-from ashep.signs import LiveSigns
 from ashep.simulation.memory.runner import Play
 from ashep.views import standing, watching
 from tests.core import given

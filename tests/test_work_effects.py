@@ -38,6 +38,7 @@ from ashep.core.state.flow import Flow
 from ashep.core.state.indexes import put
 from ashep.core.state.proof import Criteria, Evidence, Landing, Proof
 from ashep.core.state.world import World
+from ashep.daemon.effects.work import AT_ONCE, MOST_LOG, Means, WorkEffects
 from ashep.errors import AshepError, TrackerRefused, TrackerUnavailable
 from ashep.journal.blobs import Blobs
 from ashep.ports.annotations import Annotated
@@ -50,7 +51,6 @@ from ashep.simulation.memory.landing import MemoryLanding
 from ashep.simulation.memory.looking import MemoryDiffs, MemoryVerifier
 from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
-from ashep.work_effects import AT_ONCE, MOST_LOG, Means, WorkEffects
 from tests.core.given import T0, policies, policy_of
 from tests.loop_hands import Hands, landing_world
 from tests.loop_world import simulate
@@ -423,7 +423,7 @@ def another_run(place: Place) -> None:
 async def test_what_nobody_wants_to_know_any_more_is_ended(
     place: Place, meanwhile: Callable[[Place], None], waits: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ashep.work_effects.UNWANTED", 0.01)
+    monkeypatch.setattr("ashep.daemon.effects.work.UNWANTED", 0.01)
     await place.work(b="b")
     place.verifier.takes = 20.0
     answers: list[list[Fact]] = []
@@ -447,7 +447,7 @@ async def test_what_nobody_wants_to_know_any_more_is_ended(
 
 
 async def test_a_landing_that_is_over_is_not_verified_to_the_end(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ashep.work_effects.UNWANTED", 0.01)
+    monkeypatch.setattr("ashep.daemon.effects.work.UNWANTED", 0.01)
     head = await place.work(b="b")
     place.lands(head)
     assert (await place.verify(run="", phase="", commit=head)).commit == head
@@ -459,7 +459,7 @@ async def test_a_landing_that_is_over_is_not_verified_to_the_end(place: Place, m
 
 @pytest.mark.may_block
 async def test_no_program_of_an_ended_verification_lives(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ashep.work_effects.UNWANTED", 0.05)
+    monkeypatch.setattr("ashep.daemon.effects.work.UNWANTED", 0.05)
     real = repository(place.folder.parent / "repository")
     head = real.commit({"a": "a"})
     place.flow = replace(place.flow, own=OwnTree(BRANCH, 0, base=head, head=head))

@@ -230,7 +230,7 @@ def _chosen(word: str, moves: tuple[str, ...]) -> list[str]:
 
 def _narrator(say: Callable[[str], Any]) -> Any:
     """Tell the story of a life as it goes, with the time since it began."""
-    from ashep.daemon import narrator
+    from ashep.daemon.daemon import narrator
     from ashep.simulation.virtual import START
 
     now = [START]

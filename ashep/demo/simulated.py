@@ -19,7 +19,8 @@ from ashep.core.facts.records import Entry
 from ashep.core.policy.settings import Issue
 from ashep.core.state.branches import branch_of
 from ashep.core.state.world import World
-from ashep.daemon import Parts, Say, WorkOptions, daemon, narrator
+from ashep.daemon.daemon import Parts, Say, WorkOptions, daemon, narrator
+from ashep.daemon.effects.work import Means
 from ashep.demo.kept import journal
 from ashep.demo.story import BASE, FILES, ISSUES, RUNS, TEST_PROGRAM, merge_asked, part
 from ashep.errors import AshepError
@@ -33,7 +34,6 @@ from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.simulation.memory.tree import MemoryTree
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.simulation.virtual import VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
-from ashep.work_effects import Means
 
 ACTOR, PERSON = "ashep-demo", "pat"
 FOLDER = ".agent-shepherd"

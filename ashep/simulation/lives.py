@@ -45,10 +45,11 @@ from ashep.core.reconcile.step import RULES
 from ashep.core.runs.choice import model_of
 from ashep.core.state.timers import split_timer
 from ashep.core.state.world import World
-from ashep.effects import Effects
-from ashep.leases import Leases
-from ashep.monitor import read_turn
-from ashep.shepherd import Picture, Shepherd
+from ashep.daemon.effects.execute import Effects
+from ashep.daemon.effects.trees import TreeEffects
+from ashep.daemon.leases import Leases
+from ashep.daemon.monitor import read_turn
+from ashep.daemon.shepherd import Picture, Shepherd
 from ashep.simulation.journal import MemoryJournal
 from ashep.simulation.memory.play import Play, Prompted
 from ashep.simulation.memory.runner import MemoryRunner
@@ -58,7 +59,6 @@ from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.simulation.moves import APPROVED, LANDS, NO_OUTCOME, SILENCE, TIMED_OUT, Act, Kind, Point, Step, play
 from ashep.simulation.own_trees import MadeUpWork
 from ashep.simulation.virtual import VIRTUAL, LoopClock
-from ashep.tree_effects import TreeEffects
 
 ACTOR, PERSON, PREFIX = "ashep-simulation", "pat", "sim"
 

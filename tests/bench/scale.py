@@ -27,7 +27,7 @@ from ashep.core.analysis.replay import Replay
 from ashep.core.facts.records import Entry
 from ashep.core.facts.vocabulary import IssueHeld
 from ashep.core.state.world import World, evolve
-from ashep.daemon import Parts, WorkOptions, daemon
+from ashep.daemon.daemon import Parts, WorkOptions, daemon
 from ashep.journal.log import Journal
 from ashep.replay import replay
 from ashep.simulation.memory.runner import MemoryRunner, Play

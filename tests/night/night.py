@@ -13,14 +13,14 @@ from typing import Any, cast
 import anyio
 
 from ashep.config import write_starter
-from ashep.control import Control
 from ashep.core.analysis.account import account
 from ashep.core.facts.vocabulary import DaemonStopped
 from ashep.core.policy.settings import Refusal
-from ashep.daemon import Running
+from ashep.daemon.control import Control
+from ashep.daemon.daemon import Running
+from ashep.daemon.reload import Reload
 from ashep.errors import RunnerUnavailable, TrackerUnavailable
 from ashep.ports.tracker import Turn
-from ashep.reload import Reload
 from ashep.simulation.memory.runner import MemoryRunner
 from ashep.simulation.virtual import ImmediateJournal
 from tests.loop_world import Crash, Points, World

@@ -39,13 +39,13 @@ from ashep.core.reconcile.decide import INFRA_LIMIT
 from ashep.core.state.branches import branch_of
 from ashep.core.state.landing_turns import AT_IT
 from ashep.core.state.world import World as Known
+from ashep.daemon.effects.work import Means
 from ashep.errors import AshepError
 from ashep.ports.landing import HEAD, Advanced, Refused
 from ashep.ports.verifier import VerifyRequest
 from ashep.simulation.memory.landing import MemoryLanding
 from ashep.simulation.memory.looking import MemoryDiffs, MemoryVerifier
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
-from ashep.work_effects import Means
 from tests.torture.pulls import FORGE, Site
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from ashep import forge_effects
 from ashep.adapters.beads.tracker import BeadsTracker
 from ashep.adapters.opencode.turns import Message
 from ashep.core.delivery import landing_steps, pulls
@@ -27,15 +26,16 @@ from ashep.core.runs import requests
 from ashep.core.state.flow import Flow
 from ashep.core.state.proof import Pull
 from ashep.core.state.world import World
-from ashep.effects import Effects
-from ashep.heartbeat import Heartbeat
+from ashep.daemon.effects import pulls as forge_effects
+from ashep.daemon.effects.execute import Effects
+from ashep.daemon.heartbeat import Heartbeat
+from ashep.daemon.leases import Leases
+from ashep.daemon.pull_watch import PullWatch
+from ashep.daemon.shepherd import Shepherd
 from ashep.journal import log
 from ashep.journal.files import Position, Scan, open_file
 from ashep.journal.lines import COMMIT, HEADER, BadLine, parse
-from ashep.leases import Leases
 from ashep.ports.tracker import Seen
-from ashep.pull_watch import PullWatch
-from ashep.shepherd import Shepherd
 from ashep.simulation.memory.forge import MemoryForge
 from tests.torture.chaos import Kinds
 

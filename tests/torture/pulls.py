@@ -13,8 +13,8 @@ from ashep.core.facts.pull_events import PullRequestSeen
 from ashep.core.facts.vocabulary import DaemonStarted, IssueClosed, JournalBegun, PullRequestOpened, PullRequestReturned
 from ashep.core.policy.landing_settings import ForgeSettings
 from ashep.core.state.branches import branch_of
+from ashep.daemon.effects.pulls import Pulls
 from ashep.errors import AshepError, ForgeUnauthorized, ForgeUnavailable
-from ashep.forge_effects import Pulls
 from ashep.ports.forge import NotPushed, Opened, PullRequest, Pushed
 from ashep.simulation.memory.forge import MemoryForge
 

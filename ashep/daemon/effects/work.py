@@ -1,4 +1,4 @@
-"""Effects on the work of issues: looking into it, and bringing it onto the base. For `ashep.effects`."""
+"""Effects on the work of issues: looking into it, and bringing it onto the base. For `ashep.daemon.effects.execute`."""
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress

@@ -14,8 +14,8 @@ from ashep.core.facts.vocabulary import Fact, QuietSeen
 from ashep.core.policy.settings import QuietHours
 from ashep.core.state.pauses import windows_read
 from ashep.core.state.world import World
+from ashep.daemon.shepherd import Shepherd
 from ashep.ports.tracker import Clock
-from ashep.shepherd import Shepherd
 
 
 def in_force(

@@ -1,4 +1,4 @@
-"""Effects in sessions that need no more than the server: answers to requests, once, and stops. For `ashep.effects`."""
+"""Effects in sessions that need no more than the server: answers to requests, once, and stops. For `ashep.daemon.effects.execute`."""
 
 from contextlib import suppress
 

@@ -30,11 +30,11 @@ from ashep.core.reconcile.outstanding import message_id
 from ashep.core.resources.server import is_due, memory_read
 from ashep.core.state.flow import Flow, Run
 from ashep.core.state.world import World
+from ashep.daemon.effects.taken import look
+from ashep.daemon.shepherd import Shepherd
 from ashep.errors import RunnerError, RunnerRefused, RunnerUnauthorized, ServerNotStarted
 from ashep.journal.blobs import Blobs
 from ashep.ports.tracker import Clock, Runner, Turn
-from ashep.shepherd import Shepherd
-from ashep.taken import look
 
 CATALOGUE = 60.0
 """Seconds between reads of the catalogue while all is well."""

@@ -1,4 +1,4 @@
-"""Effects in work trees, the shared one and those of issues. For `ashep.effects`."""
+"""Effects in work trees, the shared one and those of issues. For `ashep.daemon.effects.execute`."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -17,8 +17,8 @@ from ashep.core.runs.choice import model_of
 from ashep.core.state.pauses import hold
 from ashep.core.state.world import World
 from ashep.core.text import clean
+from ashep.daemon.shepherd import Shepherd
 from ashep.errors import AshepError
-from ashep.shepherd import Shepherd
 
 STOPPING = 10.0
 """Seconds that the answer to a cancellation waits for the session to be seen at rest."""

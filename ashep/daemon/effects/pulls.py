@@ -1,4 +1,4 @@
-"""Effects on pull requests: a branch is pushed, a pull request asks for it. For `ashep.effects`."""
+"""Effects on pull requests: a branch is pushed, a pull request asks for it. For `ashep.daemon.effects.execute`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -6,9 +6,9 @@ It decides nothing and journals nothing but a loss: the tracker's leases are nod
 import anyio
 
 from ashep.core.reconcile.observe import lease_lost
+from ashep.daemon.leases import EVERY, Leases
+from ashep.daemon.shepherd import Shepherd
 from ashep.errors import ClaimLost, TrackerError
-from ashep.leases import EVERY, Leases
-from ashep.shepherd import Shepherd
 
 AGAIN = 15.0
 """Seconds until a heartbeat that got no answer is tried again."""

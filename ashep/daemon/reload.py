@@ -19,9 +19,9 @@ from ashep.config import ConfigErrors
 from ashep.config.policy_files import FOLDER as POLICIES
 from ashep.core.facts.vocabulary import Adopted, EditMended, EditRefused, Fact
 from ashep.core.state.world import World
-from ashep.daemon import adopted, adopted_templates
+from ashep.daemon.daemon import adopted, adopted_templates
+from ashep.daemon.shepherd import Shepherd
 from ashep.journal.log import Journal
-from ashep.shepherd import Shepherd
 
 FILES = ("config.yaml", "policies.yaml", "agents.yaml")
 

@@ -18,9 +18,9 @@ from ashep.core.facts.records import Entry
 from ashep.core.facts.vocabulary import AccountAudited, DaemonStarted, Fact
 from ashep.core.policy.settings import Issue
 from ashep.core.state.world import World
+from ashep.daemon.shepherd import Shepherd
 from ashep.errors import RunnerError
 from ashep.ports.tracker import Clock, Runner
-from ashep.shepherd import Shepherd
 
 EVERY = 3600.0
 """Seconds between audits."""

@@ -16,10 +16,10 @@ from ashep.core.facts.vocabulary import ChangeHinted, Fact, TrackerLost, Tracker
 from ashep.core.policy.settings import Issue, Settings, TrackerSettings, Tree
 from ashep.core.reconcile.observe import expired_leases, hinted, issue_read, issues_read, looked, tracker_read
 from ashep.core.state.world import World
+from ashep.daemon.shepherd import Shepherd
 from ashep.errors import AshepError, TrackerError, UsageError
 from ashep.ports.tracker import Clock, HalfLook, Tracker, TrackerInfo
 from ashep.ports.trees import WorkTree
-from ashep.shepherd import Shepherd
 
 SETTLE = 0.15
 """Seconds between a hint and the look: one write shows more than once, and a look that came too early is made again."""

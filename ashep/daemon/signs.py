@@ -5,9 +5,9 @@ from typing import Any
 import anyio
 
 from ashep.core.analysis.audit import in_sessions
+from ashep.daemon.shepherd import Shepherd
 from ashep.errors import RunnerError
 from ashep.ports.tracker import Clock, Runner
-from ashep.shepherd import Shepherd
 
 FRESH = 1.0
 """Seconds for which what was read is told again: several may watch."""

@@ -18,7 +18,6 @@ import anyio
 from anyio import to_thread
 
 from ashep import __version__
-from ashep.auditor import Auditor, Looked
 from ashep.config import Configuration
 from ashep.core.analysis.account import account, is_held_up, is_idle
 from ashep.core.facts.commands import Command
@@ -62,25 +61,26 @@ from ashep.core.policy.settings import Settings
 from ashep.core.reconcile.step import RULES
 from ashep.core.state.world import World
 from ashep.core.text import clean
-from ashep.effects import Effects
+from ashep.daemon.auditor import Auditor, Looked
+from ashep.daemon.effects.execute import Effects
+from ashep.daemon.effects.pulls import Pulls
+from ashep.daemon.effects.trees import TreeEffects
+from ashep.daemon.effects.work import Means
+from ashep.daemon.heartbeat import Heartbeat
+from ashep.daemon.hours import Hours, quiet_read, told_quietly
+from ashep.daemon.leases import Leases
+from ashep.daemon.monitor import Monitor
+from ashep.daemon.pull_watch import PullWatch
+from ashep.daemon.shepherd import Picture, Shepherd
+from ashep.daemon.worker import Worker
 from ashep.errors import AshepError
-from ashep.forge_effects import Pulls
-from ashep.heartbeat import Heartbeat
-from ashep.hours import Hours, quiet_read, told_quietly
 from ashep.journal.keeper import Keeper
 from ashep.journal.log import Journal
-from ashep.leases import Leases
-from ashep.monitor import Monitor
 from ashep.ports.notifier import Notifier
 from ashep.ports.tracker import Clock, Runner, Tracker, TrackerInfo
 from ashep.ports.trees import Workspaces, WorkTree
 from ashep.prompt import Templates
 from ashep.pruner import Pruner
-from ashep.pull_watch import PullWatch
-from ashep.shepherd import Picture, Shepherd
-from ashep.tree_effects import TreeEffects
-from ashep.work_effects import Means
-from ashep.worker import Worker
 
 Keep = Callable[[str], Awaitable[str]]
 """Makes a text durable, and gives its hash."""

@@ -20,7 +20,7 @@ from ashep.core.reconcile.step import step
 from ashep.core.resources.dues import due_timers, next_due
 from ashep.core.resources.notices import open_messages
 from ashep.core.state.world import World, evolve
-from ashep.effects import Effects
+from ashep.daemon.effects.execute import Effects
 from ashep.journal.log import Journal
 from ashep.ports.tracker import Clock
 

@@ -1,4 +1,4 @@
-"""Effects that write prompts. For `ashep.effects`."""
+"""Effects that write prompts. For `ashep.daemon.effects.execute`."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,12 +13,12 @@ from ashep.core.policy.settings import Comment
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
 from ashep.core.text import clean
+from ashep.daemon.effects.trees import TreeEffects
+from ashep.daemon.effects.work import WorkEffects
 from ashep.errors import ConfigError, TrackerRefused
 from ashep.journal.blobs import Blobs
 from ashep.ports.tracker import IssueText, Runner, Tracker
 from ashep.prompt import Brief, Found, Templates, evidence_of, render
-from ashep.tree_effects import TreeEffects
-from ashep.work_effects import WorkEffects
 
 TRANSCRIPT = 20_000
 """Characters of a transcript that an extraction is shown."""

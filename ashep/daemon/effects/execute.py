@@ -11,7 +11,6 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from ashep import session_effects
 from ashep.core.delivery.notes import Notes
 from ashep.core.facts.commands import (
     AnswerRequest,
@@ -72,6 +71,13 @@ from ashep.core.policy.settings import Settings, Stamp
 from ashep.core.reconcile.intake import LEASE_GRACE
 from ashep.core.state.world import World
 from ashep.core.text import clean
+from ashep.daemon.effects import sessions
+from ashep.daemon.effects.prompts import PromptEffects, Render, peoples
+from ashep.daemon.effects.pulls import PullEffects, Pulls
+from ashep.daemon.effects.taken import came_back
+from ashep.daemon.effects.trees import TreeCommand, TreeEffects
+from ashep.daemon.effects.work import Means, WorkEffects
+from ashep.daemon.leases import Leases
 from ashep.errors import (
     AshepError,
     ClaimLost,
@@ -86,9 +92,7 @@ from ashep.errors import (
     TrackerUnavailable,
     TreeRefused,
 )
-from ashep.forge_effects import PullEffects, Pulls
 from ashep.journal.blobs import Blobs
-from ashep.leases import Leases
 from ashep.ports.notifier import Notifier, tell
 from ashep.ports.tracker import (
     ClaimRequest,
@@ -102,10 +106,6 @@ from ashep.ports.tracker import (
     Update,
 )
 from ashep.prompt import render
-from ashep.prompt_effects import PromptEffects, Render, peoples
-from ashep.taken import came_back
-from ashep.tree_effects import TreeCommand, TreeEffects
-from ashep.work_effects import Means, WorkEffects
 
 MOST_CHANGES = 100
 """Of the same changes of an issue, the newest so many are looked at."""
@@ -215,9 +215,9 @@ class Effects:
             case SendPrompt():
                 return self._send(command, world(), probe)
             case AnswerRequest():
-                return session_effects.deliver(self.runner, command, probe=probe)
+                return sessions.deliver(self.runner, command, probe=probe)
             case StopTurn():
-                return session_effects.stop(self.runner, command)
+                return sessions.stop(self.runner, command)
             case StopOrphan():
                 return self._stop_orphan(command, world().settings)
             case ReclaimIssue():
@@ -292,7 +292,7 @@ class Effects:
         return await self.blobs.keep(_TEXT.dump_json(seen.text).decode())
 
     async def _comment(self, command: PostComment, world: World, probe: bool) -> list[Fact]:
-        sign = session_effects.marker(world.instance, command.key)
+        sign = sessions.marker(world.instance, command.key)
         if not (probe and await self.tracker.commented(command.issue, sign)):
             await self.work.note(command, world)
             await self.tracker.comment(command.issue, clean(command.text), sign)
@@ -324,7 +324,7 @@ class Effects:
         if seen is None:
             raise TrackerRefused(f"the tracker has no issue {command.issue}")
         events = label_events(await self.tracker.changes(command.issue))
-        said = session_effects.behind(seen.text.comments, instance, command.after)
+        said = sessions.behind(seen.text.comments, instance, command.after)
         comments = peoples(said, self.tracker.actor)
         return [AnswerRead(command.issue, command.key, seen.issue, events, comments)]
 
@@ -345,7 +345,7 @@ class Effects:
 
     async def _stop_orphan(self, command: StopOrphan, settings: Settings) -> list[Fact]:
         place = await self.trees.place(command.branch, settings)
-        return await session_effects.stop_orphan(self.runner, command, place)
+        return await sessions.stop_orphan(self.runner, command, place)
 
     async def _session(self, command: OpenSession, probe: bool) -> list[Fact]:
         if command.reuse is not None and await self.runner.has_session(command.reuse):

@@ -13,11 +13,11 @@ from ashep.core.facts.vocabulary import PullRequestSeen
 from ashep.core.state.flow import Flow
 from ashep.core.state.proof import Pull
 from ashep.core.text import clean
+from ashep.daemon.effects.pulls import PullEffects
+from ashep.daemon.shepherd import Shepherd
 from ashep.errors import AshepError, DiskFailed, ForgeRefused, ForgeUnavailable, JournalDamaged
-from ashep.forge_effects import PullEffects
 from ashep.journal.blobs import Blobs
 from ashep.ports.forge import PullState, Said
-from ashep.shepherd import Shepherd
 
 MOST_SAID = 20_000
 """Characters of them that an agent is shown."""
