@@ -13,6 +13,7 @@ import anyio
 import anyio.to_thread
 
 from ashep import connect, written
+from ashep.actions.preview import DryRun, preview
 from ashep.adapters import control_socket, mounts, processes, programs
 from ashep.adapters.clock import RealClock
 from ashep.adapters.git.work_tree import GitTree
@@ -34,7 +35,6 @@ from ashep.journal.lock import Lock
 from ashep.journal.log import Journal, Sizes
 from ashep.ports.notifier import Message
 from ashep.ports.tracker import Tracker, TrackerInfo
-from ashep.preview import DryRun, preview
 from ashep.redaction import SHORTEST, Redaction
 from ashep.store.follow import Follower
 from ashep.written import Written

@@ -18,6 +18,7 @@ from typing import Any, TypeVar, cast
 import anyio
 import yaml
 
+from ashep.actions.replay import replay
 from ashep.config import load, write_starter
 from ashep.core.analysis.account import account
 from ashep.core.analysis.audit import Ledger, of_indexes, of_issue, of_look, of_world
@@ -34,7 +35,6 @@ from ashep.errors import AshepError, ForgeUnavailable, NotSent, RunnerUnavailabl
 from ashep.journal.log import SIZES
 from ashep.journal.snapshots import beginning
 from ashep.prompt import Templates
-from ashep.replay import replay
 from ashep.simulation.memory.annotations import MemoryAnnotations
 from ashep.simulation.memory.forge import MemoryForge
 from ashep.simulation.memory.landing import MemoryLanding

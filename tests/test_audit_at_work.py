@@ -12,8 +12,8 @@ import anyio
 import pytest
 from typer.testing import CliRunner
 
-from ashep import audit as shell
-from ashep.audit import Account, examine, is_unverified
+from ashep.actions import audit as shell
+from ashep.actions.audit import Account, examine, is_unverified
 from ashep.cli.commands import app
 from ashep.cli.reading import Reading
 from ashep.core.delivery.trees import OwnTree

@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 import pytest
 
-from ashep import install
+from ashep.actions import install
+from ashep.actions.offer import Offer
 from ashep.adapters import programs
 from ashep.config import write_starter
 from ashep.core.policy.settings import (
@@ -25,7 +26,6 @@ from ashep.core.policy.settings import (
     VerificationSettings,
     WorkerSettings,
 )
-from ashep.offer import Offer
 from tests.conformance.trackers import Beads
 from tests.core import given
 

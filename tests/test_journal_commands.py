@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
+from ashep.actions.replay import replay
 from ashep.cli import main
 from ashep.cli.place import FOLDER
 from ashep.core.analysis.replay import Replay
@@ -20,7 +21,6 @@ from ashep.journal.archive import archive, archived, prune
 from ashep.journal.blobs import Blobs
 from ashep.journal.files import BASE, batches, journal_files
 from ashep.journal.lock import Lock
-from ashep.replay import replay
 from ashep.store.database import Store
 from tests.golden.story import T0
 from tests.test_journal_snapshots import SMALL, folded, lived, opened, recovered

@@ -16,6 +16,7 @@ import anyio
 import pytest
 
 from ashep import pruner
+from ashep.actions.replay import replay
 from ashep.cli.reading import Reading
 from ashep.core.analysis.replay import Replay
 from ashep.core.delivery.trees import OwnTree
@@ -31,7 +32,6 @@ from ashep.journal.archive import aged, archive_aged, archived, finish, look, na
 from ashep.journal.blobs import GRACE, Blobs
 from ashep.journal.files import BASE, base, batches, journal_files
 from ashep.journal.log import Sizes
-from ashep.replay import replay
 from ashep.store.database import Store
 from ashep.store.reader import NAME
 from tests.core.given import issue as an_issue

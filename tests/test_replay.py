@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import ashep.core
+from ashep.actions.replay import replay
 from ashep.core.analysis.replay import DERIVED, Difference, Replay
 from ashep.core.facts import vocabulary as e
 from ashep.core.facts.commands import Command
@@ -29,7 +30,6 @@ from ashep.errors import AshepError
 from ashep.journal.archive import archive, prune
 from ashep.journal.files import batches
 from ashep.journal.log import Journal, Sizes
-from ashep.replay import replay
 from tests.core.chances import WILD
 from tests.core.given import T0
 from tests.core.lives import live

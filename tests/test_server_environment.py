@@ -12,6 +12,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from ashep.actions.install import checks
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.opencode.environment import PROVIDERS
 from ashep.adapters.opencode.server import ManagedServer
@@ -19,7 +20,6 @@ from ashep.connect import secret_variables
 from ashep.core.policy.settings import Settings
 from ashep.demo.model import Call, opencode_config
 from ashep.errors import ServerNotStarted
-from ashep.install import checks
 from ashep.ports.tracker import Prompt, SessionRequest
 from ashep.testing.worlds import settled
 from tests.conformance.runners import RealWorld, real_place

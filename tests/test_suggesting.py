@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ashep.actions.suggest import NothingProposed, Proposal, adviser, suggest
 from ashep.cli.suggesting import confirmed, refuse_agents
 from ashep.config.criteria import read_criteria
 from ashep.core.policy.settings import Agent, Agents, Model, RunnerChoice
@@ -14,7 +15,6 @@ from ashep.ports.tracker import IssueText
 from ashep.simulation.memory.play import Play, Prompted
 from ashep.simulation.memory.runner import MemoryRunner
 from ashep.simulation.memory.tracker import MemoryTracker
-from ashep.suggesting import NothingProposed, Proposal, adviser, suggest
 from tests.conformance.runners import SystemClock
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

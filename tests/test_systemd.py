@@ -16,12 +16,12 @@ import anyio
 import pytest
 
 from ashep import cli
+from ashep.actions.systemd_unit import NO_RESTART, unit_of
 from ashep.adapters.systemd import Systemd
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.world import World
 from ashep.daemon.watchdog import LONGEST, STALE, Watchdog
 from ashep.errors import AshepError
-from ashep.unit import NO_RESTART, unit_of
 from tests.core import given
 from tests.core.laws import folded
 from tests.core.playbook import Playbook

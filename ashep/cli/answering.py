@@ -37,7 +37,7 @@ def reject(context: typer.Context, issue: Issue, message: Message = None) -> Non
 
 
 def _answer(context: typer.Context, issue: str, message: str | None, *, approved: bool) -> None:
-    from ashep.answers import answer
+    from ashep.actions.answers import answer
 
     project = project_of(context)
 
@@ -63,7 +63,7 @@ def answer(
     agent. Where it asks several questions at once, give a line for each. A comment that begins with @ashep does the
     same.
     """
-    from ashep.answers import say
+    from ashep.actions.answers import say
 
     project = project_of(context)
 
@@ -84,8 +84,8 @@ def retry(
     message: Message = None,
 ) -> None:
     """Start a parked issue afresh. Taking off its label ashep:parked does the same."""
-    from ashep.answers import check_phase
-    from ashep.answers import retry as start_afresh
+    from ashep.actions.answers import check_phase
+    from ashep.actions.answers import retry as start_afresh
 
     project = project_of(context)
     stands = _account(project, issue)
@@ -109,7 +109,7 @@ def take(context: typer.Context, issue: Issue, message: Message = None) -> None:
     A turn of its agent that runs is stopped; that burns no attempt. How its session is opened is printed. Setting its
     label ashep:paused does the same.
     """
-    from ashep.answers import take as take_over
+    from ashep.actions.answers import take as take_over
 
     project = project_of(context)
 
@@ -132,7 +132,7 @@ def release(context: typer.Context, issue: Issue, message: Message = None) -> No
     The agent goes on in the same session, and is told that a person was there; or, where the policy says so, the next
     phase looks at what the person did.
     """
-    from ashep.answers import release as let_go
+    from ashep.actions.answers import release as let_go
 
     project = project_of(context)
 
@@ -182,7 +182,7 @@ def _as_person(project: Path, write: "Write") -> str:
     """Let a person write to the tracker; give the name under which that happened."""
     import anyio
 
-    from ashep.answers import person
+    from ashep.actions.answers import person
     from ashep.connect import tracker_of
 
     settings = settings_of(project)

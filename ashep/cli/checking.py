@@ -92,8 +92,8 @@ def replay(
         return
     if last is not None or strict:
         raise UsageError(f"{'--last' if last is not None else '--strict'} goes with --policy or --agents")
+    from ashep.actions.replay import replay as derive
     from ashep.core.analysis.replay import Replay
-    from ashep.replay import replay as derive
 
     again, progress = Replay(issue=issue), Progress("derived again")
     found: list[dict[str, Any]] = []
@@ -152,7 +152,7 @@ def audit(context: typer.Context, as_json: Json = False) -> None:
     and is no finding. Nothing is written or started; a daemon may run. The exit code is 1 where something is left over,
     and 69 where nothing is but bd could not be asked.
     """
-    from ashep.audit import audit as examine
+    from ashep.actions.audit import audit as examine
     from ashep.core.analysis.audit import REMEDIES
 
     project, progress = project_of(context), Progress("audited")

@@ -24,7 +24,7 @@ def compare(
     as_json: bool,
 ) -> None:
     """Print it; `folder` is `.agent-shepherd`. Raises `ConfigErrors` for files that cannot be used."""
-    from ashep.comparison import compare as derive
+    from ashep.actions.comparison import compare as derive
     from ashep.config import load_other
     from ashep.views import comparison
 

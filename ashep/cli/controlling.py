@@ -129,8 +129,8 @@ def _asked(context: typer.Context, request: dict[str, Any]) -> dict[str, Any]:
     """Ask the daemon, in this person's name; `AshepError` where none runs, or it refuses."""
     import anyio
 
+    from ashep.actions.answers import person
     from ashep.adapters.control_socket import NotListening, ask
-    from ashep.answers import person
 
     project = project_of(context)
     state = configured(project) / "state"

@@ -63,8 +63,8 @@ def criteria(
     if suggest:
         _suggest(project, issue, yes=yes, as_json=as_json)
         return
+    from ashep.actions.issue_checks import types, where
     from ashep.config.criteria_lint import lint as look
-    from ashep.issue_checks import types, where
 
     settings = settings_of(project)
     found = _seen(project, issue)
@@ -81,8 +81,8 @@ def criteria(
 def _seen(project: Path, issue: str) -> "Seen":
     import anyio
 
+    from ashep.actions.issue_checks import seen
     from ashep.connect import READER, tracker_of
-    from ashep.issue_checks import seen
 
     async def read() -> "Seen":
         tracker = tracker_of(project, settings_of(project), READER)
@@ -108,7 +108,7 @@ def _told(issue: str, reading: "Reading") -> dict[str, Any]:
 
 
 def _say(issue: str, reading: "Reading", found: "Seen", *, lint: bool) -> None:
-    from ashep.issue_checks import NoChecks, of
+    from ashep.actions.issue_checks import NoChecks, of
 
     for finding in reading.findings:
         screen.say_finding(finding.severity, f"{finding} [{finding.code}]")
@@ -158,16 +158,16 @@ def what(check: "Check") -> str:
 
 
 def _set(project: Path, issue: str, file: Path, *, as_json: bool) -> None:
+    from ashep.actions.issue_checks import types
     from ashep.config.criteria_put import read_given
-    from ashep.issue_checks import types
 
     name = "standard input" if str(file) == "-" else str(file)
     _put(project, issue, read_given(_text(file), name, types(settings_of(project))), as_json=as_json)
 
 
 def _suggest(project: Path, issue: str, *, yes: bool, as_json: bool) -> None:
+    from ashep.actions.issue_checks import types
     from ashep.cli.suggesting import confirmed, proposed, refuse_agents
-    from ashep.issue_checks import types
 
     refuse_agents()
     settings = settings_of(project)
@@ -184,10 +184,10 @@ def _put(project: Path, issue: str, given: "Given", *, as_json: bool) -> None:
 
     import anyio
 
-    from ashep.answers import person
+    from ashep.actions.answers import person
+    from ashep.actions.issue_checks import at_work, seen, set_checks, types
     from ashep.connect import annotations_of, tracker_of
     from ashep.core.policy.checks import hash_of
-    from ashep.issue_checks import at_work, seen, set_checks, types
 
     settings = settings_of(project)
     known = types(settings)

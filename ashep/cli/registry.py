@@ -29,8 +29,8 @@ class Registry(NamedTuple):
 
 def _registry(context: typer.Context) -> Registry:
     """Read policies and agents. Those that contradict each other are what somebody looks at here for."""
+    from ashep.actions.replay import recorded
     from ashep.config import ConfigErrors, examine
-    from ashep.replay import recorded
 
     folder = configured(project_of(context))
     found = examine(folder)
@@ -193,9 +193,9 @@ def check(context: typer.Context, as_json: Json = False) -> None:
     """Check the agent registry: mistakes in agents.yaml, phases that nobody can take, agents without use, and what
     hangs by one agent or one provider. Exit codes: 0, also with warnings; 1 where there is an error.
     """
+    from ashep.actions.replay import recorded
     from ashep.config import examine
     from ashep.core.runs.registry import weaknesses
-    from ashep.replay import recorded
 
     folder = configured(project_of(context))
     found = examine(folder)

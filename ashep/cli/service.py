@@ -11,7 +11,7 @@ from ashep.cli.root import Json, app, example, project_of
 from ashep.errors import AshepError, UsageError
 
 if TYPE_CHECKING:
-    from ashep.unit import Unit
+    from ashep.actions.systemd_unit import Unit
 
 service = typer.Typer(help="Run ashep by systemd.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(service, name="service", short_help="Run ashep by systemd.")
@@ -23,7 +23,7 @@ Serve = Annotated[bool, typer.Option("--serve", help="The unit of `ashep serve`,
 
 
 def _unit(context: typer.Context, *, user: bool, serve: bool, port: int | None = None) -> "Unit":
-    from ashep.unit import unit_of
+    from ashep.actions.systemd_unit import unit_of
 
     project = project_of(context)
     configured(project)
@@ -61,7 +61,7 @@ def install(
 
     With --serve it is the unit of `ashep serve`, which runs by itself; what it verifies ends with it.
     """
-    from ashep.unit import write
+    from ashep.actions.systemd_unit import write
 
     unit = _unit(context, user=user, serve=serve, port=port)
     if show:
@@ -84,7 +84,7 @@ def status(context: typer.Context, user: User = False, serve: Serve = False, as_
     """Say whether the service is installed, current, enabled and running. The exit code is 1 where it does not run."""
     import anyio
 
-    from ashep.unit import stands, state
+    from ashep.actions.systemd_unit import stands, state
 
     unit = _unit(context, user=user, serve=serve)
     text = stands(unit)
@@ -128,7 +128,7 @@ def _lines(told: dict[str, Any], flag: str, serve: str) -> list[str]:
 @service.command(short_help="Stop the service and delete its unit.", epilog=example("ashep service uninstall --user"))
 def uninstall(context: typer.Context, user: User = False, serve: Serve = False) -> None:
     """Disable and stop the service, and delete its unit. The agent server, and all files of the project, stay."""
-    from ashep.unit import remove, stands
+    from ashep.actions.systemd_unit import remove, stands
 
     unit = _unit(context, user=user, serve=serve)
     if stands(unit) is None:
@@ -148,6 +148,6 @@ def uninstall(context: typer.Context, user: User = False, serve: Serve = False) 
 def _managed(unit: "Unit", *words: str) -> None:
     import anyio
 
-    from ashep.unit import manage
+    from ashep.actions.systemd_unit import manage
 
     anyio.run(manage, unit, *words)

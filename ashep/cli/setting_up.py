@@ -14,7 +14,7 @@ from ashep.cli.root import Json, app, example, project_of, settings_of
 from ashep.errors import UsageError
 
 if TYPE_CHECKING:
-    from ashep.install import Line
+    from ashep.actions.install import Line
 
 
 @app.command(
@@ -54,7 +54,7 @@ def init(
 def _checked(project: Path, *, server: bool = False) -> "list[Line]":
     import anyio
 
-    from ashep.install import checks
+    from ashep.actions.install import checks
 
     return anyio.run(partial(checks, project, os.environ, server=server))
 
@@ -95,8 +95,8 @@ def sync_agents(
     """
     import anyio
 
+    from ashep.actions.offer import offer
     from ashep.config.sync import sync
-    from ashep.offer import offer
 
     project = project_of(context)
     file = configured(project) / "agents.yaml"

@@ -12,9 +12,9 @@ from ashep.cli.place import configured
 from ashep.errors import UsageError
 
 if TYPE_CHECKING:
+    from ashep.actions.suggest import Proposal
     from ashep.core.policy.settings import Settings
     from ashep.ports.tracker import Seen
-    from ashep.suggesting import Proposal
 
 
 def proposed(project: Path, settings: "Settings", found: "Seen", known: tuple[str, ...]) -> "Proposal":
@@ -22,11 +22,11 @@ def proposed(project: Path, settings: "Settings", found: "Seen", known: tuple[st
     import anyio
     from anyio import to_thread
 
+    from ashep.actions.offer import runs
+    from ashep.actions.suggest import adviser, suggest
     from ashep.adapters.clock import RealClock
     from ashep.config import load
     from ashep.connect import runner_of
-    from ashep.offer import runs
-    from ashep.suggesting import adviser, suggest
 
     agent = adviser(load(configured(project)).agents)
 

@@ -220,11 +220,11 @@ def _by_itself(context: typer.Context) -> list[dict[str, str]]:
 
 def _journal(context: typer.Context) -> dict[str, Any] | None:
     """Say which files of the journal the daemon would delete now, and why it keeps the next one that is old enough."""
+    from ashep.actions.replay import recorded
     from ashep.core.retention import why_kept
     from ashep.core.state.frozen import replace
     from ashep.journal.archive import aged, look
     from ashep.journal.files import path_of
-    from ashep.replay import recorded
 
     project, at = project_of(context), now()
     settings, state = settings_of(project), configured(project) / "state"

@@ -11,7 +11,7 @@ from ashep.cli.place import configured
 from ashep.cli.root import Issue, Json, app, example, project_of, settings_of
 
 if TYPE_CHECKING:
-    from ashep.verifying import Outputs, Verified
+    from ashep.actions.verify import Outputs, Verified
 
 CODES = {"passing": 0, "failing": 1, "blocked": 69}
 """Exit codes; 69 is that of an audit, too, that could not look at everything."""
@@ -51,7 +51,7 @@ def verify(
     Exit codes: 0 passing, 1 failing, 69 where a check could not be carried out or nothing was checked, 2 where the
     checks are wrong.
     """
-    from ashep.verifying import Outputs
+    from ashep.actions.verify import Outputs
 
     project = project_of(context)
     configured(project)
@@ -67,11 +67,11 @@ def verify(
 def _verified(project: Path, issue: str, revisions: tuple[str | None, str | None], outputs: "Outputs") -> "Verified":
     import anyio
 
+    from ashep.actions.issue_checks import of, seen, types
+    from ashep.actions.verify import verify
     from ashep.adapters.git.fetch import candidate
     from ashep.app import secrets_of
     from ashep.connect import READER, tracker_of, verifier_of
-    from ashep.issue_checks import of, seen, types
-    from ashep.verifying import verify
 
     settings = settings_of(project)
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import anyio
 
+from ashep.actions.audit import examine
+from ashep.actions.replay import replay
 from ashep.adapters.clock import RealClock
-from ashep.audit import examine
 from ashep.config import load, write_starter
 from ashep.core.analysis.replay import Replay
 from ashep.core.facts.records import Entry
@@ -25,7 +26,6 @@ from ashep.demo.kept import journal
 from ashep.demo.story import BASE, FILES, ISSUES, RUNS, TEST_PROGRAM, merge_asked, part
 from ashep.errors import AshepError
 from ashep.ports.tracker import IssueText
-from ashep.replay import replay
 from ashep.simulation.memory.annotations import MemoryAnnotations
 from ashep.simulation.memory.landing import MemoryLanding
 from ashep.simulation.memory.looking import MemoryDiffs, MemoryVerifier

@@ -16,10 +16,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from ashep.actions.issue_checks import NoChecks, NoSuchIssue
 from ashep.config.findings import ConfigErrors
 from ashep.core.text import clean
 from ashep.errors import AshepError, TrackerError, TrackerMissing
-from ashep.issue_checks import NoChecks, NoSuchIssue
 from ashep.service.door import AT_ONCE, Door
 from ashep.service.models import KEY, TICKET, ProblemAnswer, TicketAnswer
 from ashep.service.openapi import PROBLEM, document

@@ -16,17 +16,17 @@ import anyio
 import uvicorn
 from starlette.applications import Starlette
 
+from ashep.actions.issue_checks import types
+from ashep.actions.verify import Outputs
 from ashep.adapters.verifier import wrong_patterns
 from ashep.app import secrets_of
 from ashep.connect import annotations_of, tracker_of, verifier_of
 from ashep.core.policy.settings import Settings
 from ashep.errors import AshepError, UsageError
-from ashep.issue_checks import types
 from ashep.service.door import Connection
 from ashep.service.http import application
 from ashep.service.places import Places
 from ashep.service.tickets import Tickets
-from ashep.verifying import Outputs
 
 ACTOR = "ashep-service"
 """Under which name the service writes to the tracker: it is no person, whoever asks it."""

@@ -17,12 +17,13 @@ from typing import Any
 import anyio
 from pydantic import JsonValue
 
+from ashep.actions.issue_checks import NoSuchIssue, of, seen, where
+from ashep.actions.verify import Outputs, Verified, verify
 from ashep.config.criteria import Compiled, Reading, apart, compiled_here, examine, read_criteria
 from ashep.config.criteria_put import Given, put, read_given
 from ashep.core.policy.checks import hash_of
 from ashep.core.text import clean
 from ashep.errors import AshepError, TrackerUnavailable
-from ashep.issue_checks import NoSuchIssue, of, seen, where
 from ashep.ports.annotations import Annotated, Annotations, Fresh, Rewritten
 from ashep.ports.tracker import Seen, Tracker
 from ashep.ports.verifier import Verifier
@@ -41,7 +42,6 @@ from ashep.service.models import (
     VerificationAnswer,
 )
 from ashep.service.places import Places
-from ashep.verifying import Outputs, Verified, verify
 
 AT_ONCE = 2
 """Issues that are verified at one time; others wait."""

@@ -20,6 +20,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 
+from ashep.actions.replay import replay
 from ashep.adapters.beads import BeadsTracker
 from ashep.cli.reading import Reading
 from ashep.config import load, write_starter
@@ -29,7 +30,6 @@ from ashep.core.facts.vocabulary import IssueHeld
 from ashep.core.state.world import World, evolve
 from ashep.daemon.daemon import Parts, WorkOptions, daemon
 from ashep.journal.log import Journal
-from ashep.replay import replay
 from ashep.simulation.memory.runner import MemoryRunner, Play
 from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.simulation.memory.tree import MemoryTree

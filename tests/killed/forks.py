@@ -17,7 +17,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from ashep import app, audit
+from ashep import app
+from ashep.actions import audit
 from ashep.cli import commands
 from ashep.cli import main as ashep
 from ashep.daemon import daemon

@@ -11,6 +11,7 @@ import anyio
 import httpx
 from starlette.applications import Starlette
 
+from ashep.actions.verify import Outputs
 from ashep.core.facts.evidence import CheckResult, CheckStatus, Verification
 from ashep.core.policy.checks import ManualCheck, hash_of
 from ashep.ports.tracker import IssueText
@@ -20,7 +21,6 @@ from ashep.service.places import Places
 from ashep.service.tickets import Tickets
 from ashep.simulation.memory.annotations import MemoryAnnotations
 from ashep.simulation.memory.tracker import MemoryTracker
-from ashep.verifying import Outputs
 
 AT = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 TOKEN = "a-token-of-many-characters"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ashep import __version__
+from ashep.actions.replay import recorded
 from ashep.adapters.clock import RealClock
 from ashep.adapters.git.work_tree import GitTree
 from ashep.config import Configuration, load
@@ -20,7 +21,6 @@ from ashep.core.runs.choice import model_of
 from ashep.core.state.world import World, evolve
 from ashep.ports.tracker import IssueText, TrackerInfo
 from ashep.prompt import Brief, render
-from ashep.replay import recorded
 
 
 @dataclass(frozen=True, slots=True)

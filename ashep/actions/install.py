@@ -16,6 +16,7 @@ import anyio
 from anyio import to_thread
 
 from ashep import __version__
+from ashep.actions.offer import Offer, offer
 from ashep.adapters import mounts, programs
 from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.git.work_tree import GitTree
@@ -28,7 +29,6 @@ from ashep.connect import runner_of, secret_variables, tracker_of
 from ashep.core.policy.settings import Agents, OpencodeSettings, Settings
 from ashep.core.text import clean
 from ashep.errors import AshepError, ConfigError, RunnerUnauthorized, TrackerMissing
-from ashep.offer import Offer, offer
 
 FOLDER = ".agent-shepherd"
 _MB = 1024 * 1024

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import anyio
 from anyio import to_thread
 
+from ashep.actions.replay import Told, nobody
 from ashep.adapters.clock import RealClock
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.connect import runner_of, tracker_of
@@ -38,7 +39,6 @@ from ashep.journal.files import START, Position, batches
 from ashep.journal.lock import holder
 from ashep.journal.snapshots import beginning
 from ashep.ports.tracker import Clock, Runner, Tracker
-from ashep.replay import Told, nobody
 from ashep.store.reader import NAME, open_read_only
 from ashep.store.tables import issue_row
 
