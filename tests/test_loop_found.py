@@ -5,8 +5,8 @@ from typing import Any
 
 from ashep.core.facts.vocabulary import TreeSealed, WorkVerified
 from ashep.core.state.branches import branch_of
+from ashep.http import history
 from ashep.ports.tracker import IssueText
-from ashep.service import history
 from ashep.simulation.memory.play import Play, Prompted
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.loop_world import World, policy, said, simulate

@@ -40,12 +40,12 @@ from ashep.core.state.proof import Criteria, Evidence, Landing, Proof
 from ashep.core.state.world import World
 from ashep.daemon.effects.work import AT_ONCE, MOST_LOG, Means, WorkEffects
 from ashep.errors import AshepError, TrackerRefused, TrackerUnavailable
+from ashep.http.models import Entry
 from ashep.journal.blobs import Blobs
 from ashep.ports.annotations import Annotated
 from ashep.ports.landing import Refused
 from ashep.ports.tracker import IssueText
 from ashep.ports.verifier import VerifyRequest
-from ashep.service.models import Entry
 from ashep.simulation.memory.annotations import MemoryAnnotations
 from ashep.simulation.memory.landing import MemoryLanding
 from ashep.simulation.memory.looking import MemoryDiffs, MemoryVerifier

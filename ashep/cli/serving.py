@@ -34,8 +34,8 @@ def serve(
 
     Exit codes: 0 stopped, 1 the port is taken, 2 configuration or usage.
     """
-    from ashep.service.serving import Wanted
-    from ashep.service.serving import serve as listen
+    from ashep.http.serving import Wanted
+    from ashep.http.serving import serve as listen
 
     project = project_of(context)
     folder = configured(project)

@@ -11,8 +11,8 @@ import pytest
 
 from ashep.core.state.proof import MOST_PROOFS as KEPT
 from ashep.errors import AshepError, TrackerUnavailable
+from ashep.http import history, http
 from ashep.ports.annotations import Fresh
-from ashep.service import history, http
 from tests.service.worlds import CHECKS, TOKEN, World, git, repository
 
 NO_CHECKS = "It works."

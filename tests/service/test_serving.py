@@ -9,7 +9,7 @@ import pytest
 from ashep.actions.verify import Outputs
 from ashep.core.policy.settings import Settings, TrackerSettings
 from ashep.errors import AshepError, UsageError
-from ashep.service.serving import TOKEN, Wanted, listen, serve, token_of
+from ashep.http.serving import TOKEN, Wanted, listen, serve, token_of
 
 
 def test_a_token_is_written_once_for_this_user_alone(tmp_path: Path) -> None:

@@ -14,11 +14,11 @@ from starlette.applications import Starlette
 from ashep.actions.verify import Outputs
 from ashep.core.facts.evidence import CheckResult, CheckStatus, Verification
 from ashep.core.policy.checks import ManualCheck, hash_of
+from ashep.http.http import application
+from ashep.http.places import Places
+from ashep.http.tickets import Tickets
 from ashep.ports.tracker import IssueText
 from ashep.ports.verifier import VerifyRequest
-from ashep.service.http import application
-from ashep.service.places import Places
-from ashep.service.tickets import Tickets
 from ashep.simulation.memory.annotations import MemoryAnnotations
 from ashep.simulation.memory.tracker import MemoryTracker
 

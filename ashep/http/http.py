@@ -20,12 +20,12 @@ from ashep.actions.issue_checks import NoChecks, NoSuchIssue
 from ashep.config.findings import ConfigErrors
 from ashep.core.text import clean
 from ashep.errors import AshepError, TrackerError, TrackerMissing
-from ashep.service.door import AT_ONCE, Door
-from ashep.service.models import KEY, TICKET, ProblemAnswer, TicketAnswer
-from ashep.service.openapi import PROBLEM, document
-from ashep.service.operations import OPERATIONS, Asked, Operation
-from ashep.service.places import NoBranch, NotAllowed
-from ashep.service.tickets import Busy, Ending, KeyTaken, Tickets
+from ashep.http.door import AT_ONCE, Door
+from ashep.http.models import KEY, TICKET, ProblemAnswer, TicketAnswer
+from ashep.http.openapi import PROBLEM, document
+from ashep.http.operations import OPERATIONS, Asked, Operation
+from ashep.http.places import NoBranch, NotAllowed
+from ashep.http.tickets import Busy, Ending, KeyTaken, Tickets
 
 MAX_BODY = 256 * 1024
 """Bytes of a request's body."""

@@ -8,8 +8,8 @@ from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from ashep import __version__
-from ashep.service.models import KEY, TICKET, ProblemAnswer
-from ashep.service.operations import OPERATIONS, Operation
+from ashep.http.models import KEY, TICKET, ProblemAnswer
+from ashep.http.operations import OPERATIONS, Operation
 
 PROBLEM = "application/problem+json"
 """The media type of a problem."""

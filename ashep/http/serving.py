@@ -23,10 +23,10 @@ from ashep.app import secrets_of
 from ashep.connect import annotations_of, tracker_of, verifier_of
 from ashep.core.policy.settings import Settings
 from ashep.errors import AshepError, UsageError
-from ashep.service.door import Connection
-from ashep.service.http import application
-from ashep.service.places import Places
-from ashep.service.tickets import Tickets
+from ashep.http.door import Connection
+from ashep.http.http import application
+from ashep.http.places import Places
+from ashep.http.tickets import Tickets
 
 ACTOR = "ashep-service"
 """Under which name the service writes to the tracker: it is no person, whoever asks it."""
@@ -116,7 +116,7 @@ class _Server(uvicorn.Server):
 
 
 def server_of(application: Starlette) -> uvicorn.Server:
-    """Give what listens; how many may be connected, and for how long, is the door's (`ashep.service.door`)."""
+    """Give what listens; how many may be connected, and for how long, is the door's (`ashep.http.door`)."""
     config = uvicorn.Config(
         application,
         log_level="critical",

@@ -7,8 +7,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from ashep import __version__
-from ashep.service import models
-from ashep.service.tickets import Tickets
+from ashep.http import models
+from ashep.http.tickets import Tickets
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from ashep.actions.verify import Verified
 from ashep.core.delivery.notes import LAST, LOG, STATUS, appended, entry_of, last_of
 from ashep.core.policy.checks import hash_of
 from ashep.core.state.proof import proof_of
-from ashep.service.models import Entry, LastCheck, Standing
+from ashep.http.models import Entry, LastCheck, Standing
 
 _STANDING: TypeAdapter[Standing] = TypeAdapter(Standing)
 _CHECKS = TypeAdapter(tuple[LastCheck, ...])

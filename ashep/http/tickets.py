@@ -24,11 +24,8 @@ from ashep.config.criteria_put import Given, put, read_given
 from ashep.core.policy.checks import hash_of
 from ashep.core.text import clean
 from ashep.errors import AshepError, TrackerUnavailable
-from ashep.ports.annotations import Annotated, Annotations, Fresh, Rewritten
-from ashep.ports.tracker import Seen, Tracker
-from ashep.ports.verifier import Verifier
-from ashep.service import history
-from ashep.service.models import (
+from ashep.http import history
+from ashep.http.models import (
     CheckAnswer,
     Checks,
     Edit,
@@ -41,7 +38,10 @@ from ashep.service.models import (
     TicketsAnswer,
     VerificationAnswer,
 )
-from ashep.service.places import Places
+from ashep.http.places import Places
+from ashep.ports.annotations import Annotated, Annotations, Fresh, Rewritten
+from ashep.ports.tracker import Seen, Tracker
+from ashep.ports.verifier import Verifier
 
 AT_ONCE = 2
 """Issues that are verified at one time; others wait."""
