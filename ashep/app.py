@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import anyio
 import anyio.to_thread
 
-from ashep import connect, written
+from ashep import connect
 from ashep.actions.preview import DryRun, preview
 from ashep.adapters import control_socket, mounts, processes, programs
 from ashep.adapters.clock import RealClock
@@ -35,9 +35,10 @@ from ashep.journal.lock import Lock
 from ashep.journal.log import Journal, Sizes
 from ashep.ports.notifier import Message
 from ashep.ports.tracker import Tracker, TrackerInfo
+from ashep.prompt import written
+from ashep.prompt.written import Written
 from ashep.redaction import SHORTEST, Redaction
 from ashep.store.follow import Follower
-from ashep.written import Written
 
 FOLDER = ".agent-shepherd"
 

@@ -25,7 +25,7 @@ from ashep.cli.commands import app
 from ashep.cli.reading import Reading
 from ashep.cli.screen import BROKEN_PIPE
 from ashep.config import read
-from ashep.config.criteria import read_criteria
+from ashep.config.checks.block import read_criteria
 from ashep.core.analysis import account
 from ashep.core.facts.vocabulary import RunnerSeen
 from ashep.core.policy.language import format_duration

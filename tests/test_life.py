@@ -8,7 +8,7 @@ import anyio
 import httpx
 import pytest
 
-from ashep.adapters.opencode import life
+from ashep.adapters.opencode import signs as life
 from ashep.core.policy.settings import Life
 from ashep.demo.model import Ask, Call, Reply
 from ashep.testing.signs import followed, looked

@@ -20,8 +20,8 @@ from ashep.adapters.git.integrate import with_trailers
 from ashep.adapters.git.objects import _commit as read_commit  # pyright: ignore[reportPrivateUsage]
 from ashep.adapters.opencode import refusals, turns
 from ashep.adapters.verifier.running import shown
-from ashep.config.criteria import examine, fenced
-from ashep.config.criteria_lint import lint
+from ashep.config.checks.block import examine, fenced
+from ashep.config.checks.lint import lint
 from ashep.core.delivery import pull_text
 from ashep.core.facts.outcome import last_block, read_outcome
 from ashep.core.facts.requests import Asked

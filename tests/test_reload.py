@@ -9,7 +9,6 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from ashep import written
 from ashep.cli import main as command
 from ashep.config import ConfigErrors, write_starter
 from ashep.core.facts.vocabulary import Adopted, EditMended, EditRefused, RunEnded, RunPlanned, WorkPaused
@@ -17,6 +16,7 @@ from ashep.core.policy.settings import Policies
 from ashep.daemon.daemon import Running
 from ashep.daemon.reload import HEED, Reload
 from ashep.journal.blobs import Blobs
+from ashep.prompt import written
 from ashep.simulation.virtual import ImmediateJournal
 from ashep.store.tables import edit_json
 from tests.loop_world import World, minutes, policy, simulate

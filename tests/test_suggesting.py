@@ -8,7 +8,7 @@ import pytest
 
 from ashep.actions.suggest import NothingProposed, Proposal, adviser, suggest
 from ashep.cli.suggesting import confirmed, refuse_agents
-from ashep.config.criteria import read_criteria
+from ashep.config.checks.block import read_criteria
 from ashep.core.policy.settings import Agent, Agents, Model, RunnerChoice
 from ashep.errors import RunnerUnavailable, UsageError
 from ashep.ports.tracker import IssueText

@@ -5,8 +5,8 @@ Nothing here talks to the daemon, which adopts the checks of an issue when it ta
 
 from collections.abc import Collection
 
-from ashep.config.criteria import Wrong, read_criteria, wrong_pattern
-from ashep.config.criteria_put import Given, put
+from ashep.config.checks.block import Wrong, read_criteria, wrong_pattern
+from ashep.config.checks.put import Given, put
 from ashep.core.policy.checks import Criteria
 from ashep.core.policy.settings import Settings
 from ashep.errors import AshepError

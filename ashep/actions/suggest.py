@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import anyio
 from anyio import to_thread
 
-from ashep.config.criteria import Reading
-from ashep.config.criteria_lint import lint
-from ashep.config.criteria_put import Given, read_given
+from ashep.config.checks.block import Reading
+from ashep.config.checks.lint import lint
+from ashep.config.checks.put import Given, read_given
 from ashep.config.findings import ConfigErrors
 from ashep.core.policy.checks import KINDS
 from ashep.core.policy.settings import Agent, Agents, Model

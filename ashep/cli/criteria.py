@@ -13,8 +13,8 @@ from ashep.cli.root import Issue, Json, app, example, project_of, settings_of
 from ashep.errors import UsageError
 
 if TYPE_CHECKING:
-    from ashep.config.criteria import Reading
-    from ashep.config.criteria_put import Given
+    from ashep.config.checks.block import Reading
+    from ashep.config.checks.put import Given
     from ashep.core.policy.checks import Check, Criteria
     from ashep.ports.tracker import Seen
 
@@ -64,7 +64,7 @@ def criteria(
         _suggest(project, issue, yes=yes, as_json=as_json)
         return
     from ashep.actions.issue_checks import types, where
-    from ashep.config.criteria_lint import lint as look
+    from ashep.config.checks.lint import lint as look
 
     settings = settings_of(project)
     found = _seen(project, issue)
@@ -159,7 +159,7 @@ def what(check: "Check") -> str:
 
 def _set(project: Path, issue: str, file: Path, *, as_json: bool) -> None:
     from ashep.actions.issue_checks import types
-    from ashep.config.criteria_put import read_given
+    from ashep.config.checks.put import read_given
 
     name = "standard input" if str(file) == "-" else str(file)
     _put(project, issue, read_given(_text(file), name, types(settings_of(project))), as_json=as_json)

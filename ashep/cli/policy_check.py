@@ -68,7 +68,7 @@ def _checked(folder: Path, file: Path | None) -> "tuple[list[Finding], dict[str,
         return seen.findings, {}
     findings = seen.findings + warnings(seen.policies, seen.agents, seen.settings, seen.places)
     if file is None and (folder / "prompts").is_dir():
-        from ashep.written import wrong_templates
+        from ashep.prompt.written import wrong_templates
 
         findings += wrong_templates(folder, seen.policies)
     if any(finding.severity == "error" for finding in findings):

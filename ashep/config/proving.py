@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from ashep.config.criteria import KEY, check_problems, unknown_type
+from ashep.config.checks.block import KEY, check_problems, unknown_type
 from ashep.config.explain import nearest
 from ashep.config.findings import KeyPath
 from ashep.config.nodes import Node

@@ -14,7 +14,6 @@ import anyio
 import anyio.to_thread
 from watchfiles import Change, awatch  # pyright: ignore[reportUnknownVariableType] - a part of its type is not shipped
 
-from ashep import written
 from ashep.config import ConfigErrors
 from ashep.config.policy_files import FOLDER as POLICIES
 from ashep.core.facts.vocabulary import Adopted, EditMended, EditRefused, Fact
@@ -22,6 +21,7 @@ from ashep.core.state.world import World
 from ashep.daemon.daemon import adopted, adopted_templates
 from ashep.daemon.shepherd import Shepherd
 from ashep.journal.log import Journal
+from ashep.prompt import written
 
 FILES = ("config.yaml", "policies.yaml", "agents.yaml")
 

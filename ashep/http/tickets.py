@@ -19,8 +19,8 @@ from pydantic import JsonValue
 
 from ashep.actions.issue_checks import NoSuchIssue, of, seen, where
 from ashep.actions.verify import Outputs, Verified, verify
-from ashep.config.criteria import Compiled, Reading, apart, compiled_here, examine, read_criteria
-from ashep.config.criteria_put import Given, put, read_given
+from ashep.config.checks.block import Compiled, Reading, apart, compiled_here, examine, read_criteria
+from ashep.config.checks.put import Given, put, read_given
 from ashep.core.policy.checks import hash_of
 from ashep.core.text import clean
 from ashep.errors import AshepError, TrackerUnavailable

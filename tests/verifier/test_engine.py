@@ -13,7 +13,7 @@ import pytest
 from pydantic import JsonValue
 
 from ashep.config import read
-from ashep.config.criteria import read_criteria
+from ashep.config.checks.block import read_criteria
 from ashep.connect import verifier_of
 from ashep.core.facts.evidence import status_of, summary_of
 from ashep.core.policy.settings import OwnCheckType, Settings, VerificationSettings

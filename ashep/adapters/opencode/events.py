@@ -15,8 +15,8 @@ import httpx
 import httpx_sse
 
 from ashep.adapters.opencode.client import Client, check
-from ashep.adapters.opencode.life import Watch
 from ashep.adapters.opencode.questions import Told
+from ashep.adapters.opencode.signs import Watch
 from ashep.ports.tracker import Sign
 
 SILENCE = httpx.Timeout(5.0, read=45.0)

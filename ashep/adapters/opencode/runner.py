@@ -11,7 +11,8 @@ import anyio.to_thread
 import httpx
 
 from ashep.adapters import programs
-from ashep.adapters.opencode import agents, events, life, narrowing, questions, rules, shapes, turns
+from ashep.adapters.opencode import agents, events, narrowing, questions, rules, shapes, turns
+from ashep.adapters.opencode import signs as life
 from ashep.adapters.opencode.client import Client, Refused, probe, was_refused
 from ashep.adapters.opencode.endpoints import Endpoint, endpoint_of
 from ashep.adapters.opencode.places import Places

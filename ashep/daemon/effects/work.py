@@ -10,7 +10,7 @@ import anyio
 from anyio import to_thread
 from pydantic import TypeAdapter
 
-from ashep.config.criteria import KEY, Compiled, apart, compiled_here, read_criteria
+from ashep.config.checks.block import KEY, Compiled, apart, compiled_here, read_criteria
 from ashep.config.findings import ConfigErrors
 from ashep.core.delivery.landing_steps import is_wanted
 from ashep.core.delivery.notes import LOG, WITH_COMMENT, Notes, appended, entry_of, escalation_of, notes_of, unknown

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator
 from pathlib import PurePosixPath
 
-from ashep.config.criteria import KEY, Reading, examine, fenced
+from ashep.config.checks.block import KEY, Reading, examine, fenced
 from ashep.config.findings import Finding
 from ashep.config.nodes import Node
 from ashep.core.policy.checks import (

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from ashep.config.criteria import KEY, Block, Reading, Wrong, examine, fenced, read_block, wrong_pattern
+from ashep.config.checks.block import KEY, Block, Reading, Wrong, examine, fenced, read_block, wrong_pattern
 from ashep.config.findings import ConfigErrors, Finding
 from ashep.core.policy.checks import Criteria, hash_of
 
