@@ -192,7 +192,7 @@ BROKEN_PLAYBOOKS = [
     Mutant("our lost write is a person's", private(world, "_evolve_issue_seen"), "if landed and", "if False and"),
     Mutant(
         "a guard is not looked into",
-        private(folding, "_answer"),
+        folding.fold_answer,
         "writing=None, look_again=True)\n        case WriteRefused",
         "writing=None)\n        case WriteRefused",
     ),
@@ -286,7 +286,7 @@ BROKEN_PLAYBOOKS = [
     Mutant(
         "a reminder is over before it is told", private(telling, "_stands"), "(flow.since, reminded)", "(flow.since,)"
     ),
-    Mutant("reminded without end", private(folding, "_decision"), "remind=fact.remind", "remind=flow.question.remind"),
+    Mutant("reminded without end", folding.fold_decision, "remind=fact.remind", "remind=flow.question.remind"),
     Mutant("an edit changes a run under way", files.kept, "run.ended or", "True or"),
     Mutant("a second edit changes a run under way", files.kept, "run.began is not None", "False"),
     Mutant("a question of no phase is asked on", adopting.after_policies, 'flow.stage == "person"', "False"),
@@ -352,7 +352,7 @@ BROKEN_PLAYBOOKS = [
     Mutant("an outcome over the limit is lost", budgets.after_turn, "ended = any(", "ended = False and any("),
     Mutant("growth is not noticed", budgets.is_worth_telling, "nearer = ", "nearer = False and "),
     Mutant("a delayed write is forgotten", timers.over, "write_after=None", "effect_after=None"),
-    Mutant("a new cycle has no new budget", private(folding, "_decision"), "spent=(0, 0.0), ", ""),
+    Mutant("a new cycle has no new budget", folding.fold_decision, "spent=(0, 0.0), ", ""),
     Mutant("a day never ends", spending.used_today, "spending.day != day_of(at)", "False"),
     Mutant("quiet is not read again", takeover.session_seen, "asked = was.fresh_after != 0 and", "asked = True or"),
     Mutant("an old read says quiet", private(evolve_held, "_seen"), "fact.as_of >= held.fresh_after", "True"),
@@ -507,14 +507,14 @@ BROKEN_PLAYBOOKS = [
     Mutant("unknown checks are none", proof.is_checked, "flow.criteria is None or", "flow.criteria is not None and"),
     Mutant("verified before it is sealed", landing_turns.at_liberty, "not run.forgettable", "not run.ended"),
     Mutant("moves while nobody knows whose it is", landing_turns.at_liberty, "or flow.look_again", ""),
-    Mutant("a moved base is moved all the same", private(evolve_landing, "_landing"), 'commit="", base="",', ""),
+    Mutant("a moved base is moved all the same", evolve_landing.fold_landing, 'commit="", base="",', ""),
     Mutant(
         "a dirty checkout is tried in a hot loop",
-        private(evolve_landing, "_landing"),
+        evolve_landing.fold_landing,
         "wait = min(DIRTY_AGAIN",
         "wait = None and min(DIRTY_AGAIN",
     ),
-    Mutant("a moving base is tried in a hot loop", private(evolve_landing, "_landing"), "refused > OFTEN", "False"),
+    Mutant("a moving base is tried in a hot loop", evolve_landing.fold_landing, "refused > OFTEN", "False"),
     Mutant("a clean checkout is not noticed", evolve_landing.checkout_changed, "flow.code !=", "True or flow.code !="),
     Mutant(
         "a protected base is tried for ever", landing.refused, 'in ("moved", "dirty", "locked", "away")', "is not None"
@@ -541,10 +541,8 @@ BROKEN_PLAYBOOKS = [
         "(landing.verified or not landing.verify)",
         "True",
     ),
-    Mutant(
-        "a forge is asked in a hot loop", private(evolve_landing, "_landing"), 'if fact.code == "away":', "if False:"
-    ),
-    Mutant("a forge's time is not kept", private(evolve_landing, "_landing"), "fact.wait)", "AWAY_AGAIN)"),
+    Mutant("a forge is asked in a hot loop", evolve_landing.fold_landing, 'if fact.code == "away":', "if False:"),
+    Mutant("a forge's time is not kept", evolve_landing.fold_landing, "fact.wait)", "AWAY_AGAIN)"),
     Mutant(
         "an agent's question approves the work",
         evolve_landing.answered,
@@ -552,19 +550,15 @@ BROKEN_PLAYBOOKS = [
         "own is not None or (",
     ),
     Mutant("an approval is for ever", landing.flagged, "own.approved == own.head", "own.approved"),
-    Mutant(
-        "late evidence counts", private(evolve_landing, "_verified"), "if fact.run != flow.verifying or", "if False and"
-    ),
+    Mutant("late evidence counts", evolve_landing.fold_verified, "if fact.run != flow.verifying or", "if False and"),
     Mutant(
         "waived for ever",
-        private(folding, "_decision"),
+        folding.fold_decision,
         "waived=flow.waived if fact.keeps else ()",
         "waived=flow.waived",
     ),
-    Mutant(
-        "a conflict is forgotten", private(evolve_landing, "_landing"), "fact.log, landing.onto", '"", landing.onto'
-    ),
-    Mutant("the writer is not told what failed", private(evolve_landing, "_verified"), "flaw=flaw,", "flaw=None,"),
+    Mutant("a conflict is forgotten", evolve_landing.fold_landing, "fact.log, landing.onto", '"", landing.onto'),
+    Mutant("the writer is not told what failed", evolve_landing.fold_verified, "flaw=flaw,", "flaw=None,"),
     Mutant(
         "landing goes on after a close by hand",
         private(folding, "_stage"),
@@ -602,9 +596,7 @@ BROKEN_PLAYBOOKS = [
     Mutant(
         "what others left is one's own", evolve_tree.own_tree, "if is_shared(flow.own.branch) else", "if False else"
     ),
-    Mutant(
-        "all that is ever taken in is one's own", private(evolve_landing, "_landing"), "since=since", "since=own.since"
-    ),
+    Mutant("all that is ever taken in is one's own", evolve_landing.fold_landing, "since=since", "since=own.since"),
     Mutant("nothing is required", routing.enter, "if not by_hand and (lacking", "if False and (lacking"),
     Mutant("a person's label is not obeyed", routing.enter, "if not by_hand and", "if"),
     Mutant("any end will do", passing.unmet, "ended.get(name) not in words", "name not in ended"),

@@ -4,6 +4,7 @@ The golden journals were written from this story, each by the release in its nam
 """
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from ashep.core.facts import commands as c
 from ashep.core.facts import vocabulary as e
@@ -84,11 +85,11 @@ def stamp(seq: int, run: str | None = None) -> Stamp:
 LIFE = Life(timedelta(minutes=4), "bash", timedelta(minutes=2), timedelta(seconds=30))
 
 
-def planned(run: str, agent: str, access: str, **more: object) -> e.RunPlanned:
+def planned(run: str, agent: str, access: str, **more: Any) -> e.RunPlanned:
     """Plan a run."""
     name, _, rest = run.partition("/")
     phase, visit, attempt = rest.split(".")
-    values: dict[str, object] = {
+    values: dict[str, Any] = {
         "slug": "build", "model": SONNET, "capabilities": (phase,), "timeout": timedelta(minutes=30), "reuse": None,
         "lock": access == "write", "why": "the only one that may write", "others": (("critic", "has no write access"),),
     }  # fmt: skip

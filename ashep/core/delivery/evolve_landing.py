@@ -58,12 +58,12 @@ def work_fact(flow: Flow, fact: WorkFact, seq: int, at: datetime) -> Flow:
             # a person who let it go left the phase wanted: their outcome is looked into first
             return replace(flow, verifying=fact.run, wanted=False, why=fact.why, since=at)
         case WorkVerified():
-            return _verified(flow, fact, at)
+            return fold_verified(flow, fact, at)
         case _:
-            return _landing(flow, fact, at)
+            return fold_landing(flow, fact, at)
 
 
-def _verified(flow: Flow, fact: WorkVerified, at: datetime) -> Flow:
+def fold_verified(flow: Flow, fact: WorkVerified, at: datetime) -> Flow:
     if fact.run != flow.verifying or not (fact.run or fact.commit == about_to_land(flow)):
         return flow  # somebody had it otherwise meanwhile
     evidence = Evidence(
@@ -92,7 +92,7 @@ def _noted(flow: Flow, evidence: Evidence, at: datetime) -> tuple[Proof, ...]:
     return (*flow.proofs, made)[-MOST_PROOFS:]
 
 
-def _landing(flow: Flow, fact: WorkIntegrated | WorkConflicted | WorkLanded | LandingRefused, at: datetime) -> Flow:
+def fold_landing(flow: Flow, fact: WorkIntegrated | WorkConflicted | WorkLanded | LandingRefused, at: datetime) -> Flow:
     landing, own = flow.landing, flow.own
     if own is not None and not isinstance(fact, LandingRefused):
         since = fact.commit if isinstance(fact, WorkLanded) else fact.base

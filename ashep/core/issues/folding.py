@@ -116,19 +116,19 @@ def happened(flow: Flow, fact: FlowFact, seq: int, at: datetime) -> Flow:
             | CommentPosted() | IssueCreated() | LabelsTakenOff() | AnswerRead() | IssueGone() | OrphanStopped()
             | IssueReclaimed() | AuthorsRead()
         ):  # fmt: skip
-            return _answer(flow, fact, seq, at)
+            return fold_answer(flow, fact, seq, at)
         case LeaseLost():
             return replace(flow, lease_lost=flow.leased, look_again=flow.leased or flow.look_again)
         case LeaseExpired():
             return replace(flow, expired=(fact.holder, fact.expired))
         case _:
-            return _decision(flow, fact, seq, at)
+            return fold_decision(flow, fact, seq, at)
 
 
 # --- decisions ----------------------------------------------------------------------------------------------------
 
 
-def _decision(flow: Flow, fact: Decision, seq: int, at: datetime) -> Flow:
+def fold_decision(flow: Flow, fact: Decision, seq: int, at: datetime) -> Flow:
     match fact:
         case IssueHeld():
             return replace(flow, code=fact.code, why=fact.why, held_by=fact.of, since=at)
@@ -291,7 +291,7 @@ def _asked_person(flow: Flow, fact: PersonAsked, seq: int, at: datetime) -> Flow
 # --- answers of effects, and what was seen ------------------------------------------------------------------------
 
 
-def _answer(flow: Flow, fact: Answer, seq: int, at: datetime) -> Flow:
+def fold_answer(flow: Flow, fact: Answer, seq: int, at: datetime) -> Flow:
     match fact:
         case EffectFailed():
             return _failed(flow, fact, seq, at)

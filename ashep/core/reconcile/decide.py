@@ -97,7 +97,7 @@ def decide(before: World, world: World, fact: Fact) -> list[Fact]:
         case TimerDue():
             return _timer(before, world, fact)
         case TreeSeen():
-            return _tree(world, fact)
+            return tree_rules(world, fact)
         case IssueCancelled():
             flow = world.flows.get(fact.issue)
             return cancelled(flow, fact) if flow else []
@@ -297,7 +297,7 @@ def _timer(before: World, world: World, fact: TimerDue) -> list[Fact]:
     return requests.expired(world, flow) if name == "input" else []
 
 
-def _tree(world: World, fact: TreeSeen) -> list[Fact]:
+def tree_rules(world: World, fact: TreeSeen) -> list[Fact]:
     flow = world.flows.get(fact.issue) if fact.issue else None
     if fact.moment != "before" or flow is None or flow.run is None or flow.run.id != fact.run or flow.run.ended:
         return []

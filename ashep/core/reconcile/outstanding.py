@@ -73,7 +73,7 @@ def outstanding(world: World, issue: str) -> list[Command]:
         return _asked_after(flow)
     tries, known = dict(flow.tries), {command.key for command in flow.open}
     of_work = None if flow.authors.doubts else next_of_work(world, flow)
-    wanted = [*_run_effects(world, flow), *([of_work] if of_work else ()), *_tracker_effects(world, flow)]
+    wanted = [*run_effects(world, flow), *([of_work] if of_work else ()), *_tracker_effects(world, flow)]
     lacking = (command for command in wanted if command.key not in known)
     return [replace(one, tries=tries[one.key]) if one.key in tries else one for one in lacking]
 
@@ -237,7 +237,7 @@ def _changes(world: World, flow: Flow) -> str:
 # --- the run ------------------------------------------------------------------------------------------------------
 
 
-def _run_effects(world: World, flow: Flow) -> Iterator[Command]:
+def run_effects(world: World, flow: Flow) -> Iterator[Command]:
     run = flow.run
     if any(isinstance(command, RUN_EFFECTS) for command in flow.open):
         return
