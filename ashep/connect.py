@@ -20,9 +20,8 @@ from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.verifier import Keep, LocalVerifier, wrong_patterns
 from ashep.config import nodes
 from ashep.config.findings import KeyPath, Source
-from ashep.core.facts.room import LOW_DISK
-from ashep.core.policy.landing_settings import ForgeSettings
-from ashep.core.policy.settings import OPENCODE, OwnCheckType, Settings
+from ashep.core.facts.resources import LOW_DISK
+from ashep.core.policy.settings import OPENCODE, ForgeSettings, OwnCheckType, Settings
 from ashep.daemon.effects.pulls import Pulls
 from ashep.daemon.effects.work import Means
 from ashep.errors import ConfigError, UsageError

@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 import anyio
 from anyio import to_thread
 
-from ashep.core.facts.vocabulary import Fact, JournalPruned
+from ashep.core.facts.resources import JournalPruned
+from ashep.core.facts.vocabulary import Fact
 from ashep.core.retention import Sealed, pruned, why_kept
 from ashep.core.state.world import World
 from ashep.daemon.shepherd import Shepherd

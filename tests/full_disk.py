@@ -19,7 +19,7 @@ from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.git import GitLanding
 from ashep.adapters.git.worktrees import Worktrees
 from ashep.adapters.opencode import OpencodeRunner
-from ashep.core.policy.settings import Stamp
+from ashep.core.facts.tracker import Stamp
 from ashep.demo.model import opencode_config
 from ashep.errors import AshepError
 from ashep.ports.landing import Advanced, Candidate, Integrated, Refused

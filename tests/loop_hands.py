@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ashep.core.facts.evidence import status_of
-from ashep.core.facts.vocabulary import IssueFinished, WorkLanded, WorkVerified
+from ashep.core.facts.delivery import WorkLanded, WorkVerified, status_of
+from ashep.core.facts.issues import IssueFinished
 from ashep.core.state.branches import branch_of
 from ashep.ports.landing import HEAD
 from ashep.simulation.memory.play import Play, Prompted

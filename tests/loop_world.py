@@ -24,8 +24,8 @@ from ashep.core.analysis.account import account
 from ashep.core.analysis.audit import Ledger, of_indexes, of_issue, of_look, of_world
 from ashep.core.analysis.replay import Replay
 from ashep.core.facts.records import Entry
-from ashep.core.facts.vocabulary import RunEnded, RunPlanned
-from ashep.core.reconcile.outstanding import EXTRACTION
+from ashep.core.facts.runs import RunEnded, RunPlanned
+from ashep.core.runs.prompting import EXTRACTION
 from ashep.core.state.branches import branch_of
 from ashep.core.state.world import World as Known
 from ashep.daemon.daemon import Parts, Running, WorkOptions, daemon

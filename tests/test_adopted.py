@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from ashep.config import load
-from ashep.core.facts.vocabulary import Adopted, DaemonStarted
-from ashep.core.policy.settings import Policies, Settings
+from ashep.core.facts.resources import Adopted, DaemonStarted
+from ashep.core.policy.policies import Policies
+from ashep.core.policy.settings import Settings
 from ashep.journal.blobs import Blobs
 from tests.loop_world import World, simulate
 

@@ -11,7 +11,8 @@ import pytest
 from ashep.actions.answers import NotAsked, answer, check_phase, person, release, retry, say, take
 from ashep.adapters.opencode.opening import how_to_open
 from ashep.adapters.opencode.server import Record, folder_of
-from ashep.core.policy.settings import Labels, OpencodeSettings, Runners, Settings, Stamp, TrackerSettings
+from ashep.core.facts.tracker import Stamp
+from ashep.core.policy.settings import Labels, OpencodeSettings, Runners, Settings, TrackerSettings
 from ashep.errors import UsageError
 from ashep.ports.tracker import ClaimRequest, Update
 from ashep.simulation.memory.tracker import MemoryTracker

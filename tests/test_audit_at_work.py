@@ -16,12 +16,11 @@ from ashep.actions import audit as shell
 from ashep.actions.audit import Account, examine, is_unverified
 from ashep.cli.commands import app
 from ashep.cli.reading import Reading
-from ashep.core.delivery.trees import OwnTree
-from ashep.core.facts.evidence import CheckResult
-from ashep.core.facts.vocabulary import AccountAudited, ServerEnded, TimerDue
-from ashep.core.policy.settings import Issue, Stamp
+from ashep.core.facts.delivery import CheckResult
+from ashep.core.facts.resources import AccountAudited, ServerEnded, TimerDue
+from ashep.core.facts.tracker import Issue, Stamp
+from ashep.core.state.delivery import Evidence, OwnTree
 from ashep.core.state.flow import Flow
-from ashep.core.state.proof import Evidence
 from ashep.errors import NotChecked, RunnerUnavailable, TrackerUnavailable
 from ashep.store.database import Store
 from ashep.store.reader import NAME, open_read_only

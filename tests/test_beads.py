@@ -18,7 +18,7 @@ import pytest
 
 from ashep.adapters import programs
 from ashep.adapters.beads import BeadsTracker
-from ashep.core.policy.settings import NewIssue, Stamp
+from ashep.core.facts.tracker import NewIssue, Stamp
 from ashep.errors import ClaimLost, TrackerMissing, TrackerUnavailable
 from ashep.ports.tracker import ClaimRequest, Creation, HalfLook, Look, Update
 from ashep.testing.worlds import ACTOR

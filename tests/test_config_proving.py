@@ -7,7 +7,7 @@ import pytest
 from ashep.config import check_files, load, write_starter
 from ashep.config.findings import Places
 from ashep.config.soundness import warnings
-from ashep.core.policy.settings import Verify
+from ashep.core.policy.policies import Verify
 
 PHASE = """\
 version: 1

@@ -12,7 +12,7 @@ import anyio.lowlevel
 import pytest
 
 from ashep.core.facts.requests import Request
-from ashep.core.facts.vocabulary import PromptSent, RunEnded
+from ashep.core.facts.runs import PromptSent, RunEnded
 from ashep.daemon.daemon import WorkOptions
 from ashep.daemon.monitor import QUESTION
 from ashep.ports.tracker import Sign

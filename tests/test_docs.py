@@ -27,9 +27,11 @@ from ashep.cli.screen import BROKEN_PIPE
 from ashep.config import read
 from ashep.config.checks.block import read_criteria
 from ashep.core.analysis import account
-from ashep.core.facts.vocabulary import RunnerSeen
+from ashep.core.facts.resources import RunnerSeen
+from ashep.core.policy.agents import Agents
 from ashep.core.policy.language import format_duration
-from ashep.core.policy.settings import Agents, Policies, Settings
+from ashep.core.policy.policies import Policies
+from ashep.core.policy.settings import Settings
 from ashep.core.runs.record import RunRecord
 from ashep.core.state import flow, holds, pauses
 from ashep.ports import landing

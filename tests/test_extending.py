@@ -16,10 +16,12 @@ from ashep.adapters.opencode import OpencodeRunner
 from ashep.config import ConfigErrors, check_files, load
 from ashep.connect import check, runner_of, tracker_of
 from ashep.core.facts.records import Entry
-from ashep.core.facts.vocabulary import Adopted
-from ashep.core.policy.settings import Issue, Settings
+from ashep.core.facts.resources import Adopted
+from ashep.core.facts.tracker import Issue
+from ashep.core.policy.settings import Settings
+from ashep.core.reconcile.evolve import evolve
 from ashep.core.reconcile.step import RULES
-from ashep.core.state.world import World, evolve
+from ashep.core.state.world import World
 from ashep.errors import (
     ClaimLost,
     ConfigError,

@@ -11,7 +11,8 @@ import pytest
 from ashep.config import load
 from ashep.config.cron import never
 from ashep.config.findings import ConfigErrors
-from ashep.core.facts.vocabulary import RunPlanned, WorkPaused, WorkResumed
+from ashep.core.facts.resources import WorkPaused, WorkResumed
+from ashep.core.facts.runs import RunPlanned
 from ashep.core.policy.settings import QuietHours
 from ashep.daemon.control import Control
 from ashep.daemon.hours import in_force

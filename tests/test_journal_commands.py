@@ -12,7 +12,9 @@ from ashep.actions.replay import replay
 from ashep.cli import main
 from ashep.cli.place import FOLDER
 from ashep.core.analysis.replay import Replay
-from ashep.core.facts.vocabulary import CriteriaAdopted, IssueSeen, JournalPruned
+from ashep.core.facts.delivery import CriteriaAdopted
+from ashep.core.facts.resources import JournalPruned
+from ashep.core.facts.tracker import IssueSeen
 from ashep.core.state.world import World
 from ashep.errors import DiskFailed
 from ashep.journal import archive as archives

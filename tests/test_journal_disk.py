@@ -12,9 +12,9 @@ import pytest
 
 from ashep.cli import main
 from ashep.cli.place import FOLDER
+from ashep.core.facts.issues import IssueHeld, IssueTaken
 from ashep.core.facts.records import Entry
-from ashep.core.facts.room import LOW_DISK
-from ashep.core.facts.vocabulary import DiskSeen, IssueHeld, IssueTaken
+from ashep.core.facts.resources import LOW_DISK, DiskSeen
 from ashep.core.reconcile.observe import disk_read
 from ashep.core.state.world import World
 from ashep.errors import DiskFailed

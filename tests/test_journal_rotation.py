@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from ashep.core.facts import records
+from ashep.core.facts.issues import IssueHeld
 from ashep.core.facts.records import Entry
-from ashep.core.facts.vocabulary import IssueHeld, JournalBegun
+from ashep.core.facts.resources import JournalBegun
 from ashep.errors import DiskFailed, JournalDamaged
 from ashep.journal.archive import archive
 from ashep.journal.chain import sealed

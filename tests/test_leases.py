@@ -7,8 +7,7 @@ import pytest
 
 from ashep.adapters.clock import ManualClock
 from ashep.core.facts import commands as c
-from ashep.core.facts.vocabulary import CommentPosted, EffectFailed, LeaseLost
-from ashep.core.policy.settings import Stamp
+from ashep.core.facts.tracker import CommentPosted, EffectFailed, LeaseLost, Stamp
 from ashep.daemon.effects.execute import Effects
 from ashep.daemon.effects.trees import TreeEffects
 from ashep.daemon.leases import LIMIT, Leases

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from ashep.adapters.opencode import signs as life
-from ashep.core.policy.settings import Life
+from ashep.core.facts.runs import Life
 from ashep.demo.model import Ask, Call, Reply
 from ashep.testing.signs import followed, looked
 from ashep.testing.worlds import opened, prompt, reached

@@ -25,12 +25,13 @@ from ashep.config.checks.lint import lint
 from ashep.core.delivery import pull_text
 from ashep.core.facts.outcome import last_block, read_outcome
 from ashep.core.facts.requests import Asked
+from ashep.core.facts.tracker import Comment, Issue, Stamp
 from ashep.core.impact import changes, secrets, sources
 from ashep.core.policy.globs import Globs
 from ashep.core.policy.permissions import matches
-from ashep.core.policy.settings import Comment, Issue, Match, Stamp
-from ashep.core.reconcile.eligibility import is_titled
+from ashep.core.policy.policies import Match
 from ashep.core.reconcile.intake import _named as named  # pyright: ignore[reportPrivateUsage]
+from ashep.core.reconcile.intake import is_titled
 from ashep.core.runs.requests import _words as answer_of  # pyright: ignore[reportPrivateUsage]
 from ashep.core.runs.requests import chosen
 from ashep.core.state.world import World

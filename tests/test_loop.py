@@ -16,24 +16,12 @@ import anyio
 import pytest
 
 from ashep.core.analysis.account import account
-from ashep.core.facts.vocabulary import (
-    AnswerRefused,
-    ClockJumped,
-    DaemonStopped,
-    IssueParked,
-    IssueTaken,
-    OutcomeRejected,
-    PhaseEntered,
-    PromptAbandoned,
-    PromptSent,
-    RetryScheduled,
-    RunEnded,
-    RunPlanned,
-    TrackerSeen,
-    TurnDied,
-)
-from ashep.core.policy.settings import Tree
-from ashep.core.reconcile.outstanding import EXTRACTION
+from ashep.core.facts.delivery import Tree
+from ashep.core.facts.issues import AnswerRefused, IssueParked, IssueTaken, PhaseEntered, RetryScheduled
+from ashep.core.facts.resources import ClockJumped, DaemonStopped
+from ashep.core.facts.runs import OutcomeRejected, PromptAbandoned, PromptSent, RunEnded, RunPlanned, TurnDied
+from ashep.core.facts.tracker import TrackerSeen
+from ashep.core.runs.prompting import EXTRACTION
 from ashep.daemon.daemon import WorkOptions
 from ashep.errors import AshepError, RunnerUnavailable, TrackerUnavailable
 from ashep.ports.tracker import HalfLook, Look, Prompt

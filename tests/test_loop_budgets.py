@@ -8,15 +8,9 @@ import anyio
 import pytest
 
 from ashep.core.facts.commands import WRITES
-from ashep.core.facts.vocabulary import (
-    BudgetReached,
-    BudgetWarned,
-    IssueParked,
-    RunEnded,
-    RunPlanned,
-    TurnSeen,
-    WriteDelayed,
-)
+from ashep.core.facts.issues import IssueParked
+from ashep.core.facts.resources import BudgetReached, BudgetWarned, WriteDelayed
+from ashep.core.facts.runs import RunEnded, RunPlanned, TurnSeen
 from ashep.core.state.spending import day_of
 from ashep.daemon.monitor import PEOPLE_EVERY
 from ashep.ports.tracker import Turn

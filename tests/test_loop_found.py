@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from ashep.core.facts.vocabulary import TreeSealed, WorkVerified
+from ashep.core.facts.delivery import TreeSealed, WorkVerified
 from ashep.core.state.branches import branch_of
 from ashep.http import history
 from ashep.ports.tracker import IssueText

@@ -6,21 +6,13 @@ from typing import Any
 import anyio
 import pytest
 
-from ashep.core.facts.vocabulary import (
-    IssueClosed,
-    IssueParked,
-    LandingRefused,
-    PersonAsked,
-    RetryScheduled,
-    RunPlanned,
-    WorkConflicted,
-    WorkLanded,
-    WorkVerified,
-)
+from ashep.core.facts.delivery import LandingRefused, WorkConflicted, WorkLanded, WorkVerified
+from ashep.core.facts.issues import IssueClosed, IssueParked, PersonAsked, RetryScheduled
+from ashep.core.facts.runs import RunPlanned
+from ashep.core.reconcile.evolve import evolve
 from ashep.core.state.branches import branch_of
 from ashep.core.state.landing_turns import turn
 from ashep.core.state.world import World as Known
-from ashep.core.state.world import evolve
 from ashep.journal.log import Journal
 from ashep.ports.landing import Advanced, Refused
 from ashep.simulation.memory.landing import MemoryLanding

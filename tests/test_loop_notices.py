@@ -13,15 +13,8 @@ import pytest
 from ashep.cli import look
 from ashep.cli import main as command
 from ashep.cli.reading import Reading
-from ashep.core.facts.vocabulary import (
-    NoticeFailed,
-    NoticeSent,
-    NoticesGathered,
-    NoticesGivenUp,
-    NoticeWanted,
-    PersonAsked,
-    PersonReminded,
-)
+from ashep.core.facts.issues import PersonAsked, PersonReminded
+from ashep.core.facts.resources import NoticeFailed, NoticeSent, NoticesGathered, NoticesGivenUp, NoticeWanted
 from ashep.core.resources.notices import AWAY, FIRST_AGAIN, TRIES
 from ashep.daemon.daemon import WorkOptions
 from ashep.errors import TrackerUnavailable

@@ -7,8 +7,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.core.facts.vocabulary import IssueHeld, ProviderRecovered, ProviderRefused, RunEnded, RunPlanned
-from ashep.core.policy.settings import Refusal
+from ashep.core.facts.issues import IssueHeld
+from ashep.core.facts.resources import ProviderRecovered, ProviderRefused
+from ashep.core.facts.runs import Refusal, RunEnded, RunPlanned
 from ashep.simulation.memory.play import Play, Prompted
 from tests.loop_world import Points, World, simulate
 

@@ -6,15 +6,9 @@ import anyio
 import pytest
 
 from ashep.core.analysis.account import account
-from ashep.core.facts.vocabulary import (
-    IssueClosed,
-    LandingRefused,
-    PhaseEntered,
-    PullRequestMerged,
-    PullRequestOpened,
-    PullRequestReturned,
-    RunPlanned,
-)
+from ashep.core.facts.delivery import LandingRefused, PullRequestMerged, PullRequestOpened, PullRequestReturned
+from ashep.core.facts.issues import IssueClosed, PhaseEntered
+from ashep.core.facts.runs import RunPlanned
 from ashep.core.state.branches import branch_of
 from ashep.errors import ForgeRefused, ForgeUnavailable
 from ashep.ports.forge import PullState

@@ -8,20 +8,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.core.facts.vocabulary import (
-    IssueHeld,
-    IssueParked,
-    PromptSent,
-    RecycleWanted,
-    RetryScheduled,
-    RunEnded,
-    RunnerSeen,
-    ServerEnded,
-    ServerFailed,
-    ServerRestartPlanned,
-    TrackerSeen,
-    TurnDied,
-)
+from ashep.core.facts.issues import IssueHeld, IssueParked, RetryScheduled
+from ashep.core.facts.resources import RecycleWanted, RunnerSeen, ServerEnded, ServerFailed, ServerRestartPlanned
+from ashep.core.facts.runs import PromptSent, RunEnded, TurnDied
+from ashep.core.facts.tracker import TrackerSeen
 from ashep.core.resources.server import DRAIN, LONGEST_DELAY
 from ashep.daemon.monitor import CATALOGUE
 from ashep.errors import RunnerUnavailable, ServerNotStarted, TrackerUnavailable

@@ -5,7 +5,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.core.facts.vocabulary import RunPlanned, TreePrepared, TreeSealed
+from ashep.core.facts.delivery import TreePrepared, TreeSealed
+from ashep.core.facts.runs import RunPlanned
 from ashep.core.state.branches import branch_of
 from ashep.daemon.daemon import WorkOptions
 from ashep.simulation.memory.workspaces import MemoryWorkspaces

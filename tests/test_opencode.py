@@ -18,8 +18,10 @@ from ashep.adapters.opencode.attached import AttachedServer
 from ashep.adapters.opencode.questions import KEPT, Told
 from ashep.adapters.opencode.rules import ruleset
 from ashep.core.facts.requests import Request
+from ashep.core.facts.runs import Model
 from ashep.core.policy.permissions import matches
-from ashep.core.policy.settings import Model, OpencodeSettings, PermissionRule
+from ashep.core.policy.policies import PermissionRule
+from ashep.core.policy.settings import OpencodeSettings
 from ashep.demo.model import Call, Reply, verdict_asked
 from ashep.errors import ConfigError, RunnerUnauthorized, RunnerUnavailable
 from ashep.ports.tracker import Prompt, SessionRequest

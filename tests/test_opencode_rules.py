@@ -17,7 +17,7 @@ from ashep.adapters.opencode.agents import ListedAgent
 from ashep.adapters.opencode.narrowing import narrowed
 from ashep.adapters.opencode.rules import ruleset
 from ashep.core.policy.permissions import matches
-from ashep.core.policy.settings import PermissionRule
+from ashep.core.policy.policies import PermissionRule
 from ashep.demo.model import Call, opencode_config
 from ashep.ports.tracker import Prompt, SessionRequest
 from ashep.testing.worlds import settled

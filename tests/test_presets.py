@@ -10,7 +10,8 @@ import pytest
 
 from ashep.config import check_files, load, nodes, schema, write_starter
 from ashep.config.presets import PRESETS, preset
-from ashep.core.facts.vocabulary import IssueParked, PersonAsked, RunPlanned
+from ashep.core.facts.issues import IssueParked, PersonAsked
+from ashep.core.facts.runs import RunPlanned
 from ashep.errors import UsageError
 from ashep.simulation.memory.play import Play, Prompted
 from ashep.simulation.memory.workspaces import MemoryWorkspaces

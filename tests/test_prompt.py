@@ -11,13 +11,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ashep.core.delivery.trees import OwnTree
-from ashep.core.facts.evidence import CheckResult
+from ashep.core.facts.delivery import CheckResult
 from ashep.core.facts.outcome import Outcome, last_block, read_outcome
-from ashep.core.policy.settings import Comment, Issue, Phase
-from ashep.core.runs.diagnosing import VERDICTS as DIAGNOSES
-from ashep.core.state.flow import Flow, Report
-from ashep.core.state.proof import Evidence, Flaw
+from ashep.core.facts.tracker import Comment, Issue
+from ashep.core.policy.policies import Phase
+from ashep.core.runs.turns import VERDICTS as DIAGNOSES
+from ashep.core.state.delivery import Evidence, Flaw, OwnTree
+from ashep.core.state.flow import Flow
+from ashep.core.state.run import Report
 from ashep.errors import ConfigError
 from ashep.ports.tracker import Dependency, IssueText
 from ashep.ports.trees import Changes, Commit

@@ -19,11 +19,12 @@ from ashep import pruner
 from ashep.actions.replay import replay
 from ashep.cli.reading import Reading
 from ashep.core.analysis.replay import Replay
-from ashep.core.delivery.trees import OwnTree
-from ashep.core.facts.vocabulary import IssueSeen, JournalPruned, TimerDue
+from ashep.core.facts.resources import JournalPruned, TimerDue
+from ashep.core.facts.tracker import IssueSeen
 from ashep.core.policy.settings import JournalSettings, Settings
 from ashep.core.retention import Sealed, going, issue_of, needed_for, pruned, why_kept
 from ashep.core.state.branches import branch_of
+from ashep.core.state.delivery import OwnTree
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World as Known
 from ashep.errors import AshepError, DiskFailed

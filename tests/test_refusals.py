@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from ashep.adapters.opencode.refusals import Failure, of_error, of_status
-from ashep.core.policy.settings import Refusal
+from ashep.core.facts.runs import Refusal
 from ashep.demo.model import Reply
 from ashep.ports.tracker import Turn
 from ashep.testing.worlds import opened, prompt

@@ -11,8 +11,9 @@ import pytest
 
 from ashep.cli import main as command
 from ashep.config import ConfigErrors, write_starter
-from ashep.core.facts.vocabulary import Adopted, EditMended, EditRefused, RunEnded, RunPlanned, WorkPaused
-from ashep.core.policy.settings import Policies
+from ashep.core.facts.resources import Adopted, EditMended, EditRefused, WorkPaused
+from ashep.core.facts.runs import RunEnded, RunPlanned
+from ashep.core.policy.policies import Policies
 from ashep.daemon.daemon import Running
 from ashep.daemon.reload import HEED, Reload
 from ashep.journal.blobs import Blobs

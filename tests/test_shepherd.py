@@ -7,7 +7,8 @@ import pytest
 from anyio import to_thread
 
 from ashep.adapters.clock import ManualClock
-from ashep.core.facts.vocabulary import DaemonStarted, JournalBegun, TrackerSeen
+from ashep.core.facts.resources import DaemonStarted, JournalBegun
+from ashep.core.facts.tracker import TrackerSeen
 from ashep.daemon.effects.execute import Effects
 from ashep.daemon.effects.trees import TreeEffects
 from ashep.daemon.leases import Leases

@@ -21,7 +21,8 @@ from ashep.core.analysis.replay import Replay
 from ashep.core.facts.records import Entry
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.language import format_duration
-from ashep.core.policy.settings import Human, Limits, Phase, Policies, Policy, Retry, Settings, Stall
+from ashep.core.policy.policies import Human, Limits, Phase, Policies, Policy, Retry, Stall
+from ashep.core.policy.settings import Settings
 from ashep.core.reconcile import decide
 from ashep.core.state.world import World
 from ashep.errors import ConfigError, UsageError

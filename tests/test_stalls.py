@@ -7,7 +7,8 @@ import pytest
 import yaml
 
 from ashep.config import load
-from ashep.core.facts.vocabulary import RunEnded, RunPlanned, TimerDue
+from ashep.core.facts.resources import TimerDue
+from ashep.core.facts.runs import RunEnded, RunPlanned
 from ashep.simulation.memory.runner import Play, Prompted
 from tests.loop_world import World, minutes, policy, said, simulate
 

@@ -9,7 +9,8 @@ import pytest
 from ashep.actions.suggest import NothingProposed, Proposal, adviser, suggest
 from ashep.cli.suggesting import confirmed, refuse_agents
 from ashep.config.checks.block import read_criteria
-from ashep.core.policy.settings import Agent, Agents, Model, RunnerChoice
+from ashep.core.facts.runs import Model
+from ashep.core.policy.agents import Agent, Agents, RunnerChoice
 from ashep.errors import RunnerUnavailable, UsageError
 from ashep.ports.tracker import IssueText
 from ashep.simulation.memory.play import Play, Prompted

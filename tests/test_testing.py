@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from ashep.core.policy.settings import Change, Life
+from ashep.core.facts.runs import Life
+from ashep.core.policy.settings import Change
 from ashep.errors import ClaimLost, GuardTripped, TrackerRefused
 from ashep.ports.tracker import Catalog, ClaimRequest, Creation, Look, Prompt, Seen, Sign, Turn, Update
 from ashep.simulation.memory.runner import MemoryRunner

@@ -16,8 +16,11 @@ from ashep.adapters import control_socket
 from ashep.adapters.git.worktrees import Worktrees
 from ashep.cli import main
 from ashep.config.starter import write_starter
+from ashep.core.facts.delivery import WorkLanded
+from ashep.core.facts.issues import CycleBegan, IssueTaken
 from ashep.core.facts.records import Entry
-from ashep.core.facts.vocabulary import CycleBegan, Fact, IssueSeen, IssueTaken, WorkLanded
+from ashep.core.facts.tracker import IssueSeen
+from ashep.core.facts.vocabulary import Fact
 from ashep.journal.files import journal_files
 from ashep.journal.lock import Lock
 from ashep.journal.log import Journal, Sizes

@@ -9,8 +9,8 @@ import pytest
 
 from ashep.cli import look
 from ashep.cli.reading import Reading
-from ashep.core.facts.vocabulary import RunEnded, TurnSeen
-from ashep.core.runs.record import used
+from ashep.core.facts.runs import RunEnded, TurnSeen
+from ashep.core.state.run import used
 from ashep.errors import UsageError
 from ashep.simulation.memory.runner import Play, Prompted
 from ashep.store.database import Store

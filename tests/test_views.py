@@ -15,15 +15,9 @@ from hypothesis import strategies as st
 from ashep.core.analysis.account import account
 from ashep.core.delivery.trees import Mode
 from ashep.core.facts.records import TYPES, Entry
-from ashep.core.facts.vocabulary import (
-    EditMended,
-    EditRefused,
-    Fact,
-    RecycleWanted,
-    RunnerSeen,
-    ServerRestartPlanned,
-    TrackerSeen,
-)
+from ashep.core.facts.resources import EditMended, EditRefused, RecycleWanted, RunnerSeen, ServerRestartPlanned
+from ashep.core.facts.tracker import TrackerSeen
+from ashep.core.facts.vocabulary import Fact
 from ashep.journal.log import Journal
 from ashep.store.reader import open_read_only
 from ashep.store.tables import edit_json, server_json

@@ -13,15 +13,12 @@ import pytest
 from ashep.cli import look
 from ashep.cli.reading import Reading
 from ashep.core.delivery.notes import notes_of
-from ashep.core.delivery.trees import OwnTree
 from ashep.core.facts import commands as c
-from ashep.core.facts.evidence import CheckResult
-from ashep.core.facts.file_map import FileMap, shortened
-from ashep.core.facts.vocabulary import WorkLanded, WorkVerified
-from ashep.core.policy.settings import Issue
+from ashep.core.facts.delivery import CheckResult, FileMap, WorkLanded, WorkVerified, shortened
+from ashep.core.facts.tracker import Issue
 from ashep.core.state.branches import branch_of
+from ashep.core.state.delivery import Evidence, Landing, OwnTree
 from ashep.core.state.flow import Flow
-from ashep.core.state.proof import Evidence, Landing
 from ashep.ports.landing import Refused
 from ashep.simulation.memory.landing import MemoryLanding
 from ashep.simulation.memory.play import Play, Prompted

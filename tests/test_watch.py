@@ -24,9 +24,9 @@ import pytest
 from rich.console import Console
 
 from ashep.cli.watch import Seen, page
-from ashep.core.facts import vocabulary as e
-from ashep.core.policy.settings import Human, Phase
-from ashep.core.state.world import evolve
+from ashep.core.facts import resources
+from ashep.core.policy.policies import Human, Phase
+from ashep.core.reconcile.evolve import evolve
 from ashep.daemon.control import Control
 from ashep.daemon.signs import LiveSigns
 from ashep.errors import RunnerUnavailable
@@ -140,7 +140,7 @@ def test_what_happens_shows_on_it(project: Path) -> None:
             for entry in batch.entries:
                 made.world = evolve(made.world, entry)
         made.now = made.world.now
-        made.turn(e.WorkPaused("the night watch"))
+        made.turn(resources.WorkPaused("the night watch"))
         draw(state, made.journal)
         made.journal.close()
         seen.until(lambda text: "by the night watch" in text)

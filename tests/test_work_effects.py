@@ -15,28 +15,29 @@ from anyio import to_thread
 from pydantic import JsonValue
 
 from ashep.adapters.verifier import LocalVerifier, wrong_patterns
-from ashep.core.delivery.trees import OwnTree
 from ashep.core.facts.commands import IntegrateWork, MoveBase, VerifyWork
-from ashep.core.facts.evidence import CheckResult, Verification
-from ashep.core.facts.file_map import FileMap
-from ashep.core.facts.vocabulary import (
+from ashep.core.facts.delivery import (
+    CheckResult,
     CriteriaAdopted,
     CriteriaChanged,
-    EffectFailed,
-    Fact,
+    FileMap,
     LandingRefused,
     TreeSealed,
+    Verification,
     WorkConflicted,
     WorkIntegrated,
     WorkLanded,
     WorkVerified,
 )
+from ashep.core.facts.tracker import EffectFailed, Issue
+from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.checks import canonical
-from ashep.core.policy.settings import Issue, Phase, Settings, VerificationSettings, Verify
+from ashep.core.policy.policies import Phase, Verify
+from ashep.core.policy.settings import Settings, VerificationSettings
 from ashep.core.state.branches import branch_of
+from ashep.core.state.delivery import Criteria, Evidence, Landing, OwnTree, Proof
 from ashep.core.state.flow import Flow
 from ashep.core.state.indexes import put
-from ashep.core.state.proof import Criteria, Evidence, Landing, Proof
 from ashep.core.state.world import World
 from ashep.daemon.effects.work import AT_ONCE, MOST_LOG, Means, WorkEffects
 from ashep.errors import AshepError, TrackerRefused, TrackerUnavailable

@@ -29,11 +29,11 @@ from ashep.core.analysis.audit import (
     of_sessions,
     of_world,
 )
-from ashep.core.facts.finding import Finding
-from ashep.core.facts.vocabulary import DaemonStarted
+from ashep.core.facts.resources import DaemonStarted, Finding
 from ashep.core.policy.settings import Settings
+from ashep.core.reconcile.evolve import evolve
 from ashep.core.state.flow import Flow
-from ashep.core.state.world import World, evolve
+from ashep.core.state.world import World
 from ashep.errors import RunnerError, RunnerUnavailable, TrackerUnavailable
 from ashep.journal.files import START, Position, batches
 from ashep.journal.lock import holder

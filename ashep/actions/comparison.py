@@ -5,7 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ashep.core.analysis.counterfactual import Counterfactual
-from ashep.core.policy.settings import Agents, Policies
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.policies import Policies
 from ashep.journal.files import batches
 from ashep.journal.snapshots import beginning
 

@@ -26,7 +26,8 @@ from ashep.adapters.verifier import probe as probe_sandbox
 from ashep.config import ConfigErrors, check_files, read, settled
 from ashep.config.sync import vanished
 from ashep.connect import runner_of, secret_variables, tracker_of
-from ashep.core.policy.settings import Agents, OpencodeSettings, Settings
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.settings import OpencodeSettings, Settings
 from ashep.core.text import clean
 from ashep.errors import AshepError, ConfigError, RunnerUnauthorized, TrackerMissing
 

@@ -11,7 +11,8 @@ from ashep.adapters import processes
 from ashep.adapters.opencode.server import Record, folder_of
 from ashep.config.sync import ServerAgent
 from ashep.connect import opencode_of
-from ashep.core.policy.settings import Model, Settings
+from ashep.core.facts.runs import Model
+from ashep.core.policy.settings import Settings
 from ashep.errors import RunnerUnavailable, UsageError
 from ashep.ports.tracker import Catalog
 

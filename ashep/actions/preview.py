@@ -13,12 +13,16 @@ from ashep.config import Configuration, load
 from ashep.connect import check, tracker_of
 from ashep.core.delivery.trees import Mode, mode
 from ashep.core.facts.records import Entry
-from ashep.core.facts.vocabulary import Adopted, DaemonStarted, Fact, JournalBegun, RunnerSeen, RunPlanned, TrackerSeen
-from ashep.core.policy.settings import Agents
+from ashep.core.facts.resources import Adopted, DaemonStarted, JournalBegun, RunnerSeen
+from ashep.core.facts.runs import RunPlanned
+from ashep.core.facts.tracker import TrackerSeen
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.policy.agents import Agents
+from ashep.core.reconcile.evolve import evolve
 from ashep.core.reconcile.observe import looked
 from ashep.core.reconcile.step import RULES, step
 from ashep.core.runs.choice import model_of
-from ashep.core.state.world import World, evolve
+from ashep.core.state.world import World
 from ashep.ports.tracker import IssueText, TrackerInfo
 from ashep.prompt import Brief, render
 

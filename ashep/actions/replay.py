@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ashep.core.analysis.replay import Difference, Replay
-from ashep.core.state.world import World, evolve
+from ashep.core.reconcile.evolve import evolve
+from ashep.core.state.world import World
 from ashep.journal.files import batches
 from ashep.journal.snapshots import beginning, newest
 

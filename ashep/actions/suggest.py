@@ -15,9 +15,10 @@ from ashep.config.checks.block import Reading
 from ashep.config.checks.lint import lint
 from ashep.config.checks.put import Given, read_given
 from ashep.config.findings import ConfigErrors
+from ashep.core.facts.runs import Model
+from ashep.core.policy.agents import Agent, Agents
 from ashep.core.policy.checks import KINDS
-from ashep.core.policy.settings import Agent, Agents, Model
-from ashep.core.reconcile.outstanding import prompt_ids
+from ashep.core.runs.prompting import prompt_ids
 from ashep.core.text import clean
 from ashep.errors import AshepError, RunnerUnavailable
 from ashep.ports.tracker import Clock, Prompt, Runner, Seen, SessionRequest, Turn

@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Any
 
 from ashep.adapters.git.fetch import Candidate, differ
-from ashep.core.facts.evidence import Status, Verification, status_of, summary_of
+from ashep.core.facts.delivery import Status, Verification, status_of, summary_of
 from ashep.core.policy.checks import Criteria, hash_of
 from ashep.ports.verifier import Verifier, VerifyRequest, verify_against_base
 

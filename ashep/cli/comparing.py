@@ -9,7 +9,8 @@ from ashep.errors import AshepError
 
 if TYPE_CHECKING:
     from ashep.config import Finding
-    from ashep.core.policy.settings import Agents, Policies
+    from ashep.core.policy.agents import Agents
+    from ashep.core.policy.policies import Policies
     from ashep.core.state.world import World
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ashep.cli import screen
 from ashep.cli.place import Picture, configured, find_project, picture
-from ashep.core.facts.room import is_low
+from ashep.core.facts.resources import is_low
 from ashep.errors import AshepError, UsageError
 from ashep.journal.space import free
 from ashep.views import attempts, proof, standing, story

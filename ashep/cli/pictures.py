@@ -12,7 +12,9 @@ from ashep.cli.policy_graph import drawn
 from ashep.config import read
 from ashep.config.presets import preset
 from ashep.config.starter import starter
-from ashep.core.policy.settings import Agents, Policies, Settings
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.policies import Policies
+from ashep.core.policy.settings import Settings
 from ashep.views.graph import mermaid
 
 PAGES = ("docs/guides/policies.md", "docs/guides/presets.md")

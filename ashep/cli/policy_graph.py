@@ -11,7 +11,9 @@ from ashep.cli.root import example, policies, project_of
 from ashep.errors import UsageError
 
 if TYPE_CHECKING:
-    from ashep.core.policy.settings import Agents, Policies, Policy, Settings
+    from ashep.core.policy.agents import Agents
+    from ashep.core.policy.policies import Policies, Policy
+    from ashep.core.policy.settings import Settings
     from ashep.views.graph import Picture
 
 FORMATS = ("mermaid", "dot", "json", "text")

@@ -11,11 +11,11 @@ from ashep.cli import screen
 from ashep.cli.place import configured, picture
 from ashep.cli.policy_graph import policy_named
 from ashep.cli.root import Issue, Json, example, policies, project_of
-from ashep.core.policy.names import is_name, name_of
+from ashep.core.policy.language import is_name, name_of
 from ashep.errors import AshepError, UsageError
 
 if TYPE_CHECKING:
-    from ashep.core.policy.settings import Policy
+    from ashep.core.policy.policies import Policy
     from ashep.interchange.notes import Imported
 
 FORMATS = ("transitions", "state-schema")

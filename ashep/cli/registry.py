@@ -13,7 +13,8 @@ from ashep.errors import UsageError
 
 if TYPE_CHECKING:
     from ashep.config import Examined
-    from ashep.core.policy.settings import Agent, Agents, Policies
+    from ashep.core.policy.agents import Agent, Agents
+    from ashep.core.policy.policies import Policies
     from ashep.core.runs.registry import Explained
     from ashep.core.state.world import World
 
@@ -149,7 +150,7 @@ def _choice(registry: Registry, one: "Explained") -> dict[str, Any]:
 
 def _held(registry: Registry, one: "Explained") -> str | None:
     """Say why the chosen agent could not begin now, as its provider was left."""
-    from ashep.core.runs.choosing import held_providers, provider_of
+    from ashep.core.runs.choice import held_providers, provider_of
 
     if one.choice is None or one.choice.agent is None:
         return None

@@ -91,7 +91,7 @@ def _verified(project: Path, issue: str, revisions: tuple[str | None, str | None
 
 
 def _say(found: "Verified", outputs: "Outputs") -> None:
-    from ashep.core.facts.evidence import summary_of
+    from ashep.core.facts.delivery import summary_of
 
     made, base = found.verification, found.candidate.base
     summary = summary_of(made.results)

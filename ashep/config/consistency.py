@@ -13,20 +13,9 @@ from ashep.config.cron import never
 from ashep.config.explain import nearest
 from ashep.config.findings import FileName, Finding, KeyPath, Places
 from ashep.config.soundness import unsound
-from ashep.core.policy.settings import (
-    CLOSE,
-    Agent,
-    Agents,
-    Budgets,
-    Match,
-    Notify,
-    Phase,
-    Policies,
-    Policy,
-    QuietHours,
-    ReuseFrom,
-    Settings,
-)
+from ashep.core.policy.agents import Agent, Agents
+from ashep.core.policy.policies import CLOSE, Match, Phase, Policies, Policy, ReuseFrom
+from ashep.core.policy.settings import Budgets, Notify, QuietHours, Settings
 from ashep.core.resources.notices import names
 from ashep.core.runs.choice import unfit
 from ashep.core.runs.takeover import reviewed_by

@@ -17,7 +17,9 @@ from ashep.config.explain import describe, problems
 from ashep.config.findings import ConfigErrors, FileName, Finding, Places, Source
 from ashep.config.nodes import Node, Problem, Unreadable
 from ashep.config.workspace import settled
-from ashep.core.policy.settings import Agents, Policies, Settings
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.policies import Policies
+from ashep.core.policy.settings import Settings
 
 _M = TypeVar("_M", bound=BaseModel)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ashep.config.findings import KeyPath
 from ashep.core.policy.checks import KINDS
-from ashep.core.policy.names import is_name
+from ashep.core.policy.language import is_name
 from ashep.core.policy.settings import OPENCODE, Settings
 
 

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ashep.config.findings import KeyPath
 from ashep.core.policy.permissions import SUBAGENTS, against_reading, asks_of_tools, impossible
-from ashep.core.policy.settings import PermissionRule, Policies, Settings
+from ashep.core.policy.policies import PermissionRule, Policies
+from ashep.core.policy.settings import Settings
 
 Problem = tuple[str, KeyPath, str]
 """Code, path, message."""

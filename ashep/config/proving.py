@@ -7,9 +7,10 @@ from ashep.config.explain import nearest
 from ashep.config.findings import KeyPath
 from ashep.config.nodes import Node
 from ashep.config.nodes import Problem as NodeProblem
+from ashep.core.issues.verification import claims
 from ashep.core.policy.checks import KINDS
-from ashep.core.policy.settings import CLOSE, Phase, Policies, Policy, Settings
-from ashep.core.state.proof import claims
+from ashep.core.policy.policies import CLOSE, Phase, Policies, Policy
+from ashep.core.policy.settings import Settings
 
 Problem = tuple[str, KeyPath, str]
 """Code, path, message."""

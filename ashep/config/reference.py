@@ -14,9 +14,10 @@ from pydantic.fields import FieldInfo
 
 from ashep.config.explain import NOT_YET, extras_of
 from ashep.config.starter import starter
-from ashep.core.policy.dotted import parse_dotted, parse_tracker
-from ashep.core.policy.language import Bytes, format_duration
-from ashep.core.policy.settings import Agents, Policies, Settings
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.language import Bytes, format_duration, parse_dotted, parse_tracker
+from ashep.core.policy.policies import Policies
+from ashep.core.policy.settings import Settings
 
 HEAD = """\
 # Configuration

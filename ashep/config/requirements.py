@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ashep.config.explain import nearest
 from ashep.config.findings import KeyPath
-from ashep.core.policy.settings import Phase, Policy
+from ashep.core.policy.policies import Phase, Policy
 
 Problem = tuple[str, KeyPath, str]
 """Code, path, message."""

@@ -22,8 +22,8 @@ Schema = dict[str, Any]
 
 TABLE: dict[str, str] = {
     "config": "ashep.core.policy.settings:Settings",
-    "policies": "ashep.core.policy.settings:Policies",
-    "agents": "ashep.core.policy.settings:Agents",
+    "policies": "ashep.core.policy.policies:Policies",
+    "agents": "ashep.core.policy.agents:Agents",
     "run": "ashep.core.runs.record:RunRecord",
     "outcome": "ashep.core.facts.outcome:Outcome",
 }

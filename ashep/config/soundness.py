@@ -6,7 +6,9 @@ from ashep.config import proving
 from ashep.config.findings import Finding, KeyPath, Places
 from ashep.core.analysis.bounds import fitting
 from ashep.core.analysis.soundness import analyse
-from ashep.core.policy.settings import Agents, Policies, Settings
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.policies import Policies
+from ashep.core.policy.settings import Settings
 
 Problem = tuple[str, KeyPath, str]
 """Code, path, message."""

@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 
 from ashep.core.facts.commands import Command
-from ashep.core.facts.vocabulary import Fact, JournalPruned, TimerDue
+from ashep.core.facts.resources import JournalPruned, TimerDue
+from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.flow import Flow
 from ashep.core.state.frozen import replace
 from ashep.core.state.timers import split_timer

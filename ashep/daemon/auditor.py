@@ -13,10 +13,10 @@ import anyio.lowlevel
 
 from ashep.core.analysis.audit import OF_OTHERS, in_sessions, lasting, of_issue, of_look, of_sessions, of_world
 from ashep.core.facts.commands import Command
-from ashep.core.facts.finding import Finding
 from ashep.core.facts.records import Entry
-from ashep.core.facts.vocabulary import AccountAudited, DaemonStarted, Fact
-from ashep.core.policy.settings import Issue
+from ashep.core.facts.resources import AccountAudited, DaemonStarted, Finding
+from ashep.core.facts.tracker import Issue
+from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.world import World
 from ashep.daemon.shepherd import Shepherd
 from ashep.errors import RunnerError

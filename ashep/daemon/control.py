@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 import anyio
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from ashep.core.facts.vocabulary import Fact, WorkPaused, WorkResumed
-from ashep.core.issues.cancelling import cancellation
-from ashep.core.issues.people import is_person
+from ashep.core.facts.resources import WorkPaused, WorkResumed
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.issues.people import cancellation, is_person
 from ashep.core.runs.choice import model_of
 from ashep.core.state.pauses import hold
 from ashep.core.state.world import World

@@ -21,43 +21,37 @@ from ashep import __version__
 from ashep.config import Configuration
 from ashep.core.analysis.account import account, is_held_up, is_idle
 from ashep.core.facts.commands import Command
-from ashep.core.facts.records import Entry
-from ashep.core.facts.vocabulary import (
-    AccountAudited,
-    Adopted,
+from ashep.core.facts.delivery import TreeSeen
+from ashep.core.facts.issues import (
     AnswerRefused,
-    ChangeJudged,
-    DaemonStarted,
-    Fact,
-    InputEnded,
-    InputWanted,
     IssueCancelled,
     IssueClosed,
     IssueGivenBack,
     IssueLeft,
     IssueParked,
     IssueTaken,
-    JournalBegun,
     PersonAnswered,
     PersonAsked,
     PhaseEntered,
-    RecycleWanted,
     RetryScheduled,
-    RunEnded,
+)
+from ashep.core.facts.records import Entry
+from ashep.core.facts.resources import (
+    AccountAudited,
+    Adopted,
+    DaemonStarted,
+    JournalBegun,
+    RecycleWanted,
     RunnerSeen,
-    RunPlanned,
     ServerEnded,
     ServerRestartPlanned,
-    SessionReleased,
-    SessionTaken,
-    TrackerLost,
-    TrackerSeen,
-    TreeSeen,
     WorkPaused,
     WorkResumed,
 )
-from ashep.core.policy.landing_settings import ForgeSettings
-from ashep.core.policy.settings import Settings
+from ashep.core.facts.runs import InputEnded, InputWanted, RunEnded, RunPlanned, SessionReleased, SessionTaken
+from ashep.core.facts.tracker import TrackerLost, TrackerSeen
+from ashep.core.facts.vocabulary import ChangeJudged, Fact
+from ashep.core.policy.settings import ForgeSettings, Settings
 from ashep.core.reconcile.step import RULES
 from ashep.core.state.world import World
 from ashep.core.text import clean

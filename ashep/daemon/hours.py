@@ -10,7 +10,8 @@ from datetime import UTC, datetime, timedelta, tzinfo
 import anyio
 
 from ashep.config.cron import cron
-from ashep.core.facts.vocabulary import Fact, QuietSeen
+from ashep.core.facts.resources import QuietSeen
+from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.settings import QuietHours
 from ashep.core.state.pauses import windows_read
 from ashep.core.state.world import World

@@ -15,7 +15,9 @@ import anyio
 
 from ashep.core.facts.outcome import last_block
 from ashep.core.facts.requests import Request
-from ashep.core.facts.vocabulary import Fact, RunnerSeen, ServerEnded, ServerFailed, TurnSeen
+from ashep.core.facts.resources import RunnerSeen, ServerEnded, ServerFailed
+from ashep.core.facts.runs import TurnSeen
+from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.settings import Settings
 from ashep.core.reconcile.observe import (
     is_known,
@@ -26,9 +28,10 @@ from ashep.core.reconcile.observe import (
     turn_read,
     turn_refused,
 )
-from ashep.core.reconcile.outstanding import message_id
 from ashep.core.resources.server import is_due, memory_read
-from ashep.core.state.flow import Flow, Run
+from ashep.core.runs.prompting import message_id
+from ashep.core.state.flow import Flow
+from ashep.core.state.run import Run
 from ashep.core.state.world import World
 from ashep.daemon.effects.taken import look
 from ashep.daemon.shepherd import Shepherd

@@ -8,10 +8,9 @@ from functools import partial
 import anyio
 
 from ashep.core.delivery.pulls import pull_read
-from ashep.core.facts.pull_events import Remark
-from ashep.core.facts.vocabulary import PullRequestSeen
+from ashep.core.facts.delivery import PullRequestSeen, Remark
+from ashep.core.state.delivery import Pull
 from ashep.core.state.flow import Flow
-from ashep.core.state.proof import Pull
 from ashep.core.text import clean
 from ashep.daemon.effects.pulls import PullEffects
 from ashep.daemon.shepherd import Shepherd

@@ -16,7 +16,8 @@ from watchfiles import Change, awatch  # pyright: ignore[reportUnknownVariableTy
 
 from ashep.config import ConfigErrors
 from ashep.config.policy_files import FOLDER as POLICIES
-from ashep.core.facts.vocabulary import Adopted, EditMended, EditRefused, Fact
+from ashep.core.facts.resources import Adopted, EditMended, EditRefused
+from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.world import World
 from ashep.daemon.daemon import adopted, adopted_templates
 from ashep.daemon.shepherd import Shepherd

@@ -13,13 +13,15 @@ from anyio.abc import TaskGroup
 
 from ashep.core.facts.commands import Command
 from ashep.core.facts.records import Entry
-from ashep.core.facts.vocabulary import ClockJumped, DaemonStopped, Fact
+from ashep.core.facts.resources import ClockJumped, DaemonStopped
+from ashep.core.facts.vocabulary import Fact
 from ashep.core.reconcile.dispatcher import Dispatcher
+from ashep.core.reconcile.evolve import evolve
 from ashep.core.reconcile.observe import disk_read
 from ashep.core.reconcile.step import step
 from ashep.core.resources.dues import due_timers, next_due
 from ashep.core.resources.notices import open_messages
-from ashep.core.state.world import World, evolve
+from ashep.core.state.world import World
 from ashep.daemon.effects.execute import Effects
 from ashep.journal.log import Journal
 from ashep.ports.tracker import Clock

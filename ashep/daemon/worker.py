@@ -12,8 +12,10 @@ import anyio.lowlevel
 
 from ashep.core.analysis.account import is_idle
 from ashep.core.delivery.trees import takers
-from ashep.core.facts.vocabulary import ChangeHinted, Fact, TrackerLost, TrackerSeen
-from ashep.core.policy.settings import Issue, Settings, TrackerSettings, Tree
+from ashep.core.facts.delivery import Tree
+from ashep.core.facts.tracker import ChangeHinted, Issue, TrackerLost, TrackerSeen
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.policy.settings import Settings, TrackerSettings
 from ashep.core.reconcile.observe import expired_leases, hinted, issue_read, issues_read, looked, tracker_read
 from ashep.core.state.world import World
 from ashep.daemon.shepherd import Shepherd

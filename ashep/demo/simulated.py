@@ -17,7 +17,7 @@ from ashep.adapters.clock import RealClock
 from ashep.config import load, write_starter
 from ashep.core.analysis.replay import Replay
 from ashep.core.facts.records import Entry
-from ashep.core.policy.settings import Issue
+from ashep.core.facts.tracker import Issue
 from ashep.core.state.branches import branch_of
 from ashep.core.state.world import World
 from ashep.daemon.daemon import Parts, Say, WorkOptions, daemon, narrator

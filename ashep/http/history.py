@@ -11,7 +11,7 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 from ashep.actions.verify import Verified
 from ashep.core.delivery.notes import LAST, LOG, STATUS, appended, entry_of, last_of
 from ashep.core.policy.checks import hash_of
-from ashep.core.state.proof import proof_of
+from ashep.core.state.delivery import proof_of
 from ashep.http.models import Entry, LastCheck, Standing
 
 _STANDING: TypeAdapter[Standing] = TypeAdapter(Standing)

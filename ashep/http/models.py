@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from ashep.core.facts.evidence import CheckStatus, Status
+from ashep.core.facts.delivery import CheckStatus, Status
 from ashep.core.policy.checks import Criteria
 
 TICKET = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$"

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ashep.core.issues.routing import following, writer_before
-from ashep.core.policy.language import format_duration
-from ashep.core.policy.names import is_name
-from ashep.core.policy.settings import CLOSE, Human, Phase, Policies, Policy
+from ashep.core.policy.language import format_duration, is_name
+from ashep.core.policy.policies import CLOSE, Human, Phase, Policies, Policy
 from ashep.interchange.naming import (
     ANY,
     APPROVED,

@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ashep.core.facts.records import Entry, parse_time
-from ashep.core.facts.vocabulary import JournalPruned
+from ashep.core.facts.resources import JournalPruned
+from ashep.core.reconcile.evolve import evolve
 from ashep.core.retention import Sealed, issue_of, lasting
 from ashep.core.state.snapshot import dump
-from ashep.core.state.world import World, evolve
+from ashep.core.state.world import World
 from ashep.errors import DiskFailed
 from ashep.journal import snapshots
 from ashep.journal.blobs import Blobs

@@ -12,8 +12,7 @@ import anyio
 from anyio import to_thread
 
 from ashep.core.facts.records import Entry
-from ashep.core.facts.room import LOW_DISK
-from ashep.core.facts.vocabulary import JournalBegun
+from ashep.core.facts.resources import LOW_DISK, JournalBegun
 from ashep.core.state.world import World
 from ashep.errors import AshepError, DiskFailed
 from ashep.journal import snapshots

@@ -11,8 +11,9 @@ from typing import Any, Protocol
 
 from ashep.core.facts.commands import SendNotice
 from ashep.core.facts.records import format_time
-from ashep.core.facts.vocabulary import Fact, NoticeFailed, NoticeSent
-from ashep.core.policy.settings import Notice, NotifyTarget
+from ashep.core.facts.resources import Notice, NoticeFailed, NoticeSent
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.policy.settings import NotifyTarget
 from ashep.core.resources.notices import targets
 from ashep.core.state.world import World
 from ashep.errors import AshepError, NotSent

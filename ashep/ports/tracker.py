@@ -12,18 +12,10 @@ from typing import Literal, Protocol
 
 from pydantic import JsonValue
 
-from ashep.core.policy.settings import (
-    Change,
-    Comment,
-    Issue,
-    Life,
-    Model,
-    NewIssue,
-    PermissionRule,
-    Refusal,
-    Stamp,
-    Status,
-)
+from ashep.core.facts.runs import Life, Model, Refusal
+from ashep.core.facts.tracker import Comment, Issue, NewIssue, Stamp, Status
+from ashep.core.policy.policies import PermissionRule
+from ashep.core.policy.settings import Change
 from ashep.errors import TrackerUnavailable
 from ashep.ports.runner import Requesting
 

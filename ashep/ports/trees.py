@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from ashep.core.policy.settings import Tree
+from ashep.core.facts.delivery import Tree
 
 
 @dataclass(frozen=True, slots=True)

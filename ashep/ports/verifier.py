@@ -8,7 +8,7 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from ashep.core.facts.evidence import CheckStatus, Verification, against
+from ashep.core.facts.delivery import CheckStatus, Verification, against
 from ashep.core.policy.checks import Criteria, asks_elsewhere
 
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
-from ashep.core.policy.settings import Comment, Phase
-from ashep.core.runs.diagnosing import VERDICTS
-from ashep.core.state.flow import Report
+from ashep.core.facts.tracker import Comment
+from ashep.core.policy.policies import Phase
+from ashep.core.runs.turns import VERDICTS
+from ashep.core.state.run import Report
 from ashep.ports.tracker import Dependency, IssueText
 from ashep.ports.trees import Changes
 from ashep.prompt.fences import Foreign, tidy

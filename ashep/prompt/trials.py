@@ -5,11 +5,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ashep.core.facts.evidence import CheckResult
+from ashep.core.facts.delivery import CheckResult
 from ashep.core.facts.outcome import Outcome
-from ashep.core.policy.settings import Comment, Phase
-from ashep.core.state.flow import Report
-from ashep.core.state.proof import Evidence, Flaw
+from ashep.core.facts.tracker import Comment
+from ashep.core.policy.policies import Phase
+from ashep.core.state.delivery import Evidence, Flaw
+from ashep.core.state.run import Report
 from ashep.errors import ConfigError
 from ashep.ports.tracker import Dependency, IssueText
 from ashep.ports.trees import Changes, Commit

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ashep.config import ConfigErrors, Configuration, Finding, load
-from ashep.core.policy.settings import Policies
+from ashep.core.policy.policies import Policies
 from ashep.prompt import Templates, check_overrides, taken
 
 PROMPTS = "prompts"

@@ -15,8 +15,8 @@ from pydantic import Field
 
 from ashep.config.explain import nearest
 from ashep.core.policy.language import Document, Duration
-from ashep.core.policy.settings import Phase, Policy
-from ashep.core.runs.diagnosing import ASK_PERSON, CHANGE_AGENT, RETRY
+from ashep.core.policy.policies import Phase, Policy
+from ashep.core.runs.turns import ASK_PERSON, CHANGE_AGENT, RETRY
 from ashep.errors import UsageError
 from ashep.simulation.moves import (
     APPROVED,

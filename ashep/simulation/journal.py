@@ -5,7 +5,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from ashep.core.facts.records import Entry
-from ashep.core.facts.room import LOW_DISK
+from ashep.core.facts.resources import LOW_DISK
 from ashep.core.state.world import World
 from ashep.journal.blobs import Blobs
 from ashep.journal.files import START, Batch, Position

@@ -17,29 +17,25 @@ from anyio.abc import TaskGroup
 from ashep import __version__
 from ashep.core.analysis.account import account
 from ashep.core.facts.commands import SendPrompt, StopTurn
-from ashep.core.facts.records import Entry
-from ashep.core.facts.vocabulary import (
-    Adopted,
+from ashep.core.facts.issues import (
     CycleBegan,
-    DaemonStarted,
-    Fact,
     IssueClosed,
     IssueGivenBack,
     IssueLeft,
     IssueParked,
     IssueTaken,
-    JournalBegun,
     PersonAnswered,
     PersonAsked,
     PhaseEntered,
-    PromptSent,
-    RunnerSeen,
-    RunPlanned,
-    RunWithdrawn,
-    TimerDue,
-    TrackerSeen,
 )
-from ashep.core.policy.settings import Agents, Budgets, LandingSettings, Model, Notify, Policies, Policy, Settings
+from ashep.core.facts.records import Entry
+from ashep.core.facts.resources import Adopted, DaemonStarted, JournalBegun, RunnerSeen, TimerDue
+from ashep.core.facts.runs import Model, PromptSent, RunPlanned, RunWithdrawn
+from ashep.core.facts.tracker import TrackerSeen
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.policies import Policies, Policy
+from ashep.core.policy.settings import Budgets, LandingSettings, Notify, Settings
 from ashep.core.reconcile.observe import issue_read, looked, turn_read
 from ashep.core.reconcile.step import RULES
 from ashep.core.runs.choice import model_of

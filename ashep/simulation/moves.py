@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
+from ashep.core.issues.verification import claims, is_looked_into
 from ashep.core.policy.language import format_duration
-from ashep.core.policy.settings import Phase
-from ashep.core.runs.diagnosing import ASK_PERSON, CHANGE_AGENT, RETRY
-from ashep.core.state.proof import claims, is_looked_into
+from ashep.core.policy.policies import Phase
+from ashep.core.runs.turns import ASK_PERSON, CHANGE_AGENT, RETRY
 from ashep.simulation.memory.play import Play
 
 SUCCESS, FAILED, PARTIAL, NEED_HUMAN = "success", "failed", "partial", "need_human"

@@ -6,16 +6,16 @@ from dataclasses import replace
 import anyio.lowlevel
 
 from ashep.core.facts.commands import IntegrateWork, MoveBase, VerifyWork
-from ashep.core.facts.evidence import CheckResult
-from ashep.core.facts.vocabulary import (
+from ashep.core.facts.delivery import (
+    CheckResult,
     CriteriaAdopted,
-    Fact,
     TreeSealed,
     WorkConflicted,
     WorkIntegrated,
     WorkLanded,
     WorkVerified,
 )
+from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.flags import FLAGS
 from ashep.core.policy.settings import Settings
 from ashep.core.state.flow import Flow

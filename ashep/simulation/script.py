@@ -21,7 +21,7 @@ from pathlib import Path
 
 from ashep.config.explain import nearest
 from ashep.core.policy.language import parse_duration
-from ashep.core.policy.settings import Phase, Policy
+from ashep.core.policy.policies import Phase, Policy
 from ashep.errors import ConfigError
 from ashep.simulation.moves import ANSWERS, DIAGNOSES, DIAGNOSIS, LANDING, LANDINGS, LANDS, Point, Step, moves
 

@@ -19,8 +19,8 @@ from sqlmodel import SQLModel
 
 from ashep import __version__
 from ashep.core.delivery.trees import mode
+from ashep.core.facts.issues import PersonAsked, RetryScheduled
 from ashep.core.facts.records import Entry, from_json
-from ashep.core.facts.vocabulary import PersonAsked, RetryScheduled
 from ashep.core.runs.record import RunRecord, Tally, run_of, tell
 from ashep.core.state.landing_turns import turn
 from ashep.core.state.pauses import Pauses

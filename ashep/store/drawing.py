@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from ashep.core.facts.records import Entry
-from ashep.core.facts.vocabulary import (
+from ashep.core.facts.resources import (
     BudgetReached,
     ClockJumped,
     DaemonStarted,
@@ -14,10 +14,11 @@ from ashep.core.facts.vocabulary import (
     TimerDue,
     WorkResumed,
 )
+from ashep.core.reconcile.evolve import evolve
 from ashep.core.state import providers
 from ashep.core.state.landing_turns import turn
 from ashep.core.state.timers import split_timer
-from ashep.core.state.world import World, evolve
+from ashep.core.state.world import World
 
 Position = tuple[str, int, int, str]
 """A place in the journal: file, offset, last sequence number, checksum of the last line."""

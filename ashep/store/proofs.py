@@ -8,8 +8,8 @@ from typing import Any
 
 from ashep.core.facts.commands import IntegrateWork, MoveBase, OpenPullRequest, VerifyWork
 from ashep.core.facts.records import format_time
+from ashep.core.state.delivery import Landing
 from ashep.core.state.flow import Flow
-from ashep.core.state.proof import Landing
 
 Row = dict[str, Any]
 

@@ -11,7 +11,8 @@ from sqlmodel import Field, SQLModel
 from ashep.core.analysis.account import account
 from ashep.core.facts.commands import Command
 from ashep.core.facts.records import Entry, body_text, form_of, format_time
-from ashep.core.facts.vocabulary import DECISIONS, JournalBegun
+from ashep.core.facts.resources import JournalBegun
+from ashep.core.facts.vocabulary import DECISIONS
 from ashep.core.resources.notices import targets
 from ashep.core.runs.record import RunRecord, run_of
 from ashep.core.runs.requests import asked_now, question_of

@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from ashep.core.facts.requests import Asked, Request, Verdict
-from ashep.core.policy.settings import Refusal
+from ashep.core.facts.runs import Refusal
 from ashep.errors import RunnerRefused, RunnerUnavailable
 from ashep.ports.guard import misfits
 from ashep.ports.tracker import MOST_TEXT, Runner, SessionRequest

@@ -7,7 +7,7 @@ from datetime import timedelta
 import anyio
 import pytest
 
-from ashep.core.policy.settings import Life
+from ashep.core.facts.runs import Life
 from ashep.errors import RunnerUnavailable
 from ashep.ports.tracker import Sign
 from ashep.testing.worlds import BOUND, Act, RunnerWorld, name, needs, opened, prompt, reached, settled

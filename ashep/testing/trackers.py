@@ -9,7 +9,7 @@ from datetime import UTC, timedelta
 import anyio
 import pytest
 
-from ashep.core.policy.settings import NewIssue, Stamp
+from ashep.core.facts.tracker import NewIssue, Stamp
 from ashep.errors import ClaimLost, GuardTripped, TrackerRefused
 from ashep.ports.guard import misfits
 from ashep.ports.tracker import ClaimRequest, Creation, Dependency, IssueText, Look, Tracker, Update

@@ -9,7 +9,9 @@ from typing import Literal, Protocol
 import anyio
 import pytest
 
-from ashep.core.policy.settings import Model, PermissionRule, Stamp
+from ashep.core.facts.runs import Model
+from ashep.core.facts.tracker import Stamp
+from ashep.core.policy.policies import PermissionRule
 from ashep.ports.tracker import IssueText, Prompt, Runner, Seen, SessionRequest, Tracker, Turn
 
 ACTOR = "ashep-test"

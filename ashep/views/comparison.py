@@ -4,11 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from ashep.core.analysis.compared import Compared, Count, Fork, Totals, totals
-from ashep.core.facts.records import Entry, to_json
-from ashep.core.facts.vocabulary import (
+from ashep.core.facts.delivery import VerificationWanted, WorkVerified
+from ashep.core.facts.issues import (
     CreationWanted,
     CycleBegan,
-    Fact,
     IssueFinished,
     IssueHeld,
     IssueParked,
@@ -16,12 +15,11 @@ from ashep.core.facts.vocabulary import (
     PersonAsked,
     PhaseEntered,
     RetryScheduled,
-    RunEnded,
-    RunPlanned,
-    VerificationWanted,
-    WorkVerified,
 )
-from ashep.core.state.proof import failing
+from ashep.core.facts.records import Entry, to_json
+from ashep.core.facts.runs import RunEnded, RunPlanned
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.state.delivery import failing
 
 Data = dict[str, Any]
 

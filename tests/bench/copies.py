@@ -10,8 +10,8 @@ from pathlib import Path
 from zlib import crc32
 
 from ashep.core.facts.records import Entry, format_time
-from ashep.core.facts.vocabulary import DaemonStopped
-from ashep.core.reconcile.outstanding import prompt_ids
+from ashep.core.facts.resources import DaemonStopped
+from ashep.core.runs.prompting import prompt_ids
 from ashep.journal.lines import encode_batch
 from tests.bench.history import INSTANCE, RUNS, History, name_of
 

@@ -25,9 +25,10 @@ from ashep.adapters.beads import BeadsTracker
 from ashep.cli.reading import Reading
 from ashep.config import load, write_starter
 from ashep.core.analysis.replay import Replay
+from ashep.core.facts.issues import IssueHeld
 from ashep.core.facts.records import Entry
-from ashep.core.facts.vocabulary import IssueHeld
-from ashep.core.state.world import World, evolve
+from ashep.core.reconcile.evolve import evolve
+from ashep.core.state.world import World
 from ashep.daemon.daemon import Parts, WorkOptions, daemon
 from ashep.journal.log import Journal
 from ashep.simulation.memory.runner import MemoryRunner, Play

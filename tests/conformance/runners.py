@@ -16,7 +16,7 @@ import pytest
 from ashep.adapters import programs
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.opencode.server import ManagedServer
-from ashep.core.policy.settings import Model, Refusal
+from ashep.core.facts.runs import Model, Refusal
 from ashep.demo.model import Ask, Call, ModelServer, Reply, opencode_config
 from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
 from ashep.testing.worlds import FETCHED, Act

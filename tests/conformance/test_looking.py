@@ -12,7 +12,7 @@ import pytest
 
 from ashep.adapters.git.diffs import GitDiffs
 from ashep.adapters.verifier import LocalVerifier
-from ashep.core.facts.evidence import Verification
+from ashep.core.facts.delivery import Verification
 from ashep.core.impact.changes import ChangedFile
 from ashep.core.policy.checks import Criteria
 from ashep.core.policy.settings import VerificationSettings

@@ -14,7 +14,8 @@ from typing import Any, Protocol
 import pytest
 
 from ashep.adapters.messenger import Messenger
-from ashep.core.policy.settings import Notice, NotifyTarget
+from ashep.core.facts.resources import Notice
+from ashep.core.policy.settings import NotifyTarget
 from ashep.errors import NotSent
 from ashep.ports.notifier import SHOWN, Message, Notifier, message_of
 from ashep.redaction import Redaction

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from ashep.core.policy.settings import Model
+from ashep.core.facts.runs import Model
 from ashep.errors import RunnerRefused
 from ashep.ports.tracker import Prompt
 from ashep.testing.runners import *  # noqa: F403 - its tests

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ashep.core.policy.settings import Tree
+from ashep.core.facts.delivery import Tree
 from ashep.errors import AshepError
 from ashep.ports.trees import Changes, Commit
 from tests.conformance.trees import GitTreeWorld, MemoryTreeWorld, TreeWorld

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ashep.core.facts.requests import Request
-from ashep.core.policy.settings import Refusal
+from ashep.core.facts.runs import Refusal
 
 
 @dataclass(frozen=True)

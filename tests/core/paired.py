@@ -15,21 +15,15 @@ from typing import Any
 from ashep.core.analysis.compared import CYCLE_ENDS, Compared, Count, counted
 from ashep.core.analysis.counterfactual import Counterfactual
 from ashep.core.facts.commands import IntegrateWork, MoveBase, OpenPullRequest, VerifyWork
+from ashep.core.facts.delivery import Tree
 from ashep.core.facts.records import Entry
-from ashep.core.facts.vocabulary import Fact, RunEnded, RunPlanned
-from ashep.core.policy.settings import (
-    Agents,
-    Human,
-    Model,
-    Phase,
-    Policies,
-    Policy,
-    Settings,
-    Tree,
-    WorkerSettings,
-)
+from ashep.core.facts.runs import Model, RunEnded, RunPlanned
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.policies import Human, Phase, Policies, Policy
+from ashep.core.policy.settings import Settings, WorkerSettings
 from ashep.core.resources.dues import due_timers, next_due
-from ashep.core.state.flow import Run
+from ashep.core.state.run import Run
 from ashep.core.state.world import World
 from tests.core import given
 from tests.core.base_of import Base

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
 
-from ashep.core.policy.settings import Refusal
+from ashep.core.facts.runs import Refusal
 from tests.core import given
 
 

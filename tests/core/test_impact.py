@@ -21,14 +21,12 @@ from ashep.core.impact.changes import (
 from ashep.core.impact.named import named_by
 from ashep.core.policy.checks import Check
 from ashep.core.policy.flags import ALWAYS_ASK, FLAGS, must_ask, route
+from ashep.core.policy.policies import Phase, Policies, Policy
 from ashep.core.policy.settings import (
     ImpactSettings,
     Notify,
     NotifyTarget,
     OwnCheckType,
-    Phase,
-    Policies,
-    Policy,
     Settings,
     SetupStep,
     VerificationSettings,

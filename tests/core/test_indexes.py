@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ashep.core.facts.vocabulary import TimerDue
+from ashep.core.facts.resources import TimerDue
 from ashep.core.reconcile.outstanding import outstanding
 from ashep.core.resources import notices as telling
 from ashep.core.resources.dues import due_timers, next_due

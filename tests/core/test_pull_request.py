@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ashep.core.delivery.pull_text import MOST_SUMMARY, MOST_TITLE, body, fenced, marker, title
-from ashep.core.facts.evidence import CheckResult, Verification
+from ashep.core.facts.delivery import CheckResult, Verification
 
 RESULTS = (
     CheckResult("unit", "passed", "exit code 0", 1200),

@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
-from ashep.core.facts.vocabulary import RunnerSeen
-from ashep.core.policy.settings import Agent, Agents, Model, Phase, Policies, Policy, Prefer, RunnerChoice, Stall
+from ashep.core.facts.resources import RunnerSeen
+from ashep.core.facts.runs import Model
+from ashep.core.policy.agents import Agent, Agents, RunnerChoice
+from ashep.core.policy.policies import Phase, Policies, Policy, Prefer, Stall
 from ashep.core.runs.registry import Weakness, explain, places, weaknesses
 from tests.core.given import LARGE, SMALL, STANDARD, TEAM, policies, up
 

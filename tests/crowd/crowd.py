@@ -11,14 +11,9 @@ from typing import TypeVar
 import anyio
 
 from ashep.core.facts.commands import IntegrateWork
-from ashep.core.facts.vocabulary import (
-    LandingRefused,
-    PhaseEntered,
-    RunPlanned,
-    WorkConflicted,
-    WorkLanded,
-    WorkVerified,
-)
+from ashep.core.facts.delivery import LandingRefused, WorkConflicted, WorkLanded, WorkVerified
+from ashep.core.facts.issues import PhaseEntered
+from ashep.core.facts.runs import RunPlanned
 from ashep.ports.landing import Advanced, Refused
 from ashep.simulation.memory.landing import MemoryLanding
 from tests.loop_hands import IMPLEMENT, Hands, check_landed, landing_world

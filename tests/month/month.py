@@ -9,7 +9,7 @@ import anyio
 import yaml
 
 from ashep.config import write_starter
-from ashep.core.reconcile.outstanding import EXTRACTION
+from ashep.core.runs.prompting import EXTRACTION
 from ashep.simulation.memory.runner import Play, Prompted
 from tests.loop_world import World
 

@@ -14,8 +14,8 @@ import anyio
 
 from ashep.config import write_starter
 from ashep.core.analysis.account import account
-from ashep.core.facts.vocabulary import DaemonStopped
-from ashep.core.policy.settings import Refusal
+from ashep.core.facts.resources import DaemonStopped
+from ashep.core.facts.runs import Refusal
 from ashep.daemon.control import Control
 from ashep.daemon.daemon import Running
 from ashep.daemon.reload import Reload

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from ashep.core.policy.settings import Model, Refusal
+from ashep.core.facts.runs import Model, Refusal
 from ashep.simulation.memory.runner import Play, Prompted
 
 MODELS = (Model("acme", "large"), Model("globex", "medium"), Model("initech", "small"))

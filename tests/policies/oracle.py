@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from ashep.core.policy.settings import Agents, Phase, Policy
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.policies import Phase, Policy
 
 Passed = frozenset[tuple[str, str]]
 

@@ -8,12 +8,11 @@ import pytest
 
 from ashep.config.requirements import ends_of
 from ashep.core.analysis import bounds, moves, soundness
-from ashep.core.analysis.soundness import Defect, Verdict, analyse
-from ashep.core.analysis.space import explore, line
+from ashep.core.analysis.soundness import Defect, Verdict, analyse, explore, line
 from ashep.core.delivery import landing
 from ashep.core.issues import routing
-from ashep.core.policy.settings import Human, Phase, Policy, Retry, Settings, Verify, WorkerSettings
-from ashep.core.state import passing
+from ashep.core.policy.policies import Human, Phase, Policy, Retry, Verify
+from ashep.core.policy.settings import Settings, WorkerSettings
 from tests.core.given import TEAM, policy_of
 from tests.core.mutants import Mutant, planted, private
 from tests.policies.generate import Case, of_seed
@@ -164,7 +163,7 @@ BLIND = [
     ),
     Mutant("runs are free", bounds.cheapest, '(state.kind == "work")', "0"),
     Mutant("the farthest first", private(soundness, "_first_close"), "queue.popleft()", "queue.pop()"),
-    Mutant("requires nothing", passing.unmet, "ended.get(name) not in words", "False"),
+    Mutant("requires nothing", routing.unmet, "ended.get(name) not in words", "False"),
     Mutant(
         "failures close",
         private(routing, "_give_up"),

@@ -9,7 +9,7 @@ import anyio
 import httpx
 import pytest
 
-from ashep.core.state.proof import MOST_PROOFS as KEPT
+from ashep.core.state.delivery import MOST_PROOFS as KEPT
 from ashep.errors import AshepError, TrackerUnavailable
 from ashep.http import history, http
 from ashep.ports.annotations import Fresh

@@ -12,7 +12,7 @@ import httpx
 from starlette.applications import Starlette
 
 from ashep.actions.verify import Outputs
-from ashep.core.facts.evidence import CheckResult, CheckStatus, Verification
+from ashep.core.facts.delivery import CheckResult, CheckStatus, Verification
 from ashep.core.policy.checks import ManualCheck, hash_of
 from ashep.http.http import application
 from ashep.http.places import Places

@@ -13,27 +13,20 @@ import anyio
 
 from ashep.core.analysis.audit import Ledger
 from ashep.core.facts.commands import IntegrateWork, MoveBase
-from ashep.core.facts.evidence import Verification
-from ashep.core.facts.records import Entry
-from ashep.core.facts.vocabulary import (
-    DaemonStarted,
-    EffectFailed,
+from ashep.core.facts.delivery import LandingRefused, TreeSealed, Verification, WorkConflicted, WorkLanded, WorkVerified
+from ashep.core.facts.issues import (
     IssueClosed,
     IssueFinished,
     IssueGivenBack,
     IssueLeft,
     IssueParked,
-    JournalBegun,
-    LandingRefused,
     PersonAsked,
     PhaseEntered,
-    RunEnded,
-    RunPlanned,
-    TreeSealed,
-    WorkConflicted,
-    WorkLanded,
-    WorkVerified,
 )
+from ashep.core.facts.records import Entry
+from ashep.core.facts.resources import DaemonStarted, JournalBegun
+from ashep.core.facts.runs import RunEnded, RunPlanned
+from ashep.core.facts.tracker import EffectFailed
 from ashep.core.policy.settings import Settings
 from ashep.core.reconcile.decide import INFRA_LIMIT
 from ashep.core.state.branches import branch_of

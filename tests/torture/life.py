@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio
 
 from ashep.core.analysis.audit import lasting
-from ashep.core.facts.finding import Finding
+from ashep.core.facts.delivery import Tree
 from ashep.core.facts.records import Entry
-from ashep.core.policy.settings import Tree
+from ashep.core.facts.resources import Finding
 from ashep.core.state.world import World as Known
 from ashep.daemon.auditor import Looked
 from ashep.daemon.daemon import Parts, Running, WorkOptions, daemon

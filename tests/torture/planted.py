@@ -13,18 +13,20 @@ from unittest.mock import patch
 
 from ashep.adapters.beads.tracker import BeadsTracker
 from ashep.adapters.opencode.turns import Message
-from ashep.core.delivery import landing_steps, pulls
+from ashep.core.delivery import landing as delivery_landing
+from ashep.core.delivery import pulls
 from ashep.core.facts.commands import Command, IssueCommand, SendPrompt
-from ashep.core.facts.pull_events import PullRequestMerged
-from ashep.core.facts.vocabulary import Fact, IssueHeld, TreeLeft
+from ashep.core.facts.delivery import PullRequestMerged
+from ashep.core.facts.issues import IssueHeld
+from ashep.core.facts.vocabulary import Fact, TreeLeft
 from ashep.core.issues import folding, people, routing
 from ashep.core.reconcile import changes, decide, dispatch, observe, outstanding
 from ashep.core.reconcile.observe import disk_read
 from ashep.core.reconcile.step import step
 from ashep.core.resources import budgets
 from ashep.core.runs import requests
+from ashep.core.state.delivery import Pull
 from ashep.core.state.flow import Flow
-from ashep.core.state.proof import Pull
 from ashep.core.state.world import World
 from ashep.daemon.effects import pulls as forge_effects
 from ashep.daemon.effects.execute import Effects
@@ -249,8 +251,8 @@ def landing_out_of_turn() -> AbstractContextManager[object]:
         only = world.landings.of([(0, landing.seq, flow.issue.id)])
         return original(replace(world, landings=only), flow, landing)
 
-    original = landing_steps._landing_step  # pyright: ignore[reportPrivateUsage]
-    return patch.object(landing_steps, "_landing_step", step)
+    original = delivery_landing._landing_step  # pyright: ignore[reportPrivateUsage]
+    return patch.object(delivery_landing, "_landing_step", step)
 
 
 def push_by_force() -> AbstractContextManager[object]:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio
 
 from ashep.core.delivery.pull_text import marker
-from ashep.core.facts.pull_events import PullRequestSeen
-from ashep.core.facts.vocabulary import DaemonStarted, IssueClosed, JournalBegun, PullRequestOpened, PullRequestReturned
-from ashep.core.policy.landing_settings import ForgeSettings
+from ashep.core.facts.delivery import PullRequestOpened, PullRequestReturned, PullRequestSeen
+from ashep.core.facts.issues import IssueClosed
+from ashep.core.facts.resources import DaemonStarted, JournalBegun
+from ashep.core.policy.settings import ForgeSettings
 from ashep.core.state.branches import branch_of
 from ashep.daemon.effects.pulls import Pulls
 from ashep.errors import AshepError, ForgeUnauthorized, ForgeUnavailable

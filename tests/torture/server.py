@@ -17,7 +17,7 @@ import httpx
 from ashep.adapters.opencode.attached import AttachedServer
 from ashep.adapters.opencode.client import Address, Refused, check
 from ashep.adapters.opencode.runner import OpencodeRunner
-from ashep.core.policy.settings import Model
+from ashep.core.facts.runs import Model
 from ashep.errors import RunnerUnavailable, ServerNotStarted
 from ashep.ports.tracker import Catalog, Sign
 from tests.torture.laws import IN_FLIGHT

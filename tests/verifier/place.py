@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ashep.adapters.verifier import LocalVerifier
-from ashep.core.facts.evidence import CheckResult, Verification
+from ashep.core.facts.delivery import CheckResult, Verification
 from ashep.core.policy.checks import Criteria
 from ashep.core.policy.settings import VerificationSettings
 from ashep.ports.verifier import CheckType, VerifyRequest

@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from ashep.config import read
 from ashep.config.checks.block import read_criteria
 from ashep.connect import verifier_of
-from ashep.core.facts.evidence import status_of, summary_of
+from ashep.core.facts.delivery import status_of, summary_of
 from ashep.core.policy.settings import OwnCheckType, Settings, VerificationSettings
 from ashep.errors import ConfigError
 from ashep.ports.verifier import Found, Ground, VerifyRequest, verify_against_base

@@ -9,7 +9,7 @@ import anyio
 import anyio.abc
 import pytest
 
-from ashep.core.facts.evidence import CheckResult
+from ashep.core.facts.delivery import CheckResult
 from ashep.ports.verifier import VerifyRequest, verify_against_base
 from tests.verifier.place import World, criteria_of
 

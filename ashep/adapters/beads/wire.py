@@ -22,7 +22,8 @@ from pydantic import (
 )
 
 from ashep.adapters.beads.rows import size
-from ashep.core.policy.settings import Change, Comment, Difference, Issue, Stamp
+from ashep.core.facts.tracker import Comment, Issue, Stamp
+from ashep.core.policy.settings import Change, Difference
 from ashep.core.text import clean
 from ashep.ports.tracker import Dependency, IssueText, Seen
 

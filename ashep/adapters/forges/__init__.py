@@ -9,7 +9,7 @@ from ashep.adapters.forges.gitea import Gitea
 from ashep.adapters.forges.github import HEADERS, GitHub
 from ashep.adapters.forges.gitlab import GitLab
 from ashep.adapters.forges.transport import Api, Http
-from ashep.core.policy.landing_settings import ForgeSettings
+from ashep.core.policy.settings import ForgeSettings
 from ashep.errors import ForgeUnauthorized
 from ashep.ports.forge import Forge
 from ashep.redaction import Redaction

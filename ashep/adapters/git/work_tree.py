@@ -22,7 +22,7 @@ from ashep.adapters.git.git_program import (
     read_commits,
     text,
 )
-from ashep.core.policy.settings import Tree
+from ashep.core.facts.delivery import Tree
 from ashep.core.text import clean
 from ashep.ports.trees import Changes, Commit
 from ashep.redaction import Redaction

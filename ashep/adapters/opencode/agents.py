@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from ashep.core.policy.settings import Model
+from ashep.core.facts.runs import Model
 
 
 class _Shape(BaseModel):

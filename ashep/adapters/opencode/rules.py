@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from ashep.core.policy.permissions import CHANGES, QUESTION, SECRETS, SUBAGENTS, asks_of_tools, deciding, fitting
-from ashep.core.policy.settings import PermissionRule
+from ashep.core.policy.policies import PermissionRule
 
 Rule = dict[str, str]
 

@@ -18,7 +18,8 @@ from ashep.adapters.opencode.endpoints import Endpoint, endpoint_of
 from ashep.adapters.opencode.places import Places
 from ashep.adapters.opencode.refusals import of_status, server_time
 from ashep.core.facts.requests import Request, Verdict
-from ashep.core.policy.settings import Life, Model, OpencodeSettings
+from ashep.core.facts.runs import Life, Model
+from ashep.core.policy.settings import OpencodeSettings
 from ashep.errors import RunnerError, RunnerUnavailable
 from ashep.ports.tracker import Catalog, Prompt, SessionRequest, Sign, Turn
 from ashep.redaction import Redaction

@@ -19,7 +19,7 @@ import httpx
 from ashep.adapters.opencode import shapes
 from ashep.adapters.opencode.refusals import server_time
 from ashep.adapters.opencode.turns import MESSAGES, order
-from ashep.core.policy.settings import Life
+from ashep.core.facts.runs import Life
 
 Get = Callable[[str], Awaitable[httpx.Response]]
 """Asks the server; 400 and 404 are answers."""

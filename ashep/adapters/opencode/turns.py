@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from ashep.adapters.opencode.refusals import Failure, of_error
-from ashep.core.policy.settings import Refusal
+from ashep.core.facts.runs import Refusal
 from ashep.ports.tracker import MOST_TEXT, Turn, TurnState
 
 

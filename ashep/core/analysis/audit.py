@@ -14,16 +14,17 @@ from typing import get_args
 from ashep.core.analysis.account import TIMED, State, account, behind
 from ashep.core.analysis.closings import Closings
 from ashep.core.facts.commands import WRITES, Command
-from ashep.core.facts.finding import Finding
 from ashep.core.facts.records import Entry
-from ashep.core.facts.vocabulary import RunEnded, RunPlanned, RunWithdrawn
-from ashep.core.issues.folding import stale
+from ashep.core.facts.resources import Finding
+from ashep.core.facts.runs import RunEnded, RunPlanned, RunWithdrawn
+from ashep.core.facts.tracker import Issue
 from ashep.core.issues.people import STATUS, phase_labels
-from ashep.core.policy.settings import Issue
 from ashep.core.reconcile.outstanding import outstanding
-from ashep.core.state.flow import Flow, Posture, Run
+from ashep.core.state.flow import Flow, Posture
 from ashep.core.state.indexes import INDEXES, indexed
+from ashep.core.state.intents import stale
 from ashep.core.state.landing_turns import steps_of
+from ashep.core.state.run import Run
 from ashep.core.state.timers import flow_dues
 from ashep.core.state.world import World
 

@@ -7,9 +7,10 @@ from datetime import timedelta
 from itertools import count
 
 from ashep.core.analysis.moves import BUILT_IN, State, Step
-from ashep.core.policy.settings import Agent, Agents, Human, Phase, Policy, Verify
+from ashep.core.issues.verification import is_looked_into
+from ashep.core.policy.agents import Agent, Agents
+from ashep.core.policy.policies import Human, Phase, Policy, Verify
 from ashep.core.runs.registry import can
-from ashep.core.state.proof import is_looked_into
 
 
 @dataclass(frozen=True, slots=True)

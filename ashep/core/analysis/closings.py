@@ -6,21 +6,12 @@ A part of the audit: it is concluded from the journal's facts, and nothing that 
 from dataclasses import dataclass
 
 from ashep.core.facts.commands import Command
-from ashep.core.facts.finding import Finding
-from ashep.core.facts.vocabulary import (
-    CriteriaAdopted,
-    Fact,
-    IssueClosed,
-    IssueFinished,
-    PersonAnswered,
-    PersonAsked,
-    PullRequestMerged,
-    TreeSealed,
-    WorkLanded,
-    WorkVerified,
-)
+from ashep.core.facts.delivery import CriteriaAdopted, PullRequestMerged, TreeSealed, WorkLanded, WorkVerified
+from ashep.core.facts.issues import IssueClosed, IssueFinished, PersonAnswered, PersonAsked
+from ashep.core.facts.resources import Finding
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.state.delivery import UNCHANGED, failing
 from ashep.core.state.flow import Flow
-from ashep.core.state.proof import UNCHANGED, failing
 from ashep.core.state.world import World
 
 

@@ -9,7 +9,21 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from ashep.core.analysis.compared import NOTHING, Compared, Fork, Life, Unknown, compare
+from ashep.core.analysis.compared import (
+    NOTHING,
+    Compared,
+    Fork,
+    Life,
+    Unknown,
+    compare,
+    limits,
+    looked_for,
+    parted,
+    said,
+    shown,
+    untimely,
+    weighty,
+)
 from ashep.core.analysis.other_life import (
     CHECKED,
     NOT_CLAIMED,
@@ -21,33 +35,32 @@ from ashep.core.analysis.other_life import (
     tree_seen,
     written,
 )
-from ashep.core.analysis.sameness import limits, looked_for, parted, said, shown, untimely, weighty
 from ashep.core.facts.commands import Command
-from ashep.core.facts.records import Entry
-from ashep.core.facts.vocabulary import (
+from ashep.core.facts.delivery import TreeSeen, WorkVerified
+from ashep.core.facts.issues import (
     CreationWanted,
     CycleBegan,
-    Fact,
     IssueAdopted,
     IssueHeld,
     IssueParked,
     IssueTaken,
     PersonAnswered,
     PersonAsked,
-    RunEnded,
-    RunPlanned,
-    TimerDue,
-    TreeSeen,
-    WorkVerified,
 )
+from ashep.core.facts.records import Entry
+from ashep.core.facts.resources import TimerDue
+from ashep.core.facts.runs import RunEnded, RunPlanned
+from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.routing import after_deadline
-from ashep.core.policy.settings import Agents, Policies
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.policies import Policies
 from ashep.core.reconcile.decide import decide
 from ashep.core.reconcile.dispatch import CANDIDATE, queue_of
+from ashep.core.reconcile.evolve import evolve
 from ashep.core.state.flow import Flow, Question
 from ashep.core.state.frozen import replace
 from ashep.core.state.timers import split_timer
-from ashep.core.state.world import World, evolve
+from ashep.core.state.world import World
 
 DISPATCHED = (IssueTaken, IssueAdopted, RunPlanned, IssueHeld, IssueParked, PersonAsked)
 """Decisions that `dispatch` makes; the last two the rules of one issue make, too."""

@@ -12,42 +12,30 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from ashep.core.delivery.trees import OwnTree
+from ashep.core.facts.delivery import WorkConflicted, WorkVerified
+from ashep.core.facts.issues import Passed
 from ashep.core.facts.outcome import Outcome
 from ashep.core.facts.records import Entry
-from ashep.core.facts.vocabulary import (
-    AnswerRead,
-    DaemonStarted,
-    Fact,
-    RunEnded,
-    RunnerSeen,
-    TimerDue,
-    TrackerSeen,
-    WorkConflicted,
-    WorkVerified,
-)
+from ashep.core.facts.resources import DaemonStarted, RunnerSeen, TimerDue
+from ashep.core.facts.runs import Model, RunEnded
+from ashep.core.facts.tracker import AnswerRead, Issue, LabelEvent, TrackerSeen
+from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.routing import begin_cycle
+from ashep.core.issues.verification import claims, is_looked_into
+from ashep.core.policy.agents import Agents
 from ashep.core.policy.flags import ALWAYS_ASK
-from ashep.core.policy.settings import (
-    Agents,
-    Issue,
-    LabelEvent,
-    LandingSettings,
-    Model,
-    Phase,
-    Policies,
-    Settings,
-    Verify,
-)
+from ashep.core.policy.policies import Phase, Policies, Verify
+from ashep.core.policy.settings import LandingSettings, Settings
 from ashep.core.reconcile.decide import decide
 from ashep.core.reconcile.dispatch import Room, wanted
-from ashep.core.state.flow import Flow, Report
+from ashep.core.reconcile.evolve import evolve
+from ashep.core.state.delivery import OwnTree
+from ashep.core.state.flow import Flow
 from ashep.core.state.frozen import replace
 from ashep.core.state.indexes import put
-from ashep.core.state.passing import Passed
-from ashep.core.state.proof import claims, is_looked_into
+from ashep.core.state.run import Report
 from ashep.core.state.timers import flow_dues
-from ashep.core.state.world import World, evolve
+from ashep.core.state.world import World
 
 ISSUE = "x-1"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -3,27 +3,14 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace as changed
 
-from ashep.core.analysis.compared import CYCLE_ENDS, LIFE_ENDS, Count, End, Life, Unknown, counted
-from ashep.core.analysis.sameness import weighty
-from ashep.core.delivery.evolve_tree import is_writing
-from ashep.core.delivery.trees import OwnTree
+from ashep.core.analysis.compared import CYCLE_ENDS, LIFE_ENDS, Count, End, Life, Unknown, counted, weighty
+from ashep.core.delivery.landing import about_to_land
+from ashep.core.delivery.trees import is_writing
 from ashep.core.facts.commands import Command
-from ashep.core.facts.records import Entry
-from ashep.core.facts.vocabulary import (
-    CreationWanted,
-    CycleBegan,
-    Fact,
-    IssueFinished,
-    IssueHeld,
-    IssueParked,
+from ashep.core.facts.delivery import (
     LandingRefused,
-    PersonAnswered,
-    PersonAsked,
     PullRequestOpened,
     PullRequestSeen,
-    RunPlanned,
-    SessionTaken,
-    TreeLeft,
     TreeSealed,
     TreeSeen,
     WorkConflicted,
@@ -31,16 +18,28 @@ from ashep.core.facts.vocabulary import (
     WorkLanded,
     WorkVerified,
 )
+from ashep.core.facts.issues import (
+    CreationWanted,
+    CycleBegan,
+    IssueFinished,
+    IssueHeld,
+    IssueParked,
+    PersonAnswered,
+    PersonAsked,
+)
+from ashep.core.facts.records import Entry
+from ashep.core.facts.runs import RunPlanned, SessionTaken
+from ashep.core.facts.vocabulary import Fact, TreeLeft
 from ashep.core.issues.people import phase_labels
 from ashep.core.issues.routing import after_answer
-from ashep.core.policy.settings import Policy
+from ashep.core.policy.policies import Policy
 from ashep.core.reconcile.dispatch import CANDIDATE, WANTED, Room, candidate, queue_of, wanted
-from ashep.core.reconcile.eligibility import policy_for
+from ashep.core.reconcile.intake import policy_for
 from ashep.core.reconcile.step import Batch
 from ashep.core.runs.choice import choose
+from ashep.core.state.delivery import Landing, OwnTree
 from ashep.core.state.flow import Flow
 from ashep.core.state.frozen import replace
-from ashep.core.state.proof import Landing, about_to_land
 from ashep.core.state.world import World
 
 MOST_STEPS = 10

@@ -15,10 +15,12 @@ from typing import Any, get_args
 
 from ashep.core.facts.commands import Command
 from ashep.core.facts.records import Entry, to_json
-from ashep.core.facts.vocabulary import DECISIONS, Adopted, DaemonStarted, Fact, JournalPruned
+from ashep.core.facts.resources import Adopted, DaemonStarted, JournalPruned
+from ashep.core.facts.vocabulary import DECISIONS, Fact
 from ashep.core.reconcile.dispatcher import Dispatcher
+from ashep.core.reconcile.evolve import evolve
 from ashep.core.reconcile.step import RULES, step
-from ashep.core.state.world import World, evolve
+from ashep.core.state.world import World
 
 DERIVED = frozenset((*DECISIONS, *get_args(Command)))
 """The types of records that the core makes; all others were told."""

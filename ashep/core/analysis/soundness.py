@@ -11,11 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ashep.core.analysis.bounds import Bounds, bounds_of, cheapest
-from ashep.core.analysis.moves import BUILT_IN, Board, State, Step
-from ashep.core.analysis.space import MAX_STATES, Space, Way, explore, line
-from ashep.core.policy.settings import CLOSE, Agents, Phase, Policies, Policy, Settings
+from ashep.core.analysis.moves import BUILT_IN, Board, State, Step, told
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.policies import CLOSE, Phase, Policies, Policy
+from ashep.core.policy.settings import Settings
 
 KeyPath = tuple[str | int, ...]
+
+
 Code = Literal[
     "never-closes", "human-loop", "beyond-limits", "livelock", "no-deadline", "unreachable-phase", "dead-edge",
     "requires-unmet", "approval-skipped", "failure-left-behind", "too-complex",
@@ -84,6 +87,34 @@ def _edges(steps: Mapping[State, tuple[Step, ...]]) -> Iterator[Edge]:
             continue
         target = step.target.phase if step.target.kind in ("work", "ask") else step.target.kind
         yield Edge(step.source.phase, step.move.name, target, step.move.kind)
+
+
+Way = tuple[Step, ...]
+"""Steps from where an issue begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """All states that can be reached, the nearest first."""
+
+    start: State
+    steps: Mapping[State, tuple[Step, ...]]
+    ways: Mapping[State, Step | None]
+    """The step by which the shortest way comes to a state."""
+    whole: bool
+    """Whether nothing was left out."""
+
+    def told(self, state: State) -> tuple[str, ...]:
+        """The shortest way to a state, a line a step."""
+        return tuple(map(line, self.way(state)))
+
+    def way(self, state: State) -> Way:
+        """The shortest way to a state."""
+        way: list[Step] = []
+        while (step := self.ways[state]) is not None:
+            way.append(step)
+            state = step.source
+        return tuple(reversed(way))
 
 
 # --- what must not be -------------------------------------------------------------------------------------------------
@@ -363,3 +394,41 @@ def _circle(steps: list[Step]) -> Way | None:
                 seen.add(way[-1].target)
                 queue.extend((*way, step) for step in after.get(way[-1].target, ()))
     return None
+
+
+MAX_STATES = 20_000
+"""Where `requires` makes more than so many states of a policy, the search is given up, and that is said."""
+
+
+def explore(board: Board) -> Space:
+    """Try every move in every state."""
+    start = board.start()
+    steps: dict[State, tuple[Step, ...]] = {}
+    ways: dict[State, Step | None] = {start: None}
+    queue = deque([start])
+    while queue and len(ways) <= MAX_STATES:
+        state = queue.popleft()
+        steps[state] = tuple(board.steps(state))
+        for step in steps[state]:
+            if step.target not in ways:
+                ways[step.target] = step
+                queue.append(step.target)
+    return Space(start, steps, ways, not queue)
+
+
+def line(step: Step) -> str:
+    """A step as people say it."""
+    return f"{step.source.phase}: {told(step.move)} → {place(step.target)}"
+
+
+def place(state: State) -> str:
+    """A state as people say it."""
+    match state.kind:
+        case "work":
+            return state.phase
+        case "ask":
+            return f"{state.phase} asks a person"
+        case "close":
+            return "closed"
+        case "park":
+            return f"parked ({state.code})"

@@ -1,28 +1,40 @@
 """What follows from evidence, and from what came of landing: work goes on, back to who wrote it, or to a person."""
 
-from ashep.core.delivery.evolve_tree import unwritable
-from ashep.core.facts.evidence import green_before, summary_of
-from ashep.core.facts.vocabulary import (
-    CommentWanted,
+from __future__ import annotations
+
+import dataclasses
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from ashep.core.delivery.pull_text import title
+from ashep.core.facts.commands import Command, IntegrateWork, MoveBase, OpenPullRequest, PrepareTree, VerifyWork
+from ashep.core.facts.delivery import (
     CriteriaAdopted,
-    Fact,
     LandingRefused,
     PullRequestMerged,
-    RetryScheduled,
     TreeSealed,
+    Verification,
     WorkConflicted,
+    WorkIntegrated,
     WorkLanded,
     WorkVerified,
+    green_before,
+    summary_of,
 )
+from ashep.core.facts.issues import CommentWanted, RetryScheduled
+from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.routing import abort, ask, enter, gone, park, proven, writer_of
 from ashep.core.policy.flags import must_ask
-from ashep.core.policy.settings import Phase, Verify
+from ashep.core.policy.policies import Phase, Verify
+from ashep.core.state.delivery import MOST_PROOFS, UNCHANGED, Evidence, Flaw, Landing, Proof, must_change, proof_of
 from ashep.core.state.flow import Flow
-from ashep.core.state.proof import UNCHANGED, Evidence
+from ashep.core.state.frozen import replace
+from ashep.core.state.landing_turns import at_liberty, turn
 from ashep.core.state.world import World
 
 MOST_NAMED = 10
 """Checks or files that a reason names."""
+
 
 MOST_FAILED = 5
 """How often in a row git may fail to move a base before a person is to see to it."""
@@ -187,3 +199,196 @@ def back(world: World, flow: Flow, why: str) -> list[Fact]:
     if writer is None:
         return park(flow, "not_landed", why)
     return enter(world, flow, writer, why)
+
+
+DIRTY_AGAIN, DIRTY_LONGEST = timedelta(minutes=1), timedelta(minutes=10)
+"""How long a base whose checkout is in the way is left alone, at first and at last, unless that is seen to change."""
+
+
+MOVED_AGAIN = timedelta(minutes=1)
+"""How long a base is left alone that keeps moving."""
+
+
+OFTEN = 3
+"""How often in a row it may have moved before that."""
+
+
+AWAY_AGAIN = timedelta(minutes=1)
+"""How long a forge is left alone that does not answer, at first."""
+
+
+MOST_DOUBLED = 5
+"""How often that time doubles, at most."""
+
+
+def fold_verified(flow: Flow, fact: WorkVerified, at: datetime) -> Flow:
+    if fact.run != flow.verifying or not (fact.run or fact.commit == about_to_land(flow)):
+        return flow  # somebody had it otherwise meanwhile
+    evidence = Evidence(
+        fact.commit, fact.tree, fact.results, fact.changed, fact.isolated, fact.log, fact.run, fact.checks,
+        fact.must_change,
+    )  # fmt: skip
+    lacking = evidence.lacking(flow.waived)
+    onto = flow.landing.onto if flow.landing is not None else ""
+    flaw = Flaw("checks", f"did not hold: {', '.join(lacking)}", fact.log, onto) if lacking else None
+    flow = replace(flow, evidence=evidence, flaw=flaw, proofs=_noted(flow, evidence, at))
+    if fact.run:
+        return replace(flow, unproven=flow.unproven + 1) if lacking else flow
+    landing = flow.landing
+    if landing is None or lacking:
+        return flow
+    return replace(flow, landing=dataclasses.replace(landing, verified=True), flaw=None)
+
+
+def _noted(flow: Flow, evidence: Evidence, at: datetime) -> tuple[Proof, ...]:
+    """Note what was found, where anything was checked."""
+    if not evidence.results:
+        return flow.proofs
+    branch = flow.own.branch if flow.own is not None else ""
+    criteria = flow.criteria.hash if flow.criteria is not None else ""
+    made = proof_of(at, branch, evidence.commit, evidence.tree, criteria, evidence.results)
+    return (*flow.proofs, made)[-MOST_PROOFS:]
+
+
+def fold_landing(flow: Flow, fact: WorkIntegrated | WorkConflicted | WorkLanded | LandingRefused, at: datetime) -> Flow:
+    landing, own = flow.landing, flow.own
+    if own is not None and not isinstance(fact, LandingRefused):
+        since = fact.commit if isinstance(fact, WorkLanded) else fact.base
+        flow = replace(flow, own=dataclasses.replace(own, since=since))
+    if isinstance(fact, WorkLanded):
+        flow = replace(flow, landed=(fact.base_branch, fact.commit))
+    if landing is None:
+        return flow
+    match fact:
+        case WorkIntegrated():
+            landing = dataclasses.replace(landing, base=fact.base, commit=fact.commit, verified=False)
+            return replace(flow, landing=landing)
+        case WorkConflicted():
+            why = f"contradicts {landing.onto} in {', '.join(fact.paths[:5]) or 'everything'}"
+            return replace(flow, flaw=Flaw("conflict", why, fact.log, landing.onto))
+        case WorkLanded():
+            landing = dataclasses.replace(landing, landed=True, commit=landing.commit or fact.commit, refused=0)
+            why = f"landed on {fact.base_branch} as {fact.commit[:12]}"
+            return replace(flow, landing=landing, flaw=None, code="", why=why, since=at)
+        case LandingRefused():
+            refused = landing.refused + 1
+            wait = MOVED_AGAIN if refused > OFTEN else None
+            if fact.code in ("dirty", "locked"):
+                wait = min(DIRTY_AGAIN * 2 ** min(refused - 1, MOST_DOUBLED), DIRTY_LONGEST)
+            failed = landing.failed + 1 if fact.code == "failed" else 0
+            if failed:
+                wait = DIRTY_AGAIN * 2 ** min(failed - 1, MOST_DOUBLED)
+            if fact.code == "away":
+                wait = max(AWAY_AGAIN * 2 ** min(refused - 1, MOST_DOUBLED), fact.wait)
+            landing = dataclasses.replace(landing, refused=refused, failed=failed, due=at + wait if wait else None)
+            if fact.code == "moved":
+                landing = dataclasses.replace(landing, round=landing.round + 1, commit="", base="", verified=False)
+            if fact.code == "names":
+                flow = replace(flow, flaw=Flaw("names", fact.why, ""))
+            code = f"landing_{fact.code}"
+            return replace(
+                flow, landing=landing, code=code, why=fact.why, since=flow.since if flow.code == code else at
+            )
+        case _:
+            assert_never(fact)
+
+
+def checkout_changed(flow: Flow) -> Flow:
+    """What stood in the way of a base may be gone: its next try need not wait."""
+    landing = flow.landing
+    if landing is None or landing.due is None or flow.code != "landing_dirty":
+        return flow
+    return replace(flow, landing=dataclasses.replace(landing, due=None))
+
+
+# --- a tree of its own --------------------------------------------------------------------------------------------
+
+
+def unwritable(fact: TreeSealed) -> str:
+    """Say which of the files that a run left land nowhere."""
+    return f"git writes to no work tree what is called {', '.join(fact.unwritable)}"
+
+
+def next_of_work(world: World, flow: Flow) -> Command | None:
+    """Give the next step; None: there is none, or not now."""
+    own, landing = flow.own, flow.landing
+    if own is None or not at_liberty(flow):
+        return None
+    if flow.stage == "work" and flow.verifying:
+        policy = world.policy(flow)
+        phase = policy.phase(flow.phase) if policy and flow.phase else None
+        change = phase is not None and phase.verify is not None
+        return _verify(flow, f"{flow.verifying}/verify", own.head, own.base, flow.verifying, change=change)
+    if flow.stage == "finishing" and landing is not None and landing.due is None:
+        return _landing_step(world, flow, landing)
+    return None
+
+
+def is_wanted(flow: Flow, command: VerifyWork) -> bool:
+    """Whether anything would still follow from what a verification finds."""
+    return flow.verifying == command.run if command.run else about_to_land(flow) == command.commit
+
+
+def may_close(flow: Flow) -> bool:
+    """Whether nothing stands between the issue and its being closed."""
+    return flow.landing is None or flow.landing.over
+
+
+def _landing_step(world: World, flow: Flow, landing: Landing) -> Command | None:
+    issue, own = flow.issue.id, flow.own
+    assert own is not None
+    if landing.over:
+        return None
+    step, change = f"{landing.seq}.{landing.round}", must_change(world.policy(flow))
+    if not own.base:  # an earlier journal's
+        return PrepareTree(f"{issue}/tree/{step}", issue, "", own.branch, None, own.slot)
+    if landing.into and (landing.verified or not landing.verify):
+        return _ask_for_merge(world, flow, landing)
+    if not landing.onto:
+        return _verify(flow, f"{issue}/verify/{step}", own.head, own.base, change=change)
+    if not landing.landed and turn(world) != issue:
+        return None
+    if not landing.commit:
+        message = f"{flow.issue.title} ({issue})"
+        method = world.settings.landing.method
+        key = f"{issue}/integrate/{step}"
+        return IntegrateWork(key, issue, own.branch, own.head, landing.onto, method, message)
+    if landing.verify and not landing.verified:
+        return _verify(flow, f"{issue}/verify/{step}", landing.commit, landing.base or own.base, change=change)
+    key = f"{issue}/land/{step}.{landing.refused}"
+    return MoveBase(key, issue, own.branch, own.head, landing.onto, landing.base, landing.commit)
+
+
+def _ask_for_merge(world: World, flow: Flow, landing: Landing) -> Command | None:
+    issue, own, pull = flow.issue.id, flow.own, flow.pull
+    if landing.asked or own is None:
+        return None
+    goes_on = pull is not None and pull.state == "open" and pull.base == landing.into
+    name = pull.name if pull is not None and goes_on else f"{world.instance}/{issue}/{landing.seq}"
+    key = f"{issue}/pull/{landing.seq}.{landing.refused}"
+    head = title(issue, flow.issue.title)
+    return OpenPullRequest(key, issue, own.branch, own.head, own.base, landing.into, name, head)
+
+
+def _verify(flow: Flow, key: str, commit: str, base: str, run: str = "", *, change: bool) -> VerifyWork:
+    criteria = flow.criteria
+    phase = flow.phase if run else None
+    blob = criteria.blob if criteria is not None else ""
+    return VerifyWork(
+        key, flow.issue.id, commit, base, run, flow.policy or "", phase or "", blob, criteria is None, change
+    )
+
+
+def about_to_land(flow: Flow) -> str:
+    """Give the commit that is on its way, or done where it lands nowhere; empty: none is, or it was not made yet."""
+    if flow.landing is None:
+        return ""
+    return flow.landing.commit if flow.landing.onto else flow.own.head if flow.own is not None else ""
+
+
+def found_before(flow: Flow) -> tuple[Verification | None, bool]:
+    """Give what is known of the work already, and whether even that is to be found afresh: a person wants it again."""
+    known = flow.evidence
+    if known is None or not known.checks:
+        return None, flow.cycle > 1
+    return Verification(known.commit, known.tree, known.checks, known.results, known.isolated), False

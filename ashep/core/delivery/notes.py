@@ -9,10 +9,9 @@ from datetime import UTC
 
 from pydantic import JsonValue
 
-from ashep.core.facts.evidence import CheckResult, summary_of
-from ashep.core.facts.file_map import ROOM
+from ashep.core.facts.delivery import ROOM, CheckResult, summary_of
+from ashep.core.state.delivery import MOST_PROOFS, Proof, failing
 from ashep.core.state.flow import Flow
-from ashep.core.state.proof import MOST_PROOFS, Proof, failing
 
 NAMED = 10
 """Checks that are named."""

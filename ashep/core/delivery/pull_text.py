@@ -6,7 +6,7 @@ In a fence a forge reads no mention, no link, no `closes #1`, no quick action an
 import re
 from collections.abc import Sequence
 
-from ashep.core.facts.evidence import CheckResult, Verification, status_of, summary_of
+from ashep.core.facts.delivery import CheckResult, Verification, status_of, summary_of
 from ashep.core.text import clean
 
 MOST_TITLE = 200

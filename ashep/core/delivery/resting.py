@@ -4,9 +4,10 @@ is in them is nowhere else. When they are looked at is decided here; whether any
 
 from datetime import datetime, timedelta
 
-from ashep.core.delivery.trees import OwnTree, is_shared
 from ashep.core.facts.commands import RemoveTree
-from ashep.core.facts.vocabulary import Fact, TreeKept, TreeRests
+from ashep.core.facts.tree_events import TreeKept, TreeRests
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.state.delivery import OwnTree, is_shared
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
 

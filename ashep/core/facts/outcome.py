@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
+from ashep.core.facts.tracker import NewIssue
 from ashep.core.policy.language import Document
-from ashep.core.policy.settings import NewIssue
 
 MAX_BLOCK = 64 * 1024
 """A longer block is no outcome."""

@@ -1,7 +1,6 @@
 """What a session asks while its turn goes on: leave to use a tool, or the questions of OpenCode's question tool."""
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Literal
 
 
@@ -39,19 +38,3 @@ class Request:
 
 Verdict = Literal["allow", "deny", "answer", "ask"]
 """allow, deny: the answer to a permission · answer: that to a question · ask: a person is to answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """A request of the present run that the server still lists."""
-
-    request: Request
-    seq: int
-    """When it was seen: a list that was read before says nothing of it."""
-    verdict: Verdict | None = None
-    answers: tuple[tuple[str, ...], ...] = ()
-    """To each of its questions."""
-    message: str = ""
-    """What the agent is told with it."""
-    due: datetime | None = None
-    """Until when a person may answer."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Literal, TypeVar
 
-from ashep.core.facts.file_map import FileMap
+from ashep.core.facts.delivery import FileMap
 from ashep.core.impact import paths as impact_paths
 from ashep.core.impact import sources
 from ashep.core.impact.named import NOTHING, Named

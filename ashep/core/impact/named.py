@@ -10,7 +10,8 @@ from typing import cast
 
 from ashep.core.impact.paths import tidy
 from ashep.core.policy.checks import CodePatternCheck, FileExistsCheck, ManualCheck
-from ashep.core.policy.settings import Policies, Settings
+from ashep.core.policy.policies import Policies
+from ashep.core.policy.settings import Settings
 
 _NOT_READ = ("impact", "labels", "landing", "redact")
 """Settings that name no file that is run or read."""

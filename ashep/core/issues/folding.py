@@ -4,10 +4,7 @@ import dataclasses
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from ashep.core.delivery.evolve_landing import WorkFact, answered, work_fact
-from ashep.core.delivery.trees import OwnTree
 from ashep.core.facts.commands import (
-    WRITES,
     ClaimIssue,
     Command,
     CreateIssue,
@@ -24,65 +21,60 @@ from ashep.core.facts.commands import (
     TakeOffLabels,
     WriteIssue,
 )
-from ashep.core.facts.vocabulary import (
-    AnswerRead,
+from ashep.core.facts.issues import (
     AnswerRefused,
-    AuthorsRead,
-    ChangeDoubted,
-    ChangeJudged,
-    ClaimRefused,
-    CommentPosted,
     CommentWanted,
     CreationWanted,
     CycleBegan,
-    EffectFailed,
-    GuardRefused,
     IssueAdopted,
-    IssueClaimed,
     IssueClosed,
-    IssueCreated,
     IssueFinished,
     IssueGivenBack,
-    IssueGone,
     IssueHeld,
     IssueLeft,
     IssueParked,
-    IssueReclaimed,
-    IssueSeen,
     IssueTaken,
-    IssueWritten,
-    LabelsTakenOff,
-    LeaseExpired,
-    LeaseLost,
-    OrphanStopped,
     PersonAnswered,
     PersonAsked,
     PersonReminded,
     PhaseEntered,
     RetryScheduled,
     TakeoverWanted,
+)
+from ashep.core.facts.runs import OrphanStopped
+from ashep.core.facts.tracker import (
+    AnswerRead,
+    ClaimRefused,
+    CommentPosted,
+    EffectFailed,
+    GuardRefused,
+    IssueClaimed,
+    IssueCreated,
+    IssueGone,
+    IssueReclaimed,
+    IssueSeen,
+    IssueWritten,
+    LabelsTakenOff,
     WriteRefused,
 )
-from ashep.core.runs.evolve_held import HeldFact, held_fact
-from ashep.core.runs.evolve_request import RequestFact, request_fact
-from ashep.core.runs.folding import MAX_REPORTS, RunFact, done, run_fact
+from ashep.core.facts.vocabulary import AuthorsRead, ChangeDoubted, ChangeJudged
 from ashep.core.state import authors
-from ashep.core.state.flow import Flow, Posture, Question, Stage
+from ashep.core.state.delivery import Landing, OwnTree
+from ashep.core.state.flow import Flow, Posture, Question, Stage, noted
 from ashep.core.state.frozen import replace
-from ashep.core.state.passing import noted
-from ashep.core.state.proof import Landing
+from ashep.core.state.intents import MAX_REPORTS, done, stale
 
 Decision = (
     IssueHeld | IssueTaken | CycleBegan | PhaseEntered | RetryScheduled | PersonAsked | PersonReminded
     | PersonAnswered | AnswerRefused | IssueParked | IssueGivenBack | IssueLeft | IssueFinished | IssueClosed
     | CommentWanted | CreationWanted | IssueAdopted | TakeoverWanted | ChangeDoubted | ChangeJudged
 )  # fmt: skip
+
+
 Answer = (
     EffectFailed | IssueClaimed | ClaimRefused | IssueWritten | GuardRefused | WriteRefused | CommentPosted
     | IssueCreated | LabelsTakenOff | AnswerRead | IssueGone | OrphanStopped | IssueReclaimed | AuthorsRead
 )  # fmt: skip
-Lease = LeaseLost | LeaseExpired
-FlowFact = Decision | RunFact | RequestFact | Answer | Lease | HeldFact | WorkFact
 
 
 def asked(flow: Flow, command: Command) -> Flow:
@@ -98,31 +90,6 @@ def _posture(flow: Flow, command: ClaimIssue | WriteIssue) -> Posture | None:
     if undo is None or command.stamp.seq != undo.seq:
         return flow.target
     return dataclasses.replace(flow.written, seq=undo.seq) if flow.written else None
-
-
-def happened(flow: Flow, fact: FlowFact, seq: int, at: datetime) -> Flow:
-    """Fold a fact that is about this issue."""
-    if isinstance(fact, RunFact):
-        return run_fact(flow, fact, seq, at)
-    if isinstance(fact, RequestFact):
-        return request_fact(flow, fact, seq, at)
-    if isinstance(fact, WorkFact):
-        return work_fact(flow, fact, seq, at)
-    if isinstance(fact, HeldFact):
-        return held_fact(flow, fact, seq, at)
-    match fact:
-        case (
-            EffectFailed() | IssueClaimed() | ClaimRefused() | IssueWritten() | GuardRefused() | WriteRefused()
-            | CommentPosted() | IssueCreated() | LabelsTakenOff() | AnswerRead() | IssueGone() | OrphanStopped()
-            | IssueReclaimed() | AuthorsRead()
-        ):  # fmt: skip
-            return fold_answer(flow, fact, seq, at)
-        case LeaseLost():
-            return replace(flow, lease_lost=flow.leased, look_again=flow.leased or flow.look_again)
-        case LeaseExpired():
-            return replace(flow, expired=(fact.holder, fact.expired))
-        case _:
-            return fold_decision(flow, fact, seq, at)
 
 
 # --- decisions ----------------------------------------------------------------------------------------------------
@@ -381,11 +348,6 @@ def _given_up(flow: Flow, command: Command) -> Flow:
             return flow
 
 
-def stale(flow: Flow, as_of: int) -> bool:
-    """Whether a read that began at `as_of` may show what was before our own write (design section 3)."""
-    return as_of < flow.write_seq or any(isinstance(command, WRITES) for command in flow.open)
-
-
 def seen(flow: Flow, fact: IssueSeen, seq: int, at: datetime) -> Flow:
     """The tracker showed the issue."""
     flow = done(flow, fact.key, seq)
@@ -396,4 +358,16 @@ def seen(flow: Flow, fact: IssueSeen, seq: int, at: datetime) -> Flow:
     if flow.stage == "closed" and fact.view.status != "closed":
         run = flow.run if flow.run is not None and not flow.run.settled else None
         return _stage(replace(flow, phase=None, policy=None, run=run), "idle", at, "", "re-opened")
+    return flow
+
+
+def answered(flow: Flow, answer: str) -> Flow:
+    """A person answered: what was approved is this very work, and what may fail is known."""
+    own, question = flow.own, flow.question
+    if answer != "approved" or question is None:
+        return flow
+    if own is not None and (question.human_phase or question.about != "phase"):
+        flow = replace(flow, own=dataclasses.replace(own, approved=own.head))
+    if question.about == "proof" and flow.evidence is not None:
+        flow = replace(flow, waived=tuple(sorted({*flow.waived, *flow.evidence.lacking(flow.waived)})), flaw=None)
     return flow

@@ -3,29 +3,34 @@
 from collections.abc import Iterable
 from datetime import timedelta
 
-from ashep.core.facts.vocabulary import (
-    AnswerRead,
+from ashep.core.facts.issues import (
     AnswerRefused,
     CommentWanted,
-    Fact,
+    IssueCancelled,
     IssueClosed,
     IssueGivenBack,
     IssueLeft,
     PersonAnswered,
+    PersonReminded,
 )
-from ashep.core.issues.routing import abort, after_answer, begin_cycle
-from ashep.core.policy.settings import Change, Issue, LabelEvent
-from ashep.core.state.flow import Flow, Posture
+from ashep.core.facts.tracker import AnswerRead, Issue, LabelEvent
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.issues.routing import abort, after_answer, begin_cycle, gone, next_reminder, park
+from ashep.core.policy.settings import Change
+from ashep.core.state.flow import Flow, Posture, Question
 from ashep.core.state.world import World
 
 COOLDOWN = timedelta(minutes=10)
 """After a person set an issue to open while we held it (design section 7), where `takeover.cooldown` says no other."""
 
+
 AGENT_ACTORS = ("ashep-",)
 """Names that begin so are ashep's own and its agents'."""
 
+
 AGENT = "ashep-agent"
 """The agents' (`BEADS_ACTOR` in a managed server)."""
+
 
 STATUS = {"work": "in_progress", "ask": "blocked", "park": "blocked", "give_back": "open", "close": "closed"}
 """The tracker status of each posture."""
@@ -233,3 +238,62 @@ def _set_by(world: World, label: str, events: tuple[LabelEvent, ...]) -> tuple[s
         if not is_person(actor, world.actor):
             return actor, f"was set by {actor or 'nobody known'}, which is no person"
     return actors[0], ""
+
+
+def after_policies(world: World) -> list[Fact]:
+    """Park what asks a person for a phase that is gone: no answer would lead on. `dispatch` sees to the rest."""
+    facts: list[Fact] = []
+    for issue in sorted(world.unclosed):
+        flow = world.flows[issue]
+        policy, question = world.policy(flow), flow.question
+        if flow.stage == "person" and question and (policy is None or policy.phase(question.phase) is None):
+            facts += park(flow, "unknown_phase", gone(world, flow, question.phase))
+    return facts
+
+
+def cancellation(world: World, target: str, by: str) -> tuple[IssueCancelled | None, str]:
+    """Give the fact that an issue, or the run of one, is cancelled; None and a sentence: why it cannot be."""
+    issue = target if target in world.flows else target.rpartition("/")[0]
+    flow = world.flows.get(issue)
+    if flow is None:
+        return None, f"there is no issue and no run {target}"
+    run = None if target == issue else target
+    if run is not None and (flow.run is None or flow.run.id != run or flow.run.ended):
+        return None, f"{run} is not under way"
+    if not _cancellable(flow):
+        return None, f"{issue} is {flow.stage.replace('_', ' ')}: there is nothing to cancel"
+    return IssueCancelled(issue, by, run), ""
+
+
+def cancelled(flow: Flow, fact: IssueCancelled) -> list[Fact]:
+    """Stop the run and park the issue."""
+    run, why = flow.run, f"cancelled by {fact.by}"
+    if not _cancellable(flow) or (fact.run is not None and (run is None or run.id != fact.run or run.ended)):
+        return []
+    return [*abort(flow, why), *park(flow, "cancelled", why)]
+
+
+def _cancellable(flow: Flow) -> bool:
+    return flow.stage in ("work", "person")
+
+
+TIMER = "remind"
+"""The name of the timer."""
+
+
+def after_reminder(world: World, flow: Flow, question: Question) -> list[Fact]:
+    """Remind people; whether once more says the policy as it is by now."""
+    policy, issue, labels = world.policy(flow), flow.issue.id, world.settings.labels
+    phase = policy.phase(question.phase) if policy else None
+    every = phase.human.reminder if phase and phase.human else None
+    again = next_reminder(every, question.asked, world.now, question.due)
+    text = (
+        f"Still open, since {question.asked:%Y-%m-%d %H:%M}Z: **{question.text}**\n\n"
+        f"Answer by label: `{labels.approved}` or `{labels.changes_requested}`.\n"
+        f"(or `ashep approve {issue}` / `ashep reject {issue} -m …`) It is given up {question.due:%Y-%m-%d %H:%M}Z."
+    )
+    why = f"nobody has answered {question.phase} yet"
+    return [
+        PersonReminded(issue, question.phase, question.text, question.due, again, why),
+        CommentWanted(issue, f"remind.{world.seq}", text),
+    ]

@@ -2,29 +2,29 @@
 
 import hashlib
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from ashep.core.facts.outcome import Outcome
-from ashep.core.facts.question import About
-from ashep.core.facts.vocabulary import (
+from ashep.core.facts.delivery import VerificationWanted
+from ashep.core.facts.issues import (
+    About,
     CommentWanted,
     CreationWanted,
     CycleBegan,
-    Fact,
     IssueFinished,
     IssueParked,
+    Passed,
     PersonAsked,
     PhaseEntered,
     RetryScheduled,
-    RunEnded,
-    VerificationWanted,
 )
-from ashep.core.issues.reminding import next_reminder
+from ashep.core.facts.outcome import Outcome
+from ashep.core.facts.runs import RunEnded
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.issues.verification import is_checked, is_proven
 from ashep.core.policy.flags import route
-from ashep.core.policy.settings import CLOSE, Human, Phase, Policy
-from ashep.core.state.flow import Flow, Question
-from ashep.core.state.passing import noted, unmet
-from ashep.core.state.proof import UNCHANGED, is_checked, is_proven
+from ashep.core.policy.policies import CLOSE, Human, Phase, Policy
+from ashep.core.state.delivery import UNCHANGED
+from ashep.core.state.flow import Flow, Question, noted
 from ashep.core.state.world import World
 
 PHASE_QUESTION_DEADLINE = timedelta(days=7)
@@ -96,6 +96,8 @@ def ask(
 _UNCHANGED = (
     "- the work changes nothing. Where that is right (a question, an investigation), approve: then it may be closed so."
 )
+
+
 _APPROVED: dict[About, str] = {"proof": "it goes on as it is", "change": "it lands as it is"}
 
 
@@ -336,3 +338,20 @@ def after_deadline(world: World, flow: Flow, question: Question) -> list[Fact]:
     if target is not None and target.human is not None and flow.cycle_times(target.name) >= target.max_visits:
         return park(flow, "max_visits", f"{target.name} was asked {target.max_visits} times in this cycle ({why})")
     return enter(world, flow, human.on_deadline, why)
+
+
+def unmet(phase: Phase, passed: Passed) -> str:
+    """What a phase requires that did not happen in this cycle; empty where nothing is lacking."""
+    ended = dict(passed)
+    lacking = (
+        f"{name}: {' or '.join(words)}" for name, words in phase.requires.items() if ended.get(name) not in words
+    )
+    return ", ".join(lacking)
+
+
+def next_reminder(every: timedelta | None, asked: datetime, now: datetime, due: datetime) -> datetime | None:
+    """Give the first whole multiple of the span since the question that is still to come and before its end."""
+    if every is None:
+        return None
+    when = asked + every * ((now - asked) // every + 1)
+    return when if when < due else None

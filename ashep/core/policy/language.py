@@ -5,19 +5,23 @@ from datetime import timedelta
 from typing import Annotated
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
+    JsonValue,
     PlainSerializer,
     PlainValidator,
     WithJsonSchema,
 )
 
-from ashep.core.policy.names import PATTERN
-
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
 _DURATION = re.compile(r"([0-9]{1,9})(ms|s|m|h|d)")
+
+
 _LONGEST = timedelta(days=1000)
 """Longer ones are slips of the pen, and far longer ones would leave the calendar when added to a date."""
 
@@ -46,6 +50,8 @@ def format_duration(value: timedelta) -> str:
 
 
 _SIZES = {"KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
+
+
 _SIZE = re.compile(r"([1-9][0-9]{0,5})(KiB|MiB|GiB)")
 
 
@@ -72,12 +78,14 @@ Size = Annotated[
     WithJsonSchema({"type": "string", "pattern": r"^[1-9][0-9]{0,5}(KiB|MiB|GiB)$"}),
 ]
 
+
 Duration = Annotated[
     timedelta,
     BeforeValidator(parse_duration),
     PlainSerializer(format_duration, return_type=str),
     WithJsonSchema({"type": "string", "pattern": r"^[0-9]{1,9}(ms|s|m|h|d)$"}),
 ]
+
 
 LEAST_KEPT = Bytes(1024**2), timedelta(days=1)
 """What is kept at the least."""
@@ -106,14 +114,22 @@ Kept = Annotated[
 ]
 """How much is kept, or how long."""
 
+
 Span = Annotated[Duration, Field(gt=timedelta(0))]
 """A duration that is not zero."""
+
 
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 """A text that is not empty."""
 
+
+PATTERN = r"[A-Za-z][A-Za-z0-9_-]{0,63}"
+"""A letter, then letters, digits, `_` or `-`: a name stands in labels, file names and command lines."""
+
+
 Name = Annotated[str, Field(pattern=f"^{PATTERN}$")]
 """A phase, policy, agent, capability, verdict or tag: a letter, then letters, digits, `_` or `-`."""
+
 
 Names = Annotated[tuple[Name, ...], Field(max_length=100)]
 """Some of them."""
@@ -123,3 +139,55 @@ class Document(BaseModel):
     """A part of a user's file: unknown keys and wrong types are errors, and nothing is converted silently."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+
+
+_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*$"
+r"""What a JSON schema can read, too: no `\w`, which means more there."""
+
+
+BEADS = "beads"
+"""The tracker that is built in."""
+
+
+def parse_dotted(value: str) -> str:
+    """Read `package.module:Class`; anything else is a ValueError that says so."""
+    if not re.fullmatch(_PATTERN, value):
+        raise ValueError("expected a class as package.module:Class")
+    return value
+
+
+def parse_tracker(value: str) -> str:
+    """Read `beads` or `package.module:Class`; anything else is a ValueError that says so."""
+    if value != BEADS and not re.fullmatch(_PATTERN, value):
+        raise ValueError("expected beads, or a class as package.module:Class")
+    return value
+
+
+Dotted = Annotated[str, AfterValidator(parse_dotted), WithJsonSchema({"type": "string", "pattern": _PATTERN})]
+"""A class of the user's."""
+
+
+TrackerType = Annotated[
+    str,
+    AfterValidator(parse_tracker),
+    WithJsonSchema({"anyOf": [{"const": BEADS, "type": "string"}, {"type": "string", "pattern": _PATTERN}]}),
+]
+"""The built-in tracker, or a class of the user's."""
+
+
+Options = Annotated[dict[str, JsonValue], WithJsonSchema({"type": "object"})]
+"""What a class of the user's is given."""
+
+
+LONGEST = 64
+
+
+def is_name(text: str) -> bool:
+    """Whether a text can be a name as it is."""
+    return re.fullmatch(PATTERN, text) is not None
+
+
+def name_of(text: str, prefix: str, longest: int = LONGEST) -> str:
+    """Make a name of any text; `prefix` begins it where the text has no letter at its beginning."""
+    word = re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-_")[:longest]
+    return word if word[:1].isalpha() else f"{prefix}-{word}"[:longest].rstrip("-")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Literal
 
-from ashep.core.policy.settings import PermissionRule
+from ashep.core.policy.policies import PermissionRule
 
 Action = Literal["allow", "deny", "ask"]
 

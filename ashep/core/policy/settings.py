@@ -9,357 +9,24 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, JsonValue, model_validator
 
-from ashep.core.policy.checks import Check
-from ashep.core.policy.dotted import BEADS, Dotted, Options, TrackerType
-from ashep.core.policy.flags import FlagName
 from ashep.core.policy.globs import parse_glob
-from ashep.core.policy.landing_settings import ForgeSettings
-from ashep.core.policy.language import Bytes, Document, Duration, Kept, Name, Names, Size, Span, Word
-from ashep.core.policy.names import PATTERN
-
-CLOSE = "close"
-"""The target that ends a flow."""
-
-# --- policies.yaml ----------------------------------------------------------------------------------------------
-
-
-class Retry(Document):
-    """How attempts that failed are repeated."""
-
-    max_attempts: Annotated[int, Field(ge=1, le=100)] = 3
-    """Attempts inside one visit of the phase, the first included."""
-    backoff: Literal["exponential", "linear", "constant"] = "exponential"
-    """How the delay grows from attempt to attempt."""
-    initial_delay: Duration = timedelta(seconds=10)
-    """The delay before the second attempt (with a jitter of up to ±20 % taken from the run id's hash)."""
-    max_delay: Span = timedelta(minutes=5)
-    """No delay is longer than this."""
-    change_agent: Literal["next", "different_provider"] | None = None
-    """Whom the next attempt of a visit goes to: `next` is the agent that failed least often in it, `different_provider`
-    one whose provider did; among equals the usual order. No person is taken for that. `null`: to the same agent."""
-
-
-class Stall(Document):
-    """When a turn that shows no sign of life is given up."""
-
-    after: Span = timedelta(minutes=5)
-    """How long a turn may show no sign of life. A sign is a new or changed part of a message, a token that streams in,
-    what a running tool prints, anything of a subagent's, and a provider that says when to ask it again."""
-    tool_timeout: Span = timedelta(hours=1)
-    """How long one call of a tool may run that shows nothing meanwhile."""
-    action: Literal["retry", "fail", "diagnose"] = "retry"
-    """What happens then: the turn is stopped, and `retry` makes it a failed attempt, while `fail` makes no other: it
-    follows `next.failed` where the phase has it, else the issue parks. With `diagnose` an agent with the capability
-    `debug`, if possible another one, first reads the end of its session, in a session of its own that may change
-    nothing, for 5 minutes at most. It says `retry`; or `change_agent`: the next attempt goes to another agent that
-    fits, where there is one; or `ask_person`: its words become a question. Without such an agent, or where it comes to
-    nothing, it is as `retry`. It is a part of the stalled run, whose budget it uses."""
-
-
-class Prefer(Document):
-    """Soft wishes about the agent: they order the agents that fit, they exclude none."""
-
-    different_model_from: Name | None = None
-    """Prefer an agent whose model differs from the one that last ran this phase."""
-    different_provider_from: Name | None = None
-    """Prefer an agent whose provider differs from the one that last ran this phase."""
-    speed: Literal["fast", "normal", "slow"] | None = None
-    """Prefer agents of this `performance.speed`."""
-    tags: Names = ()
-    """Prefer agents that carry these tags."""
-
-
-class Human(Document):
-    """A phase in which a person answers, by label."""
-
-    ask: Annotated[str, Field(min_length=1, max_length=2000)] = "Approve this work?"
-    """The question, posted as a comment with what there is to look at."""
-    approved: Name = CLOSE
-    """Where `human:approved` leads."""
-    changes_requested: Name | None = None
-    """Where `human:changes_requested` leads; by default the last agent phase with write access before this one."""
-    reminder: Span | None = None
-    """How often people are reminded of the open question, by a comment on the issue and a message to the targets of
-    `notify`: each time that so much has passed since it was asked, until it is answered or its deadline has come; what
-    passed while nobody could be reminded counts once. `null`: not at all."""
-    deadline: Span = timedelta(days=7)
-    """How long the question may stay open."""
-    on_deadline: Name = "park"
-    """What happens at the deadline: `park`, or a target."""
-
-
-class Takeover(Document):
-    """What happens when a person writes in a run's session, or stops the turn there. Nothing more is sent, nothing is
-    stopped, and no limit counts the time, until they are done; it burns no attempt.
-    """
-
-    action: Literal["pause", "review", "resume"] = "pause"
-    """`pause`: the label `ashep:paused` is set, and the phase goes on when it is taken off (`ashep release`). `review`:
-    once the person has been quiet for `cooldown`, their work counts as the phase's success; as `pause` where a success
-    leads to no other phase by itself (in a phase with verdicts, or before `close`). `resume`: once they have been quiet
-    for `cooldown`, the phase goes on. It goes on with another attempt, in the same session where that still stands, in
-    which the agent is told that a person was there."""
-    cooldown: Span | None = None
-    """How long the person must have written nothing, and no turn have run, in the session. `null`: 10m, but `pause`
-    then ends by the label alone. So long, too, an issue is left alone that somebody set to `open`."""
-
-
-class PermissionRule(Document):
-    """What an agent may use a tool for. The first rule that fits decides; without one OpenCode's own rules do."""
-
-    tool: Word
-    """The tool, by the name that OpenCode judges it by: `bash`, `edit`, `webfetch`, …; `*` is any text."""
-    pattern: Word = "*"
-    """What it is used for, as OpenCode matches it: a command, a path, …; `*` is any text, `?` a character."""
-    action: Literal["allow", "deny", "ask"]
-    """`ask` asks a person, on the issue."""
-
-
-class PreparedAnswer(Document):
-    """An answer to a question that an agent will ask."""
-
-    match: Word
-    """Only to a question that holds this text (capitals and small letters are the same)."""
-    answer: Word
-    """The answer: a text, or the number of an option."""
-
-
-class ReuseFrom(Document):
-    """Continue in the session of another phase of the same issue."""
-
-    reuse_from: Name
-    """The phase whose last session is continued."""
-
-
-class Verify(Document):
-    """How the work of a phase is verified."""
-
-    max_attempts: Annotated[int, Field(ge=1, le=100)] = 3
-    """How often work may fall short in one visit; then a person is asked, who may let it pass."""
-
-
-def parse_verify(value: object) -> object:
-    """Read `true` as all defaults and `false` as none."""
-    if isinstance(value, bool):
-        return Verify() if value else None
-    return value
-
-
-class Phase(Document):
-    """A step of a policy."""
-
-    name: Name
-    """The phase's name: its label is `phase:<name>`."""
-    capabilities: Names = ()
-    """What an agent must be able to do (all of them); by default the phase's own name."""
-    access: Literal["read", "write"] | None = None
-    """`write` phases may change the work tree, `read` phases may not. By default `write` for phases that need the
-    capability implement, code, test, debug or doc, else `read`."""
-    tags: Names = ()
-    """Hard filter: only agents that carry all of these tags."""
-    provider: Word | None = None
-    """Hard filter: only agents of this provider."""
-    model: Word | None = None
-    """Hard filter: only agents of this model."""
-    not_agents: Names = ()
-    """Hard filter: agents that are never chosen for this phase."""
-    prefer: Prefer = Prefer()
-    """Soft wishes about the agent."""
-    timeout: Span = timedelta(minutes=30)
-    """How long a run may take, times the agent's `timeout_multiplier`; then it is aborted and retried."""
-    retry: Retry = Retry()
-    """How failed attempts are repeated."""
-    stall: Stall = Stall()
-    """When a turn that shows no sign of life is given up."""
-    takeover: Takeover | None = None
-    """What happens when a person takes the session; `null`: as the policy has it."""
-    session: Literal["new", "reuse"] | ReuseFrom | None = None
-    """`new`, `reuse` (this issue's last session of this phase) or `{reuse_from: phase}`; overrides the agent's
-    `session_strategy`. `reuse_from` is refused in a phase that declares verdicts: roles never share a session."""
-    max_visits: Annotated[int, Field(ge=1, le=1000)] = 4
-    """How often a cycle may enter an agent phase; one more parks the issue."""
-    verdicts: Names = ()
-    """The verdicts of which a success must name one; each needs an edge in `next`."""
-    next: Annotated[dict[str, Name], Field(max_length=100)] = {}
-    """Where a verdict, or the results `success`, `failed` and `partial`, lead: a phase or `close`. Without an edge for
-    success the next phase in order follows, after the last `close`; a phase with verdicts has no such default."""
-    requires: Annotated[dict[Name, Names], Field(max_length=100)] = {}
-    """What must have happened before this phase is entered: phases, each with the verdicts or results of which it must
-    have ended with one when it last ran in this cycle (`success`, `partial`, a verdict; of a human phase `approved`).
-    Where it is not so, the issue parks. A person's `changes_requested` makes all of it undone. A phase label set by
-    hand leads in whatever is required. `ashep policy check` proves that no way leads here without."""
-    must_pass: Names = ()
-    """Nothing closes around this phase: `ashep policy check` refuses a policy in which an issue could be closed without
-    one of these: verdicts, `success`, or `approved` of a human phase."""
-    allow_suggested: Names = ()
-    """The phases that an agent's `suggested_next_phase` may choose where no edge applies."""
-    human: Human | None = None
-    """Makes this a phase in which a person answers."""
-    verify: Annotated[
-        Verify | None,
-        BeforeValidator(parse_verify, json_schema_input_type=Verify | bool | None),
-    ] = None
-    """`true`, or `{max_attempts: 3}`: after an agent's success ashep itself looks whether the work holds, before it
-    goes on. The issue's tree must differ from its base, and all checks must pass: those of the issue's acceptance
-    criteria, and this phase's `checks`. What failed goes into the phase's next prompt. Issues that are worked on in
-    the shared work tree are not verified. In a phase with verdicts those are looked into that `must_pass` names."""
-    checks: Annotated[tuple[Check, ...], Field(max_length=100)] = ()
-    """Checks of the project's own, for every issue: carried out after an agent's success in this phase, and once more
-    before the work lands (docs/guides/criteria.md says what there is). Where and when as `verify`."""
-    when_flags: Annotated[dict[FlagName, Name], Field(max_length=20)] = {}
-    """Where work leads that touches certain things, instead of where a success would lead: flags
-    (docs/guides/impact.md), each with a phase, and never `close`. Of several that are raised rules, agent_instructions
-    and ci go first, then the others as they stand here. Where and when as `verify`."""
-    permissions: Annotated[tuple[PermissionRule, ...], Field(max_length=100)] = ()
-    """What its agents may use tools for: these rules go before those of config.yaml. No rule widens its access."""
-    answers: Annotated[tuple[Word | PreparedAnswer, ...], Field(max_length=100)] = ()
-    """Answers to what its agents ask with the question tool, before any person is asked: a run uses each once, always
-    the first that fits. A text, or the number of an option; `{match: …, answer: …}` only to certain questions."""
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """Capabilities that an agent must have."""
-        return self.capabilities or (self.name,)
-
-    @property
-    def writes(self) -> bool:
-        """Whether runs of this phase may change the work tree."""
-        if self.access is not None:
-            return self.access == "write"
-        return not {"implement", "code", "test", "debug", "doc"}.isdisjoint(self.needs)
-
-
-class Match(Document):
-    """Which issues a policy claims; the first policy that matches wins: those of policies.yaml, then those of the files
-    in `policies/`, by their names.
-    """
-
-    types: tuple[Word, ...] = ("task", "bug", "feature", "chore")
-    """Issue types."""
-    labels: tuple[Word, ...] = ()
-    """Labels that the issue must carry, all of them."""
-    priorities: tuple[Annotated[int, Field(ge=0, le=4)], ...] = (0, 1, 2, 3, 4)
-    """Priorities, 0 the most urgent."""
-    title: Word | None = None
-    """A pattern for the whole title, in which capitals and small letters are the same: `*` is any text, `?` any
-    character, `[ab]` one of these, `[!ab]` none of them. `null`: any title."""
-
-
-class Limits(Document):
-    """Bounds for one issue and cycle; a run beyond them is not started and the issue parks."""
-
-    max_runs: Annotated[int, Field(ge=1)] = 12
-    """Runs in a cycle."""
-    max_wall_time: Span = timedelta(hours=6)
-    """Time since the cycle began, in which people's thinking does not count."""
-    max_created_issues: Annotated[int, Field(ge=0)] = 20
-    """Issues that the agents of one cycle may create; the rest are named in a comment."""
-    max_depth: Annotated[int, Field(ge=0)] = 1
-    """How many generations of created issues are worked on; deeper ones are created parked."""
-    on_limit: Literal["wait", "fall_back"] = "wait"
-    """What a phase does whose agent's provider takes nothing (a limit, an outage, credentials): `wait` until it does,
-    or `fall_back` to the next agent of another provider; to wait only where none fits. No person falls in."""
-
-
-class Policy(Document):
-    """A named workflow: data, never code."""
-
-    extends: Annotated[str, Field(pattern=f"^(preset:)?{PATTERN}$")] | None = None
-    """Another policy of these files, or `preset:<name>` for one that ships, from which this one differs only in what it
-    says: each key that it gives replaces the other's whole, and so does each key of a phase of the same name. Phases of
-    other names come behind. The other may extend one itself. What is read is written out: nothing else knows of it."""
-    remove: Names = ()
-    """Phases of the policy that is extended which this one does not have."""
-    description: str = ""
-    """For people."""
-    match: Match | None = Match()
-    """Which issues it claims; `null` claims none (only `default_policy` or a `policy:<name>` label uses it then)."""
-    limits: Limits = Limits()
-    """Bounds for one issue and cycle."""
-    takeover: Takeover = Takeover()
-    """What happens when a person takes a run's session, in every phase that says nothing else."""
-    phases: Annotated[tuple[Phase, ...], Field(min_length=1, max_length=100)]
-    """The steps, in order; the first is where an issue begins. The smallest policy is a list of phase names. Not needed
-    where another policy is extended."""
-
-    def phase(self, name: str) -> Phase | None:
-        """Find a phase by name."""
-        return next((phase for phase in self.phases if phase.name == name), None)
-
-
-class Policies(Document):
-    """The file `.agent-shepherd/policies.yaml`, and what the files in `.agent-shepherd/policies/` add to it."""
-
-    version: Literal[1]
-    """The version of the file's language."""
-    default_policy: Name | None = None
-    """For issues that no `match` claims, of a type that some `match` names; `null`: such issues are held."""
-    policies: Annotated[dict[Name, Policy], Field(min_length=1, max_length=100)]
-    """The policies by name; the first whose `match` fits an issue is used. A file in `policies/` has this key, too, or
-    is one policy, named as the file is."""
-
-
-# --- agents.yaml ------------------------------------------------------------------------------------------------
-
-
-class RunnerChoice(Document):
-    """What executes an agent's runs."""
-
-    type: Name = "opencode"
-    """The runner's name in config.yaml."""
-    agent_slug: Word | None = None
-    """The server's agent, such as `build` or `plan`; `null`: the server's default."""
-    provider: Word | None = None
-    """The provider, together with `model`; `null`: the server's default."""
-    model: Word | None = None
-    """The model, together with `provider`; `null`: the server's default."""
-    session_strategy: Literal["new", "reuse"] = "new"
-    """Whether each run gets its own session; a phase's `session` overrides it."""
-
-
-class Performance(Document):
-    """What to expect of an agent."""
-
-    speed: Literal["fast", "normal", "slow"] = "normal"
-    """For `prefer: {speed: …}`."""
-    timeout_multiplier: Annotated[float, Field(gt=0, le=100)] = 1.0
-    """The phase's timeout is multiplied by this."""
-    cost: Annotated[float, Field(ge=0)] | None = None
-    """What one of its runs costs, as you expect (dollars, say): `ashep policy check` adds up bounds from it."""
-
-
-class Agent(Document):
-    """An entry of the registry."""
-
-    id: Name
-    """The agent's name in ashep."""
-    capabilities: Annotated[Names, Field(min_length=1)]
-    """What it can do: plan, implement, test, review, arbitrate, debug, doc, analyze, code, browsertest, human_review,
-    extract, or any word that a phase asks for."""
-    read_write: Literal["read", "write"] = "read"
-    """Phases with write access take only agents with `write`."""
-    tags: Names = ()
-    """Words that a phase can filter by."""
-    runner: RunnerChoice = RunnerChoice()
-    """What executes its runs."""
-    performance: Performance = Performance()
-    """What to expect of it."""
-    priority: int = 0
-    """The higher goes first among the agents that fit."""
-    is_human: bool = False
-    """A person: where it is chosen, the phase is a human phase with a default question."""
-
-
-class Agents(Document):
-    """The file `.agent-shepherd/agents.yaml`."""
-
-    version: Literal[1]
-    """The version of the file's language."""
-    agents: Annotated[tuple[Agent, ...], Field(min_length=1, max_length=100)]
-    """The registry."""
-
+from ashep.core.policy.language import (
+    BEADS,
+    Bytes,
+    Document,
+    Dotted,
+    Duration,
+    Kept,
+    Name,
+    Options,
+    Size,
+    Span,
+    TrackerType,
+    Word,
+)
+from ashep.core.policy.policies import PermissionRule
 
 # --- config.yaml ------------------------------------------------------------------------------------------------
 
@@ -723,6 +390,54 @@ class VerificationSettings(Document):
     alone: `.` is the project. No password belongs in an address."""
 
 
+ForgeType = Literal["github", "gitlab", "gitea", "gh"]
+
+
+class ForgeSettings(Document):
+    """Where pull requests are opened."""
+
+    type: ForgeType
+    """`github`, `gitlab` or `gitea` (Forgejo too) by their HTTP interface; `gh`: GitHub by its own program, which is
+    logged in already."""
+    repository: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)+$", max_length=300)]
+    """`owner/name`; at GitLab the whole path of the project."""
+    url: Annotated[str, Field(pattern=r"^https?://[^\s@?#]+$")] | None = None
+    """The address of its interface, as `https://git.example/api/v1`; null: that of github.com or gitlab.com. Needed for
+    `gitea`; no part of `gh`."""
+    token_env: Word | None = None
+    """The environment variable that holds the token; null: `GITHUB_TOKEN`, `GITLAB_TOKEN` or `GITEA_TOKEN`."""
+    remote: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)] = "origin"
+    """The git remote that branches are pushed to."""
+    timeout: Span = timedelta(seconds=30)
+    """The bound of one request."""
+    poll_every: Span = timedelta(minutes=1)
+    """How often an open pull request is looked at."""
+
+    people: tuple[Word, ...] | None = None
+    """Whose remarks and reviews count, by their names there; null: those of who belongs to the repository (GitHub:
+    owners, members, collaborators; GitLab: members from Developer on; Gitea: who may push). No agent sees others'."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if ".." in self.repository.split("/"):
+            raise ValueError("`repository` is the path of a repository, as owner/name")
+        if self.type == "gitea" and self.url is None:
+            raise ValueError("gitea needs `url`, as https://git.example/api/v1")
+        if self.type == "gh" and (self.url is not None or self.token_env is not None):
+            raise ValueError("gh knows its address and its token itself: leave `url` and `token_env` out")
+        return self
+
+    @property
+    def address(self) -> str:
+        """The address of its interface, without a slash at its end."""
+        return (self.url or _ADDRESSES[self.type]).rstrip("/")
+
+    @property
+    def token_variable(self) -> str:
+        """The environment variable that holds the token; empty for gh."""
+        return self.token_env or _TOKENS[self.type]
+
+
 class LandingSettings(Document):
     """Where the work of an issue goes that its policy closes. It concerns issues with a work tree of their own."""
 
@@ -782,60 +497,6 @@ class Settings(Document):
     it is kept. A value has at least 8 characters. The agent server's password is always among them."""
 
 
-# --- values that facts and commands carry ---------------------------------------------------------------------------
-
-Status = str
-"""A tracker status: open, in_progress, blocked, closed, deferred, or one that the tracker's owner added."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stamp:
-    """Our metadata on an issue (key `ashep`): who holds it, since which decision, and how far it has got."""
-
-    instance: str
-    seq: int
-    run: str | None = None
-    visit: int = 0
-    attempt: int = 0
-    runs: int = 0
-    """Runs and visits of the issue: those of whoever adopts it have higher numbers."""
-    depth: int = 0
-    cycle_runs: int = 0
-    """Runs of the present cycle: whoever adopts the issue goes on counting."""
-    actor: str = ""
-    """Whose claim it was: an assignee of another name is a person, or somebody that a person chose."""
-
-
-@dataclass(frozen=True, slots=True)
-class Issue:
-    """What the core may read of an issue: exactly these fields, so that a read can be compared with the World."""
-
-    id: str
-    title: str
-    status: Status
-    type: str
-    priority: int
-    created_at: datetime
-    assignee: str | None = None
-    labels: tuple[str, ...] = ()
-    """Sorted."""
-    blocked_by: tuple[str, ...] = ()
-    """Issues that this one depends on with type `blocks`, open or not; sorted."""
-    comments: int = 0
-    """How many comments there are."""
-    stamp: Stamp | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class LabelEvent:
-    """The tracker's record that somebody put a label on an issue."""
-
-    id: str
-    label: str
-    actor: str
-    at: datetime
-
-
 Difference = tuple[Literal["added", "removed", "status", "assignee"], str]
 """What can be changed of an issue: a label that was put on or taken off, its status, or who has it (empty: nobody)."""
 
@@ -850,92 +511,7 @@ class Change:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Comment:
-    """A comment; `text` has lost its control characters."""
-
-    id: str
-    author: str
-    text: str
-    at: datetime
+_ADDRESSES = {"github": "https://api.github.com", "gitlab": "https://gitlab.com/api/v4", "gh": "", "gitea": ""}
 
 
-@dataclass(frozen=True, slots=True)
-class NewIssue:
-    """An issue that an agent asked for in its outcome."""
-
-    title: str
-    description: str = ""
-    type: str = "task"
-    priority: int = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Life:
-    """How alive a busy session was found to be. Spans, no times: its server may have another clock."""
-
-    quiet: timedelta
-    """Since its last sign, or a subagent's; where nobody watched for so long, since it is watched."""
-    tool: str | None = None
-    """A tool at work in it."""
-    tool_for: timedelta = timedelta()
-    """How long that has been seen at work, at least."""
-    retry_in: timedelta | None = None
-    """Until the provider is asked again, where it said when."""
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """Something that people are to be told."""
-
-    id: int
-    """The sequence number of the decision."""
-    noted: datetime
-    event: NoticeKind
-    text: str
-    issue: str | None = None
-    about: str = ""
-    """What it is about, where that is no issue."""
-    cause: int = 0
-    """The sequence number of what happened."""
-    to: tuple[str, ...] = ()
-    """The targets that were not told yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A provider did not take what a turn asked of it."""
-
-    kind: Literal["limited", "down", "unauthorized"]
-    """limited: too much was asked, or the quota is used up · down: it fails · unauthorized: it wants other
-    credentials."""
-    why: str
-    """Its words."""
-    again_in: timedelta | None = None
-    """Until it is asked again, or may be, where somebody said when."""
-    attempt: int = 1
-    """How often the turn was refused in a row."""
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    """A provider's model."""
-
-    provider: str
-    model: str
-
-
-@dataclass(frozen=True, slots=True)
-class Tree:
-    """The user's work tree at one moment.
-
-    `dirty` holds tracked files that are changed or staged, each with a hash of its present content; `untracked` is
-    only warned about. `head` is None in a repository without a commit, and `present` False outside of one.
-    """
-
-    present: bool
-    head: str | None = None
-    dirty: tuple[tuple[str, str], ...] = ()
-    untracked: tuple[str, ...] = ()
-    branch: str | None = None
-    """The branch that is checked out; None: none is, or nobody looked."""
+_TOKENS = {"github": "GITHUB_TOKEN", "gitlab": "GITLAB_TOKEN", "gitea": "GITEA_TOKEN", "gh": ""}

@@ -4,68 +4,61 @@ from datetime import timedelta
 
 from ashep.core.delivery import pulls, resting
 from ashep.core.delivery.landing import conflicted, criteria, flagged, landed, misnamed, refused, verified
-from ashep.core.delivery.trees import after
+from ashep.core.delivery.trees import after, tree_rules
 from ashep.core.facts.commands import ClaimIssue, ReadAnswer, ReadAuthors, ReadIssue, SealTree, WriteIssue
-from ashep.core.facts.vocabulary import (
-    Adopted,
-    AnswerRead,
-    AuthorsRead,
-    BudgetReached,
-    ChangeJudged,
-    ClaimRefused,
-    CommentWanted,
+from ashep.core.facts.delivery import (
     CriteriaAdopted,
-    EffectFailed,
-    Fact,
-    GuardRefused,
-    IssueAdopted,
-    IssueCancelled,
-    IssueClaimed,
-    IssueClosed,
-    IssueFinished,
-    IssueGone,
-    IssueLeft,
-    IssueReclaimed,
-    IssueSeen,
-    IssueWritten,
     LandingRefused,
-    LeaseExpired,
-    LeaseLost,
-    OutcomeRejected,
-    PromptAbandoned,
     PullRequestMerged,
     PullRequestOpened,
     PullRequestSeen,
-    ReadRefused,
+    TreeSealed,
+    TreeSeen,
+    WorkConflicted,
+    WorkLanded,
+    WorkVerified,
+)
+from ashep.core.facts.issues import (
+    CommentWanted,
+    IssueAdopted,
+    IssueCancelled,
+    IssueClosed,
+    IssueFinished,
+    IssueLeft,
+    RetryScheduled,
+)
+from ashep.core.facts.resources import Adopted, BudgetReached, ServerFailed, ServerMemorySeen, TimerDue
+from ashep.core.facts.runs import (
+    OutcomeRejected,
+    PromptAbandoned,
     RequestAnswered,
     RequestGone,
     RequestJudged,
     RequestOpened,
-    RetryScheduled,
     RunEnded,
     RunPlanned,
-    RunWithdrawn,
-    ServerFailed,
-    ServerMemorySeen,
     SessionReleased,
     SessionSeen,
-    TimerDue,
-    TreeKept,
-    TreeLeft,
-    TreeSealed,
-    TreeSeen,
     TurnDied,
     TurnSeen,
-    WorkConflicted,
-    WorkLanded,
-    WorkVerified,
+)
+from ashep.core.facts.tracker import (
+    AnswerRead,
+    ClaimRefused,
+    EffectFailed,
+    GuardRefused,
+    IssueClaimed,
+    IssueGone,
+    IssueReclaimed,
+    IssueSeen,
+    IssueWritten,
+    LeaseExpired,
+    LeaseLost,
     WriteRefused,
 )
-from ashep.core.issues.adopting import after_policies
-from ashep.core.issues.cancelling import cancelled
-from ashep.core.issues.folding import stale
-from ashep.core.issues.people import answered
-from ashep.core.issues.reminding import TIMER, after_reminder
+from ashep.core.facts.tree_events import TreeKept
+from ashep.core.facts.vocabulary import AuthorsRead, ChangeJudged, Fact, ReadRefused, TreeLeft
+from ashep.core.issues.people import TIMER, after_policies, after_reminder, answered, cancelled
 from ashep.core.issues.routing import abort, after_deadline, after_run, park
 from ashep.core.reconcile import changes
 from ashep.core.reconcile.intake import lease_expired, reclaimed
@@ -75,17 +68,22 @@ from ashep.core.resources.providers import after_read
 from ashep.core.runs import requests
 from ashep.core.runs.takeover import released, session_seen
 from ashep.core.runs.turns import read_refused, turn_seen
-from ashep.core.state.flow import Flow, Run
+from ashep.core.state.flow import Flow
+from ashep.core.state.intents import stale
+from ashep.core.state.run import Run
 from ashep.core.state.timers import flow_dues, split_timer
 from ashep.core.state.world import World
 
 CLAIM_AGAIN = timedelta(minutes=1)
 """After a refused claim: a tracker that lists as ready what it lets nobody claim is not asked once a second."""
 
+
 INFRA_LIMIT = 10
 """Infrastructure failures in a row after which an issue parks, never earlier than `INFRA_TIME` after the first."""
 
+
 INFRA_SECONDS = 120.0
+
 
 LOCK_TIME = timedelta(minutes=15)
 """How long an effect is tried again that another git's lock keeps from happening."""
@@ -295,28 +293,6 @@ def _timer(before: World, world: World, fact: TimerDue) -> list[Fact]:
     if name == "tree":
         return resting.due(world, flow)
     return requests.expired(world, flow) if name == "input" else []
-
-
-def tree_rules(world: World, fact: TreeSeen) -> list[Fact]:
-    flow = world.flows.get(fact.issue) if fact.issue else None
-    if fact.moment != "before" or flow is None or flow.run is None or flow.run.id != fact.run or flow.run.ended:
-        return []
-    foreign = foreign_changes(world)
-    if not foreign or world.settings.worker.allow_dirty or _other_writers(world, flow):
-        return []
-    why = f"the work tree has changes that are not ashep's: {', '.join(foreign[:5])}"
-    return [RunWithdrawn(flow.issue.id, flow.run.id, "tree_dirty", why)]
-
-
-def foreign_changes(world: World) -> list[str]:
-    """Tracked paths that are changed or staged by other than our own runs."""
-    dirty = world.tree.dirty if world.tree else ()
-    return [path for path, content in dirty if world.left_over.get(path, ("", ""))[0] != content]
-
-
-def _other_writers(world: World, flow: Flow) -> bool:
-    runs = (world.flows[issue].run for issue in world.live if issue != flow.issue.id)
-    return any(run is not None and run.access == "write" for run in runs)
 
 
 def _gone(earlier: Flow, flow: Flow, fact: IssueGone) -> list[Fact]:

@@ -3,19 +3,29 @@
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from ashep.core.delivery.trees import branch_at, branch_taken, has_base, is_shared, mode, own_trees, slot_of, takers
-from ashep.core.facts.vocabulary import Fact, IssueAdopted, IssueHeld, IssueTaken, PhaseEntered, RunPlanned
+from ashep.core.delivery.trees import (
+    branch_at,
+    branch_taken,
+    foreign_changes,
+    has_base,
+    mode,
+    own_trees,
+    slot_of,
+    takers,
+)
+from ashep.core.facts.issues import IssueAdopted, IssueHeld, IssueTaken, PhaseEntered
+from ashep.core.facts.runs import RunPlanned
+from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.people import phase_labels
 from ashep.core.issues.routing import ask, begin_cycle, gone, park
-from ashep.core.policy.settings import Agent, Human, Phase, ReuseFrom
-from ashep.core.reconcile.decide import foreign_changes
-from ashep.core.reconcile.eligibility import NOT_ASKED, eligible, not_asked, policy_for, stands
-from ashep.core.reconcile.intake import adopt, is_ours
+from ashep.core.policy.agents import Agent
+from ashep.core.policy.policies import Human, Phase, ReuseFrom
+from ashep.core.reconcile.intake import NOT_ASKED, adopt, eligible, is_ours, not_asked, policy_for, stands
 from ashep.core.resources import budgets, server
 from ashep.core.resources.providers import is_tried
-from ashep.core.runs.choice import Choice, model_of
-from ashep.core.runs.choosing import choose_for, provider_of
+from ashep.core.runs.choice import Choice, choose_for, model_of, provider_of
 from ashep.core.runs.takeover import keeps
+from ashep.core.state.delivery import is_shared
 from ashep.core.state.flow import Flow, wall_time
 from ashep.core.state.holds import PAUSED, Hold
 from ashep.core.state.pauses import hold as hold_of

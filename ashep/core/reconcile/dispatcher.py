@@ -17,17 +17,11 @@ from heapq import heappop, heappush
 from typing import Literal
 
 from ashep.core.delivery.trees import branch_at, has_base, mode
+from ashep.core.facts.issues import IssueHeld
 from ashep.core.facts.records import Entry
-from ashep.core.facts.vocabulary import (
-    Adopted,
-    ClockJumped,
-    DaemonStarted,
-    Fact,
-    IssueHeld,
-    ReadyChanged,
-    ReadySeen,
-    TimerDue,
-)
+from ashep.core.facts.resources import Adopted, ClockJumped, DaemonStarted, TimerDue
+from ashep.core.facts.tracker import ReadyChanged, ReadySeen
+from ashep.core.facts.vocabulary import Fact
 from ashep.core.reconcile.dispatch import (
     CANDIDATE,
     QUEUES,

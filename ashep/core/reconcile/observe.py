@@ -8,35 +8,27 @@ from dataclasses import replace
 from datetime import datetime
 
 from ashep.core.facts.commands import AnswerRequest
+from ashep.core.facts.delivery import CriteriaChanged, Tree, TreeSeen
 from ashep.core.facts.requests import Request
-from ashep.core.facts.room import is_low
-from ashep.core.facts.vocabulary import (
+from ashep.core.facts.resources import DiskSeen, RunnerSeen, ServerFailed, is_low
+from ashep.core.facts.runs import RequestGone, RequestOpened, SessionSeen, TurnSeen
+from ashep.core.facts.tracker import (
     ChangeHinted,
-    CriteriaChanged,
-    DiskSeen,
-    Fact,
+    Issue,
     IssueGone,
     IssueSeen,
     LeaseExpired,
     LeaseLost,
-    ReadRefused,
     ReadyChanged,
-    RequestGone,
-    RequestOpened,
-    RunnerSeen,
-    ServerFailed,
-    SessionSeen,
     TrackerSeen,
-    TreeSeen,
-    TurnSeen,
 )
-from ashep.core.issues.folding import stale
+from ashep.core.facts.vocabulary import Fact, ReadRefused
 from ashep.core.policy.checks import Criteria, hash_of
-from ashep.core.policy.settings import Issue, Tree
 from ashep.core.reconcile.intake import LEASE_GRACE
 from ashep.core.resources import providers
 from ashep.core.resources.budgets import is_worth_telling
 from ashep.core.state.flow import Flow
+from ashep.core.state.intents import stale
 from ashep.core.state.server import flapped, steadied
 from ashep.core.state.world import World
 

@@ -4,29 +4,23 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from ashep.core.facts.commands import Command
+from ashep.core.facts.issues import IssueAdopted, IssueHeld
 from ashep.core.facts.records import Entry
-from ashep.core.facts.vocabulary import (
-    AccountAudited,
-    CommentPosted,
-    Fact,
-    IssueAdopted,
-    IssueHeld,
-    PromptPrepared,
-    PromptSent,
-    SessionOpened,
-    TimerDue,
-    TurnSeen,
-)
+from ashep.core.facts.resources import AccountAudited, TimerDue
+from ashep.core.facts.runs import PromptPrepared, PromptSent, SessionOpened, TurnSeen
+from ashep.core.facts.tracker import CommentPosted
+from ashep.core.facts.vocabulary import Fact
 from ashep.core.reconcile.decide import decide
 from ashep.core.reconcile.dispatch import dispatch
 from ashep.core.reconcile.dispatcher import Dispatcher
+from ashep.core.reconcile.evolve import evolve
 from ashep.core.reconcile.outstanding import outstanding
 from ashep.core.resources.budgets import fused
 from ashep.core.resources.notices import messages, told
 from ashep.core.state.landing_turns import turn
 from ashep.core.state.notices import RECORDS
 from ashep.core.state.timers import split_timer
-from ashep.core.state.world import World, evolve
+from ashep.core.state.world import World
 
 RULES = 5
 """The number of the core's rules: a replay derives again the decisions that were made under the present number."""

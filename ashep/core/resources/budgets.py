@@ -9,21 +9,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ashep.core.facts.commands import WRITES, Command
-from ashep.core.facts.vocabulary import (
-    BudgetReached,
-    BudgetWarned,
-    Fact,
-    RetryScheduled,
-    RunEnded,
-    TurnSeen,
-    WriteDelayed,
-)
+from ashep.core.facts.issues import RetryScheduled
+from ashep.core.facts.resources import BudgetReached, BudgetWarned, WriteDelayed
+from ashep.core.facts.runs import Model, RunEnded, TurnSeen
+from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.routing import abort, park
-from ashep.core.policy.settings import Budget, Model
-from ashep.core.runs.folding import provider_of
-from ashep.core.runs.record import growth
-from ashep.core.state.flow import Flow, Run
+from ashep.core.policy.settings import Budget
+from ashep.core.state.flow import Flow
 from ashep.core.state.holds import Hold
+from ashep.core.state.run import Run, growth, provider_of
 from ashep.core.state.spending import (
     Mark,
     day_ends,

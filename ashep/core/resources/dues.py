@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from itertools import chain, islice, takewhile
 
-from ashep.core.facts.vocabulary import TimerDue
+from ashep.core.facts.resources import TimerDue
 from ashep.core.resources import notices
 from ashep.core.state import pauses, providers, server
 from ashep.core.state.spending import TIMER, next_budget

@@ -14,27 +14,24 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from ashep.core.facts.commands import SendNotice
-from ashep.core.facts.vocabulary import (
+from ashep.core.facts.delivery import LandingRefused, PullRequestOpened
+from ashep.core.facts.issues import IssueParked, PersonAsked, PersonReminded
+from ashep.core.facts.resources import (
     AccountAudited,
     Adopted,
     BudgetReached,
     BudgetWarned,
-    Fact,
-    InputWanted,
-    IssueParked,
-    LandingRefused,
+    Notice,
     NoticeFailed,
     NoticesDelayed,
     NoticesGathered,
     NoticesGivenUp,
     NoticeWanted,
-    PersonAsked,
-    PersonReminded,
-    PullRequestOpened,
-    SessionTaken,
     TimerDue,
 )
-from ashep.core.policy.settings import Notice, NoticeKind, Notify, NotifyTarget
+from ashep.core.facts.runs import InputWanted, SessionTaken
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.policy.settings import NoticeKind, Notify, NotifyTarget
 from ashep.core.state.notices import Route
 from ashep.core.state.timers import split_timer
 from ashep.core.state.world import World

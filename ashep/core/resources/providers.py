@@ -7,12 +7,15 @@ tried, in the same session where the same agent takes it.
 
 from datetime import datetime, timedelta
 
-from ashep.core.facts.vocabulary import Fact, ProviderRecovered, ProviderRefused, RetryScheduled, RunEnded, TurnSeen
-from ashep.core.policy.settings import Refusal
-from ashep.core.runs.folding import provider_of, unfounded
-from ashep.core.state.flow import Flow, Run
+from ashep.core.facts.issues import RetryScheduled
+from ashep.core.facts.resources import ProviderRecovered, ProviderRefused
+from ashep.core.facts.runs import Refusal, RunEnded, TurnSeen
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.state.flow import Flow
 from ashep.core.state.holds import Hold
+from ashep.core.state.intents import unfounded
 from ashep.core.state.providers import Outage, outage_of
+from ashep.core.state.run import Run, provider_of
 from ashep.core.state.world import World
 
 PATIENCE = timedelta(minutes=1)

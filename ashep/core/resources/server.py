@@ -8,7 +8,8 @@ death of a server, instead of the machine choosing whom it kills for want of mem
 
 from datetime import datetime, timedelta
 
-from ashep.core.facts.vocabulary import Fact, RecycleWanted, ServerFailed, ServerMemorySeen, ServerRestartPlanned
+from ashep.core.facts.resources import RecycleWanted, ServerFailed, ServerMemorySeen, ServerRestartPlanned
+from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.language import Bytes
 from ashep.core.state.holds import Hold
 from ashep.core.state.server import MOST, Server, times_over

@@ -4,13 +4,11 @@ import dataclasses
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from ashep.core.delivery.trees import OwnTree
-from ashep.core.facts.commands import WRITES, OpenSession, SendPrompt, StopTurn
-from ashep.core.facts.vocabulary import (
-    BudgetReached,
-    BudgetWarned,
+from ashep.core.facts.resources import BudgetReached, BudgetWarned, WriteDelayed
+from ashep.core.facts.runs import (
     DeadlineReached,
     DiagnosisWanted,
+    Model,
     OutcomeRejected,
     PromptAbandoned,
     PromptPrepared,
@@ -22,24 +20,17 @@ from ashep.core.facts.vocabulary import (
     TurnDied,
     TurnSeen,
     TurnStopped,
-    WriteDelayed,
 )
-from ashep.core.policy.settings import Model
-from ashep.core.runs.record import growth, used
-from ashep.core.runs.stalls import due_after
-from ashep.core.state.flow import Flow, Posture, Report, Run, Sent
+from ashep.core.state.delivery import OwnTree
+from ashep.core.state.flow import Flow, Posture, noted
 from ashep.core.state.frozen import replace
-from ashep.core.state.passing import noted
+from ashep.core.state.intents import MAX_REPORTS, done, unfounded
+from ashep.core.state.run import NO_SIGN, Report, Run, Sent, due_after, growth, provider_of, used
 from ashep.core.state.spending import Spending, add, marked
-
-NO_SIGN = timedelta(seconds=30)
-"""From a prompt's delivery to the first sign of a turn (design section 6; facts/opencode.md 11, 16, 26)."""
 
 DIAGNOSIS = timedelta(minutes=5)
 """How long the diagnosis of a stalled turn may take."""
 
-MAX_REPORTS = 40
-"""Reports that a flow keeps for its prompts."""
 
 RunFact = (
     RunPlanned | RunWithdrawn | OutcomeRejected | TurnDied | PromptAbandoned | DeadlineReached | RunEnded | TurnSeen
@@ -118,12 +109,6 @@ def budget(flow: Flow, fact: BudgetWarned | BudgetReached | WriteDelayed) -> Flo
     return replace(flow, marks=marked(flow.marks, fact))
 
 
-def provider_of(run: Run, default: Model | None) -> str:
-    """The provider that a run uses: its agent's, else the server's default; empty where nobody knows."""
-    model = run.prompt.model or run.model or default
-    return model.provider if model else ""
-
-
 def _planned(flow: Flow, fact: RunPlanned, seq: int, at: datetime) -> Flow:
     run = Run(
         fact.run, fact.phase, fact.visit, fact.attempt, fact.agent, fact.runner, fact.slug, fact.model, fact.access,
@@ -162,13 +147,6 @@ def _sent(run: Run, fact: PromptSent, seq: int, at: datetime) -> Run:
     if prompt.kind == "diagnose":
         return replace(run, deadline=at + DIAGNOSIS)
     return run if run.started else replace(run, started=at, deadline=at + run.timeout)
-
-
-def unfounded(flow: Flow, run: Run, fact: TurnSeen) -> bool:
-    """Whether a read says nothing about the present prompt, or began before our last write to the session was done."""
-    if run.ended or fact.run != run.id or fact.n != run.prompt.n or not run.prompt.sent:
-        return True
-    return fact.as_of < run.effect_seq or any(isinstance(command, (SendPrompt, StopTurn)) for command in flow.open)
 
 
 def _turn(flow: Flow, run: Run, fact: TurnSeen, at: datetime) -> Flow:
@@ -232,19 +210,3 @@ def _ended(flow: Flow, run: Run, fact: RunEnded) -> Flow:
     word = fact.outcome.passed if fact.outcome else None
     flow = replace(flow, models=models, requests=over, cycle_runs=runs, passed=noted(flow.passed, run.phase, word))
     return replace(flow, run=ended, reports=reports, failures=flow.failures + failed)
-
-
-def done(flow: Flow, key: str | None, seq: int) -> Flow:
-    """The effect of this key has an answer: its intent is no longer open, and a row of failures is over."""
-    command = next((command for command in flow.open if command.key == key), None)
-    if command is None:
-        return flow
-    flow = replace(
-        flow, open=tuple(other for other in flow.open if other.key != key), effect_after=None,
-        tries=tuple(item for item in flow.tries if item[0] != key),
-    )  # fmt: skip
-    if isinstance(command, WRITES):
-        flow = replace(flow, write_seq=seq)
-    if isinstance(command, (OpenSession, SendPrompt, StopTurn)) and flow.run is not None:
-        flow = replace(flow, run=replace(flow.run, effect_seq=seq))
-    return replace(flow, infra=0, infra_began=None, lock="")

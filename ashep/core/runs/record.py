@@ -9,14 +9,13 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from ashep.core.facts.issues import PersonAsked, RetryScheduled
 from ashep.core.facts.outcome import Outcome
 from ashep.core.facts.records import Entry
-from ashep.core.facts.vocabulary import (
+from ashep.core.facts.runs import (
     DiagnosisWanted,
     OutcomeRejected,
-    PersonAsked,
     PromptSent,
-    RetryScheduled,
     RunEnded,
     RunPlanned,
     RunWithdrawn,
@@ -24,6 +23,7 @@ from ashep.core.facts.vocabulary import (
     TurnDied,
     TurnSeen,
 )
+from ashep.core.state.run import Turns, used
 
 
 class RunRecord(BaseModel):
@@ -84,10 +84,6 @@ class RunRecord(BaseModel):
     def over(self) -> bool:
         """Whether nothing changes any more."""
         return self.ended_at is not None
-
-
-Turns = tuple[tuple[int, int, float], ...]
-"""Of each prompt of a run its number, and the tokens and cost of its turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,19 +150,6 @@ def _planned(fact: RunPlanned, entry: Entry) -> RunRecord:
 
 def _with(tally: Tally, **values: Any) -> Tally:
     return replace(tally, record=tally.record.model_copy(update=values))
-
-
-def used(turns: Turns, fact: TurnSeen) -> Turns:
-    """Count a read of a prompt's turn: the last figures of each turn, once; what was used stays used."""
-    _, tokens, cost = next((turn for turn in turns if turn[0] == fact.n), (fact.n, 0, 0.0))
-    others = (turn for turn in turns if turn[0] != fact.n)
-    return (*others, (fact.n, max(tokens, fact.tokens), max(cost, fact.cost)))
-
-
-def growth(turns: Turns, fact: TurnSeen) -> tuple[int, float]:
-    """Tokens and cost by which a read of a turn goes beyond what was known of it."""
-    _, tokens, cost = next((turn for turn in turns if turn[0] == fact.n), (fact.n, 0, 0.0))
-    return max(fact.tokens - tokens, 0), max(fact.cost - cost, 0.0)
 
 
 def _seen(tally: Tally, fact: TurnSeen) -> Tally:

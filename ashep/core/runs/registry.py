@@ -6,8 +6,10 @@ Pure functions over the users' files, and over what was last seen of the agent s
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ashep.core.facts.vocabulary import RunnerSeen
-from ashep.core.policy.settings import Agent, Agents, Model, Phase, Policies, Policy
+from ashep.core.facts.resources import RunnerSeen
+from ashep.core.facts.runs import Model
+from ashep.core.policy.agents import Agent, Agents
+from ashep.core.policy.policies import Phase, Policies, Policy
 from ashep.core.runs.choice import Choice, choose, model_of, unfit
 
 

@@ -5,47 +5,51 @@ nobody answers, a tool is denied, and a question is answered by a sentence that 
 end the turn, and so would a denial without a sentence (facts/opencode.md 7).
 """
 
+import dataclasses
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import assert_never
 
 from ashep.core.facts.commands import AnswerRequest
-from ashep.core.facts.requests import Asked, Pending, Request
-from ashep.core.facts.vocabulary import (
-    AnswerRead,
-    CommentWanted,
-    Fact,
-    InputEnded,
-    InputWanted,
-    RequestJudged,
-    RequestOpened,
-)
-from ashep.core.issues.adopting import phase_of
+from ashep.core.facts.issues import CommentWanted
+from ashep.core.facts.requests import Asked, Request
+from ashep.core.facts.runs import InputEnded, InputWanted, RequestAnswered, RequestGone, RequestJudged, RequestOpened
+from ashep.core.facts.tracker import AnswerRead, Comment
+from ashep.core.facts.vocabulary import Fact, ReadRefused
 from ashep.core.issues.people import is_person
 from ashep.core.policy.language import format_duration
 from ashep.core.policy.permissions import fitting, judge, may_ask
-from ashep.core.policy.settings import Comment, PermissionRule, Phase, PreparedAnswer
-from ashep.core.runs.evolve_request import INPUT
-from ashep.core.state.flow import Flow, Run
-from ashep.core.state.world import World
+from ashep.core.policy.policies import PermissionRule, Phase, PreparedAnswer
+from ashep.core.state.flow import Flow, Posture
+from ashep.core.state.frozen import replace
+from ashep.core.state.intents import MAX_REPORTS, done
+from ashep.core.state.run import Pending, Run
+from ashep.core.state.world import World, phase_of
 from ashep.core.text import clean
 
 ADDRESSED = re.compile(r"\s*@ashep\b[:,]?\s*", re.IGNORECASE)
 """How a comment begins that answers."""
 
+
 SIGNED = re.compile(r"\(ashep answer, [^()\n]*+\)")
 """How one ends that `ashep answer` wrote."""
 
+
 YES = frozenset({"y", "yes", "ok", "allow", "allowed", "approve", "approved", "once"})
 """What allows a tool: any other text denies it, and is told to the agent."""
+
 
 GO_ON = (
     "Go on without it. If the work cannot be done without it, report the result `failed`, and say in the summary what "
     "is needed."
 )
+
+
 DECIDE = (
     "Decide yourself what is most sensible, go on, and say in the summary what you assumed. If only a person can "
     "decide it, report `needs_human`."
 )
+
 
 LATE = "late."
 """How the names of comments begin that say that nobody answered."""
@@ -312,3 +316,75 @@ def to_answer(flow: Flow) -> AnswerRequest | None:
                 pending.request.kind, pending.verdict, pending.answers, pending.message, session=run.session or "",
             )  # fmt: skip
     return None
+
+
+RequestFact = RequestOpened | RequestGone | ReadRefused | RequestJudged | InputWanted | InputEnded | RequestAnswered
+
+
+INPUT = "input."
+"""How the names of comments begin that put a request to a person."""
+
+
+def request_fact(flow: Flow, fact: RequestFact, seq: int, at: datetime) -> Flow:
+    """Fold a fact about a session's requests."""
+    if isinstance(fact, RequestAnswered):
+        flow = done(flow, fact.key, seq)
+    run = flow.run
+    if run is None or run.id != fact.run:
+        return flow
+    if isinstance(fact, InputEnded):
+        flow = replace(_ended(flow, run, at), why=fact.why, since=at)
+        asks = flow.target is not None and flow.target.input
+        return replace(flow, target=Posture(seq, "work", run.phase)) if asks else flow
+    if run.ended:
+        return flow
+    match fact:
+        case RequestOpened():
+            pending = Pending(fact.request, seq)
+            return replace(flow, run=replace(run, requests=(*run.requests, pending)))
+        case ReadRefused():
+            fresh = 0 if fact.what == "turn" and fact.as_of >= run.fresh_after else run.fresh_after
+            unshown = tuple(dict.fromkeys((*run.unshown, fact.what)))
+            return replace(flow, run=replace(run, unshown=unshown, fresh_after=fresh))
+        case RequestGone() | RequestAnswered():
+            return _over(flow, run, fact.request)
+        case RequestJudged():
+            return replace(flow, run=_judged(run, fact))
+        case InputWanted():
+            run = replace(run, shown=fact.request, waits_since=run.waits_since or at)
+            flow = replace(flow, run=run, target=Posture(seq, "ask", run.phase, input=True))
+            return replace(flow, why=fact.why, since=at)
+        case _:
+            assert_never(fact)
+
+
+def _over(flow: Flow, run: Run, request: str) -> Flow:
+    left = tuple(pending for pending in run.requests if pending.request.id != request)
+    known = (*flow.requests, request)[-MAX_REPORTS:]
+    return replace(flow, run=replace(run, requests=left), requests=known)
+
+
+def _judged(run: Run, fact: RequestJudged) -> Run:
+    def judged(pending: Pending) -> Pending:
+        if pending.request.id != fact.request:
+            return pending
+        return dataclasses.replace(
+            pending, verdict=fact.verdict, answers=fact.answers, message=fact.message, due=fact.due
+        )
+
+    return replace(run, requests=tuple(map(judged, run.requests)), used=(*run.used, *fact.used))
+
+
+def _ended(flow: Flow, run: Run, at: datetime) -> Flow:
+    """Nobody is waited for any more: the run's times go on where they stood, and what was to be said is over."""
+    waited = at - run.waits_since if run.waits_since is not None else timedelta()
+    left = tuple(pending for pending in run.requests if pending.verdict != "ask")
+    over = (*flow.requests, *(one.request.id for one in run.requests if one.verdict == "ask"))[-MAX_REPORTS:]
+    run = replace(
+        run, requests=left, shown="", waits_since=None, doubted=False,
+        deadline=run.deadline + waited if run.deadline else None,
+        sign_due=run.sign_due + waited if run.sign_due else None,
+        stall_due=at + run.stall_after if run.stall_after is not None else None,
+    )  # fmt: skip
+    comments = tuple(comment for comment in flow.comments if not comment[0].startswith(INPUT))
+    return replace(flow, run=run, thought=flow.thought + waited, comments=comments, requests=over)

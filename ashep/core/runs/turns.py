@@ -1,33 +1,37 @@
 """What a read of a session means: finished, died, never begun, too late, or a person's (design section 6)."""
 
+from datetime import datetime, timedelta
+
 from ashep.core.facts.outcome import Outcome, read_outcome
-from ashep.core.facts.vocabulary import (
+from ashep.core.facts.runs import (
     DeadlineReached,
-    Fact,
+    DiagnosisWanted,
+    Life,
     OutcomeRejected,
     PromptAbandoned,
-    ReadRefused,
     RunEnded,
     TurnDied,
     TurnSeen,
 )
-from ashep.core.issues.adopting import phase_of
-from ashep.core.policy.settings import Phase
+from ashep.core.facts.vocabulary import Fact, ReadRefused
+from ashep.core.policy.language import format_duration
+from ashep.core.policy.policies import Phase
 from ashep.core.resources.providers import ABORTED, ends_run, stopped
-from ashep.core.runs.choice import model_of
-from ashep.core.runs.choosing import choose_beside
-from ashep.core.runs.diagnosing import after_stall, diagnosed, is_diagnosis, overdue
-from ashep.core.runs.folding import unfounded
-from ashep.core.runs.stalls import has_stalled, why_stalled
+from ashep.core.runs.choice import choose_beside, model_of
+from ashep.core.runs.folding import DIAGNOSIS
 from ashep.core.runs.takeover import in_session, turn_of_held
-from ashep.core.state.flow import Flow, Probation, Run
-from ashep.core.state.world import World
+from ashep.core.state.flow import Flow
+from ashep.core.state.intents import unfounded
+from ashep.core.state.run import Probation, Run, due_after
+from ashep.core.state.world import World, phase_of
 
 MAX_RESTARTS = 10
 """Turns of one run that are started again because the agent server died."""
 
+
 MAX_ABANDONED = 1
 """Prompts of one run that are sent again under new ids; one more and the attempt has failed (facts/opencode.md 16)."""
+
 
 EXTRACT = Phase(name="extract")
 """What an extraction asks of an agent: the capability `extract`, to read."""
@@ -136,3 +140,79 @@ def _rejected(world: World, flow: Flow, run: Run, why: str) -> list[Fact]:
         slug, model = extractor.runner.agent_slug, model_of(extractor, None)
         return [OutcomeRejected(issue, run.id, run.prompt.n, why, "extract", extractor.id, slug, model)]
     return [RunEnded(issue, run.id, "failed", f"no_outcome: {why}", error="no_outcome")]
+
+
+DEBUG = Phase(name="debug", access="read")
+"""What a diagnosis asks of an agent: the capability `debug`, to read."""
+
+
+RETRY, CHANGE_AGENT, ASK_PERSON = "retry", "change_agent", "ask_person"
+
+
+VERDICTS = (RETRY, CHANGE_AGENT, ASK_PERSON)
+"""What a diagnosis says: try again, let another agent try, or ask a person."""
+
+
+def after_stall(world: World, flow: Flow, run: Run, why: str) -> list[Fact]:
+    """Say what follows when a turn has stalled: its run ends, or is looked into first."""
+    issue, phase = flow.issue.id, phase_of(world, flow)
+    if is_diagnosis(run):
+        return [_ended(flow, run, f"{run.prompt.wrong}; its diagnosis stalled, too")]
+    if phase is None or phase.stall.action != "diagnose":
+        return [RunEnded(issue, run.id, "stalled", why, abort=True)]
+    agent = choose_beside(world, DEBUG, {run.agent: 1})
+    if agent is None:
+        why = f"{why}; no agent with the capability debug can look into it now"
+        return [RunEnded(issue, run.id, "stalled", why, abort=True)]
+    slug, model = agent.runner.agent_slug, model_of(agent, None)
+    return [DiagnosisWanted(issue, run.id, run.prompt.n, why, agent.id, slug, model)]
+
+
+def is_diagnosis(run: Run) -> bool:
+    """Whether the run has stalled, and its present prompt asks another agent about it."""
+    return run.prompt.kind == "diagnose"
+
+
+def overdue(flow: Flow, run: Run) -> RunEnded:
+    """A diagnosis took too long."""
+    return _ended(flow, run, f"{run.prompt.wrong}; its diagnosis took longer than {format_duration(DIAGNOSIS)}")
+
+
+def diagnosed(flow: Flow, run: Run, fact: TurnSeen) -> list[Fact]:
+    """Read what the diagnosis says; where it says nothing that counts, the stall is one like any other."""
+    stalled = run.prompt.wrong
+    if fact.error is not None:
+        return [_ended(flow, run, f"{stalled}; its diagnosis ended with {fact.error[:200]}")]
+    outcome = read_outcome(fact.block, VERDICTS)
+    if not isinstance(outcome, Outcome):
+        return [_ended(flow, run, f"{stalled}; its diagnosis said nothing valid: {outcome}")]
+    if outcome.verdict is None:
+        return [_ended(flow, run, f"{stalled}; its diagnosis came to nothing: {outcome.summary[:300]}")]
+    verdict = ASK_PERSON if outcome.needs_human or outcome.next_action == "need_human" else outcome.verdict
+    outcome = outcome.model_copy(update={"verdict": verdict})
+    why = f"{stalled}; {run.prompt.by} says {verdict}: {outcome.summary[:300]}"
+    return [RunEnded(flow.issue.id, run.id, "stalled", why, diagnosis=outcome)]
+
+
+def _ended(flow: Flow, run: Run, why: str) -> RunEnded:
+    return RunEnded(flow.issue.id, run.id, "stalled", why, abort=True)
+
+
+def has_stalled(before: Run, run: Run, life: Life | None, now: datetime) -> bool:
+    """Whether a fresh read of a doubted turn shows that it has stalled; `before`: the run before that read."""
+    if not before.doubted or life is None or run.fresh_after != 0:
+        return False
+    due = due_after(run, life, now)
+    return due is not None and due <= now
+
+
+def why_stalled(run: Run, life: Life) -> str:
+    """Say it in a sentence."""
+    quiet = _whole(life.quiet)
+    if life.tool is not None:
+        return f"the tool {life.tool} has run for {_whole(life.tool_for)} and shown nothing for {quiet}"
+    return f"no sign of life for {quiet}, and {_whole(run.stall_after or timedelta())} is the bound"
+
+
+def _whole(span: timedelta) -> str:
+    return format_duration(timedelta(seconds=round(span.total_seconds())))

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 
-from ashep.core.facts.vocabulary import Adopted, DaemonStarted, EditMended, EditRefused
-from ashep.core.policy.settings import Agents, Policies, Settings
+from ashep.core.facts.resources import Adopted, DaemonStarted, EditMended, EditRefused
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.policies import Policies
+from ashep.core.policy.settings import Settings
 from ashep.core.state.flow import Flow
 from ashep.core.state.frozen import replace
 

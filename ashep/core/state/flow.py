@@ -7,26 +7,20 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from ashep.core.delivery.trees import OwnTree
-from ashep.core.facts.outcome import Outcome
-from ashep.core.facts.question import Question
+from ashep.core.facts.issues import About, CreationWanted, Passed
 from ashep.core.facts.records import Intent
-from ashep.core.facts.requests import Pending
-from ashep.core.facts.vocabulary import CreationWanted
-from ashep.core.policy.settings import Comment, Issue, Model, Phase, Tree
-from ashep.core.runs.record import Turns
+from ashep.core.facts.runs import Model
+from ashep.core.facts.tracker import Comment, Issue
 from ashep.core.state.authors import NOBODY, Authors
+from ashep.core.state.delivery import Criteria, Evidence, Flaw, Landing, OwnTree, Proof, Pull
 from ashep.core.state.holds import NO_BUDGET, NO_PROVIDER, PAUSED, WAITS_FOR_PEOPLE, WITHHELD
-from ashep.core.state.passing import Passed
-from ashep.core.state.proof import Criteria, Evidence, Flaw, Landing, Proof, Pull
+from ashep.core.state.run import Report, Run
 from ashep.core.state.spending import Mark
 
 Stage = Literal["idle", "work", "person", "parked", "finishing", "giving_back", "left", "closed"]
 """idle: known, not ours · work: in an agent phase · person: a question is open · parked: given up, a person may take
 the label off · finishing: to be closed · giving_back: to be put back to open · left: a person's, nothing is written."""
 
-Probation = Literal["no", "suspect", "stop", "second_look"]
-"""A turn without a sign: suspect until a fresh read, then stopped, then looked at once more (design section 6)."""
 
 PostureKind = Literal["work", "ask", "park", "give_back", "close"]
 
@@ -63,132 +57,20 @@ class Held:
     outcome: bool = False  # what its run had reported counts then
 
 
-@dataclass(frozen=True)
-class Sent:
-    """A prompt of a run."""
-
-    n: int
-    kind: Literal["task", "recover", "extract", "resume", "diagnose"]
-    tries: int = 0
-    """How many ids were abandoned before the present one."""
-    blob: str | None = None
-    before: tuple[str, ...] = ()
-    """User messages that stood in its session already."""
-    stamp: datetime | None = None
-    """When its ids were made: the server sorts messages by ids that begin with a time."""
-    sent: bool = False
-    instance: str = ""
-    again: bool = False
-    """The turn died: the same ids are to be sent once more."""
-    slug: str | None = None
-    model: Model | None = None
-    wrong: str = ""
-    """What was wrong with the outcome before, or how the turn before stalled."""
-    by: str = ""
-    """The agent that a diagnosis is asked of."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """One attempt at one phase by one agent."""
-
-    id: str
-    phase: str
-    visit: int
-    attempt: int
-    agent: str
-    runner: str
-    slug: str | None
-    model: Model | None
-    access: Literal["read", "write"]
-    timeout: timedelta
-    trace: int
-    planned: datetime
-    reuse: str | None = None
-    branch: str | None = None
-    began: Phase | None = None
-    """Its phase as it was when the run began, where the policy has been changed since."""
-    state: str = "planned"
-    session: str | None = None
-    extract: Literal["no", "wanted", "open"] = "no"
-    """Whether the session of an extraction, or a diagnosis, is still to be opened, or is the present `session`."""
-    prompt: Sent = Sent(1, "task")
-    started: datetime | None = None
-    deadline: datetime | None = None
-    sign_due: datetime | None = None
-    """When a turn without a sign becomes suspect."""
-    turn: str = ""
-    """The last seen state of the turn."""
-    turn_instance: str = ""
-    people: tuple[str, ...] = ()
-    probation: Probation = "no"
-    overdue: bool = False
-    stall_after: timedelta | None = None
-    tool_timeout: timedelta | None = None
-    stall_due: datetime | None = None
-    """When a turn that showed nothing since it was last looked at for signs of life is doubted."""
-    doubted: bool = False
-    """It may have stalled: whether it shows signs of life is to be read."""
-    fresh_after: int = 0
-    """A verdict needs a read that began at or after this sequence number; 0: none is waited for."""
-    effect_seq: int = 0
-    """When the last write to the session was answered: older reads are stale."""
-    refused: int = 0
-    """How often in a row the provider was seen to refuse its turn."""
-    restarts: int = 0
-    stop: bool = False
-    """Its session is to be aborted and seen to stop."""
-    before: Tree | None = None
-    tree_wanted: Literal["no", "before", "after", "again"] = "no"
-    """again: a person had its session, and what they changed is read, too."""
-    turns: Turns = ()
-    """What its prompts' turns were seen to have used."""
-    requests: tuple[Pending, ...] = ()
-    """What its session asks, in the order in which that was seen."""
-    shown: str = ""
-    """The request that is put to a person."""
-    unshown: tuple[str, ...] = ()  # what of it the agent server refuses to show
-    waits_since: datetime | None = None
-    """Since when it waits for a person in its session: its times stand still meanwhile."""
-    used: tuple[int, ...] = ()
-    """Prepared answers of its phase that it has used."""
-
-    @property
-    def spent(self) -> tuple[int, float]:
-        """Tokens and cost of all its turns."""
-        return sum(turn[1] for turn in self.turns), round(sum(turn[2] for turn in self.turns), 9)
-
-    @property
-    def ended(self) -> bool:
-        """Whether it is over."""
-        return self.state not in ("planned", "running")
-
-    @property
-    def settled(self) -> bool:
-        """Whether nothing of it is under way any more: over, stopped, and its tree read."""
-        return self.ended and not self.stop and self.tree_wanted in ("no", "again")
-
-    @property
-    def forgettable(self) -> bool:
-        """Whether another run may take its place."""
-        return self.settled and self.tree_wanted == "no"
-
-
 @dataclass(frozen=True, slots=True)
-class Report:
-    """What a run left for later phases."""
+class Question:
+    """An open question remembers who asked: the answer leads back there, or along a human phase's edges."""
 
-    run: str
     phase: str
-    agent: str
-    state: str
-    why: str
-    outcome: Outcome | None = None
-    error: str | None = None
-    avoid: bool = False
-    """A diagnosis wants another agent for the next attempt."""
-    trace: int = 0
-    """The run's trace id."""
+    text: str
+    human_phase: bool
+    asked: datetime
+    due: datetime
+    remind: datetime | None = None
+    """When people are to be reminded of it."""
+    reminded: datetime | None = None
+    """When they were last."""
+    about: About = "phase"
 
 
 @dataclass(frozen=True)
@@ -396,3 +278,9 @@ def orphan_of(flow: Flow, instance: str) -> str | None:
     if stamp is None or stamp.instance == instance or not (stamp.run or "").startswith(f"{flow.issue.id}/"):
         return None
     return f"{stamp.instance}:{stamp.run}"
+
+
+def noted(passed: Passed, phase: str, word: str | None) -> Passed:
+    """What a phase ended with takes the place of what it ended with before; None: it is not passed (any more)."""
+    rest = tuple(one for one in passed if one[0] != phase)
+    return rest if word is None else (*rest, (phase, word))

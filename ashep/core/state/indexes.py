@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rpds import HashTrieMap, HashTrieSet
 
-from ashep.core.delivery.trees import is_shared
+from ashep.core.state.delivery import is_shared
 from ashep.core.state.flow import Flow
 from ashep.core.state.frozen import replace
 from ashep.core.state.landing_turns import AT_IT, NEXT, PASSED_BY, Place, at_liberty, steps_of

@@ -11,10 +11,10 @@ from datetime import datetime
 from typing import Any
 
 from ashep.core.facts.commands import Command, SendNotice
-from ashep.core.facts.vocabulary import (
+from ashep.core.facts.resources import (
     DaemonStarted,
     DaemonStopped,
-    Fact,
+    Notice,
     NoticeFailed,
     NoticesDelayed,
     NoticeSent,
@@ -25,10 +25,9 @@ from ashep.core.facts.vocabulary import (
     ProviderRefused,
     QuietSeen,
     RunnerSeen,
-    TrackerLost,
-    TrackerSeen,
 )
-from ashep.core.policy.settings import Notice
+from ashep.core.facts.tracker import TrackerLost, TrackerSeen
+from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.frozen import replace
 
 RECORDS = (

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from ashep.core.facts.vocabulary import Fact, WorkPaused, WorkResumed
+from ashep.core.facts.resources import WorkPaused, WorkResumed
+from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.holds import PAUSED, Hold
 
 BY_HAND, QUIET_HOURS = PAUSED

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from ashep.core.facts.vocabulary import ProviderRecovered, ProviderRefused
+from ashep.core.facts.resources import ProviderRecovered, ProviderRefused
 from ashep.core.state.frozen import replace
 
 TIMER, PROOF = "provider", "proof"

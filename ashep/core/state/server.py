@@ -6,7 +6,7 @@ The rules that come of it are in `ashep.core.resources.server`.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from ashep.core.facts.vocabulary import (
+from ashep.core.facts.resources import (
     RecycleWanted,
     RunnerSeen,
     ServerEnded,
@@ -14,9 +14,9 @@ from ashep.core.facts.vocabulary import (
     ServerMemorySeen,
     ServerRestartPlanned,
 )
-from ashep.core.runs.folding import NO_SIGN
 from ashep.core.state.flow import Flow
 from ashep.core.state.frozen import replace
+from ashep.core.state.run import NO_SIGN
 from ashep.core.state.timers import shifted
 
 RESTART, RECYCLE = "server", "recycle"

@@ -7,7 +7,7 @@ an hour and each second of a minute. A day is UTC's, so that a journal says the 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from ashep.core.facts.vocabulary import BudgetReached, BudgetWarned, WriteDelayed
+from ashep.core.facts.resources import BudgetReached, BudgetWarned, WriteDelayed
 from ashep.core.state.frozen import replace
 
 Moments = tuple[tuple[datetime, int], ...]

@@ -3,9 +3,10 @@
 import dataclasses
 from datetime import datetime, timedelta
 
-from ashep.core.delivery.trees import Rest
-from ashep.core.state.flow import Flow, Run
+from ashep.core.state.delivery import Rest
+from ashep.core.state.flow import Flow
 from ashep.core.state.frozen import replace
+from ashep.core.state.run import Run
 
 
 def flow_dues(flow: Flow) -> list[tuple[str, datetime]]:

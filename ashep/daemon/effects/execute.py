@@ -40,13 +40,14 @@ from ashep.core.facts.commands import (
     VerifyWork,
     WriteIssue,
 )
-from ashep.core.facts.vocabulary import (
+from ashep.core.facts.delivery import LandingRefused, TreeSealed, TreeSeen
+from ashep.core.facts.resources import RunnerSeen
+from ashep.core.facts.runs import PromptSent, SessionOpened
+from ashep.core.facts.tracker import (
     AnswerRead,
-    AuthorsRead,
     ClaimRefused,
     CommentPosted,
     EffectFailed,
-    Fact,
     GuardRefused,
     IssueClaimed,
     IssueCreated,
@@ -55,19 +56,14 @@ from ashep.core.facts.vocabulary import (
     IssueSeen,
     IssueWritten,
     LabelsTakenOff,
-    LandingRefused,
     LeaseLost,
-    PromptSent,
-    RunnerSeen,
-    SessionOpened,
+    Stamp,
     TrackerLost,
-    TreeSealed,
-    TreeSeen,
     WriteRefused,
 )
+from ashep.core.facts.vocabulary import AuthorsRead, Fact
 from ashep.core.issues.people import label_events
-from ashep.core.policy.landing_settings import ForgeSettings
-from ashep.core.policy.settings import Settings, Stamp
+from ashep.core.policy.settings import ForgeSettings, Settings
 from ashep.core.reconcile.intake import LEASE_GRACE
 from ashep.core.state.world import World
 from ashep.core.text import clean

@@ -6,12 +6,12 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from ashep.core.facts.commands import PreparePrompt
-from ashep.core.facts.vocabulary import EffectFailed, Fact, PromptPrepared
-from ashep.core.issues.adopting import phase_of
+from ashep.core.facts.runs import PromptPrepared
+from ashep.core.facts.tracker import Comment, EffectFailed
+from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.people import is_person
-from ashep.core.policy.settings import Comment
 from ashep.core.state.flow import Flow
-from ashep.core.state.world import World
+from ashep.core.state.world import World, phase_of
 from ashep.core.text import clean
 from ashep.daemon.effects.trees import TreeEffects
 from ashep.daemon.effects.work import WorkEffects

@@ -9,10 +9,9 @@ import anyio.to_thread
 
 from ashep.core.delivery.pull_text import body
 from ashep.core.facts.commands import OpenPullRequest
-from ashep.core.facts.evidence import Verification
-from ashep.core.facts.vocabulary import Fact, LandingRefused, PullRequestOpened, PullRequestSeen, WorkLanded
-from ashep.core.policy.landing_settings import ForgeSettings
-from ashep.core.policy.settings import Settings
+from ashep.core.facts.delivery import LandingRefused, PullRequestOpened, PullRequestSeen, Verification, WorkLanded
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.policy.settings import ForgeSettings, Settings
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
 from ashep.core.text import clean

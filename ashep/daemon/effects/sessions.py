@@ -3,9 +3,10 @@
 from contextlib import suppress
 
 from ashep.core.facts.commands import AnswerRequest, StopOrphan, StopTurn
-from ashep.core.facts.vocabulary import Fact, OrphanStopped, RequestAnswered, TurnStopped
-from ashep.core.policy.settings import Comment
-from ashep.core.reconcile.outstanding import DIAGNOSED, EXTRACTION
+from ashep.core.facts.runs import OrphanStopped, RequestAnswered, TurnStopped
+from ashep.core.facts.tracker import Comment
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.runs.prompting import DIAGNOSED, EXTRACTION
 from ashep.errors import RunnerRefused
 from ashep.ports.tracker import Runner
 

@@ -2,7 +2,8 @@
 
 from contextlib import suppress
 
-from ashep.core.facts.vocabulary import Fact, SessionSeen
+from ashep.core.facts.runs import SessionSeen
+from ashep.core.facts.vocabulary import Fact
 from ashep.core.reconcile.observe import session_read
 from ashep.core.state.flow import Flow, Held
 from ashep.core.state.world import World

@@ -12,28 +12,29 @@ from pydantic import TypeAdapter
 
 from ashep.config.checks.block import KEY, Compiled, apart, compiled_here, read_criteria
 from ashep.config.findings import ConfigErrors
-from ashep.core.delivery.landing_steps import is_wanted
+from ashep.core.delivery.landing import found_before, is_wanted
 from ashep.core.delivery.notes import LOG, WITH_COMMENT, Notes, appended, entry_of, escalation_of, notes_of, unknown
 from ashep.core.facts.commands import IntegrateWork, MoveBase, PostComment, VerifyWork
-from ashep.core.facts.evidence import Verification
-from ashep.core.facts.file_map import FileMap, shortened
-from ashep.core.facts.vocabulary import (
+from ashep.core.facts.delivery import (
     CriteriaAdopted,
-    EffectFailed,
-    Fact,
+    FileMap,
     LandingRefused,
     TreeSealed,
+    Verification,
     WorkConflicted,
     WorkIntegrated,
     WorkLanded,
     WorkVerified,
+    shortened,
 )
+from ashep.core.facts.tracker import EffectFailed
+from ashep.core.facts.vocabulary import Fact
 from ashep.core.impact.named import named_by
 from ashep.core.policy.checks import Check, Criteria, ManualCheck, canonical, hash_of
-from ashep.core.policy.settings import Settings, Verify
+from ashep.core.policy.policies import Verify
+from ashep.core.policy.settings import Settings
 from ashep.core.reconcile.observe import criteria_read
 from ashep.core.state.flow import Flow
-from ashep.core.state.proof import found_before
 from ashep.core.state.world import World
 from ashep.errors import AshepError, TrackerRefused, TrackerUnavailable
 from ashep.journal.blobs import Blobs

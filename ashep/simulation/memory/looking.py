@@ -3,7 +3,7 @@
 import posixpath
 from difflib import SequenceMatcher
 
-from ashep.core.facts.evidence import CheckResult, Verification
+from ashep.core.facts.delivery import CheckResult, Verification
 from ashep.core.impact.changes import ChangedFile, Diff
 from ashep.core.policy.checks import Check, FileExistsCheck, ManualCheck, hash_of
 from ashep.errors import AshepError

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ashep.core.facts.requests import Asked, Request
-from ashep.core.policy.settings import Model, Refusal
+from ashep.core.facts.runs import Model, Refusal
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Literal, TypeVar
 import anyio
 
 from ashep.core.facts.requests import Request, Verdict
-from ashep.core.policy.settings import Life, Model
+from ashep.core.facts.runs import Life, Model
 from ashep.errors import RunnerRefused, RunnerUnavailable
 from ashep.ports.tracker import MOST_TEXT, Catalog, Clock, Prompt, SessionRequest, Sign, Turn
 from ashep.simulation.memory import play as plays

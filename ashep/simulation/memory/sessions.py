@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
-from ashep.core.policy.settings import Model, Refusal
+from ashep.core.facts.runs import Model, Refusal
 from ashep.ports.tracker import SessionRequest
 from ashep.simulation.memory.play import Play
 

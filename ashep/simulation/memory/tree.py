@@ -2,7 +2,7 @@
 
 import hashlib
 
-from ashep.core.policy.settings import Tree
+from ashep.core.facts.delivery import Tree
 from ashep.ports.trees import Changes, Commit
 
 

@@ -4,18 +4,78 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
-from ashep.core.facts.evidence import CheckResult, Status, Verification, status_of, summary_of
-from ashep.core.facts.pull_events import Remark
+from ashep.core.facts.delivery import CheckResult, FileMap, Remark, Status, status_of, summary_of
+from ashep.core.state.branches import SHARED
 
 if TYPE_CHECKING:
-    from ashep.core.policy.settings import Phase, Policy
-    from ashep.core.state.flow import Flow
+    from ashep.core.policy.policies import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Until when the tree of a closed issue stands (`ashep.core.delivery.resting`)."""
+
+    due: datetime | None
+    keep: timedelta | None
+    tries: int = 0
+    why: str = ""
+    """Why it was kept when it was to go."""
+    asked: int = 0
+    """The number at which its time was over: it is being looked at. 0: it is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTree:
+    """The work tree of an issue's own, as far as it is known."""
+
+    branch: str
+    slot: int
+    """A small number that no other issue has which is being worked on: for ports and other scarce things."""
+    path: str = ""
+    """Where it stands; empty until it was prepared."""
+    base: str = ""
+    """The commit that the branch began from."""
+    head: str = ""
+    """The commit that the branch had when it was last looked at."""
+    tree: str = ""
+    """The git tree hash of `head`, once a run's work was sealed."""
+    flags: tuple[str, ...] = ()
+    """What its changes since the base touched, when it was sealed last."""
+    files: FileMap | None = None
+    """The files that they touched; None: it is not known."""
+    approved: str = ""
+    """The head that a person approved last."""
+    since: str = ""
+    """The commit of the branch that its work must fit, when the two were last brought together; empty: they never were.
+    What its branch took in of that is not the issue's own. It is not asked for again: an agent can move branches."""
+    left: bool = False
+    """What its last run left there could not be sealed: `head` lacks it."""
+    rest: Rest | None = None
+    """Its issue is closed, and it has its time."""
+    onto: str | None = None
+    """The branch that the user's checkout had when it was prepared: the work is to go there. None: it had none."""
+
+    @property
+    def fits(self) -> str:
+        """The commit that its work is compared with: since the two last were one, all is the issue's.
+
+        It is one that the journal knows, and not the base branch as it stands: whoever may write to the repository,
+        agents too, can move that to where nothing differs.
+        """
+        return self.since or self.base
+
+
+def is_shared(branch: str) -> bool:
+    """Whether several issues may be worked on there, one after the other."""
+    return branch.startswith(SHARED)
+
 
 MOST_PROOFS = 10
 """Verifications that are remembered of an issue, here and in its log; the oldest ones are dropped."""
+
 
 UNCHANGED = "unchanged"
 """Stands among the names of checks that failed where a tree does not differ from its base."""
@@ -173,43 +233,6 @@ class Pull:
         return bool(self.seen) and self.seen not in self.heads
 
 
-def about_to_land(flow: Flow) -> str:
-    """Give the commit that is on its way, or done where it lands nowhere; empty: none is, or it was not made yet."""
-    if flow.landing is None:
-        return ""
-    return flow.landing.commit if flow.landing.onto else flow.own.head if flow.own is not None else ""
-
-
-def found_before(flow: Flow) -> tuple[Verification | None, bool]:
-    """Give what is known of the work already, and whether even that is to be found afresh: a person wants it again."""
-    known = flow.evidence
-    if known is None or not known.checks:
-        return None, flow.cycle > 1
-    return Verification(known.commit, known.tree, known.checks, known.results, known.isolated), False
-
-
-def claims(phase: Phase) -> tuple[str, ...]:
-    """What an agent ends with who says that the work holds: `success`, or the verdicts that `must_pass` names."""
-    return tuple(word for word in phase.verdicts if word in phase.must_pass) if phase.verdicts else ("success",)
-
-
-def is_looked_into(phase: Phase) -> bool:
-    """Whether that is not believed before ashep itself has looked."""
-    return bool(claims(phase)) and bool(phase.verify or phase.checks or phase.when_flags)
-
-
-def is_proven(phase: Phase, flow: Flow, said: str | None) -> bool:
-    """Whether what the agent of this phase ended with is not believed before it was looked into."""
-    in_own_tree = flow.run is not None and flow.run.branch is not None
-    return in_own_tree and is_looked_into(phase) and said in claims(phase)
-
-
 def must_change(policy: Policy | None) -> bool:
     """Whether work that lands is to change something: as soon as the success of one phase is."""
     return policy is not None and any(phase.verify is not None for phase in policy.phases)
-
-
-def is_checked(policy: Policy | None, flow: Flow) -> bool:
-    """Whether what lands must be checked: the policy says so, or the issue has checks, or that is not known yet."""
-    declared = policy is not None and any(phase.verify or phase.checks for phase in policy.phases)
-    return declared or flow.criteria is None or bool(flow.criteria.hash)
