@@ -23,11 +23,10 @@ from ashep.adapters.systemd import Systemd
 from ashep.config import load, put_schemas
 from ashep.core.policy.settings import Settings
 from ashep.core.resources.notices import targets
-from ashep.daemon.control import Control
+from ashep.daemon.control import Control, LiveSigns
 from ashep.daemon.daemon import Parts, Say, WorkOptions, daemon, narrator
 from ashep.daemon.reload import Reload
 from ashep.daemon.shepherd import Picture
-from ashep.daemon.signs import LiveSigns
 from ashep.daemon.watchdog import Watchdog
 from ashep.daemon.worker import longest_gap
 from ashep.errors import AshepError, DiskFailed, NotSent, TrackerUnavailable
@@ -35,8 +34,8 @@ from ashep.journal.lock import Lock
 from ashep.journal.log import Journal, Sizes
 from ashep.ports.notifier import Message
 from ashep.ports.tracker import Tracker, TrackerInfo
-from ashep.prompt import written
-from ashep.prompt.written import Written
+from ashep.prompt import files as prompt_files
+from ashep.prompt.files import Written
 from ashep.redaction import SHORTEST, Redaction
 from ashep.store.follow import Follower
 
@@ -54,7 +53,7 @@ def work(project: Path, options: WorkOptions, say: Say) -> int:
 
     Raises `ConfigError`, `AlreadyRunning`, `TrackerMissing`, `JournalDamaged`, `DiskFailed`.
     """
-    files = written.read(project / FOLDER)
+    files = prompt_files.read(project / FOLDER)
     configuration = files.configuration
     connect.check(project, configuration.settings)
     state = project / FOLDER / "state"

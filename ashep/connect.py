@@ -25,9 +25,10 @@ from ashep.core.policy.settings import OPENCODE, ForgeSettings, OwnCheckType, Se
 from ashep.daemon.effects.pulls import Pulls
 from ashep.daemon.effects.work import Means
 from ashep.errors import ConfigError, UsageError
-from ashep.ports.annotations import Annotations
+from ashep.ports.clock import Clock
 from ashep.ports.guard import LONGEST_CALL, Context, NotUsable, load, make, source
-from ashep.ports.tracker import Clock, Runner, Tracker
+from ashep.ports.runner import Runner
+from ashep.ports.tracker import Annotations, Tracker
 from ashep.ports.verifier import CheckType
 from ashep.redaction import Redaction
 

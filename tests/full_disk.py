@@ -23,7 +23,8 @@ from ashep.core.facts.tracker import Stamp
 from ashep.demo.model import opencode_config
 from ashep.errors import AshepError
 from ashep.ports.landing import Advanced, Candidate, Integrated, Refused
-from ashep.ports.tracker import ClaimRequest, SessionRequest
+from ashep.ports.runner import SessionRequest
+from ashep.ports.tracker import ClaimRequest
 from ashep.testing.worlds import Act, prompt, settled
 from tests.conformance.runners import RealWorld
 from tests.conformance.workspaces import GitWorkspacesWorld

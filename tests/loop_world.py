@@ -35,10 +35,9 @@ from ashep.errors import AshepError, ForgeUnavailable, NotSent, RunnerUnavailabl
 from ashep.journal.log import SIZES
 from ashep.journal.snapshots import beginning
 from ashep.prompt import Templates
-from ashep.simulation.memory.annotations import MemoryAnnotations
+from ashep.simulation.memory.annotations import MemoryAnnotations, MemoryDiffs, MemoryVerifier
 from ashep.simulation.memory.forge import MemoryForge
 from ashep.simulation.memory.landing import MemoryLanding
-from ashep.simulation.memory.looking import MemoryDiffs, MemoryVerifier
 from ashep.simulation.memory.notifier import MemoryNotifier
 from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
 from ashep.simulation.memory.tracker import MemoryTracker

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from ashep.actions.answers import NotAsked, answer, check_phase, person, release, retry, say, take
-from ashep.adapters.opencode.opening import how_to_open
-from ashep.adapters.opencode.server import Record, folder_of
+from ashep.adapters.opencode.server import Record, folder_of, how_to_open
 from ashep.core.facts.tracker import Stamp
 from ashep.core.policy.settings import Labels, OpencodeSettings, Runners, Settings, TrackerSettings
 from ashep.errors import UsageError

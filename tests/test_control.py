@@ -19,8 +19,8 @@ import pytest
 from typer.testing import CliRunner
 
 from ashep.adapters import control_socket as wire
-from ashep.cli import controlling
 from ashep.cli.commands import app
+from ashep.cli.running import controlling
 from ashep.core.facts.issues import IssueParked
 from ashep.core.facts.resources import WorkPaused, WorkResumed
 from ashep.core.facts.runs import RunEnded, RunPlanned, TurnStopped

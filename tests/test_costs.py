@@ -15,7 +15,7 @@ from ashep.core.facts.requests import Request
 from ashep.core.facts.runs import PromptSent, RunEnded
 from ashep.daemon.daemon import WorkOptions
 from ashep.daemon.monitor import QUESTION
-from ashep.ports.tracker import Sign
+from ashep.ports.runner import Sign
 from tests.loop_world import Points, World, policy, simulate
 
 PHASES: tuple[dict[str, object], ...] = (

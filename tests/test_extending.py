@@ -33,7 +33,8 @@ from ashep.errors import (
 )
 from ashep.ports.guard import Context, Guarded, NotUsable, make, misfits
 from ashep.ports.guard import load as load_class
-from ashep.ports.tracker import IssueText, Look, Runner, Seen, Sign, Tracker
+from ashep.ports.runner import Runner, Sign
+from ashep.ports.tracker import IssueText, Look, Seen, Tracker
 from ashep.redaction import MARK, Redaction
 from ashep.simulation.memory.runner import MemoryRunner, Play
 from ashep.simulation.memory.tracker import MemoryTracker

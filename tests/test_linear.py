@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ashep.adapters.forges import reading
-from ashep.adapters.git.attributes import _below as below  # pyright: ignore[reportPrivateUsage]
 from ashep.adapters.git.integrate import with_trailers
+from ashep.adapters.git.objects import _below as below  # pyright: ignore[reportPrivateUsage]
 from ashep.adapters.git.objects import _commit as read_commit  # pyright: ignore[reportPrivateUsage]
 from ashep.adapters.opencode import refusals, turns
 from ashep.adapters.verifier.running import shown

@@ -24,7 +24,8 @@ from ashep.core.facts.tracker import TrackerSeen
 from ashep.core.runs.prompting import EXTRACTION
 from ashep.daemon.daemon import WorkOptions
 from ashep.errors import AshepError, RunnerUnavailable, TrackerUnavailable
-from ashep.ports.tracker import HalfLook, Look, Prompt
+from ashep.ports.runner import Prompt
+from ashep.ports.tracker import HalfLook, Look
 from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
 from ashep.simulation.memory.tracker import MemoryTracker
 from tests.loop_world import ACTOR, REJECTED_ONCE, Points, World, minutes, policy, simulate

@@ -15,7 +15,7 @@ from ashep.core.facts.issues import IssueParked
 from ashep.core.policy.settings import ForgeSettings
 from ashep.core.state.branches import branch_of
 from ashep.daemon.effects.pulls import Pulls
-from ashep.ports.forge import NotPushed, Pushed
+from ashep.ports.landing import NotPushed, Pushed
 from ashep.redaction import Redaction
 from ashep.simulation.memory.forge import MemoryForge
 from ashep.simulation.memory.workspaces import MemoryWorkspaces

@@ -10,9 +10,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.cli import look
 from ashep.cli import main as command
-from ashep.cli.reading import Reading
+from ashep.cli.place import Reading
+from ashep.cli.reading import look
 from ashep.core.facts.issues import PersonAsked, PersonReminded
 from ashep.core.facts.resources import NoticeFailed, NoticeSent, NoticesGathered, NoticesGivenUp, NoticeWanted
 from ashep.core.resources.notices import AWAY, FIRST_AGAIN, TRIES

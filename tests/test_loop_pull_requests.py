@@ -11,7 +11,7 @@ from ashep.core.facts.issues import IssueClosed, PhaseEntered
 from ashep.core.facts.runs import RunPlanned
 from ashep.core.state.branches import branch_of
 from ashep.errors import ForgeRefused, ForgeUnavailable
-from ashep.ports.forge import PullState
+from ashep.ports.landing import PullState
 from ashep.simulation.memory.forge import MemoryForge
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.loop_world import Points, World, policy, simulate

@@ -15,7 +15,7 @@ from ashep.core.facts.tracker import TrackerSeen
 from ashep.core.resources.server import DRAIN, LONGEST_DELAY
 from ashep.daemon.monitor import CATALOGUE
 from ashep.errors import RunnerUnavailable, ServerNotStarted, TrackerUnavailable
-from ashep.ports.tracker import Sign
+from ashep.ports.runner import Sign
 from ashep.simulation.memory.runner import Play, Prompted
 from tests.loop_world import World, minutes, policy, said, simulate
 

@@ -4,7 +4,7 @@ import pytest
 
 from ashep.core.delivery.pull_text import marker
 from ashep.errors import AshepError, ForgeRefused, ForgeUnavailable
-from ashep.ports.forge import Forge, NotPushed, PullRequest, Pushed, Remote
+from ashep.ports.landing import Forge, NotPushed, PullRequest, Pushed, Remote
 from ashep.simulation.memory.forge import MemoryForge
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 

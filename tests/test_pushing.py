@@ -6,7 +6,7 @@ import pytest
 
 from ashep.adapters.git import GitRemote
 from ashep.errors import AshepError, ForgeUnavailable
-from ashep.ports.forge import NotPushed, Pushed
+from ashep.ports.landing import NotPushed, Pushed
 from tests.conformance.landings import GitLandingWorld
 
 pytestmark = pytest.mark.real

@@ -17,7 +17,7 @@ from ashep.core.policy.policies import Policies
 from ashep.daemon.daemon import Running
 from ashep.daemon.reload import HEED, Reload
 from ashep.journal.blobs import Blobs
-from ashep.prompt import written
+from ashep.prompt import files
 from ashep.simulation.virtual import ImmediateJournal
 from ashep.store.tables import edit_json
 from tests.loop_world import World, minutes, policy, simulate
@@ -202,18 +202,18 @@ def test_templates_are_adopted_at_a_start_and_what_is_broken_then_does_not_start
         assert "prompts" not in [fact.kind for fact in world.bodies(Adopted)]
         (folder / "prompts").mkdir()
         (folder / "prompts" / "look.md.j2").write_text("First words.")
-        world.templates = written.read(folder).templates
+        world.templates = files.read(folder).templates
         async with world.living():
             await anyio.sleep(1)
         assert world.bodies(Adopted)[-1].kind == "prompts"
         (folder / "prompts" / "look.md.j2").unlink()
-        world.templates = written.read(folder).templates
+        world.templates = files.read(folder).templates
         async with world.living():
             await anyio.sleep(1)
             assert world.world.files.prompts == ""
         (folder / "prompts" / "lok.md.j2").write_text("First words.")
         with pytest.raises(ConfigErrors, match=r"lok\.md\.j2: is never used: no policy has a phase lok"):
-            written.read(folder)
+            files.read(folder)
 
     simulate(scenario)
 

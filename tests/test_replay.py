@@ -28,9 +28,10 @@ from ashep.core.reconcile import dispatch
 from ashep.core.reconcile.step import RULES
 from ashep.core.state.world import World
 from ashep.errors import AshepError
-from ashep.journal.archive import archive, prune
+from ashep.journal.archive import archive
 from ashep.journal.files import batches
 from ashep.journal.log import Journal, Sizes
+from ashep.journal.prune import prune
 from tests.core.chances import WILD
 from tests.core.given import T0
 from tests.core.lives import live

@@ -10,8 +10,8 @@ from typing import Any
 import anyio
 import pytest
 
-from ashep.cli import look
-from ashep.cli.reading import Reading
+from ashep.cli.place import Reading
+from ashep.cli.reading import look
 from ashep.core.analysis.account import account
 from ashep.core.facts import issues, resources, runs
 from ashep.core.facts.records import Entry

@@ -20,7 +20,7 @@ from ashep.connect import secret_variables
 from ashep.core.policy.settings import Settings
 from ashep.demo.model import Call, opencode_config
 from ashep.errors import ServerNotStarted
-from ashep.ports.tracker import Prompt, SessionRequest
+from ashep.ports.runner import Prompt, SessionRequest
 from ashep.testing.worlds import settled
 from tests.conformance.runners import RealWorld, real_place
 

@@ -21,8 +21,7 @@ from ashep.core.state.branches import branch_of
 from ashep.daemon.effects.work import Means
 from ashep.errors import RepositoryLocked
 from ashep.ports.landing import Advanced, Candidate, Integrated, Refused
-from ashep.simulation.memory.annotations import MemoryAnnotations
-from ashep.simulation.memory.looking import MemoryVerifier
+from ashep.simulation.memory.annotations import MemoryAnnotations, MemoryVerifier
 from ashep.simulation.memory.play import Play, Prompted
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.conformance.landings import GitLandingWorld, put

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ashep.actions.suggest import NothingProposed, Proposal, adviser, suggest
-from ashep.cli.suggesting import confirmed, refuse_agents
+from ashep.cli.project.criteria import confirmed, refuse_agents
 from ashep.config.checks.block import read_criteria
 from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agent, Agents, RunnerChoice

@@ -10,7 +10,8 @@ import pytest
 from ashep.core.facts.runs import Life
 from ashep.core.policy.settings import Change
 from ashep.errors import ClaimLost, GuardTripped, TrackerRefused
-from ashep.ports.tracker import Catalog, ClaimRequest, Creation, Look, Prompt, Seen, Sign, Turn, Update
+from ashep.ports.runner import Catalog, Prompt, Sign, Turn
+from ashep.ports.tracker import ClaimRequest, Creation, Look, Seen, Update
 from ashep.simulation.memory.runner import MemoryRunner
 from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.testing import ACTOR, runners, trackers

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ashep.cli import look
-from ashep.cli.reading import Reading
+from ashep.cli.place import Reading
+from ashep.cli.reading import look
 from ashep.core.facts.runs import RunEnded, TurnSeen
 from ashep.core.state.run import used
 from ashep.errors import UsageError

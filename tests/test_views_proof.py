@@ -10,8 +10,8 @@ from typing import Any
 import anyio
 import pytest
 
-from ashep.cli import look
-from ashep.cli.reading import Reading
+from ashep.cli.place import Reading
+from ashep.cli.reading import look
 from ashep.core.delivery.notes import notes_of
 from ashep.core.facts import commands as c
 from ashep.core.facts.delivery import CheckResult, FileMap, WorkLanded, WorkVerified, shortened
@@ -24,8 +24,8 @@ from ashep.simulation.memory.landing import MemoryLanding
 from ashep.simulation.memory.play import Play, Prompted
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.store.database import Store
-from ashep.store.proofs import landing, verification
 from ashep.store.reader import open_read_only
+from ashep.store.tables import landing, verification
 from ashep.views import attempts, proof, standing
 from ashep.views import report as reported
 from tests.loop_world import Points, World, policy, said, simulate

@@ -23,12 +23,11 @@ import anyio
 import pytest
 from rich.console import Console
 
-from ashep.cli.watch import Seen, page
+from ashep.cli.reading.watch import Seen, page
 from ashep.core.facts import resources
 from ashep.core.policy.policies import Human, Phase
 from ashep.core.reconcile.evolve import evolve
-from ashep.daemon.control import Control
-from ashep.daemon.signs import LiveSigns
+from ashep.daemon.control import Control, LiveSigns
 from ashep.errors import RunnerUnavailable
 from ashep.simulation.memory.runner import Play
 from ashep.views import standing, watching

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.core.facts.tree_events import TreeKept, TreeRemoved
+from ashep.core.facts.delivery import TreeKept, TreeRemoved
 from ashep.core.state.branches import branch_of
 from ashep.errors import AshepError
 from ashep.simulation.memory.workspaces import MemoryWorkspaces

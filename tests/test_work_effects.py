@@ -43,13 +43,11 @@ from ashep.daemon.effects.work import AT_ONCE, MOST_LOG, Means, WorkEffects
 from ashep.errors import AshepError, TrackerRefused, TrackerUnavailable
 from ashep.http.models import Entry
 from ashep.journal.blobs import Blobs
-from ashep.ports.annotations import Annotated
 from ashep.ports.landing import Refused
-from ashep.ports.tracker import IssueText
+from ashep.ports.tracker import Annotated, IssueText
 from ashep.ports.verifier import VerifyRequest
-from ashep.simulation.memory.annotations import MemoryAnnotations
+from ashep.simulation.memory.annotations import MemoryAnnotations, MemoryDiffs, MemoryVerifier
 from ashep.simulation.memory.landing import MemoryLanding
-from ashep.simulation.memory.looking import MemoryDiffs, MemoryVerifier
 from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.core.given import T0, policies, policy_of

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ashep.config import load, read, write_starter
-from ashep.config.workspace import has_commit
+from ashep.config.files import has_commit
 from ashep.core.facts.records import Entry
 from ashep.core.facts.resources import Adopted
 from ashep.core.policy.settings import Settings

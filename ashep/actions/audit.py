@@ -38,7 +38,9 @@ from ashep.errors import RunnerError, RunnerUnavailable, TrackerUnavailable
 from ashep.journal.files import START, Position, batches
 from ashep.journal.lock import holder
 from ashep.journal.snapshots import beginning
-from ashep.ports.tracker import Clock, Runner, Tracker
+from ashep.ports.clock import Clock
+from ashep.ports.runner import Runner
+from ashep.ports.tracker import Tracker
 from ashep.store.reader import NAME, open_read_only
 from ashep.store.tables import issue_row
 

@@ -14,7 +14,7 @@ from ashep.connect import opencode_of
 from ashep.core.facts.runs import Model
 from ashep.core.policy.settings import Settings
 from ashep.errors import RunnerUnavailable, UsageError
-from ashep.ports.tracker import Catalog
+from ashep.ports.runner import Catalog
 
 _BOUND = 90.0
 """Seconds for a server to start and to answer."""

@@ -21,7 +21,9 @@ from ashep.core.policy.checks import KINDS
 from ashep.core.runs.prompting import prompt_ids
 from ashep.core.text import clean
 from ashep.errors import AshepError, RunnerUnavailable
-from ashep.ports.tracker import Clock, Prompt, Runner, Seen, SessionRequest, Turn
+from ashep.ports.clock import Clock
+from ashep.ports.runner import Prompt, Runner, SessionRequest, Turn
+from ashep.ports.tracker import Seen
 from ashep.prompt.fences import Fences, Foreign, on_lines
 
 LONGEST = 600.0

@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-from ashep.cli.policy_graph import drawn
+from ashep.cli.policy.graph import drawn
 from ashep.config import read
 from ashep.config.presets import preset
 from ashep.config.starter import starter

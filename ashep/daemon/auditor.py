@@ -20,7 +20,8 @@ from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.world import World
 from ashep.daemon.shepherd import Shepherd
 from ashep.errors import RunnerError
-from ashep.ports.tracker import Clock, Runner
+from ashep.ports.clock import Clock
+from ashep.ports.runner import Runner
 
 EVERY = 3600.0
 """Seconds between audits."""

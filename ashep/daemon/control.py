@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import anyio
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from ashep.core.analysis.audit import in_sessions
 from ashep.core.facts.resources import WorkPaused, WorkResumed
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.people import cancellation, is_person
@@ -18,12 +19,17 @@ from ashep.core.state.pauses import hold
 from ashep.core.state.world import World
 from ashep.core.text import clean
 from ashep.daemon.shepherd import Shepherd
-from ashep.errors import AshepError
+from ashep.errors import AshepError, RunnerError
+from ashep.ports.clock import Clock
+from ashep.ports.runner import Runner
 
 STOPPING = 10.0
 """Seconds that the answer to a cancellation waits for the session to be seen at rest."""
 
+
 Text = Annotated[str, Field(max_length=1000)]
+
+
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
@@ -72,7 +78,10 @@ class Ask(_Request):
 
 
 Request = Annotated[Pause | Resume | Cancel | Watch | Ask, Field(discriminator="do")]
+
+
 _REQUEST: TypeAdapter[Pause | Resume | Cancel | Watch | Ask] = TypeAdapter(Request)
+
 
 Judged = tuple[list[Fact], str]
 """The facts that a request becomes, or why it is refused."""
@@ -181,3 +190,51 @@ def _cancellation(world: World, request: Cancel) -> Judged:
     refusal = _no_person(world, request.by)
     fact, why = cancellation(world, request.target, clean(request.by))
     return ([], refusal or why) if refusal or fact is None else ([fact], "")
+
+
+FRESH = 1.0
+"""Seconds for which what was read is told again: several may watch."""
+
+
+BOUND = 5.0
+"""Seconds that reading may take; what is not known by then is not told."""
+
+
+Signs = dict[str, dict[str, Any]]
+"""By run: `quiet` seconds without a sign, `tool` at work for `tool_for` seconds, the provider's wait `retry_in`."""
+
+
+class LiveSigns:
+    """Reads signs of life."""
+
+    def __init__(self, shepherd: Shepherd, runner: Runner, clock: Clock) -> None:
+        self._shepherd, self._runner, self._clock = shepherd, runner, clock
+        self._known: Signs = {}
+        self._read_at: float | None = None
+        self._reading = anyio.Lock()
+
+    async def read(self) -> Signs:
+        """Give the signs of every run whose server answers."""
+        async with self._reading:
+            if self._read_at is None or self._clock.monotonic() - self._read_at >= FRESH:
+                self._known = await self._anew()
+                self._read_at = self._clock.monotonic()
+            return self._known
+
+    async def _anew(self) -> Signs:
+        world, found = self._shepherd.world, Signs()
+        if world.runner is None or world.runner.state != "up":
+            return found
+        with anyio.move_on_after(BOUND):
+            for _, run, session in in_sessions(world):
+                try:
+                    life = await self._runner.life(session)
+                except RunnerError:
+                    break
+                found[run.id] = {
+                    "quiet": life.quiet.total_seconds(),
+                    "tool": life.tool,
+                    "tool_for": life.tool_for.total_seconds(),
+                    "retry_in": None if life.retry_in is None else life.retry_in.total_seconds(),
+                }
+        return found

@@ -64,17 +64,19 @@ from ashep.daemon.heartbeat import Heartbeat
 from ashep.daemon.hours import Hours, quiet_read, told_quietly
 from ashep.daemon.leases import Leases
 from ashep.daemon.monitor import Monitor
+from ashep.daemon.pruner import Pruner
 from ashep.daemon.pull_watch import PullWatch
 from ashep.daemon.shepherd import Picture, Shepherd
 from ashep.daemon.worker import Worker
 from ashep.errors import AshepError
 from ashep.journal.keeper import Keeper
 from ashep.journal.log import Journal
+from ashep.ports.clock import Clock
 from ashep.ports.notifier import Notifier
-from ashep.ports.tracker import Clock, Runner, Tracker, TrackerInfo
+from ashep.ports.runner import Runner
+from ashep.ports.tracker import Tracker, TrackerInfo
 from ashep.ports.trees import Workspaces, WorkTree
 from ashep.prompt import Templates
-from ashep.pruner import Pruner
 
 Keep = Callable[[str], Awaitable[str]]
 """Makes a text durable, and gives its hash."""

@@ -16,7 +16,7 @@ from ashep.core.policy.settings import QuietHours
 from ashep.core.state.pauses import windows_read
 from ashep.core.state.world import World
 from ashep.daemon.shepherd import Shepherd
-from ashep.ports.tracker import Clock
+from ashep.ports.clock import Clock
 
 
 def in_force(

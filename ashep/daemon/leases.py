@@ -7,7 +7,8 @@ A heartbeat renews a lease for five minutes (facts/beads.md 6). What counts is w
 from dataclasses import dataclass
 from datetime import datetime
 
-from ashep.ports.tracker import Clock, Tracker
+from ashep.ports.clock import Clock
+from ashep.ports.tracker import Tracker
 
 EVERY = 120.0
 """Seconds between heartbeats of an issue (design section 7: promise 1)."""

@@ -33,11 +33,12 @@ from ashep.core.runs.prompting import message_id
 from ashep.core.state.flow import Flow
 from ashep.core.state.run import Run
 from ashep.core.state.world import World
-from ashep.daemon.effects.taken import look
+from ashep.daemon.effects.sessions import look
 from ashep.daemon.shepherd import Shepherd
 from ashep.errors import RunnerError, RunnerRefused, RunnerUnauthorized, ServerNotStarted
 from ashep.journal.blobs import Blobs
-from ashep.ports.tracker import Clock, Runner, Turn
+from ashep.ports.clock import Clock
+from ashep.ports.runner import Runner, Turn
 
 CATALOGUE = 60.0
 """Seconds between reads of the catalogue while all is well."""

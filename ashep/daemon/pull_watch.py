@@ -16,7 +16,7 @@ from ashep.daemon.effects.pulls import PullEffects
 from ashep.daemon.shepherd import Shepherd
 from ashep.errors import AshepError, DiskFailed, ForgeRefused, ForgeUnavailable, JournalDamaged
 from ashep.journal.blobs import Blobs
-from ashep.ports.forge import PullState, Said
+from ashep.ports.landing import PullState, Said
 
 MOST_SAID = 20_000
 """Characters of them that an agent is shown."""

@@ -22,11 +22,11 @@ from ashep.core.state.world import World
 from ashep.daemon.daemon import adopted, adopted_templates
 from ashep.daemon.shepherd import Shepherd
 from ashep.journal.log import Journal
-from ashep.prompt import written
+from ashep.prompt import files as prompt_files
 
 FILES = ("config.yaml", "policies.yaml", "agents.yaml")
 
-FOLDERS = (POLICIES, written.PROMPTS)
+FOLDERS = (POLICIES, prompt_files.PROMPTS)
 """What lies in these counts, too."""
 
 KEPT = 10
@@ -100,7 +100,7 @@ class Reload:
     async def again(self) -> None:
         """Read the files, and adopt what differs; a mistake is told once, and what was good stays in force."""
         try:
-            files = await anyio.to_thread.run_sync(written.read, self._folder)
+            files = await anyio.to_thread.run_sync(prompt_files.read, self._folder)
         except ConfigErrors as errors:
             self._refuse([str(error) for error in errors.errors])
             return

@@ -24,7 +24,7 @@ from ashep.core.resources.notices import open_messages
 from ashep.core.state.world import World
 from ashep.daemon.effects.execute import Effects
 from ashep.journal.log import Journal
-from ashep.ports.tracker import Clock
+from ashep.ports.clock import Clock
 
 GRACE = 3.0
 """Seconds that effects under way get to answer when the daemon stops; the rest is probed at the next start."""

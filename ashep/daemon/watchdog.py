@@ -12,7 +12,7 @@ import anyio
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.world import World
 from ashep.daemon.shepherd import Shepherd
-from ashep.ports.tracker import Clock
+from ashep.ports.clock import Clock
 
 LONGEST = 30.0
 """Seconds between ticks, however patient the service manager is."""

@@ -20,7 +20,8 @@ from ashep.core.reconcile.observe import expired_leases, hinted, issue_read, iss
 from ashep.core.state.world import World
 from ashep.daemon.shepherd import Shepherd
 from ashep.errors import AshepError, TrackerError, UsageError
-from ashep.ports.tracker import Clock, HalfLook, Tracker, TrackerInfo
+from ashep.ports.clock import Clock
+from ashep.ports.tracker import HalfLook, Tracker, TrackerInfo
 from ashep.ports.trees import WorkTree
 
 SETTLE = 0.15

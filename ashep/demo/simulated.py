@@ -26,9 +26,8 @@ from ashep.demo.kept import journal
 from ashep.demo.story import BASE, FILES, ISSUES, RUNS, TEST_PROGRAM, merge_asked, part
 from ashep.errors import AshepError
 from ashep.ports.tracker import IssueText
-from ashep.simulation.memory.annotations import MemoryAnnotations
+from ashep.simulation.memory.annotations import MemoryAnnotations, MemoryDiffs, MemoryVerifier
 from ashep.simulation.memory.landing import MemoryLanding
-from ashep.simulation.memory.looking import MemoryDiffs, MemoryVerifier
 from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
 from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.simulation.memory.tree import MemoryTree

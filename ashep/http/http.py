@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from ashep.actions.issue_checks import NoChecks, NoSuchIssue
+from ashep.actions.verify import NoChecks, NoSuchIssue
 from ashep.config.findings import ConfigErrors
 from ashep.core.text import clean
 from ashep.errors import AshepError, TrackerError, TrackerMissing

@@ -16,8 +16,7 @@ import anyio
 import uvicorn
 from starlette.applications import Starlette
 
-from ashep.actions.issue_checks import types
-from ashep.actions.verify import Outputs
+from ashep.actions.verify import Outputs, types
 from ashep.adapters.verifier import wrong_patterns
 from ashep.app import secrets_of
 from ashep.connect import annotations_of, tracker_of, verifier_of

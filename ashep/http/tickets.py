@@ -17,8 +17,7 @@ from typing import Any
 import anyio
 from pydantic import JsonValue
 
-from ashep.actions.issue_checks import NoSuchIssue, of, seen, where
-from ashep.actions.verify import Outputs, Verified, verify
+from ashep.actions.verify import NoSuchIssue, Outputs, Verified, of, seen, verify, where
 from ashep.config.checks.block import Compiled, Reading, apart, compiled_here, examine, read_criteria
 from ashep.config.checks.put import Given, put, read_given
 from ashep.core.policy.checks import hash_of
@@ -39,8 +38,7 @@ from ashep.http.models import (
     VerificationAnswer,
 )
 from ashep.http.places import Places
-from ashep.ports.annotations import Annotated, Annotations, Fresh, Rewritten
-from ashep.ports.tracker import Seen, Tracker
+from ashep.ports.tracker import Annotated, Annotations, Fresh, Rewritten, Seen, Tracker
 from ashep.ports.verifier import Verifier
 
 AT_ONCE = 2

@@ -26,7 +26,8 @@ import anyio
 from pydantic import JsonValue
 
 from ashep.errors import AshepError, RunnerError, RunnerUnavailable, TrackerError, TrackerMissing, TrackerUnavailable
-from ashep.ports.tracker import Clock, Tracker
+from ashep.ports.clock import Clock
+from ashep.ports.tracker import Tracker
 
 __all__ = ["Context", "Guarded", "NotUsable", "load", "make", "misfits", "source"]
 

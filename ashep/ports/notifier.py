@@ -5,27 +5,25 @@ all of them.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ashep.core.facts.commands import SendNotice
 from ashep.core.facts.records import format_time
-from ashep.core.facts.resources import Notice, NoticeFailed, NoticeSent
-from ashep.core.facts.vocabulary import Fact
+from ashep.core.facts.resources import Notice
 from ashep.core.policy.settings import NotifyTarget
-from ashep.core.resources.notices import targets
-from ashep.core.state.world import World
-from ashep.errors import AshepError, NotSent
 
 TIMEOUT = 30.0
 """Seconds that a target has to take a message."""
 
+
 SHOWN = 50
 """Notices that a message shows; the others are counted."""
 
+
 VERSION = 1
 """The version of a message's JSON."""
+
 
 _TITLES = {
     "waiting": ("waits for you", "wait for you"),
@@ -89,20 +87,3 @@ def message_of(notices: Sequence[Notice], journal: str, key: str, *, again: bool
     if len(notices) > SHOWN:
         lines.append(f"- and {len(notices) - SHOWN} more: see `ashep status`")
     return Message(f"{journal}:{key}", title, "\n".join(lines), tuple(notices), journal, again)
-
-
-async def tell(
-    notifier: Notifier | None, command: SendNotice, world: Callable[[], World], *, again: bool
-) -> list[Fact]:
-    """Send what a command says, and give the answer."""
-    known = world()
-    target = targets(known.settings.notify).get(command.target)
-    try:
-        if target is None:
-            raise NotSent("it is in the configuration no more")
-        if notifier is None:
-            raise NotSent("nobody is here who could tell people")
-        await notifier.send(target, message_of(command.notices, known.instance, command.key, again=again))
-    except AshepError as error:
-        return [NoticeFailed(command.key, command.target, " ".join(str(error).split())[:300])]
-    return [NoticeSent(command.key, command.target)]

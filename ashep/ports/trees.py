@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from ashep.core.facts.delivery import Tree
+from ashep.core.impact.changes import Diff
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,5 +203,24 @@ class Workspaces(Protocol):
     async def list(self, landed: Mapping[str, str] | None = None) -> tuple[Standing, ...]:
         """Give every tree, by branch. `landed`: commits of branches that were seen to land, each with the base's commit
         that held its work then; it counts for as long as the base holds that one, whatever became of the work there.
+        """
+        ...
+
+
+class Diffs(Protocol):
+    """Reads what lies between two commits; writes nothing, and nothing that a commit holds steers it.
+
+    Errors: `ProgramMissing` without git, `ProgramTimedOut`, and `AshepError` with git's words for everything else.
+    """
+
+    async def find(self, revision: str) -> str | None:
+        """Give the full id of the commit that a revision names; None where it names none."""
+        ...
+
+    async def read(self, base: str, head: str) -> Diff:
+        """Read what `head` changes since it and `base` last were one: what landing `head` on `base` would bring.
+
+        For what really lands, give the commit that was integrated and the base that it was integrated onto. Files
+        beyond the bounds of a call, and those that are no text, are named without their lines.
         """
         ...

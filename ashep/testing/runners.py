@@ -1,4 +1,4 @@
-"""What every runner keeps: each sentence of the contract in `ashep.ports.tracker.Runner` that a test can hold it to.
+"""What every runner keeps: each sentence of the contract in `ashep.ports.runner.Runner` that a test can hold it to.
 
 `from ashep.testing.runners import *` in a test file, beside a fixture `world` that gives a `RunnerWorld`, holds a
 runner to it. The tests of ashep hold the one in memory and the one over the real OpenCode server to the very same.
@@ -16,7 +16,8 @@ from ashep.core.facts.requests import Asked, Request, Verdict
 from ashep.core.facts.runs import Refusal
 from ashep.errors import RunnerRefused, RunnerUnavailable
 from ashep.ports.guard import misfits
-from ashep.ports.tracker import MOST_TEXT, Runner, SessionRequest
+from ashep.ports.runner import Runner, SessionRequest
+from ashep.ports.tracker import MOST_TEXT
 from ashep.testing.signs import *  # noqa: F403 - more of its tests
 from ashep.testing.signs import followed
 from ashep.testing.worlds import (

@@ -9,7 +9,7 @@ import pytest
 
 from ashep.core.facts.runs import Life
 from ashep.errors import RunnerUnavailable
-from ashep.ports.tracker import Sign
+from ashep.ports.runner import Sign
 from ashep.testing.worlds import BOUND, Act, RunnerWorld, name, needs, opened, prompt, reached, settled
 from ashep.testing.worlds import anyio_backend as anyio_backend
 

@@ -1,4 +1,4 @@
-"""What every forge keeps: the contract of `ashep.ports.forge.Forge`, over GitHub's, GitLab's, Gitea's interface, and gh."""
+"""What every forge keeps: the contract of `ashep.ports.landing.Forge`, over GitHub's, GitLab's, Gitea's interface, and gh."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from ashep.adapters.forges import forge_of
 from ashep.core.delivery.pull_text import marker
 from ashep.core.policy.settings import ForgeSettings, ForgeType
 from ashep.errors import AshepError, ForgeRefused, ForgeUnauthorized, ForgeUnavailable
-from ashep.ports.forge import Forge, PullRequest
+from ashep.ports.landing import Forge, PullRequest
 from ashep.redaction import Redaction
 from tests.fake_forge import DATE, NOW, REPOSITORY, TOKEN, FakeForge
 

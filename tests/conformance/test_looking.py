@@ -1,4 +1,4 @@
-"""What whoever looks into commits keeps: the contracts of `ashep.ports.impacts.Diffs` and `ashep.ports.verifier.Verifier`, over
+"""What whoever looks into commits keeps: the contracts of `ashep.ports.trees.Diffs` and `ashep.ports.verifier.Verifier`, over
 memory and the real git. What only the real ones can do has suites of its own: `tests/test_diffs.py`, `tests/verifier`.
 """
 
@@ -17,10 +17,10 @@ from ashep.core.impact.changes import ChangedFile
 from ashep.core.policy.checks import Criteria
 from ashep.core.policy.settings import VerificationSettings
 from ashep.errors import AshepError
-from ashep.ports.impacts import Diffs
+from ashep.ports.trees import Diffs
 from ashep.ports.verifier import Verifier, VerifyRequest
 from ashep.redaction import Redaction
-from ashep.simulation.memory.looking import MemoryDiffs, MemoryVerifier
+from ashep.simulation.memory.annotations import MemoryDiffs, MemoryVerifier
 from tests.conformance.landings import GitLandingWorld, LandingWorld, MemoryLandingWorld
 from tests.verifier.place import criteria_of
 

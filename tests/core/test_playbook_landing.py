@@ -11,7 +11,7 @@ import pytest
 from ashep.core.analysis.account import account
 from ashep.core.delivery.landing import MOST_FAILED
 from ashep.core.facts import commands as c
-from ashep.core.facts import delivery, runs, tracker, tree_events
+from ashep.core.facts import delivery, runs, tracker
 from ashep.core.facts import issues as facts_issues
 from ashep.core.facts.delivery import CheckResult
 from ashep.core.facts.tracker import Stamp
@@ -266,7 +266,7 @@ def test_whoever_comes_next_goes_on_where_the_first_leaves_the_queue() -> None:
         book
         >> book.seen("t-1", status="closed")
         << facts_issues.IssueClosed
-        << tree_events.TreeRests
+        << delivery.TreeRests
         << like(c.IntegrateWork, issue="t-2")
     )
     assert book

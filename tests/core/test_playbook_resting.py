@@ -10,7 +10,7 @@ import pytest
 
 from ashep.core.delivery.resting import AGAIN
 from ashep.core.facts import commands as c
-from ashep.core.facts import delivery, resources, tree_events
+from ashep.core.facts import delivery, resources
 from ashep.core.policy.policies import Phase
 from ashep.core.policy.settings import Settings, TreesSettings
 from ashep.core.state.delivery import Rest
@@ -76,8 +76,8 @@ def test_what_is_kept_is_looked_at_again_each_time_later() -> None:
         assert isinstance(job, c.RemoveTree)
         book.made.jobs.clear()
         wait = AGAIN * 2 ** min(tries, 5)
-        kept = tree_events.TreeKept("t-1", job.key, job.branch, "something in it is not committed")
-        assert book >> kept << like(tree_events.TreeRests, due=book.now + wait, tries=tries + 1, why=kept.why)
+        kept = delivery.TreeKept("t-1", job.key, job.branch, "something in it is not committed")
+        assert book >> kept << like(delivery.TreeRests, due=book.now + wait, tries=tries + 1, why=kept.why)
         assert not book.later(wait.total_seconds() - 1)
         passes(book, timedelta(seconds=1))
     assert len({one.key for one in asked(book)}) == 9
@@ -103,7 +103,7 @@ def test_an_issue_that_is_opened_while_its_tree_goes_begins_anew_and_waits_for_t
     assert run is not None
     assert (run.id, run.state) == ("t-1/implement.2.1", "planned")
     assert [type(one) for one in book.flow().open] == [c.RemoveTree], "one thing at a time in a tree"
-    assert book >> tree_events.TreeRemoved("t-1", job.key, job.branch) << like(c.PrepareTree, base=None)
+    assert book >> delivery.TreeRemoved("t-1", job.key, job.branch) << like(c.PrepareTree, base=None)
     book.answered()
     assert (book.run().state, rest(book)) == ("running", None)
 
@@ -126,7 +126,7 @@ def test_another_time_counts_for_the_trees_that_stand(keep: timedelta | None, le
     book = closed()
     passes(book, timedelta(days=3))
     due = None if left is None else book.now + left
-    assert book >> adopted(keeping(keep)) << like(tree_events.TreeRests, due=due, keep=keep)
+    assert book >> adopted(keeping(keep)) << like(delivery.TreeRests, due=due, keep=keep)
     assert book >> adopted(keeping(keep)), "said once"
     if keep is None:
         passes(book, timedelta(days=900))
@@ -137,7 +137,7 @@ def test_trees_of_an_earlier_release_have_all_of_their_time_from_its_first_start
     book = closed(config=keeping(None))
     passes(book, timedelta(days=100))
     assert rest(book) is None
-    assert book >> adopted(keeping(KEEP)) << like(tree_events.TreeRests, due=book.now + KEEP)
+    assert book >> adopted(keeping(KEEP)) << like(delivery.TreeRests, due=book.now + KEEP)
 
 
 def test_a_branch_that_issues_share_stands_until_all_of_them_are_closed_as_long() -> None:

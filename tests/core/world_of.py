@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 from ashep.core.facts import commands as c
-from ashep.core.facts import delivery, issues, resources, runs, tree_events
+from ashep.core.facts import delivery, issues, resources, runs
 from ashep.core.facts import tracker as facts_tracker
 from ashep.core.facts import vocabulary as e
 from ashep.core.facts.commands import Command
@@ -553,11 +553,9 @@ class MadeUp:
                     command.issue, command.run, command.key, *sealed, flags=flags, unwritable=names
                 )
             case c.RemoveTree() if self.will.random() < self.chances.landing:
-                return tree_events.TreeKept(
-                    command.issue, command.key, command.branch, "something in it is not committed"
-                )
+                return delivery.TreeKept(command.issue, command.key, command.branch, "something in it is not committed")
             case c.RemoveTree():
-                return tree_events.TreeRemoved(command.issue, command.key, command.branch, 7)
+                return delivery.TreeRemoved(command.issue, command.key, command.branch, 7)
             case c.ReadTree():
                 branch = self.world.tree.branch if self.world.tree is not None else None
                 return delivery.TreeSeen(

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ashep.core.facts import commands as c
-from ashep.core.facts import delivery, issues, resources, runs, tracker, tree_events
+from ashep.core.facts import delivery, issues, resources, runs, tracker
 from ashep.core.facts import vocabulary as e
 from ashep.core.facts.commands import Command
 from ashep.core.facts.delivery import CheckResult, FileMap, Remark, Tree
@@ -148,11 +148,9 @@ def work() -> list[list[Fact | Command]]:
             ),
             c.SealTree(f"{RUN}/tree/sealed", "demo-1", RUN, "ashep/demo-1"),
             c.RemoveTree("demo-1/tree/gone/1", "demo-1", "ashep/demo-1", "beef", "main", "f00d", timedelta(days=7)),
-            tree_events.TreeRests(
-                "demo-1", "ashep/demo-1", T0 + timedelta(days=7), timedelta(days=7), 1, "it is in use"
-            ),
-            tree_events.TreeKept("demo-1", "demo-1/tree/gone/1", "ashep/demo-1", "it is in use"),
-            tree_events.TreeRemoved(
+            delivery.TreeRests("demo-1", "ashep/demo-1", T0 + timedelta(days=7), timedelta(days=7), 1, "it is in use"),
+            delivery.TreeKept("demo-1", "demo-1/tree/gone/1", "ashep/demo-1", "it is in use"),
+            delivery.TreeRemoved(
                 "demo-1", "demo-1/tree/gone/2", "ashep/demo-1", 4096, ("refs/ashep/saved/x/1/commit-1",)
             ),
             e.TreeLeft("demo-1", RUN, 'git add: error: open("x"): Permission denied'),

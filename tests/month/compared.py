@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ashep.actions.comparison import compare
-from ashep.actions.replay import nobody
+from ashep.actions.replay import compare, nobody
 from ashep.config import load_other
 from ashep.views import comparison
 from tests.loop_world import simulate

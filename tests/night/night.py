@@ -20,7 +20,7 @@ from ashep.daemon.control import Control
 from ashep.daemon.daemon import Running
 from ashep.daemon.reload import Reload
 from ashep.errors import RunnerUnavailable, TrackerUnavailable
-from ashep.ports.tracker import Turn
+from ashep.ports.runner import Turn
 from ashep.simulation.memory.runner import MemoryRunner
 from ashep.simulation.virtual import ImmediateJournal
 from tests.loop_world import Crash, Points, World

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ashep.cli.commands import app
-from ashep.cli.policy_check import said
+from ashep.cli.policy.check import said
 from ashep.config import check_files, load, write_starter
 from ashep.config.presets import PRESETS
 from ashep.core.analysis.bounds import Bounds

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ashep.config.requirements import ends_of
+from ashep.config.rules import ends_of
 from ashep.core.analysis import bounds, moves, soundness
 from ashep.core.analysis.soundness import Defect, Verdict, analyse, explore, line
 from ashep.core.delivery import landing

@@ -16,8 +16,7 @@ from ashep.adapters.git.worktrees import Worktrees
 from ashep.adapters.verifier import LocalVerifier
 from ashep.core.policy.checks import Criteria
 from ashep.core.policy.settings import VerificationSettings
-from ashep.ports.forge import Pushed
-from ashep.ports.landing import Advanced, Candidate, Integrated, Method
+from ashep.ports.landing import Advanced, Candidate, Integrated, Method, Pushed
 from ashep.ports.verifier import VerifyRequest
 
 ONE, TWO = "ashep/t-1", "ashep/t-2"

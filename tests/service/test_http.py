@@ -12,7 +12,7 @@ import pytest
 from ashep.core.state.delivery import MOST_PROOFS as KEPT
 from ashep.errors import AshepError, TrackerUnavailable
 from ashep.http import history, http
-from ashep.ports.annotations import Fresh
+from ashep.ports.tracker import Fresh
 from tests.service.worlds import CHECKS, TOKEN, World, git, repository
 
 NO_CHECKS = "It works."

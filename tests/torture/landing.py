@@ -36,8 +36,8 @@ from ashep.daemon.effects.work import Means
 from ashep.errors import AshepError
 from ashep.ports.landing import HEAD, Advanced, Refused
 from ashep.ports.verifier import VerifyRequest
+from ashep.simulation.memory.annotations import MemoryDiffs, MemoryVerifier
 from ashep.simulation.memory.landing import MemoryLanding
-from ashep.simulation.memory.looking import MemoryDiffs, MemoryVerifier
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.torture.pulls import FORGE, Site
 

@@ -16,7 +16,7 @@ from ashep.core.policy.settings import ForgeSettings
 from ashep.core.state.branches import branch_of
 from ashep.daemon.effects.pulls import Pulls
 from ashep.errors import AshepError, ForgeUnauthorized, ForgeUnavailable
-from ashep.ports.forge import NotPushed, Opened, PullRequest, Pushed
+from ashep.ports.landing import NotPushed, Opened, PullRequest, Pushed
 from ashep.simulation.memory.forge import MemoryForge
 
 if TYPE_CHECKING:

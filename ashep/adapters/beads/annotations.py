@@ -17,7 +17,7 @@ from ashep.adapters.beads.tracker import ID
 from ashep.adapters.beads.wire import STAMP_KEY
 from ashep.core.text import clean
 from ashep.errors import TrackerRefused, TrackerUnavailable
-from ashep.ports.annotations import Annotated, Fresh, Rewritten, Titled
+from ashep.ports.tracker import Annotated, Fresh, Rewritten, Titled
 from ashep.redaction import Redaction
 
 LONGEST = 100_000

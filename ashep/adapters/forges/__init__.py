@@ -1,4 +1,4 @@
-"""Forges: where people look at branches before they merge them (`ashep.ports.forge.Forge`)."""
+"""Forges: where people look at branches before they merge them (`ashep.ports.landing.Forge`)."""
 
 import os
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from ashep.adapters.forges.gitlab import GitLab
 from ashep.adapters.forges.transport import Api, Http
 from ashep.core.policy.settings import ForgeSettings
 from ashep.errors import ForgeUnauthorized
-from ashep.ports.forge import Forge
+from ashep.ports.landing import Forge
 from ashep.redaction import Redaction
 
 __all__ = ["forge_of"]

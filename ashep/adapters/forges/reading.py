@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from ashep.adapters.forges.transport import Api
 from ashep.core.text import clean
 from ashep.errors import ForgeRefused, ForgeUnauthorized
-from ashep.ports.forge import Ci, Said
+from ashep.ports.landing import Ci, Said
 
 MOST_TEXT = 20_000
 """Characters that are kept of one remark."""

@@ -19,22 +19,35 @@ elsewhere there is nothing to undo. Where nobody has the branch checked out, onl
 
 import re
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 import anyio
 
 from ashep.adapters import processes
-from ashep.adapters.git.checkouts import Checkout, checkouts, half_done, rebased_in
+from ashep.adapters.git.checkouts import (
+    Checkout,
+    changes,
+    checkouts,
+    edited,
+    half_done,
+    hidden_of,
+    obstacle,
+    rebased_in,
+)
 from ashep.adapters.git.git_program import SHA, failed
 from ashep.adapters.git.index import Held, TreeBusy, hold
+from ashep.adapters.git.integrate import Integration
 from ashep.adapters.git.objects import holds, tip
-from ashep.adapters.git.obstacles import changes, edited, hidden_of, obstacle
 from ashep.adapters.git.program import Git
 from ashep.adapters.git.restore import restore
 from ashep.adapters.programs import Finished
 from ashep.errors import AshepError, ProgramTimedOut, RepositoryLocked
-from ashep.ports.landing import Advanced, Code, Refused
+from ashep.ports.landing import Advanced, AlreadyLanded, Candidate, Code, Conflict, Integrated, Refused
+from ashep.redaction import Redaction
 
 _MOVING = "refs/ashep/moving/"
+
+
 _PERSONS = re.compile(rb"not uptodate|would be overwritten|would be removed|would lose|cannot merge", re.IGNORECASE)
 """What `git read-tree` says of files that differ in a work tree."""
 
@@ -223,3 +236,46 @@ class Advance:
         printed = await self._git.word("for-each-ref", "--format=%(refname) %(objectname)", *places)
         lines = (line.rpartition(" ") for line in printed.split("\n") if line)
         return {name: commit for name, _, commit in lines}
+
+
+class GitLanding:
+    """Lands in the repository that holds the folder `project`; each call of git is bound by `timeout` seconds.
+
+    No hook of the repository runs: agents can write them, and one that fails or hangs would stand between a branch and
+    its files. Ways of merging that `.gitattributes` of the base and the person's settings name are kept.
+    `protected` are patterns of branches that only people move.
+    """
+
+    def __init__(
+        self,
+        project: Path,
+        timeout: float = 60.0,
+        redaction: Redaction | None = None,
+        protected: tuple[str, ...] = (),
+    ) -> None:
+        self._git = Git(project, timeout, redaction or Redaction())
+        self._integration, self._advance = Integration(self._git), Advance(self._git, protected)
+
+    async def settle(self) -> None:
+        """Undo what earlier lives left half done."""
+        await self._advance.settle()
+
+    async def tip(self, base_branch: str) -> str | None:
+        """Give a branch's newest commit."""
+        return await tip(self._git, base_branch)
+
+    async def landed(self, head: str, base_branch: str) -> bool:
+        """Say whether the base holds all that `head` brings, or held it once."""
+        return await self._integration.landed(head, base_branch)
+
+    async def integrate(self, candidate: Candidate) -> Integrated | Conflict | AlreadyLanded:
+        """Bring a candidate onto the newest base."""
+        return await self._integration.integrate(candidate)
+
+    async def advance(self, base_branch: str, old: str, new: str) -> Advanced | Refused:
+        """Move the base."""
+        return await self._advance.advance(base_branch, old, new)
+
+    async def forget(self, branch: str) -> None:
+        """Let go of what was integrated for a branch."""
+        await self._integration.forget(branch)

@@ -7,7 +7,7 @@ from ashep.adapters.git.git_program import SHA
 from ashep.adapters.git.objects import commits, holds
 from ashep.adapters.git.program import Git
 from ashep.errors import AshepError, ForgeUnavailable, ProgramTimedOut
-from ashep.ports.forge import NotPushed, Pushed
+from ashep.ports.landing import NotPushed, Pushed
 from ashep.redaction import Redaction
 
 

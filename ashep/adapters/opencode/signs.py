@@ -9,29 +9,38 @@ gap that has been heard to tell of sessions at all. One that tells nothing any m
 by a read that shows something newer than what it told; it is given up for another one.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
 import anyio
 import httpx
+import httpx_sse
 
 from ashep.adapters.opencode import shapes
+from ashep.adapters.opencode.client import Client, check
+from ashep.adapters.opencode.questions import Told
 from ashep.adapters.opencode.refusals import server_time
 from ashep.adapters.opencode.turns import MESSAGES, order
 from ashep.core.facts.runs import Life
+from ashep.ports.runner import Sign
 
 Get = Callable[[str], Awaitable[httpx.Response]]
 """Asks the server; 400 and 404 are answers."""
 
+
 FAMILY = 64
 """Subagents' sessions that are looked at below one session."""
+
 
 TAIL = 3
 """Messages of a session that are read."""
 
+
 SLACK = 5.0
 """Seconds by which a read may be ahead of the stream: the server's clock is given in whole ones."""
+
 
 _SUBAGENT = "task"
 """The tool that waits for a subagent, which shows signs of its own."""
@@ -133,3 +142,85 @@ async def _show(get: Get, session: str) -> Shown | None:
     running = (part for part in parts if part.state is not None and part.state.status == "running")
     calls = tuple((part.callID, part.tool) for part in running if part.tool != _SUBAGENT)
     return Shown(max((message.newest for message in messages), default=0.0), calls)
+
+
+SILENCE = httpx.Timeout(5.0, read=45.0)
+"""The server sends a heartbeat every 10 s; a stream without any is dead."""
+
+
+_SPACING = 1.0
+
+
+_TYPE = re.compile(r'"type":"([a-z.]+)"')
+
+
+_SESSION = re.compile(r'"sessionID":"(ses_\w+)"')
+
+
+_URGENT = frozenset({"session.idle", "session.error", "permission.asked", "question.asked"})
+
+
+_USERS = re.compile(r'"role":"user"')
+
+
+_MESSAGE = re.compile(r'"id":"(msg_\w+)"')
+
+
+_OF_MESSAGE = re.compile(r'"messageID":"(msg_\w+)"')
+
+
+_KEPT = 1000
+
+
+_ASKING = ("permission.", "question.")
+
+
+_IGNORED = frozenset({"session.diff", "sync"})  # sync: what was told just before, once more
+
+
+async def listen(client: Client, watch: Watch, told: Told) -> AsyncIterator[Sign]:
+    """Yield `Sign(None)` once the stream stands, then those of sessions; ends when the server closes it.
+
+    The watch is told of every event, and `told` of what is asked. Raises httpx.HTTPError, RunnerUnauthorized or
+    RunnerUnavailable where it breaks.
+    """
+    try:
+        async for sign in _listen(client, watch, told):
+            yield sign
+    finally:
+        watch.cut()
+
+
+async def _listen(client: Client, watch: Watch, told: Told) -> AsyncIterator[Sign]:
+    last: dict[str, float] = {}
+    users: dict[str, None] = {}
+    async with httpx_sse.aconnect_sse(client.stream(), "GET", "/global/event", timeout=SILENCE) as source:
+        check(source.response)
+        watch.stands()
+        yield Sign(None)
+        async for event in source.aiter_sse():
+            if watch.deaf:
+                return
+            kind, found = _TYPE.search(event.data), _SESSION.search(event.data)
+            if kind is None or found is None or kind[1] in _IGNORED:
+                continue
+            session, now = found[1], anyio.current_time()
+            watch.sign(session)
+            if kind[1].startswith(_ASKING):
+                told.hear(kind[1], event.data)
+            urgent = kind[1] in _URGENT
+            urgent = _may_be_a_persons(kind[1], event.data, users, watch.prompts.get(session)) or urgent
+            if not urgent and now - last.get(session, -_SPACING) < _SPACING:
+                continue
+            last[session] = now
+            yield Sign(session, urgent)
+
+
+def _may_be_a_persons(kind: str, event: str, users: dict[str, None], ours: str | None) -> bool:
+    """Whether an event shows what somebody wrote; `users`: messages of users that were told of, the newest last."""
+    if kind == "message.updated" and _USERS.search(event) and (found := _MESSAGE.search(event)) and found[1] != ours:
+        users[found[1]] = None
+        if len(users) > _KEPT:
+            del users[next(iter(users))]
+    of = _OF_MESSAGE.search(event) if kind == "message.part.updated" and users else None
+    return of is not None and of[1] in users

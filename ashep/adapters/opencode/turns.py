@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from ashep.adapters.opencode.refusals import Failure, of_error
 from ashep.core.facts.runs import Refusal
-from ashep.ports.tracker import MOST_TEXT, Turn, TurnState
+from ashep.ports.runner import Turn, TurnState
+from ashep.ports.tracker import MOST_TEXT
 
 
 class _Read(BaseModel):

@@ -11,8 +11,7 @@ import anyio
 from anyio import to_thread
 
 from ashep.adapters.verifier.checkout import Checkout
-from ashep.adapters.verifier.finding import error, failed, passed
-from ashep.adapters.verifier.looking import code_pattern, file_exists
+from ashep.adapters.verifier.looking import code_pattern, error, failed, file_exists, passed
 from ashep.adapters.verifier.running import CHILDREN, PRINTED, PROCESSES, Ran, python, run
 from ashep.adapters.verifier.sandbox import Isolation, Nothing, Sandbox, environment, missing
 from ashep.adapters.verifier.serving import judged, order_of

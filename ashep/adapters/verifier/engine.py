@@ -13,7 +13,7 @@ from anyio import to_thread
 from ashep import __version__
 from ashep.adapters.verifier.carrying import Stage, is_look, look
 from ashep.adapters.verifier.checkout import Checkout, Commits, Place, find
-from ashep.adapters.verifier.finding import error
+from ashep.adapters.verifier.looking import error
 from ashep.adapters.verifier.sandbox import Isolation, given_to, probe
 from ashep.core.facts.delivery import CheckResult, Verification
 from ashep.core.facts.resources import LOW_DISK

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
-from ashep.adapters.verifier.finding import error, failed, passed
+from ashep.adapters.verifier.looking import error, failed, passed
 from ashep.adapters.verifier.running import Ran
 from ashep.core.policy.checks import HttpRequest
 from ashep.core.policy.language import format_duration

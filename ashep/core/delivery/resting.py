@@ -5,7 +5,7 @@ is in them is nowhere else. When they are looked at is decided here; whether any
 from datetime import datetime, timedelta
 
 from ashep.core.facts.commands import RemoveTree
-from ashep.core.facts.tree_events import TreeKept, TreeRests
+from ashep.core.facts.delivery import TreeKept, TreeRests
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.delivery import OwnTree, is_shared
 from ashep.core.state.flow import Flow

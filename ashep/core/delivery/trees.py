@@ -7,9 +7,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Literal
 
 from ashep.core.delivery.landing import checkout_changed, unwritable
-from ashep.core.facts.delivery import Tree, TreePrepared, TreeSealed, TreeSeen
+from ashep.core.facts.delivery import Tree, TreeKept, TreePrepared, TreeRemoved, TreeRests, TreeSealed, TreeSeen
 from ashep.core.facts.runs import RunWithdrawn
-from ashep.core.facts.tree_events import TreeKept, TreeRemoved, TreeRests
 from ashep.core.facts.vocabulary import Fact, TreeLeft
 from ashep.core.state.branches import branch_of, shared_branch
 from ashep.core.state.delivery import Flaw, Rest, is_shared

@@ -1,7 +1,7 @@
 """What checks found, and of what: evidence is bound to the hash of a git tree, so that it holds for exactly that."""
 
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Literal
 
 
@@ -295,7 +295,7 @@ class LandingRefused:
     issue: str
     key: str
     code: str
-    """`ashep.ports.landing.Code`; of a pull request: protected · theirs · refused · away (`ashep.ports.forge`)"""
+    """`ashep.ports.landing.Code`; of a pull request: protected · theirs · refused · away (`ashep.ports.landing`)"""
     why: str
     wait: timedelta = timedelta()
     """How long it wants to be left alone, at least."""
@@ -348,7 +348,7 @@ class PullRequestSeen:
     failing: tuple[str, ...] = ()
     """The forge's checks that failed."""
     remarks: tuple[Remark, ...] = ()
-    """What was said since the work was last pushed, oldest first; `ashep.ports.forge` bounds how much that is."""
+    """What was said since the work was last pushed, oldest first; `ashep.ports.landing` bounds how much that is."""
     log: str = ""
     """The blob of all of it: the checks that failed, and what was said."""
 
@@ -373,4 +373,43 @@ class PullRequestMerged:
     number: int
     commit: str
     """The base's commit; empty: the forge does not say."""
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRests:
+    """The tree of an issue that is closed, and its branch, stand until a time; then they are looked at, and may go."""
+
+    issue: str
+    branch: str
+    due: datetime | None
+    """None: they stand for ever."""
+    keep: timedelta | None
+    """`trees.keep`, by which the time was set."""
+    tries: int = 0
+    """How often they were to go, and were kept."""
+    why: str = ""
+    """Why they were kept then."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRemoved:
+    """A tree and its branch are gone, for the base holds all that was in them."""
+
+    issue: str
+    key: str
+    branch: str
+    freed: int = 0
+    """Bytes on the disk."""
+    saved: tuple[str, ...] = ()
+    """Refs that hold what was beside the branch: its past, and what had been moved out of the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeKept:
+    """A tree was to go, and something in it, or on its branch, is nowhere else, or somebody uses it."""
+
+    issue: str
+    key: str
+    branch: str
     why: str

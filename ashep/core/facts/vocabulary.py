@@ -15,7 +15,10 @@ from ashep.core.facts.delivery import (
     PullRequestOpened,
     PullRequestReturned,
     PullRequestSeen,
+    TreeKept,
     TreePrepared,
+    TreeRemoved,
+    TreeRests,
     TreeSealed,
     TreeSeen,
     VerificationWanted,
@@ -126,7 +129,6 @@ from ashep.core.facts.tracker import (
     TrackerSeen,
     WriteRefused,
 )
-from ashep.core.facts.tree_events import TreeKept, TreeRemoved, TreeRests
 from ashep.core.policy.settings import Change, Difference
 
 

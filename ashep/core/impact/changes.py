@@ -1,6 +1,6 @@
 """What a change touches: the files of an issue, and flags that policies route by and people look at.
 
-All of it follows from a diff and the settings. `ashep.ports.impacts` is the port that reads diffs.
+All of it follows from a diff and the settings. `ashep.ports.trees` is the port that reads diffs.
 """
 
 import re

@@ -12,6 +12,7 @@ from ashep.core.facts.delivery import (
     PullRequestMerged,
     PullRequestOpened,
     PullRequestSeen,
+    TreeKept,
     TreeSealed,
     TreeSeen,
     WorkConflicted,
@@ -56,7 +57,6 @@ from ashep.core.facts.tracker import (
     LeaseLost,
     WriteRefused,
 )
-from ashep.core.facts.tree_events import TreeKept
 from ashep.core.facts.vocabulary import AuthorsRead, ChangeJudged, Fact, ReadRefused, TreeLeft
 from ashep.core.issues.people import TIMER, after_policies, after_reminder, answered, cancelled
 from ashep.core.issues.routing import abort, after_deadline, after_run, park

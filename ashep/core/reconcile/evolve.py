@@ -17,7 +17,10 @@ from ashep.core.facts.delivery import (
     CriteriaAdopted,
     CriteriaChanged,
     LandingRefused,
+    TreeKept,
     TreePrepared,
+    TreeRemoved,
+    TreeRests,
     TreeSealed,
     TreeSeen,
     VerificationWanted,
@@ -86,7 +89,6 @@ from ashep.core.facts.tracker import (
     TrackerSeen,
     WriteRefused,
 )
-from ashep.core.facts.tree_events import TreeKept, TreeRemoved, TreeRests
 from ashep.core.facts.vocabulary import AuthorsRead, TreeLeft
 from ashep.core.issues import folding
 from ashep.core.issues.folding import Answer, Decision, fold_answer, fold_decision

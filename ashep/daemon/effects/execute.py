@@ -68,9 +68,10 @@ from ashep.core.reconcile.intake import LEASE_GRACE
 from ashep.core.state.world import World
 from ashep.core.text import clean
 from ashep.daemon.effects import sessions
+from ashep.daemon.effects.notices import tell
 from ashep.daemon.effects.prompts import PromptEffects, Render, peoples
 from ashep.daemon.effects.pulls import PullEffects, Pulls
-from ashep.daemon.effects.taken import came_back
+from ashep.daemon.effects.sessions import came_back
 from ashep.daemon.effects.trees import TreeCommand, TreeEffects
 from ashep.daemon.effects.work import Means, WorkEffects
 from ashep.daemon.leases import Leases
@@ -89,18 +90,9 @@ from ashep.errors import (
     TreeRefused,
 )
 from ashep.journal.blobs import Blobs
-from ashep.ports.notifier import Notifier, tell
-from ashep.ports.tracker import (
-    ClaimRequest,
-    Creation,
-    IssueText,
-    Prompt,
-    Runner,
-    Seen,
-    SessionRequest,
-    Tracker,
-    Update,
-)
+from ashep.ports.notifier import Notifier
+from ashep.ports.runner import Prompt, Runner, SessionRequest
+from ashep.ports.tracker import ClaimRequest, Creation, IssueText, Seen, Tracker, Update
 from ashep.prompt import render
 
 MOST_CHANGES = 100

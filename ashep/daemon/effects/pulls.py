@@ -16,7 +16,7 @@ from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
 from ashep.core.text import clean
 from ashep.errors import AshepError, ForgeRefused, ForgeUnauthorized, ForgeUnavailable
-from ashep.ports.forge import Forge, NotPushed, PullRequest, PullState, Remote
+from ashep.ports.landing import Forge, NotPushed, PullRequest, PullState, Remote
 
 CLOSING = 2.0
 """Seconds that connections get to be closed."""

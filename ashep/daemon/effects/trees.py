@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ashep.core.facts.commands import PrepareTree, ReadTree, RemoveTree, SealTree
-from ashep.core.facts.delivery import TreePrepared, TreeSealed, TreeSeen
-from ashep.core.facts.tree_events import TreeKept, TreeRemoved
+from ashep.core.facts.delivery import TreeKept, TreePrepared, TreeRemoved, TreeSealed, TreeSeen
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.settings import Settings, WorkerSettings
 from ashep.core.state.flow import Flow

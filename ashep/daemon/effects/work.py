@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-import anyio
+import anyio.to_thread
 from anyio import to_thread
 from pydantic import TypeAdapter
 
@@ -29,32 +29,36 @@ from ashep.core.facts.delivery import (
 )
 from ashep.core.facts.tracker import EffectFailed
 from ashep.core.facts.vocabulary import Fact
-from ashep.core.impact.named import named_by
+from ashep.core.impact.changes import Impact, impact_of
+from ashep.core.impact.named import NOTHING, Named, named_by
 from ashep.core.policy.checks import Check, Criteria, ManualCheck, canonical, hash_of
 from ashep.core.policy.policies import Verify
-from ashep.core.policy.settings import Settings
+from ashep.core.policy.settings import ImpactSettings, Settings
 from ashep.core.reconcile.observe import criteria_read
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
 from ashep.errors import AshepError, TrackerRefused, TrackerUnavailable
 from ashep.journal.blobs import Blobs
-from ashep.ports.annotations import Annotations
-from ashep.ports.impacts import Diffs, assess
 from ashep.ports.landing import Advanced, Candidate, Conflict, Integrated, Landing
-from ashep.ports.tracker import IssueText, Seen, Tracker
+from ashep.ports.tracker import Annotations, IssueText, Seen, Tracker
+from ashep.ports.trees import Diffs
 from ashep.ports.verifier import Verifier, VerifyRequest, verify_against_base
 from ashep.redaction import MARK
 
 AT_ONCE = 2
 """How many verifications are carried out at once: their programs are as heavy as the project's tests."""
 
+
 UNWANTED = 1.0
 """Seconds between looks whether a verification is still wanted."""
+
 
 MOST_LOG = 20_000
 """Characters of what failed that an agent is shown."""
 
+
 WorkCommand = VerifyWork | IntegrateWork | MoveBase
+
 
 _CRITERIA: TypeAdapter[Criteria] = TypeAdapter(Criteria)
 
@@ -345,3 +349,12 @@ def _apart(checks: Iterable[Check]) -> Iterable[Check]:
 def _capped(parts: list[str]) -> list[str]:
     room = MOST_LOG // max(len(parts), 1)
     return [part if len(part) <= room else f"{part[: room // 4]}\n[…]\n{part[-(room - room // 4) :]}" for part in parts]
+
+
+async def assess(diffs: Diffs, base: str, head: str, settings: ImpactSettings, named: Named = NOTHING) -> Impact:
+    """Say what `head` touches since it and `base` last were one. `named`: by the configuration.
+
+    Errors: those of `Diffs`.
+    """
+    diff = await diffs.read(base, head)
+    return await anyio.to_thread.run_sync(impact_of, diff, settings, named)

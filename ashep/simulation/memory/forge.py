@@ -5,7 +5,7 @@ from typing import Literal
 
 from ashep.core.delivery.pull_text import marker
 from ashep.errors import AshepError, ForgeRefused, ForgeUnavailable
-from ashep.ports.forge import Ci, NotPushed, Opened, PullRequest, PullState, Pushed, Said
+from ashep.ports.landing import Ci, NotPushed, Opened, PullRequest, PullState, Pushed, Said
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from ashep.core.facts.runs import Model, Refusal
-from ashep.ports.tracker import SessionRequest
+from ashep.ports.runner import SessionRequest
 from ashep.simulation.memory.play import Play
 
 
