@@ -11,7 +11,7 @@ from ashep.core.facts.issues import IssueClosed, IssueParked, PersonAsked, Retry
 from ashep.core.facts.runs import RunPlanned
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.state.branches import branch_of
-from ashep.core.state.landing_turns import turn
+from ashep.core.state.indexes import turn
 from ashep.core.state.world import World as Known
 from ashep.journal.log import Journal
 from ashep.ports.landing import Advanced, Refused

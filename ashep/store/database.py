@@ -22,7 +22,7 @@ from ashep.core.delivery.trees import mode
 from ashep.core.facts.issues import PersonAsked, RetryScheduled
 from ashep.core.facts.records import Entry, from_json
 from ashep.core.runs.record import RunRecord, Tally, run_of, tell
-from ashep.core.state.landing_turns import turn
+from ashep.core.state.indexes import turn
 from ashep.core.state.pauses import Pauses
 from ashep.core.state.world import World
 from ashep.store.drawing import CHUNK, NOWHERE, Drawing, Position, Progress, Source

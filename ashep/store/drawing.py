@@ -16,7 +16,7 @@ from ashep.core.facts.resources import (
 )
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.state import providers
-from ashep.core.state.landing_turns import turn
+from ashep.core.state.indexes import turn
 from ashep.core.state.timers import split_timer
 from ashep.core.state.world import World
 

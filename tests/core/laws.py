@@ -22,7 +22,7 @@ from ashep.core.resources.budgets import of_all, of_flow, used_up
 from ashep.core.state import providers, server
 from ashep.core.state.flow import Flow
 from ashep.core.state.holds import NO_BUDGET, PAUSED
-from ashep.core.state.landing_turns import turn
+from ashep.core.state.indexes import turn
 from ashep.core.state.pauses import dues, hold
 from ashep.core.state.run import provider_of
 from ashep.core.state.spending import TIMER, next_budget

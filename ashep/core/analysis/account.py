@@ -8,7 +8,7 @@ from ashep.core.resources.notices import is_to_be_told
 from ashep.core.runs.requests import asked_now, question_of
 from ashep.core.state.flow import Flow
 from ashep.core.state.holds import NO_PROVIDER, PAUSED, WITHHELD
-from ashep.core.state.landing_turns import turn
+from ashep.core.state.indexes import turn
 from ashep.core.state.pauses import until
 from ashep.core.state.providers import outage_of
 from ashep.core.state.run import Run

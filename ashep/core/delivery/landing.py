@@ -29,7 +29,8 @@ from ashep.core.policy.policies import Phase, Verify
 from ashep.core.state.delivery import MOST_PROOFS, UNCHANGED, Evidence, Flaw, Landing, Proof, must_change, proof_of
 from ashep.core.state.flow import Flow
 from ashep.core.state.frozen import replace
-from ashep.core.state.landing_turns import at_liberty, turn
+from ashep.core.state.indexes import turn
+from ashep.core.state.landing_turns import at_liberty
 from ashep.core.state.world import World
 
 MOST_NAMED = 10

@@ -17,7 +17,7 @@ from ashep.core.reconcile.evolve import evolve
 from ashep.core.reconcile.outstanding import outstanding
 from ashep.core.resources.budgets import fused
 from ashep.core.resources.notices import messages, told
-from ashep.core.state.landing_turns import turn
+from ashep.core.state.indexes import turn
 from ashep.core.state.notices import RECORDS
 from ashep.core.state.timers import split_timer
 from ashep.core.state.world import World

@@ -17,7 +17,16 @@ from ashep.core.state.timers import flow_dues
 if TYPE_CHECKING:
     from ashep.core.state.world import World
 
+
+def turn(world: World) -> str | None:
+    """Give the issue that lands now, or next; None: nobody does."""
+    rank, _, issue = next(iter(world.landings), (PASSED_BY, 0, ""))
+    return issue if rank < PASSED_BY else None
+
+
 SETS = ("live", "unclosed", "busy", "leased", "held", "reviewed")
+
+
 INDEXES = (*SETS, "dues", "due_order", "dependents", "slots", "landings", "branches", "branch_runs")
 """The World's fields that say nothing but what `flows` does."""
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ashep.core.facts.commands import IntegrateWork, MoveBase, OpenPullRequest, PrepareTree, VerifyWork
 from ashep.core.state.flow import Flow
 
-if TYPE_CHECKING:
-    from ashep.core.state.world import World
-
 WORK_EFFECTS = (VerifyWork, IntegrateWork, MoveBase, OpenPullRequest)
 """Effects on an issue's work, one of which is open at a time."""
 
+
 AT_IT, NEXT, PASSED_BY = range(3)
 """Its landing is under way · it may begin, or try again · it waits for something else than its turn."""
+
 
 Place = tuple[int, int, str]
 """One of these, the decision to finish, and the issue: the first in the queue has the turn, unless it is passed by."""
@@ -38,9 +36,3 @@ def at_liberty(flow: Flow) -> bool:
     if flow.own is None or (run is not None and not run.forgettable) or flow.look_again or flow.lease_lost:
         return False
     return not any(isinstance(one, (*WORK_EFFECTS, PrepareTree)) for one in flow.open)
-
-
-def turn(world: World) -> str | None:
-    """Give the issue that lands now, or next; None: nobody does."""
-    rank, _, issue = next(iter(world.landings), (PASSED_BY, 0, ""))
-    return issue if rank < PASSED_BY else None
