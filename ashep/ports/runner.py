@@ -8,6 +8,10 @@ from ashep.core.facts.requests import Request, Verdict
 from ashep.core.facts.runs import Life, Model, Refusal
 from ashep.core.policy.policies import PermissionRule
 
+MOST_TEXT = 256 * 1024
+"""Characters that a runner gives of what an agent said last: the end, where the outcome stands."""
+
+
 # --- the runner --------------------------------------------------------------------------------------------------
 
 

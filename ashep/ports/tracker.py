@@ -215,10 +215,6 @@ class Tracker(Protocol):
         ...
 
 
-MOST_TEXT = 256 * 1024
-"""Characters that a runner gives of what an agent said last: the end, where the outcome stands."""
-
-
 @dataclass(frozen=True, slots=True)
 class Annotated:
     """What stands on an issue."""

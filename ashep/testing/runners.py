@@ -16,8 +16,7 @@ from ashep.core.facts.requests import Asked, Request, Verdict
 from ashep.core.facts.runs import Refusal
 from ashep.errors import RunnerRefused, RunnerUnavailable
 from ashep.ports.guard import misfits
-from ashep.ports.runner import Runner, SessionRequest
-from ashep.ports.tracker import MOST_TEXT
+from ashep.ports.runner import MOST_TEXT, Runner, SessionRequest
 from ashep.testing.signs import *  # noqa: F403 - more of its tests
 from ashep.testing.signs import followed
 from ashep.testing.worlds import (

@@ -8,8 +8,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from ashep.adapters.opencode.refusals import Failure, of_error
 from ashep.core.facts.runs import Refusal
-from ashep.ports.runner import Turn, TurnState
-from ashep.ports.tracker import MOST_TEXT
+from ashep.ports.runner import MOST_TEXT, Turn, TurnState
 
 
 class _Read(BaseModel):

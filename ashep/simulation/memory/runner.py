@@ -16,8 +16,7 @@ from ashep.core.facts.requests import Request, Verdict
 from ashep.core.facts.runs import Life, Model
 from ashep.errors import RunnerRefused, RunnerUnavailable
 from ashep.ports.clock import Clock
-from ashep.ports.runner import Catalog, Prompt, SessionRequest, Sign, Turn
-from ashep.ports.tracker import MOST_TEXT
+from ashep.ports.runner import MOST_TEXT, Catalog, Prompt, SessionRequest, Sign, Turn
 from ashep.simulation.memory import play as plays
 from ashep.simulation.memory.play import Play, Prompted, Script
 from ashep.simulation.memory.sessions import Message, Session, Work

@@ -1,0 +1,5 @@
+"""Names that docs/extending.md publishes: what a class of the user's is made with."""
+
+from ashep.ports.guard import Context
+
+__all__ = ["Context"]
