@@ -256,7 +256,7 @@ def test_the_place_in_the_file_is_told(project: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         check(project, wrong)
     assert (refused.value.line, refused.value.key, refused.value.exit_code) == (7, "runners.mine.type", 2)
-    said = f"{project}/.agent-shepherd/config.yaml:7: runners.mine.type: own_parts:Issues is no Runner (ashep.ports.tracker): the"
+    said = f"{project}/.agent-shepherd/config.yaml:7: runners.mine.type: own_parts:Issues is no Runner ("
     assert str(refused.value).startswith(said)
     wrong = settings(project, CONFIG.replace("titles", "title"))
     with pytest.raises(ConfigError, match=r"config.yaml:3: tracker.type: own_parts:Issues could not be made: KeyError"):

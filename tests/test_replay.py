@@ -229,8 +229,8 @@ def test_a_golden_life_is_derived_again_under_its_rules_and_folds_under_others(g
     found = [one.as_json() for one in replay(tmp_path, made)]
     number = int(golden.stem.rpartition("-")[2])
     assert not found, (
-        f"The rules decide otherwise than before: {found[0]}. Raise RULES in ashep/core/reconcile/step.py, unless it was raised "
-        f"since the last release (its rules were {RELEASED_RULES}), and run `python -m tests.golden.make`."
+        f"The rules decide otherwise than before: {found[0]}. Raise RULES in ashep/core/reconcile/step.py, unless "
+        f"it was raised since the release (its rules were {RELEASED_RULES}), and run `python -m tests.golden.make`."
     )
     assert (made.decisions if number == RULES else made.folded[number]) > 100
 

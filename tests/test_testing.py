@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ashep.core.facts.runs import Life
-from ashep.core.policy.settings import Change
+from ashep.core.facts.tracker import Change
 from ashep.errors import ClaimLost, GuardTripped, TrackerRefused
 from ashep.ports.runner import Catalog, Prompt, Sign, Turn
 from ashep.ports.tracker import ClaimRequest, Creation, Look, Seen, Update

@@ -230,6 +230,7 @@ def now() -> datetime:
 
 
 def read_state(project: Path | None) -> Path:
+    """Give the folder of the state of a project that is set up."""
     return configured(find_project(project)) / "state"
 
 

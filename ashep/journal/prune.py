@@ -1,4 +1,4 @@
-"""ashep/journal/prune.py."""
+"""Pruning: archived files go for good, once a snapshot stands for them, and the texts that nothing names."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator

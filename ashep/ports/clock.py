@@ -1,4 +1,4 @@
-"""ashep/ports/clock.py."""
+"""The clock: wall time, and time that only grows."""
 
 from datetime import datetime
 from typing import Protocol

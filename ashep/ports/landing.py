@@ -1,4 +1,4 @@
-"""The port of landing: how the work of an issue comes to where the person wants it (see `ashep.ports.tracker` for the others).
+"""The port of landing: how the work of an issue comes to where the person wants it; and forges and remotes.
 
 Two steps, each harmless to repeat. `integrate` makes the commit that could become the base's next one, and moves
 nothing: what was made can be verified. `advance` moves the base to exactly that commit, if the base still is where it
@@ -135,7 +135,7 @@ class PullRequest:
     """What a forge is asked to show to people."""
 
     key: str
-    """Stable, and of this landing alone: stands in the body as `ashep.core.delivery.pull_text.marker` and finds it again."""
+    """Stable, of this landing alone: in the body as `ashep.core.delivery.pull_text.marker`, by which it is found."""
     branch: str
     base: str
     title: str

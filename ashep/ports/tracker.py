@@ -12,8 +12,7 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from ashep.core.facts.tracker import Comment, Issue, NewIssue, Stamp, Status
-from ashep.core.policy.settings import Change
+from ashep.core.facts.tracker import Change, Comment, Issue, NewIssue, Stamp, Status
 from ashep.errors import TrackerUnavailable
 
 # --- the tracker -------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What every forge keeps: the contract of `ashep.ports.landing.Forge`, over GitHub's, GitLab's, Gitea's interface, and gh."""
+"""What every forge keeps: the contract of `ashep.ports.landing.Forge`, for GitHub, GitLab, Gitea and gh."""
 
 import json
 import os

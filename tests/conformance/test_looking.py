@@ -1,5 +1,6 @@
-"""What whoever looks into commits keeps: the contracts of `ashep.ports.trees.Diffs` and `ashep.ports.verifier.Verifier`, over
-memory and the real git. What only the real ones can do has suites of its own: `tests/test_diffs.py`, `tests/verifier`.
+"""The contracts of who looks into commits, `ashep.ports.trees.Diffs` and `ashep.ports.verifier.Verifier`,
+over memory and the real git. What only the real ones can do has suites of its own: `tests/test_diffs.py` and
+`tests/verifier`.
 """
 
 import os

@@ -1,8 +1,8 @@
 """The same issue lived under two policies, by agents and people who answer by what they see.
 
 An agent's report is a function of what its prompt shows, a person's answer one of the question and of the state of the
-work. So what really would have been under another policy can be lived, and what `ashep.core.analysis.counterfactual` says of it
-be judged.
+work. So what really would have been under another policy can be lived, and what `ashep.core.analysis.counterfactual`
+says of it be judged.
 """
 
 import hashlib

@@ -273,7 +273,7 @@ MISTAKES = [
     ),
     (
         test_a_pull_request_that_somebody_merged_is_an_assumption,
-        Mutant("who looks sees it alone", private(other_life, "_assumed"), "isinstance(body, PullRequestSeen)", "False"),
+        Mutant("who looks is alone", private(other_life, "_assumed"), "isinstance(body, PullRequestSeen)", "False"),
     ),
     (
         test_checks_that_only_the_other_policy_has_were_not_looked_for,
@@ -281,7 +281,7 @@ MISTAKES = [
     ),
     (
         test_checks_that_only_the_other_policy_has_were_not_looked_for,
-        Mutant("what nobody looked for holds", private(other_life, "_lands"), "landing.verify and not", "False and not"),
+        Mutant("nobody looked, and it holds", private(other_life, "_lands"), "landing.verify and not", "False and not"),
     ),
     (
         test_what_fell_short_on_the_base_goes_back_and_nobody_ran_that,

@@ -10,8 +10,7 @@ import pytest
 
 from ashep.core.facts import commands as c
 from ashep.core.facts import issues, runs, tracker
-from ashep.core.facts.tracker import Stamp
-from ashep.core.policy.settings import Change
+from ashep.core.facts.tracker import Change, Stamp
 from ashep.core.reconcile.outstanding import outstanding
 from ashep.core.state.flow import Posture
 from tests.core import given

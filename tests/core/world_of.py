@@ -19,9 +19,8 @@ from ashep.core.facts.delivery import Tree
 from ashep.core.facts.records import Entry
 from ashep.core.facts.requests import Asked, Request
 from ashep.core.facts.runs import Life
-from ashep.core.facts.tracker import Comment, Issue, LabelEvent, Stamp
+from ashep.core.facts.tracker import Change, Comment, Difference, Issue, LabelEvent, Stamp
 from ashep.core.facts.vocabulary import Fact
-from ashep.core.policy.settings import Change, Difference
 from ashep.core.reconcile.observe import ready_read, requests_read, runner_read, session_read, turn_read
 from ashep.core.reconcile.step import step
 from ashep.core.resources.dues import due_timers, next_due

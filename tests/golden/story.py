@@ -4,7 +4,7 @@ The golden journals were written from this story, each by the release in its nam
 """
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 from ashep.core.facts import commands as c
 from ashep.core.facts import delivery, issues, resources, runs, tracker
@@ -16,11 +16,11 @@ from ashep.core.facts.records import Entry
 from ashep.core.facts.requests import Asked, Request
 from ashep.core.facts.resources import Finding, Notice
 from ashep.core.facts.runs import Life, Model
-from ashep.core.facts.tracker import Comment, Issue, LabelEvent, NewIssue, Stamp
+from ashep.core.facts.tracker import Change, Comment, Difference, Issue, LabelEvent, NewIssue, Stamp
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.agents import Agent, Agents
 from ashep.core.policy.policies import Human, PermissionRule, Phase, Policies, Policy
-from ashep.core.policy.settings import Change, Difference, Settings
+from ashep.core.policy.settings import Settings
 
 T0 = datetime(2026, 1, 1, 22, 0, tzinfo=UTC)
 MINE, INSTANCE, BLOB = "ashep-host-1a2b3c4d", "0f" * 16, "ab" * 32
@@ -68,7 +68,7 @@ def stamp(seq: int, run: str | None = None) -> Stamp:
 LIFE = Life(timedelta(minutes=4), "bash", timedelta(minutes=2), timedelta(seconds=30))
 
 
-def planned(run: str, agent: str, access: str, **more: Any) -> runs.RunPlanned:
+def planned(run: str, agent: str, access: Literal["read", "write"], **more: Any) -> runs.RunPlanned:
     """Plan a run."""
     name, _, rest = run.partition("/")
     phase, visit, attempt = rest.split(".")
@@ -300,7 +300,9 @@ def people() -> list[list[Fact | Command]]:
                 "demo-1", "merge", "Merge this?", T0 + timedelta(days=7), True, "approve leads there",
                 T0 + timedelta(days=1),
             ),
-            issues.PersonReminded("demo-1", "merge", "Merge this?", T0 + timedelta(days=7), None, "nobody has answered yet"),
+            issues.PersonReminded(
+                "demo-1", "merge", "Merge this?", T0 + timedelta(days=7), None, "nobody has answered yet"
+            ),
             c.WriteIssue(
                 "demo-1/ask/80", "demo-1", "ask", "in_progress", MINE, stamp(80), "blocked", MINE,
                 ("needs:human_approval", "phase:merge"), ("phase:review",),
@@ -324,8 +326,14 @@ def people() -> list[list[Fact | Command]]:
             e.AuthorsRead("demo-1", "demo-1/authors/93", (Change("9", moved[0], "ashep-agent", T0),)),
             e.ChangeJudged("demo-1", (), moved, "ashep-agent set the label phase:merge", ("9",)),
         ],
-        [tracker.LabelsTakenOff("demo-1", "demo-1/labels/92"), issues.PersonAnswered("demo-1", "approved", "ann", "ann said so")],
-        [issues.IssueFinished("demo-1", "approved by ann"), issues.IssueClosed("demo-1", "shepherd", "approved by ann")],
+        [
+            tracker.LabelsTakenOff("demo-1", "demo-1/labels/92"),
+            issues.PersonAnswered("demo-1", "approved", "ann", "ann said so"),
+        ],
+        [
+            issues.IssueFinished("demo-1", "approved by ann"),
+            issues.IssueClosed("demo-1", "shepherd", "approved by ann"),
+        ],
         [
             issues.IssueTaken("demo-2", "standard", "next"),
             planned(LOST, "builder", "write"),
@@ -335,12 +343,24 @@ def people() -> list[list[Fact | Command]]:
             tracker.EffectFailed("demo-2", "demo-2/integrate/1", "locked", True, "/p/.git/x.lock"),
             issues.IssueParked("demo-2", "attempts", "3 attempts failed"),
         ],
-        [tracker.ClaimRefused("demo-3", "demo-3/claim/1", "bob has it"), issues.IssueLeft("demo-3", "assigned", "bob has it")],
-        [tracker.GuardRefused("demo-4", "demo-4/park/1"), tracker.WriteRefused("demo-4", "demo-4/close/2", "an open blocker")],
-        [issues.IssueGivenBack("demo-4", "opened", "somebody did", T0 + timedelta(minutes=10)), tracker.IssueGone("demo-5", 90)],
+        [
+            tracker.ClaimRefused("demo-3", "demo-3/claim/1", "bob has it"),
+            issues.IssueLeft("demo-3", "assigned", "bob has it"),
+        ],
+        [
+            tracker.GuardRefused("demo-4", "demo-4/park/1"),
+            tracker.WriteRefused("demo-4", "demo-4/close/2", "an open blocker"),
+        ],
+        [
+            issues.IssueGivenBack("demo-4", "opened", "somebody did", T0 + timedelta(minutes=10)),
+            tracker.IssueGone("demo-5", 90),
+        ],
         [resources.DiskSeen("low"), resources.DiskSeen("ok"), resources.JournalPruned(7, ("000000000001.jsonl",))],
         [resources.EditRefused(("policies.yaml:2: x: wrong",), 1), resources.EditMended()],
-        [resources.WorkPaused("ann", "the machine moves", T0 + timedelta(hours=8), "acme", drain=True), resources.WorkResumed("bob")],
+        [
+            resources.WorkPaused("ann", "the machine moves", T0 + timedelta(hours=8), "acme", drain=True),
+            resources.WorkResumed("bob"),
+        ],
         [resources.WorkPaused("the configuration", "nights", T0 + timedelta(hours=8), window="nights")],
         [resources.WorkResumed("ann", "a person is up", "acme"), issues.IssueCancelled("demo-2", "ann", LOST)],
         [resources.AccountAudited((Finding("no_end", "demo-4", "waits for a time, and has none"),), 1)],
@@ -420,7 +440,7 @@ def asking() -> list[list[Fact | Command]]:
         [planned("demo-4/arbitrate.1.1", "builder", "write")],
         [
             runs.RequestOpened("demo-4", "demo-4/arbitrate.1.1", tool, 140),
-            runs.RequestJudged("demo-4", "demo-4/arbitrate.1.1", "per_1", "deny", "no rule", message="go on without it"),
+            runs.RequestJudged("demo-4", "demo-4/arbitrate.1.1", "per_1", "deny", "no rule", message="do without it"),
             runs.RequestOpened("demo-4", "demo-4/arbitrate.1.1", which, 140),
             runs.RequestJudged("demo-4", "demo-4/arbitrate.1.1", "que_1", "ask", "implement asks", due=due),
             runs.InputWanted("demo-4", "demo-4/arbitrate.1.1", "que_1", "Which one?", due, "it waits"),

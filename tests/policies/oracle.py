@@ -1,7 +1,8 @@
 """What a policy can lead to, by a second reading of the language: brute force over whole states, nothing of the core.
 
 A state here holds everything at once (what every phase ended with, and every failure that nobody made good), where
-`ashep.core.analysis.soundness` asks one question at a time. The rules are those of the design's section 5, written down anew.
+`ashep.core.analysis.soundness` asks one question at a time. The rules are those of the design's section 5, written down
+anew.
 """
 
 from collections import deque

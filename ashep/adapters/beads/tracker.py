@@ -22,8 +22,7 @@ from ashep.adapters import processes, programs
 from ashep.adapters.beads import wire
 from ashep.adapters.beads.command import AlreadyThere, Bd, NothingWritten, UnknownIssue, parse, parse_with
 from ashep.adapters.beads.watch import Journal, Manifest
-from ashep.core.facts.tracker import Issue, Stamp
-from ashep.core.policy.settings import Change
+from ashep.core.facts.tracker import Change, Issue, Stamp
 from ashep.core.text import clean
 from ashep.errors import TrackerError, TrackerMissing, TrackerRefused, TrackerUnavailable
 from ashep.ports.tracker import ClaimRequest, Creation, HalfLook, Look, Seen, TrackerInfo, Update

@@ -22,8 +22,7 @@ from pydantic import (
 )
 
 from ashep.adapters.beads.rows import size
-from ashep.core.facts.tracker import Comment, Issue, Stamp
-from ashep.core.policy.settings import Change, Difference
+from ashep.core.facts.tracker import Change, Comment, Difference, Issue, Stamp
 from ashep.core.text import clean
 from ashep.ports.tracker import Dependency, IssueText, Seen
 

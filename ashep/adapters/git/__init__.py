@@ -1,4 +1,7 @@
-"""Lands the work of issues in a git repository (`ashep.ports.landing.Landing`), and pushes it (`ashep.ports.landing.Remote`)."""
+"""Git: trees of issues, landing (`ashep.ports.landing`), and what is read of a repository.
+
+Everything here calls one program, git. Never: which branch lands when.
+"""
 
 from ashep.adapters.git.advance import GitLanding
 from ashep.adapters.git.push import GitRemote

@@ -1,8 +1,8 @@
 """Whether a policy can be left alone: all that it can lead to, searched with the very rules of the core.
 
 The states are the places in which an issue can stand, without the counters of its cycle; the moves are everything that
-agents, people and time can do (`ashep.core.analysis.moves`). That loses nothing: counters only ever end a way early, by parking,
-and each move is tried with all counters used up, too, to see that they do.
+agents, people and time can do (`ashep.core.analysis.moves`). That loses nothing: counters only ever end a way early, by
+parking, and each move is tried with all counters used up, too, to see that they do.
 """
 
 from collections import deque

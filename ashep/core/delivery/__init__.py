@@ -1,1 +1,4 @@
-"""From a success to the base: trees, landing, pull requests, notes on closing."""
+"""From a success to the base: work trees, evidence, landing, pull requests, notes on closing.
+
+Never: git itself, which is an adapter's.
+"""

@@ -223,6 +223,7 @@ MOST_DOUBLED = 5
 
 
 def fold_verified(flow: Flow, fact: WorkVerified, at: datetime) -> Flow:
+    """Fold what a verification came to, if it is of what is looked into now."""
     if fact.run != flow.verifying or not (fact.run or fact.commit == about_to_land(flow)):
         return flow  # somebody had it otherwise meanwhile
     evidence = Evidence(
@@ -252,6 +253,7 @@ def _noted(flow: Flow, evidence: Evidence, at: datetime) -> tuple[Proof, ...]:
 
 
 def fold_landing(flow: Flow, fact: WorkIntegrated | WorkConflicted | WorkLanded | LandingRefused, at: datetime) -> Flow:
+    """Fold a step of landing."""
     landing, own = flow.landing, flow.own
     if own is not None and not isinstance(fact, LandingRefused):
         since = fact.commit if isinstance(fact, WorkLanded) else fact.base

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 def tree_rules(world: World, fact: TreeSeen) -> list[Fact]:
+    """Decide what the sight of a work tree means for the run that left it."""
     flow = world.flows.get(fact.issue) if fact.issue else None
     if fact.moment != "before" or flow is None or flow.run is None or flow.run.id != fact.run or flow.run.ended:
         return []

@@ -11,9 +11,8 @@ from typing import Literal
 from ashep.core.facts.requests import Verdict
 from ashep.core.facts.resources import Notice
 from ashep.core.facts.runs import Model
-from ashep.core.facts.tracker import NewIssue, Stamp
+from ashep.core.facts.tracker import Difference, NewIssue, Stamp
 from ashep.core.policy.policies import PermissionRule
-from ashep.core.policy.settings import Difference
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,7 +142,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class AccountAudited:
-    """The daemon checked the account (`ashep.core.analysis.audit`). By difference: nothing is said of what is still so."""
+    """The daemon checked the account (`ashep.core.analysis.audit`). By difference: nothing of what is still so."""
 
     findings: tuple[Finding, ...] = ()
     more: int = 0

@@ -1,4 +1,4 @@
-"""ashep/core/facts/runs.py."""
+"""Facts of an attempt: its plan, session, prompts, turns, what it asks, and its end."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta

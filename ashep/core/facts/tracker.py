@@ -1,7 +1,22 @@
-"""ashep/core/facts/tracker.py."""
+"""Facts of the tracker: what it shows, and what it answers to our writes."""
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
+
+Difference = tuple[Literal["added", "removed", "status", "assignee"], str]
+"""What can be changed of an issue: a label that was put on or taken off, its status, or who has it (empty: nobody)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The tracker's record of who changed an issue."""
+
+    id: str
+    what: Difference
+    actor: str
+    at: datetime
+
 
 # --- what was seen ------------------------------------------------------------------------------------------------
 

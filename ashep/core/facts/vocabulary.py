@@ -1,7 +1,7 @@
 """Facts: what happened, in the past tense, as the journal keeps it. A decision is a fact too, with its reason in `why`.
 
-Facts are plain frozen dataclasses; their JSON is made in `ashep.core.facts.records`. A field that is added later needs a
-default, so that old journals fold for ever (tests/golden/).
+Facts are plain frozen dataclasses; their JSON is made in `ashep.core.facts.records`. A field that is added later needs
+a default, so that old journals fold for ever (tests/golden/).
 """
 
 from dataclasses import dataclass
@@ -109,9 +109,11 @@ from ashep.core.facts.runs import (
 )
 from ashep.core.facts.tracker import (
     AnswerRead,
+    Change,
     ChangeHinted,
     ClaimRefused,
     CommentPosted,
+    Difference,
     EffectFailed,
     GuardRefused,
     IssueClaimed,
@@ -129,7 +131,6 @@ from ashep.core.facts.tracker import (
     TrackerSeen,
     WriteRefused,
 )
-from ashep.core.policy.settings import Change, Difference
 
 
 @dataclass(frozen=True, slots=True)

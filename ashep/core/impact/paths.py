@@ -1,6 +1,7 @@
 """Which paths of a repository are of what kind, in the ecosystems that are common: what `impact` begins with.
 
-Each entry is a glob from the repository's top (`ashep.core.policy.globs`); a name without a folder counts in every folder.
+Each entry is a glob from the repository's top (`ashep.core.policy.globs`); a name without a folder counts in every
+folder.
 """
 
 _PUBLIC_API = """

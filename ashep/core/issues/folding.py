@@ -96,6 +96,7 @@ def _posture(flow: Flow, command: ClaimIssue | WriteIssue) -> Posture | None:
 
 
 def fold_decision(flow: Flow, fact: Decision, seq: int, at: datetime) -> Flow:
+    """Fold a decision about an issue."""
     match fact:
         case IssueHeld():
             return replace(flow, code=fact.code, why=fact.why, held_by=fact.of, since=at)
@@ -259,6 +260,7 @@ def _asked_person(flow: Flow, fact: PersonAsked, seq: int, at: datetime) -> Flow
 
 
 def fold_answer(flow: Flow, fact: Answer, seq: int, at: datetime) -> Flow:
+    """Fold what the tracker answered to a write, or showed."""
     match fact:
         case EffectFailed():
             return _failed(flow, fact, seq, at)

@@ -13,10 +13,9 @@ from ashep.core.facts.issues import (
     PersonAnswered,
     PersonReminded,
 )
-from ashep.core.facts.tracker import AnswerRead, Issue, LabelEvent
+from ashep.core.facts.tracker import AnswerRead, Change, Issue, LabelEvent
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.routing import abort, after_answer, begin_cycle, gone, next_reminder, park
-from ashep.core.policy.settings import Change
 from ashep.core.state.flow import Flow, Posture, Question
 from ashep.core.state.world import World
 

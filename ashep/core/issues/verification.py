@@ -1,4 +1,4 @@
-"""ashep/core/issues/verification.py."""
+"""Whether a success is believed: what a phase proves by checks, and whether it did."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ashep/core/policy/agents.py."""
+"""The agent registry as users write it: agents, what they can do, which runner has them."""
 
 from typing import Annotated, Literal
 

@@ -1,7 +1,7 @@
 """What a machine, or a person, checks of an issue: the language of the `checks` block in its acceptance criteria.
 
-`ashep.config.checks.block` finds and reads the block; `ashep.adapters.verifier` carries checks out. A phase of a policy may
-have a list of them, too (`Phase.checks`).
+`ashep.config.checks.block` finds and reads the block; `ashep.adapters.verifier` carries checks out. A phase of a policy
+may have a list of them, too (`Phase.checks`).
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""ashep/core/policy/policies.py."""
+"""Policies as users write them: phases, where outcomes lead, limits, what is matched."""
 
 from datetime import timedelta
 from typing import Annotated, Literal

@@ -5,8 +5,7 @@ The classes under `Document` are the configuration language: each field's docstr
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue, model_validator
@@ -495,20 +494,6 @@ class Settings(Document):
     redact: tuple[str, ...] = ()
     """Names of environment variables whose values must not be written down: what tools and agents say loses them before
     it is kept. A value has at least 8 characters. The agent server's password is always among them."""
-
-
-Difference = tuple[Literal["added", "removed", "status", "assignee"], str]
-"""What can be changed of an issue: a label that was put on or taken off, its status, or who has it (empty: nobody)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """The tracker's record of who changed an issue."""
-
-    id: str
-    what: Difference
-    actor: str
-    at: datetime
 
 
 _ADDRESSES = {"github": "https://api.github.com", "gitlab": "https://gitlab.com/api/v4", "gh": "", "gitea": ""}

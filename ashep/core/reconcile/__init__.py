@@ -1,1 +1,5 @@
-"""From facts to commands: evolve, decide, dispatch, and the difference between what should be and what is."""
+"""Level-triggered control: facts are folded, decided upon, and the difference to what should be becomes commands.
+
+`evolve` and `decide` know every domain, `dispatch` who may start, `outstanding` what is open. Never: a domain's own
+rule.
+"""

@@ -7,11 +7,10 @@ was changed in a way that something would follow from. What was changed is compa
 from collections.abc import Iterator
 
 from ashep.core.facts.issues import CommentWanted, IssueGivenBack
-from ashep.core.facts.tracker import EffectFailed
+from ashep.core.facts.tracker import Change, Difference, EffectFailed
 from ashep.core.facts.vocabulary import AuthorsRead, ChangeDoubted, ChangeJudged, Fact
 from ashep.core.issues.people import AGENT, STATUS, goes_back, is_of_ashep, is_person, obey, phase_labels, unparked
 from ashep.core.issues.routing import abort
-from ashep.core.policy.settings import Change, Difference
 from ashep.core.runs.requests import withdrawn
 from ashep.core.runs.takeover import kept, labelled
 from ashep.core.state.authors import lookup, stands, undone

@@ -1,4 +1,4 @@
-"""ashep/core/reconcile/evolve.py."""
+"""The fold: a fact makes a World of the World before it. It knows no policy rules."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ WORTH: dict[type, Callable[[World, Any], Iterator[Worth]]] = {
     BudgetReached: _budget,
     AccountAudited: _found,
 }
-"""The facts that are worth a person, and what is said of them. (Servers that are away: `ashep.core.state.notices.SERVERS`.)
+"""The facts that are worth a person, and what is said. (Servers that are away: `ashep.core.state.notices.SERVERS`.)
 """
 
 

@@ -1,4 +1,4 @@
-"""ashep/core/runs/prompting.py."""
+"""Sessions and prompts of a run: which command is next, and the ids by which a retry is the same."""
 
 import hashlib
 from collections.abc import Iterator
@@ -43,6 +43,7 @@ DIAGNOSED = "/diagnose"
 
 
 def run_effects(world: World, flow: Flow) -> Iterator[Command]:
+    """Give the effects that a run needs now and of which none is open."""
     run = flow.run
     if any(isinstance(command, RUN_EFFECTS) for command in flow.open):
         return

@@ -1,1 +1,4 @@
-"""What is known: folds of facts, by domain. Nothing here knows what a policy means, or decides."""
+"""What is known: the World, its flows and runs, and the parts that fold by themselves.
+
+Here live values, and folds that read no policy. Never: a decision.
+"""

@@ -3,9 +3,8 @@
 from dataclasses import dataclass, replace
 
 from ashep.core.facts.commands import ReadAuthors
-from ashep.core.facts.tracker import Issue
+from ashep.core.facts.tracker import Difference, Issue
 from ashep.core.facts.vocabulary import ChangeJudged
-from ashep.core.policy.settings import Difference
 
 MOST_TOLD = 20
 """Refused changes that are remembered, so that an agent that goes on making them is answered once."""

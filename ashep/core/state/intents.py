@@ -1,4 +1,4 @@
-"""ashep/core/state/intents.py."""
+"""Intents of a flow: what is under way, and whether a read is older than what it answers."""
 
 from ashep.core.facts.commands import WRITES, OpenSession, SendPrompt, StopTurn
 from ashep.core.facts.runs import TurnSeen

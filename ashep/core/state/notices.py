@@ -1,4 +1,4 @@
-"""What people are to be told, and how that goes: a part of the World, folded. The rules stand in `ashep.core.resources.notices`.
+"""Notification outbox: what people are to be told, and how that goes..
 
 A notice is kept until each of its targets was told, it was over before that, or it was given up. A target gets one
 message at a time, so that what could not be told is told together once it can be.

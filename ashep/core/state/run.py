@@ -1,4 +1,4 @@
-"""ashep/core/state/run.py."""
+"""An attempt as it is known: what was planned, sent, asked and seen."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta

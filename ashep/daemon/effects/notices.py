@@ -1,4 +1,4 @@
-"""ashep/daemon/effects/notices.py."""
+"""Effects on people: a notice is sent to a target."""
 
 from collections.abc import Callable
 

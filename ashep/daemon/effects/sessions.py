@@ -1,4 +1,4 @@
-"""Effects in sessions that need no more than the server: answers to requests, once, and stops. For `ashep.daemon.effects.execute`."""
+"""Effects in sessions that need no more than the server: answers to requests, once, and stops."""
 
 from contextlib import suppress
 

@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 import anyio
 from pydantic import JsonValue
 
-from ashep.core.facts.tracker import Comment, Issue
-from ashep.core.policy.settings import Change, Difference
+from ashep.core.facts.tracker import Change, Comment, Difference, Issue
 from ashep.core.text import clean
 from ashep.errors import TrackerRefused
 from ashep.ports.tracker import Creation, Dependency, IssueText, Seen

@@ -15,8 +15,7 @@ import anyio
 import anyio.lowlevel
 from pydantic import JsonValue
 
-from ashep.core.facts.tracker import Comment, Issue
-from ashep.core.policy.settings import Change
+from ashep.core.facts.tracker import Change, Comment, Issue
 from ashep.core.text import clean
 from ashep.errors import ClaimLost, GuardTripped, TrackerRefused
 from ashep.ports.tracker import ClaimRequest, Creation, Dependency, IssueText, Look, Seen, TrackerInfo, Update
