@@ -12,32 +12,32 @@ from urllib.parse import urlsplit
 import anyio
 import anyio.to_thread
 
-from ashep import connect, written
+from ashep import connect
+from ashep.actions.preview import DryRun, preview
 from ashep.adapters import control_socket, mounts, processes, programs
 from ashep.adapters.clock import RealClock
-from ashep.adapters.git import GitTree
+from ashep.adapters.git.work_tree import GitTree
 from ashep.adapters.messenger import Messenger
 from ashep.adapters.processes import OWN_OOM, adjust
 from ashep.adapters.systemd import Systemd
 from ashep.config import load, put_schemas
-from ashep.control import Control
-from ashep.core.model import Settings
-from ashep.core.telling import targets
-from ashep.daemon import Parts, Say, WorkOptions, daemon, narrator
+from ashep.core.policy.settings import Settings
+from ashep.core.resources.notices import targets
+from ashep.daemon.control import Control, LiveSigns
+from ashep.daemon.daemon import Parts, Say, WorkOptions, daemon, narrator
+from ashep.daemon.reload import Reload
+from ashep.daemon.shepherd import Picture
+from ashep.daemon.watchdog import Watchdog
+from ashep.daemon.worker import longest_gap
 from ashep.errors import AshepError, DiskFailed, NotSent, TrackerUnavailable
 from ashep.journal.lock import Lock
 from ashep.journal.log import Journal, Sizes
-from ashep.notifier import Message
-from ashep.ports import Tracker, TrackerInfo
-from ashep.preview import DryRun, preview
+from ashep.ports.notifier import Message
+from ashep.ports.tracker import Tracker, TrackerInfo
+from ashep.prompt import files as prompt_files
+from ashep.prompt.files import Written
 from ashep.redaction import SHORTEST, Redaction
-from ashep.reload import Reload
-from ashep.shepherd import Picture
-from ashep.signs import LiveSigns
 from ashep.store.follow import Follower
-from ashep.watchdog import Watchdog
-from ashep.worker import longest_gap
-from ashep.written import Written
 
 FOLDER = ".agent-shepherd"
 
@@ -53,7 +53,7 @@ def work(project: Path, options: WorkOptions, say: Say) -> int:
 
     Raises `ConfigError`, `AlreadyRunning`, `TrackerMissing`, `JournalDamaged`, `DiskFailed`.
     """
-    files = written.read(project / FOLDER)
+    files = prompt_files.read(project / FOLDER)
     configuration = files.configuration
     connect.check(project, configuration.settings)
     state = project / FOLDER / "state"

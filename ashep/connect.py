@@ -13,24 +13,24 @@ from typing import Any, cast
 from pydantic import JsonValue
 
 from ashep.adapters.beads import BeadsAnnotations, BeadsTracker
-from ashep.adapters.diffs import GitDiffs
-from ashep.adapters.landing import GitLanding, GitRemote
+from ashep.adapters.git import GitLanding, GitRemote
+from ashep.adapters.git.diffs import GitDiffs
+from ashep.adapters.git.worktrees import Worktrees
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.verifier import Keep, LocalVerifier, wrong_patterns
-from ashep.adapters.worktrees import Worktrees
-from ashep.annotations import Annotations
 from ashep.config import nodes
 from ashep.config.findings import KeyPath, Source
-from ashep.core.landing_settings import ForgeSettings
-from ashep.core.model import OPENCODE, OwnCheckType, Settings
-from ashep.core.room import LOW_DISK
+from ashep.core.facts.resources import LOW_DISK
+from ashep.core.policy.settings import OPENCODE, ForgeSettings, OwnCheckType, Settings
+from ashep.daemon.effects.pulls import Pulls
+from ashep.daemon.effects.work import Means
 from ashep.errors import ConfigError, UsageError
-from ashep.extending import LONGEST_CALL, Context, NotUsable, load, make, source
-from ashep.forge_effects import Pulls
-from ashep.ports import Clock, Runner, Tracker
+from ashep.ports.clock import Clock
+from ashep.ports.guard import LONGEST_CALL, Context, NotUsable, load, make, source
+from ashep.ports.runner import Runner
+from ashep.ports.tracker import Annotations, Tracker
+from ashep.ports.verifier import CheckType
 from ashep.redaction import Redaction
-from ashep.verification import CheckType
-from ashep.work_effects import Means
 
 FOLDER = ".agent-shepherd"
 OWN = "own"

@@ -16,14 +16,15 @@ import anyio
 
 from ashep.adapters import programs
 from ashep.adapters.beads import BeadsTracker
-from ashep.adapters.landing import GitLanding
+from ashep.adapters.git import GitLanding
+from ashep.adapters.git.worktrees import Worktrees
 from ashep.adapters.opencode import OpencodeRunner
-from ashep.adapters.worktrees import Worktrees
-from ashep.core.model import Stamp
+from ashep.core.facts.tracker import Stamp
 from ashep.demo.model import opencode_config
 from ashep.errors import AshepError
-from ashep.landing import Advanced, Candidate, Integrated, Refused
-from ashep.ports import ClaimRequest, SessionRequest
+from ashep.ports.landing import Advanced, Candidate, Integrated, Refused
+from ashep.ports.runner import SessionRequest
+from ashep.ports.tracker import ClaimRequest
 from ashep.testing.worlds import Act, prompt, settled
 from tests.conformance.runners import RealWorld
 from tests.conformance.workspaces import GitWorkspacesWorld

@@ -20,8 +20,8 @@ from typing import Any
 import anyio
 
 from ashep.adapters import processes
-from ashep.adapters.landing import GitLanding
-from ashep.landing import Advanced, Candidate, Integrated
+from ashep.adapters.git import GitLanding
+from ashep.ports.landing import Advanced, Candidate, Integrated
 from tests.conformance.landings import GitLandingWorld, put
 
 EFFECTS = ("os.link", "os.rename", "os.remove")

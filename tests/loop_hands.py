@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ashep.adapters.memory.play import Play, Prompted
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
-from ashep.core.branches import branch_of
-from ashep.core.events import IssueFinished, WorkLanded, WorkVerified
-from ashep.core.evidence import status_of
-from ashep.landing import HEAD
+from ashep.core.facts.delivery import WorkLanded, WorkVerified, status_of
+from ashep.core.facts.issues import IssueFinished
+from ashep.core.state.branches import branch_of
+from ashep.ports.landing import HEAD
+from ashep.simulation.memory.play import Play, Prompted
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.loop_world import World, policy, said
 
 CONFIG = "version: 1\nworker: {workspace: worktree, max_concurrent_runs: 3}\nlanding: {mode: merge}\n"

@@ -18,33 +18,32 @@ from typing import Any, TypeVar, cast
 import anyio
 import yaml
 
-from ashep.adapters.memory.annotations import MemoryAnnotations
-from ashep.adapters.memory.forge import MemoryForge
-from ashep.adapters.memory.landing import MemoryLanding
-from ashep.adapters.memory.looking import MemoryDiffs, MemoryVerifier
-from ashep.adapters.memory.notifier import MemoryNotifier
-from ashep.adapters.memory.runner import MemoryRunner, Play, Prompted
-from ashep.adapters.memory.tracker import MemoryTracker
-from ashep.adapters.memory.tree import MemoryTree
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
+from ashep.actions.replay import replay
 from ashep.config import load, write_starter
-from ashep.core.account import account
-from ashep.core.audit import Ledger, of_indexes, of_issue, of_look, of_world
-from ashep.core.branches import branch_of
-from ashep.core.events import RunEnded, RunPlanned
-from ashep.core.outstanding import EXTRACTION
-from ashep.core.records import Entry
-from ashep.core.replay import Replay
-from ashep.core.world import World as Known
-from ashep.daemon import Parts, Running, WorkOptions, daemon
+from ashep.core.analysis.account import account
+from ashep.core.analysis.audit import Ledger, of_indexes, of_issue, of_look, of_world
+from ashep.core.analysis.replay import Replay
+from ashep.core.facts.records import Entry
+from ashep.core.facts.runs import RunEnded, RunPlanned
+from ashep.core.runs.prompting import EXTRACTION
+from ashep.core.state.branches import branch_of
+from ashep.core.state.world import World as Known
+from ashep.daemon.daemon import Parts, Running, WorkOptions, daemon
+from ashep.daemon.effects.pulls import Pulls
+from ashep.daemon.effects.work import Means
 from ashep.errors import AshepError, ForgeUnavailable, NotSent, RunnerUnavailable, TrackerUnavailable
-from ashep.forge_effects import Pulls
 from ashep.journal.log import SIZES
 from ashep.journal.snapshots import beginning
 from ashep.prompt import Templates
-from ashep.replay import replay
+from ashep.simulation.memory.annotations import MemoryAnnotations, MemoryDiffs, MemoryVerifier
+from ashep.simulation.memory.forge import MemoryForge
+from ashep.simulation.memory.landing import MemoryLanding
+from ashep.simulation.memory.notifier import MemoryNotifier
+from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
+from ashep.simulation.memory.tracker import MemoryTracker
+from ashep.simulation.memory.tree import MemoryTree
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.simulation.virtual import START, VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
-from ashep.work_effects import Means
 
 T = TypeVar("T")
 

@@ -8,10 +8,10 @@ from typing import Any
 from typer.testing import CliRunner
 
 from ashep.cli.commands import app
-from ashep.core.commands import Command
-from ashep.core.events import Fact
-from ashep.core.records import Entry
-from ashep.core.step import step
+from ashep.core.facts.commands import Command
+from ashep.core.facts.records import Entry
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.reconcile.step import step
 from ashep.journal.log import Journal
 from ashep.store.database import Store
 from tests.core import given

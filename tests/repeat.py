@@ -12,8 +12,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from ashep.core import replay as core
-from ashep.core import step
+from ashep.core.analysis import replay as core
+from ashep.core.reconcile import step
 from ashep.journal.files import batches
 from tests.core.mutants import Mutant, planted, private
 

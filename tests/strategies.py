@@ -5,8 +5,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ashep.core.outcome import CreatedIssue, Outcome
-from ashep.core.records import TYPES, Entry
+from ashep.core.facts.outcome import CreatedIssue, Outcome
+from ashep.core.facts.records import TYPES, Entry
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 TIMES = st.datetimes(datetime(2001, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from ashep.config import load
-from ashep.core.events import Adopted, DaemonStarted
-from ashep.core.model import Policies, Settings
+from ashep.core.facts.resources import Adopted, DaemonStarted
+from ashep.core.policy.policies import Policies
+from ashep.core.policy.settings import Settings
 from ashep.journal.blobs import Blobs
 from tests.loop_world import World, simulate
 

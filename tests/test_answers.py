@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from ashep.adapters.memory.tracker import MemoryTracker
-from ashep.adapters.opencode.opening import how_to_open
-from ashep.adapters.opencode.server import Record, folder_of
-from ashep.answers import NotAsked, answer, check_phase, person, release, retry, say, take
-from ashep.core.model import Labels, OpencodeSettings, Runners, Settings, Stamp, TrackerSettings
+from ashep.actions.answers import NotAsked, answer, check_phase, person, release, retry, say, take
+from ashep.adapters.opencode.server import Record, folder_of, how_to_open
+from ashep.core.facts.tracker import Stamp
+from ashep.core.policy.settings import Labels, OpencodeSettings, Runners, Settings, TrackerSettings
 from ashep.errors import UsageError
-from ashep.ports import ClaimRequest, Update
+from ashep.ports.tracker import ClaimRequest, Update
+from ashep.simulation.memory.tracker import MemoryTracker
 
 AT = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 LABELS = Labels()

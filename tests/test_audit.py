@@ -11,9 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.audit import (
+from ashep.core.analysis.audit import (
     DUE_BOUND,
     EXPLAINED,
     OF_OTHERS,
@@ -28,12 +26,16 @@ from ashep.core.audit import (
     of_sessions,
     of_world,
 )
-from ashep.core.evidence import CheckResult
-from ashep.core.finding import Finding
-from ashep.core.flow import Flow
-from ashep.core.model import Issue
-from ashep.core.records import Entry
-from ashep.core.world import World, evolve
+from ashep.core.facts import commands as c
+from ashep.core.facts import delivery, issues, runs, tracker
+from ashep.core.facts import vocabulary as e
+from ashep.core.facts.delivery import CheckResult
+from ashep.core.facts.records import Entry
+from ashep.core.facts.resources import Finding
+from ashep.core.facts.tracker import Issue
+from ashep.core.reconcile.evolve import evolve
+from ashep.core.state.flow import Flow
+from ashep.core.state.world import World
 from tests.core.given import INSTANCE, ME, T0, issue
 from tests.core.lives import live
 from tests.core.playbook import Playbook
@@ -65,7 +67,7 @@ def audited(seed: int, steps: int = 120) -> MadeUp:
     def turn(made: MadeUp, *facts: e.Fact, everything: bool = False) -> list[Entry]:
         entries = before(made, *facts, everything=everything)
         assert not found(made.world, at=made.now), found(made.world, at=made.now)
-        if any(isinstance(entry.body, e.ReadySeen) for entry in entries):
+        if any(isinstance(entry.body, tracker.ReadySeen) for entry in entries):
             listed = [view for view in made.tracker.values() if view.status != "closed"]
             seen = of_look(made.world, listed, made.world.seq, taken_in=False)
             assert not [*seen], [*seen]
@@ -302,9 +304,11 @@ def told(*bodies: e.Fact) -> Iterator[Entry]:
 @pytest.mark.promise("A1")
 def test_a_run_without_an_end_and_a_closing_without_evidence_are_left_over() -> None:
     ledger, world = Ledger(World()), World()
-    planned = [entry.body for entry in live(3, 60).entries if isinstance(entry.body, e.RunPlanned)][:2]
+    planned = [entry.body for entry in live(3, 60).entries if isinstance(entry.body, runs.RunPlanned)][:2]
     facts = [replace(fact, issue="t-1", run=f"t-1/implement.1.{n}") for n, fact in enumerate(planned, 1)]
-    for entry in told(e.IssueSeen("t-1", issue("t-1"), 0), *facts, e.IssueClosed("t-1", "shepherd", "it is done")):
+    for entry in told(
+        tracker.IssueSeen("t-1", issue("t-1"), 0), *facts, issues.IssueClosed("t-1", "shepherd", "it is done")
+    ):
         ledger.note(entry)
         world = evolve(world, entry)
     seen = [*ledger.findings(world)]
@@ -314,27 +318,27 @@ def test_a_run_without_an_end_and_a_closing_without_evidence_are_left_over() -> 
     ]
 
 
-FINISHED = e.IssueFinished("t-1", "implement succeeded", "main", True)
-LANDED = e.WorkLanded("t-1", "k", "main", "head", "new")
-PULLED = e.IssueFinished("t-1", "implement succeeded", verify=True, into="main")
-MERGED = e.PullRequestMerged("t-1", 7, "theirs", "ann merged it")
-CLOSED = e.IssueClosed("t-1", "shepherd", "implement succeeded")
-ASKED = e.PersonAsked("t-1", "implement", "Let it pass?", T0, False, "it fell short", about="proof")
+FINISHED = issues.IssueFinished("t-1", "implement succeeded", "main", True)
+LANDED = delivery.WorkLanded("t-1", "k", "main", "head", "new")
+PULLED = issues.IssueFinished("t-1", "implement succeeded", verify=True, into="main")
+MERGED = delivery.PullRequestMerged("t-1", 7, "theirs", "ann merged it")
+CLOSED = issues.IssueClosed("t-1", "shepherd", "implement succeeded")
+ASKED = issues.PersonAsked("t-1", "implement", "Let it pass?", T0, False, "it fell short", about="proof")
 SIGN = replace(ASKED, about="phase")
 
 
-def verified(commit: str = "new", *failed: str, run: str = "") -> e.WorkVerified:
+def verified(commit: str = "new", *failed: str, run: str = "") -> delivery.WorkVerified:
     results = [CheckResult("fine", "passed", "", 1), *(CheckResult(name, "failed", "", 1) for name in failed)]
-    return e.WorkVerified("t-1", "k", commit, f"tree of {commit}", True, run, "checks", tuple(results))
+    return delivery.WorkVerified("t-1", "k", commit, f"tree of {commit}", True, run, "checks", tuple(results))
 
 
 IDLE = replace(verified(), changed=False)
-ADOPTED = e.CriteriaAdopted("t-1", "ab" * 32, "cd" * 32, 2, ("Nice?",))
-SEALED = e.TreeSealed("t-1", "t-1/implement.1.1", "k", "head", "7ree", ())
+ADOPTED = delivery.CriteriaAdopted("t-1", "ab" * 32, "cd" * 32, 2, ("Nice?",))
+SEALED = delivery.TreeSealed("t-1", "t-1/implement.1.1", "k", "head", "7ree", ())
 
 
-def yes(answer: Any = "approved") -> e.PersonAnswered:
-    return e.PersonAnswered("t-1", answer, "ann", "she said so")
+def yes(answer: Any = "approved") -> issues.PersonAnswered:
+    return issues.PersonAnswered("t-1", answer, "ann", "she said so")
 
 
 def left(*facts: e.Fact) -> set[str]:
@@ -351,10 +355,10 @@ def left(*facts: e.Fact) -> set[str]:
     [
         ((FINISHED, verified(), LANDED, CLOSED), ""),
         ((FINISHED, LANDED, verified(), CLOSED), ""),
-        ((e.IssueFinished("t-1", "done", "main"), LANDED, CLOSED), ""),
-        ((e.IssueFinished("t-1", "done", "", True), verified("head"), CLOSED), ""),
-        ((e.IssueFinished("t-1", "done"), CLOSED), ""),
-        ((e.IssueFinished("t-1", "done", "", True), CLOSED), "unverified"),
+        ((issues.IssueFinished("t-1", "done", "main"), LANDED, CLOSED), ""),
+        ((issues.IssueFinished("t-1", "done", "", True), verified("head"), CLOSED), ""),
+        ((issues.IssueFinished("t-1", "done"), CLOSED), ""),
+        ((issues.IssueFinished("t-1", "done", "", True), CLOSED), "unverified"),
         ((PULLED, verified("head"), MERGED, CLOSED), ""),
         ((PULLED, verified("head"), replace(MERGED, commit=""), CLOSED), ""),
         ((PULLED, verified("head"), CLOSED), "not_landed"),
@@ -388,11 +392,11 @@ def left(*facts: e.Fact) -> set[str]:
         ((FINISHED, IDLE, LANDED, CLOSED), "unverified"),
         ((FINISHED, replace(IDLE, must_change=False), LANDED, CLOSED), ""),
         ((replace(IDLE, commit="x", run="r"), ASKED, yes(), FINISHED, IDLE, LANDED, CLOSED), ""),
-        ((ADOPTED, SEALED, e.IssueFinished("t-1", "done", "main"), LANDED, CLOSED), "unverified"),
+        ((ADOPTED, SEALED, issues.IssueFinished("t-1", "done", "main"), LANDED, CLOSED), "unverified"),
         ((ADOPTED, SEALED, FINISHED, verified(), LANDED, CLOSED), ""),
-        ((ADOPTED, e.IssueFinished("t-1", "done"), CLOSED), ""),
-        ((replace(ADOPTED, checks=1), SEALED, e.IssueFinished("t-1", "done", "main"), LANDED, CLOSED), ""),
-        ((ADOPTED, replace(ADOPTED, hash=""), SEALED, e.IssueFinished("t-1", "done", "main"), LANDED, CLOSED), ""),
+        ((ADOPTED, issues.IssueFinished("t-1", "done"), CLOSED), ""),
+        ((replace(ADOPTED, checks=1), SEALED, issues.IssueFinished("t-1", "done", "main"), LANDED, CLOSED), ""),
+        ((ADOPTED, replace(ADOPTED, hash=""), SEALED, issues.IssueFinished("t-1", "done", "main"), LANDED, CLOSED), ""),
     ],
 )
 def test_a_closing_is_accounted_for_by_a_landing_and_by_evidence_of_what_landed(

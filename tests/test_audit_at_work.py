@@ -12,16 +12,15 @@ import anyio
 import pytest
 from typer.testing import CliRunner
 
-from ashep import audit as shell
-from ashep.audit import Account, examine, is_unverified
+from ashep.actions import audit as shell
+from ashep.actions.audit import Account, examine, is_unverified
 from ashep.cli.commands import app
-from ashep.cli.reading import Reading
-from ashep.core.events import AccountAudited, ServerEnded, TimerDue
-from ashep.core.evidence import CheckResult
-from ashep.core.flow import Flow
-from ashep.core.model import Issue, Stamp
-from ashep.core.proof import Evidence
-from ashep.core.workspaces import OwnTree
+from ashep.cli.place import Reading
+from ashep.core.facts.delivery import CheckResult
+from ashep.core.facts.resources import AccountAudited, ServerEnded, TimerDue
+from ashep.core.facts.tracker import Issue, Stamp
+from ashep.core.state.delivery import Evidence, OwnTree
+from ashep.core.state.flow import Flow
 from ashep.errors import NotChecked, RunnerUnavailable, TrackerUnavailable
 from ashep.store.database import Store
 from ashep.store.reader import NAME, open_read_only

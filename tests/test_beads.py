@@ -18,9 +18,9 @@ import pytest
 
 from ashep.adapters import programs
 from ashep.adapters.beads import BeadsTracker
-from ashep.core.model import NewIssue, Stamp
+from ashep.core.facts.tracker import NewIssue, Stamp
 from ashep.errors import ClaimLost, TrackerMissing, TrackerUnavailable
-from ashep.ports import ClaimRequest, Creation, HalfLook, Look, Update
+from ashep.ports.tracker import ClaimRequest, Creation, HalfLook, Look, Update
 from ashep.testing.worlds import ACTOR
 from tests.conformance.trackers import QUICK, Beads, BeadsWorld
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ashep.core.events import DaemonStopped
+from ashep.core.facts.resources import DaemonStopped
 from ashep.journal.log import Journal
 from ashep.store.database import Store
 from ashep.store.reader import open_read_only

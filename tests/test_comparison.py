@@ -12,11 +12,13 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from ashep.cli import checking, main
+from ashep.cli import main
+from ashep.cli import screen as cli_screen
 from ashep.cli.commands import app
 from ashep.errors import AshepError, UsageError
-from ashep.journal.archive import archive, prune
+from ashep.journal.archive import archive
 from ashep.journal.log import Journal, Sizes
+from ashep.journal.prune import prune
 from tests.core import given
 from tests.core.chances import WILD
 from tests.recorded import Recorded, life, replayed
@@ -137,8 +139,8 @@ def test_who_waits_at_a_terminal_is_told_how_far_it_has_got(monkeypatch: pytest.
     with open(theirs, "w") as terminal, open(ours, "rb", buffering=0) as screen:
         monkeypatch.setattr(sys, "stderr", terminal)
         for silence, said in ((60.0, b""), (-1.0, b"\rashep: compared 12,345 records\r\x1b[K")):
-            monkeypatch.setattr(checking, "SILENCE", silence)
-            progress = checking.Progress("compared")
+            monkeypatch.setattr(cli_screen, "SILENCE", silence)
+            progress = cli_screen.Progress("compared")
             progress(12_345)
             progress(12_346)  # not at once again
             progress.end()
@@ -232,5 +234,5 @@ def test_it_imports_no_database_and_no_adapter(run: Run, tmp_path: Path) -> None
     words = ["-C", str(tmp_path), "replay", "--policy", written(tmp_path / "other.yaml", UNREVIEWED)]
     code = "import sys; from ashep.cli import main; main(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=60, check=True)
-    assert "ashep.core.counterfactual" in done.stderr
+    assert "ashep.core.analysis.counterfactual" in done.stderr
     assert not {"sqlmodel", "httpx", "ashep.adapters"} & set(done.stderr.split())

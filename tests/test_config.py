@@ -13,9 +13,13 @@ from hypothesis import strategies as st
 from ashep.config import ConfigErrors, Finding, check, check_files, load, nodes, read, write_starter
 from ashep.config.explain import NOT_YET
 from ashep.config.starter import FILES, starter
-from ashep.core import model
-from ashep.core.documents import format_duration, parse_duration
-from ashep.core.model import Agents, Policies, ReuseFrom, Settings
+from ashep.core.policy import agents as policy_agents
+from ashep.core.policy import policies as policy_policies
+from ashep.core.policy import settings as model
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.language import format_duration, parse_duration
+from ashep.core.policy.policies import Policies, ReuseFrom
+from ashep.core.policy.settings import Settings
 from ashep.errors import ConfigError, UsageError
 
 ROOT = Path(__file__).parent.parent
@@ -580,13 +584,13 @@ def test_a_limit_that_is_never_met_is_a_warning(folder: Path, budgets: str, key:
 
 
 def test_models_without_files_are_checked_too() -> None:
-    policies = Policies(version=1, policies={"p": model.Policy(phases=(model.Phase(name="fly"),))})
-    agents = Agents(version=1, agents=(model.Agent(id="a", capabilities=("walk",)),))
+    policies = Policies(version=1, policies={"p": policy_policies.Policy(phases=(policy_policies.Phase(name="fly"),))})
+    agents = Agents(version=1, agents=(policy_agents.Agent(id="a", capabilities=("walk",)),))
     assert [str(one) for one in check(policies, agents, Settings())] == [
         "policies.yaml: policies.p.phases[0].name: no agent in agents.yaml has the capability fly; expected one of walk"
     ]
-    reuse = model.Phase(name="walk", session=ReuseFrom(reuse_from="fly"))
-    policies = Policies(version=1, policies={"p": model.Policy(phases=(reuse,))})
+    reuse = policy_policies.Phase(name="walk", session=ReuseFrom(reuse_from="fly"))
+    policies = Policies(version=1, policies={"p": policy_policies.Policy(phases=(reuse,))})
     assert [one.code for one in check(policies, agents, None)] == ["unknown-phase"]
 
 
@@ -618,7 +622,7 @@ def test_any_text_is_read_or_refused_with_one_line(text: str) -> None:
 WORDS = st.sampled_from(
     ["implement", "review", "off", "1", "close", "{}", "[]", "null", "true", "5m", "x y", "*a", "\t"]
 )
-KEYS = st.sampled_from([*model.Phase.model_fields, "stall", "extra", "<<", "1"])
+KEYS = st.sampled_from([*policy_policies.Phase.model_fields, "stall", "extra", "<<", "1"])
 
 
 @settings(max_examples=200)

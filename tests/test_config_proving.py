@@ -6,8 +6,8 @@ import pytest
 
 from ashep.config import check_files, load, write_starter
 from ashep.config.findings import Places
-from ashep.config.soundness import warnings
-from ashep.core.model import Verify
+from ashep.config.rules import warnings
+from ashep.core.policy.policies import Verify
 
 PHASE = """\
 version: 1

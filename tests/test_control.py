@@ -19,10 +19,12 @@ import pytest
 from typer.testing import CliRunner
 
 from ashep.adapters import control_socket as wire
-from ashep.cli import controlling
 from ashep.cli.commands import app
-from ashep.control import Control
-from ashep.core.events import IssueParked, RunEnded, RunPlanned, TurnStopped, WorkPaused, WorkResumed
+from ashep.cli.running import controlling
+from ashep.core.facts.issues import IssueParked
+from ashep.core.facts.resources import WorkPaused, WorkResumed
+from ashep.core.facts.runs import RunEnded, RunPlanned, TurnStopped
+from ashep.daemon.control import Control
 from ashep.errors import AshepError, UsageError
 from ashep.journal.lock import Lock
 from tests.loop_world import ACTOR, World, minutes, policy, simulate

@@ -11,11 +11,11 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from ashep.core.events import PromptSent, RunEnded
-from ashep.core.requests import Request
-from ashep.daemon import WorkOptions
-from ashep.monitor import QUESTION
-from ashep.ports import Sign
+from ashep.core.facts.requests import Request
+from ashep.core.facts.runs import PromptSent, RunEnded
+from ashep.daemon.daemon import WorkOptions
+from ashep.daemon.monitor import QUESTION
+from ashep.ports.runner import Sign
 from tests.loop_world import Points, World, policy, simulate
 
 pytestmark = pytest.mark.promise("T2")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ashep.config import write_starter
-from ashep.ports import IssueText
+from ashep.ports.tracker import IssueText
 from tests.conformance.trackers import Beads, BeadsWorld
 from tests.test_cli import ASHEP
 

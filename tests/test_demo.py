@@ -14,7 +14,7 @@ import anyio.lowlevel
 import pytest
 
 from ashep.adapters import programs
-from ashep.config.criteria import read_criteria
+from ashep.config.checks.block import read_criteria
 from ashep.demo.model import Ask, Reply
 from ashep.demo.run import demo
 from ashep.demo.stage import Stage, run_of, script

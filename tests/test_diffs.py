@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from ashep.adapters import diffs as module
 from ashep.adapters import programs
-from ashep.adapters.diffs import GitDiffs
-from ashep.core.impact import ChangedFile, Diff
-from ashep.core.model import ImpactSettings
+from ashep.adapters.git import diffs as module
+from ashep.adapters.git.diffs import GitDiffs
+from ashep.core.impact.changes import ChangedFile, Diff
+from ashep.core.policy.settings import ImpactSettings
+from ashep.daemon.effects.work import assess
 from ashep.errors import AshepError
-from ashep.impacts import assess
 from ashep.redaction import Redaction
 
 TOKEN = "ghp_" + "aZ3kQ9xV7bN2mL5pR8tY1wC4dF6gH0jS2uE4"

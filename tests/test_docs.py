@@ -20,17 +20,21 @@ import pytest
 import typer.main
 from pydantic import BaseModel
 
-from ashep import cli, errors, landing
+from ashep import cli, errors
 from ashep.cli.commands import app
-from ashep.cli.reading import Reading
+from ashep.cli.place import Reading
 from ashep.cli.screen import BROKEN_PIPE
 from ashep.config import read
-from ashep.config.criteria import read_criteria
-from ashep.core import account, flow, holds, pauses
-from ashep.core.documents import format_duration
-from ashep.core.events import RunnerSeen
-from ashep.core.model import Agents, Policies, Settings
-from ashep.core.runs import RunRecord
+from ashep.config.checks.block import read_criteria
+from ashep.core.analysis import account
+from ashep.core.facts.resources import RunnerSeen
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.language import format_duration
+from ashep.core.policy.policies import Policies
+from ashep.core.policy.settings import Settings
+from ashep.core.runs.record import RunRecord
+from ashep.core.state import flow, holds, pauses
+from ashep.ports import landing
 from ashep.simulation.chances import Chances
 from ashep.store.database import Store
 from ashep.store.reader import open_read_only

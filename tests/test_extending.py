@@ -12,16 +12,16 @@ import pytest
 
 from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.clock import ManualClock
-from ashep.adapters.memory.runner import MemoryRunner, Play
-from ashep.adapters.memory.tracker import MemoryTracker
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.config import ConfigErrors, check_files, load
 from ashep.connect import check, runner_of, tracker_of
-from ashep.core.events import Adopted
-from ashep.core.model import Issue, Settings
-from ashep.core.records import Entry
-from ashep.core.step import RULES
-from ashep.core.world import World, evolve
+from ashep.core.facts.records import Entry
+from ashep.core.facts.resources import Adopted
+from ashep.core.facts.tracker import Issue
+from ashep.core.policy.settings import Settings
+from ashep.core.reconcile.evolve import evolve
+from ashep.core.reconcile.step import RULES
+from ashep.core.state.world import World
 from ashep.errors import (
     ClaimLost,
     ConfigError,
@@ -31,10 +31,13 @@ from ashep.errors import (
     TrackerMissing,
     TrackerUnavailable,
 )
-from ashep.extending import Context, Guarded, NotUsable, make, misfits
-from ashep.extending import load as load_class
-from ashep.ports import IssueText, Look, Runner, Seen, Sign, Tracker
+from ashep.ports.guard import Context, Guarded, NotUsable, make, misfits
+from ashep.ports.guard import load as load_class
+from ashep.ports.runner import Runner, Sign
+from ashep.ports.tracker import IssueText, Look, Seen, Tracker
 from ashep.redaction import MARK, Redaction
+from ashep.simulation.memory.runner import MemoryRunner, Play
+from ashep.simulation.memory.tracker import MemoryTracker
 from tests.core.given import T0
 from tests.test_cli import ashep
 
@@ -53,9 +56,9 @@ runners:
 PARTS = '''\
 """A tracker and a runner that live as long as the daemon."""
 
-from ashep.adapters.memory.play import Play
-from ashep.adapters.memory.runner import MemoryRunner, Play
-from ashep.adapters.memory.tracker import MemoryTracker
+from ashep.simulation.memory.play import Play
+from ashep.simulation.memory.runner import MemoryRunner, Play
+from ashep.simulation.memory.tracker import MemoryTracker
 
 DONE = """```json
 {"result": "success", "summary": "painted"}
@@ -205,7 +208,11 @@ def test_more_than_the_port_asks_for_is_fine() -> None:
         ("own_parts.deep:X", "", "there is no module own_parts.deep"),
         ("own_parts:issues", PARTS, "has no class issues; it has Agents, Issues, MemoryRunner, MemoryTracker, Play"),
         ("own_parts:DONE", PARTS, "own_parts:DONE is no class, but str: expected a class that keeps Tracker"),
-        ("own_parts:Play", PARTS, "own_parts:Play is no Tracker (ashep.ports): the method settle is missing; expected"),
+        (
+            "own_parts:Play",
+            PARTS,
+            "own_parts:Play is no Tracker (ashep.ports.tracker): the method settle is missing; expected",
+        ),
         (
             "own_parts:Issues",
             "import nothing_there",
@@ -250,9 +257,7 @@ def test_the_place_in_the_file_is_told(project: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         check(project, wrong)
     assert (refused.value.line, refused.value.key, refused.value.exit_code) == (7, "runners.mine.type", 2)
-    said = (
-        f"{project}/.agent-shepherd/config.yaml:7: runners.mine.type: own_parts:Issues is no Runner (ashep.ports): the"
-    )
+    said = f"{project}/.agent-shepherd/config.yaml:7: runners.mine.type: own_parts:Issues is no Runner ("
     assert str(refused.value).startswith(said)
     wrong = settings(project, CONFIG.replace("titles", "title"))
     with pytest.raises(ConfigError, match=r"config.yaml:3: tracker.type: own_parts:Issues could not be made: KeyError"):

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from ashep import connect
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.landing_settings import ForgeSettings
-from ashep.core.world import World
-from ashep.forge_effects import PullEffects, Pulls
+from ashep.core.facts import commands as c
+from ashep.core.facts import delivery
+from ashep.core.policy.settings import ForgeSettings
+from ashep.core.state.world import World
+from ashep.daemon.effects.pulls import PullEffects, Pulls
 from ashep.redaction import Redaction
 from tests.conformance.landings import GitLandingWorld
 from tests.core.test_playbook_pull_requests import CONFIG, at_the_opening, book_of
@@ -62,13 +62,13 @@ async def test_whatever_step_was_lost_there_is_one_pull_request_of_what_was_push
     command, known = asked(world, settings, head)
     site.forgets = True
     (lost,) = await effects.carry_out(command, known)
-    assert isinstance(lost, e.LandingRefused)
+    assert isinstance(lost, delivery.LandingRefused)
     assert lost.code == "away"
     assert world.git("rev-parse", BRANCH, cwd=there(world)) == head
     (opened,) = await effects.carry_out(command, known)
     assert (opened,) == tuple(await effects.carry_out(command, known))
     (pull,) = site.pulls
-    assert isinstance(opened, e.PullRequestOpened)
+    assert isinstance(opened, delivery.PullRequestOpened)
     assert (opened.number, opened.head, opened.base, opened.name) == (pull.number, head, "main", command.name)
     assert (pull.branch, pull.base, pull.title) == (BRANCH, "main", "Title of t-1 (t-1)")
     assert "what I did" in pull.body
@@ -77,7 +77,7 @@ async def test_whatever_step_was_lost_there_is_one_pull_request_of_what_was_push
     assert "t-1/implement.1.1 (trace " in pull.body
     second = world.work(BRANCH, {"a": "2\n"})
     (again,) = await effects.carry_out(*asked(world, settings, second))
-    assert isinstance(again, e.PullRequestOpened)
+    assert isinstance(again, delivery.PullRequestOpened)
     assert again.number == pull.number
     assert world.git("rev-parse", BRANCH, cwd=there(world)) == second
     state = await effects.state(known.settings, pull.number)
@@ -92,7 +92,7 @@ async def test_what_a_person_pushed_is_not_touched_and_nothing_is_opened(
     world.git("push", "-q", "origin", f"{world.work(BRANCH, {'a': '1'})}:refs/heads/{BRANCH}")
     theirs = persons_commit(world, BRANCH)
     (refused,) = await effects.carry_out(*asked(world, settings, world.work(BRANCH, {"a": "2\n"})))
-    assert isinstance(refused, e.LandingRefused)
+    assert isinstance(refused, delivery.LandingRefused)
     assert refused.code == "theirs"
     assert world.git("rev-parse", BRANCH, cwd=there(world)) == theirs
     assert not site.pulls
@@ -103,7 +103,7 @@ async def test_work_that_changes_nothing_is_not_pushed(world: GitLandingWorld, s
     effects, settings = effects_of(world, site)
     command, known = asked(world, settings, world.git("rev-parse", "main"))
     (landed,) = await effects.carry_out(command, known)
-    assert isinstance(landed, e.WorkLanded)
+    assert isinstance(landed, delivery.WorkLanded)
     assert landed.already
     assert not site.requests
 
@@ -114,5 +114,5 @@ async def test_without_a_token_it_waits_and_says_why(
     monkeypatch.delenv("GITHUB_TOKEN")
     effects, settings = effects_of(world, site)
     (refused,) = await effects.carry_out(*asked(world, settings, world.work(BRANCH, {"a": "1\n"})))
-    assert isinstance(refused, e.LandingRefused)
+    assert isinstance(refused, delivery.LandingRefused)
     assert (refused.code, "GITHUB_TOKEN" in refused.why) == ("away", True)

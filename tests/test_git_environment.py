@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from ashep.adapters.landing import GitLanding
+from ashep.adapters.git import GitLanding
 from ashep.adapters.verifier.checkout import find
 from ashep.errors import AshepError
-from ashep.landing import Candidate, Integrated
+from ashep.ports.landing import Candidate, Integrated
 from tests.conformance.workspaces import GitWorkspacesWorld
 
 ONE = "ashep/t-1"

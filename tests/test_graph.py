@@ -11,7 +11,7 @@ from ashep.cli import main, screen
 from ashep.cli.pictures import PAGES, redrawn
 from ashep.config import load, write_starter
 from ashep.config.presets import PRESETS
-from ashep.core.soundness import analyse
+from ashep.core.analysis.soundness import analyse
 from ashep.views import graph
 from tests.recorded import life
 

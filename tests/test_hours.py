@@ -11,10 +11,11 @@ import pytest
 from ashep.config import load
 from ashep.config.cron import never
 from ashep.config.findings import ConfigErrors
-from ashep.control import Control
-from ashep.core.events import RunPlanned, WorkPaused, WorkResumed
-from ashep.core.model import QuietHours
-from ashep.hours import in_force
+from ashep.core.facts.resources import WorkPaused, WorkResumed
+from ashep.core.facts.runs import RunPlanned
+from ashep.core.policy.settings import QuietHours
+from ashep.daemon.control import Control
+from ashep.daemon.hours import in_force
 from tests.loop_world import World, minutes, policy, simulate
 
 NIGHTS = QuietHours(at="0 22 * * *", lasts=timedelta(hours=8), name="nights")

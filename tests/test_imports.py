@@ -13,8 +13,10 @@ import yaml
 
 from ashep.config import ConfigErrors, Examined, examine, load, read, write_starter
 from ashep.config.nodes import Node
-from ashep.core.model import Agents, Policies, Policy, Settings
-from ashep.core.soundness import analyse
+from ashep.core.analysis.soundness import analyse
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.policies import Policies, Policy
+from ashep.core.policy.settings import Settings
 from ashep.interchange.notes import Imported, grouped
 from ashep.interchange.prompts import literal
 from ashep.interchange.symphony import read_workflow

@@ -12,20 +12,13 @@ from typing import Any, Literal
 
 import pytest
 
-from ashep import install
+from ashep.actions import install
+from ashep.actions.offer import Offer
 from ashep.adapters import programs
 from ashep.config import write_starter
-from ashep.core.model import (
-    Agents,
-    Model,
-    OpencodeSettings,
-    RunnerChoice,
-    Runners,
-    Settings,
-    VerificationSettings,
-    WorkerSettings,
-)
-from ashep.offer import Offer
+from ashep.core.facts.runs import Model
+from ashep.core.policy.agents import Agents, RunnerChoice
+from ashep.core.policy.settings import OpencodeSettings, Runners, Settings, VerificationSettings, WorkerSettings
 from tests.conformance.trackers import Beads
 from tests.core import given
 

@@ -19,9 +19,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ashep.app import stay_at_home
-from ashep.core.events import ChangeHinted, IssueHeld, JournalBegun, TrackerLost, TurnSeen
-from ashep.core.records import TYPES, Entry
-from ashep.core.world import World, evolve
+from ashep.core.facts.issues import IssueHeld
+from ashep.core.facts.records import TYPES, Entry
+from ashep.core.facts.resources import JournalBegun
+from ashep.core.facts.runs import TurnSeen
+from ashep.core.facts.tracker import ChangeHinted, TrackerLost
+from ashep.core.reconcile.evolve import evolve
+from ashep.core.state.world import World
 from ashep.errors import AlreadyRunning, AshepError, DiskFailed, JournalDamaged
 from ashep.journal.blobs import Blobs
 from ashep.journal.files import START, Position, Scan, batches, holds
@@ -380,8 +384,8 @@ import resource, sys
 from datetime import UTC, datetime
 from pathlib import Path
 import anyio
-from ashep.core.events import IssueHeld
-from ashep.core.records import Entry
+from ashep.core.facts.vocabulary import IssueHeld
+from ashep.core.facts.records import Entry
 from ashep.errors import AshepError
 from ashep.journal.log import Journal
 

@@ -8,19 +8,23 @@ from typing import Any
 import anyio
 import pytest
 
+from ashep.actions.replay import replay
 from ashep.cli import main
 from ashep.cli.place import FOLDER
-from ashep.core.events import CriteriaAdopted, IssueSeen, JournalPruned
-from ashep.core.replay import Replay
-from ashep.core.world import World
+from ashep.core.analysis.replay import Replay
+from ashep.core.facts import records
+from ashep.core.facts.delivery import CriteriaAdopted
+from ashep.core.facts.resources import JournalPruned
+from ashep.core.facts.tracker import IssueSeen
+from ashep.core.state.world import World
 from ashep.errors import DiskFailed
-from ashep.journal import archive as archives
+from ashep.journal import prune as journal_prune
 from ashep.journal import snapshots
-from ashep.journal.archive import archive, archived, prune
+from ashep.journal.archive import archive, archived
 from ashep.journal.blobs import Blobs
 from ashep.journal.files import BASE, batches, journal_files
 from ashep.journal.lock import Lock
-from ashep.replay import replay
+from ashep.journal.prune import prune
 from ashep.store.database import Store
 from tests.golden.story import T0
 from tests.test_journal_snapshots import SMALL, folded, lived, opened, recovered
@@ -95,7 +99,7 @@ def test_damage_is_told_with_file_and_line(
     folder = state_of(project) / "journal"
     with opened(state_of(project), SMALL._replace(file=1 << 20)) as journal:
         for _ in range(3):
-            journal.append_now([archives.Entry(journal.next_seq, T0, JournalPruned(1, ()))])
+            journal.append_now([records.Entry(journal.next_seq, T0, JournalPruned(1, ()))])
     files = journal_files(folder)
     path = {"archived": archived(folder)[1], "sealed": files[-3], "last": files[-1]}[place]
     flip(path, 3)
@@ -262,7 +266,7 @@ def test_a_text_that_nothing_names_any_more_goes_with_the_archive(
     with opened(state_of(project)) as journal:
         named = anyio.run(blobs.keep, "a record names it")
         body = CriteriaAdopted("t-0", "", named)
-        journal.append_now([archives.Entry(journal.next_seq, T0, body)])
+        journal.append_now([records.Entry(journal.next_seq, T0, body)])
     told = json.loads(run(project, capsysbinary, "prune", "--yes", "--json")[1])
     assert (told["texts"], blobs.has(gone), blobs.has(named)) == (1, False, True)
 
@@ -323,7 +327,7 @@ def test_pruning_that_was_interrupted_can_be_done_again(
 
     with monkeypatch.context() as patch:
         if step == "before anything":
-            patch.setattr(archives, "_folded", fails)
+            patch.setattr(journal_prune, "_folded", fails)
         elif step == "fact":
             patch.setattr(snapshots, "write", fails)
         else:

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ashep.core.events import IssueHeld, JournalBegun
-from ashep.core.records import Entry
-from ashep.core.world import World, evolve
+from ashep.core.facts.issues import IssueHeld
+from ashep.core.facts.records import Entry
+from ashep.core.facts.resources import JournalBegun
+from ashep.core.reconcile.evolve import evolve
+from ashep.core.state.world import World
 from ashep.errors import JournalDamaged
 from ashep.journal.files import journal_files
 from ashep.journal.log import Journal, Sizes

@@ -12,11 +12,11 @@ import pytest
 
 from ashep.cli import main
 from ashep.cli.place import FOLDER
-from ashep.core.events import DiskSeen, IssueHeld, IssueTaken
-from ashep.core.observe import disk_read
-from ashep.core.records import Entry
-from ashep.core.room import LOW_DISK
-from ashep.core.world import World
+from ashep.core.facts.issues import IssueHeld, IssueTaken
+from ashep.core.facts.records import Entry
+from ashep.core.facts.resources import LOW_DISK, DiskSeen
+from ashep.core.reconcile.observe import disk_read
+from ashep.core.state.world import World
 from ashep.errors import DiskFailed
 from ashep.journal import log, space
 from ashep.journal.log import Journal
@@ -92,8 +92,8 @@ from pathlib import Path
 import anyio
 from ashep.errors import AshepError
 from ashep.journal.log import Journal
-from ashep.core.records import Entry
-from ashep.core.events import IssueHeld
+from ashep.core.facts.records import Entry
+from ashep.core.facts.vocabulary import IssueHeld
 from datetime import UTC, datetime
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -227,7 +227,7 @@ def test_status_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
     lived(project / FOLDER / "state")
 
     def status(room: int) -> tuple[str, str]:
-        monkeypatch.setattr("ashep.cli.look.free", lambda _: room)
+        monkeypatch.setattr("ashep.journal.space.free", lambda _: room)
         assert main(["-C", str(project), "status", "--json"]) == 0
         told = json.loads(capsys.readouterr().out)["daemon"]["disk"]
         assert main(["-C", str(project), "status"]) == 0

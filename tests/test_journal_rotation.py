@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ashep.core import records
-from ashep.core.events import IssueHeld, JournalBegun
-from ashep.core.records import Entry
+from ashep.core.facts import records
+from ashep.core.facts.issues import IssueHeld
+from ashep.core.facts.records import Entry
+from ashep.core.facts.resources import JournalBegun
 from ashep.errors import DiskFailed, JournalDamaged
 from ashep.journal.archive import archive
 from ashep.journal.chain import sealed

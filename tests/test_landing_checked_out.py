@@ -9,9 +9,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.adapters.landing.indexes import LINE
+from ashep.adapters.git.index import LINE
 from ashep.errors import AshepError
-from ashep.landing import Advanced, Candidate, Integrated, Refused
+from ashep.ports.landing import Advanced, Candidate, Integrated, Refused
 from tests.conformance.landings import GitLandingWorld, put
 
 pytestmark = pytest.mark.real

@@ -6,18 +6,17 @@ from pathlib import Path
 import pytest
 
 from ashep.adapters.clock import ManualClock
-from ashep.adapters.memory.runner import MemoryRunner, Play
-from ashep.adapters.memory.tracker import MemoryTracker
-from ashep.adapters.memory.tree import MemoryTree
-from ashep.core import commands as c
-from ashep.core.events import CommentPosted, EffectFailed, LeaseLost
-from ashep.core.model import Stamp
-from ashep.effects import Effects
+from ashep.core.facts import commands as c
+from ashep.core.facts.tracker import CommentPosted, EffectFailed, LeaseLost, Stamp
+from ashep.daemon.effects.execute import Effects
+from ashep.daemon.effects.trees import TreeEffects
+from ashep.daemon.leases import LIMIT, Leases
 from ashep.errors import TrackerUnavailable
 from ashep.journal.blobs import Blobs
-from ashep.leases import LIMIT, Leases
-from ashep.ports import ClaimRequest
-from ashep.tree_effects import TreeEffects
+from ashep.ports.tracker import ClaimRequest
+from ashep.simulation.memory.runner import MemoryRunner, Play
+from ashep.simulation.memory.tracker import MemoryTracker
+from ashep.simulation.memory.tree import MemoryTree
 from tests.core.given import ME
 from tests.core.playbook import Playbook
 

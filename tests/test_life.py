@@ -8,8 +8,8 @@ import anyio
 import httpx
 import pytest
 
-from ashep.adapters.opencode import life
-from ashep.core.model import Life
+from ashep.adapters.opencode import signs as life
+from ashep.core.facts.runs import Life
 from ashep.demo.model import Ask, Call, Reply
 from ashep.testing.signs import followed, looked
 from ashep.testing.worlds import opened, prompt, reached

@@ -15,26 +15,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ashep.adapters.forges import reading
-from ashep.adapters.landing.attributes import _below as below  # pyright: ignore[reportPrivateUsage]
-from ashep.adapters.landing.integrating import with_trailers
-from ashep.adapters.landing.objects import _commit as read_commit  # pyright: ignore[reportPrivateUsage]
+from ashep.adapters.git.integrate import with_trailers
+from ashep.adapters.git.objects import _below as below  # pyright: ignore[reportPrivateUsage]
+from ashep.adapters.git.objects import _commit as read_commit  # pyright: ignore[reportPrivateUsage]
 from ashep.adapters.opencode import refusals, turns
 from ashep.adapters.verifier.running import shown
-from ashep.config.criteria import examine, fenced
-from ashep.config.criteria_lint import lint
-from ashep.core import impact, leaks, pull_request, sources
-from ashep.core.asking import _words as answer_of  # pyright: ignore[reportPrivateUsage]
-from ashep.core.asking import chosen
-from ashep.core.eligibility import is_titled
-from ashep.core.globs import Globs
-from ashep.core.model import Comment, Issue, Match, Stamp
-from ashep.core.orphans import _named as named  # pyright: ignore[reportPrivateUsage]
-from ashep.core.outcome import last_block, read_outcome
-from ashep.core.permissions import matches
-from ashep.core.requests import Asked
+from ashep.config.checks.block import examine, fenced
+from ashep.config.checks.lint import lint
+from ashep.core.delivery import pull_text
+from ashep.core.facts.outcome import last_block, read_outcome
+from ashep.core.facts.requests import Asked
+from ashep.core.facts.tracker import Comment, Issue, Stamp
+from ashep.core.impact import changes, secrets, sources
+from ashep.core.policy.globs import Globs
+from ashep.core.policy.permissions import matches
+from ashep.core.policy.policies import Match
+from ashep.core.reconcile.intake import _named as named  # pyright: ignore[reportPrivateUsage]
+from ashep.core.reconcile.intake import is_titled
+from ashep.core.runs.requests import _words as answer_of  # pyright: ignore[reportPrivateUsage]
+from ashep.core.runs.requests import chosen
+from ashep.core.state.world import World
 from ashep.core.text import clean
-from ashep.core.world import World
-from ashep.landing import Candidate
+from ashep.ports.landing import Candidate
 from ashep.prompt.brief import _line as one_line  # pyright: ignore[reportPrivateUsage]
 from ashep.prompt.fences import Fences, Foreign, on_lines
 from ashep.redaction import Redaction
@@ -72,13 +74,13 @@ def a_fence(text: str) -> object:
 def a_diff(text: str) -> object:
     lines = tuple(enumerate(text.split("\n", 50), 1))
     names = ("a/test_x.py", "x.js", ".env")
-    files = tuple(impact.ChangedFile(name, "modified", None, 1, 1, lines, lines[:9] + lines[10:]) for name in names)
-    return impact.impact_of(impact.Diff("a", "b", files))
+    files = tuple(changes.ChangedFile(name, "modified", None, 1, 1, lines, lines[:9] + lines[10:]) for name in names)
+    return changes.impact_of(changes.Diff("a", "b", files))
 
 
 def a_link(text: str) -> object:
-    return impact.impact_of(
-        impact.Diff("a", "b", (impact.ChangedFile(text, "created", None, 1, 0, ((1, text),), (), link=True),))
+    return changes.impact_of(
+        changes.Diff("a", "b", (changes.ChangedFile(text, "created", None, 1, 0, ((1, text),), (), link=True),))
     )
 
 
@@ -135,17 +137,15 @@ READERS: dict[str, Read] = {
     "criteria: in a block of json": partial(in_a_block, "json"),
     "asking: a comment": a_comment,
     "asking: a choice": a_question,
-    "leaks": lambda text: leaks.find_secrets("a/.env", tuple(enumerate(text.split("\n"), 1))),
+    "leaks": lambda text: secrets.find_secrets("a/.env", tuple(enumerate(text.split("\n"), 1))),
     "impact": a_diff,
     "impact: a link": a_link,
     "sources": lines_of_programs,
     "prompt: fence": a_fence,
     "prompt: one line": lambda text: one_line(text, 200),
-    "pull request: fenced": pull_request.fenced,
-    "pull request: title": lambda text: pull_request.title("a-1", text),
-    "pull request: body": lambda text: pull_request.body(
-        key="k", issue="a-1", summary=text, verification=None, runs=()
-    ),
+    "pull request: fenced": pull_text.fenced,
+    "pull request: title": lambda text: pull_text.title("a-1", text),
+    "pull request: body": lambda text: pull_text.body(key="k", issue="a-1", summary=text, verification=None, runs=()),
     "permissions: a rule": lambda text: matches("*git*push *--force*x", text),
     "permissions: a command": lambda text: matches("git *a* *b *", text),
     "globs": Globs(("**/a/**/*b*c", "a*b*c*/x")).has,

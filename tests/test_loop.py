@@ -15,30 +15,19 @@ from typing import Literal
 import anyio
 import pytest
 
-from ashep.adapters.memory.runner import MemoryRunner, Play, Prompted
-from ashep.adapters.memory.tracker import MemoryTracker
-from ashep.core.account import account
-from ashep.core.events import (
-    AnswerRefused,
-    ClockJumped,
-    DaemonStopped,
-    IssueParked,
-    IssueTaken,
-    OutcomeRejected,
-    PhaseEntered,
-    PromptAbandoned,
-    PromptSent,
-    RetryScheduled,
-    RunEnded,
-    RunPlanned,
-    TrackerSeen,
-    TurnDied,
-)
-from ashep.core.model import Tree
-from ashep.core.outstanding import EXTRACTION
-from ashep.daemon import WorkOptions
+from ashep.core.analysis.account import account
+from ashep.core.facts.delivery import Tree
+from ashep.core.facts.issues import AnswerRefused, IssueParked, IssueTaken, PhaseEntered, RetryScheduled
+from ashep.core.facts.resources import ClockJumped, DaemonStopped
+from ashep.core.facts.runs import OutcomeRejected, PromptAbandoned, PromptSent, RunEnded, RunPlanned, TurnDied
+from ashep.core.facts.tracker import TrackerSeen
+from ashep.core.runs.prompting import EXTRACTION
+from ashep.daemon.daemon import WorkOptions
 from ashep.errors import AshepError, RunnerUnavailable, TrackerUnavailable
-from ashep.ports import HalfLook, Look, Prompt
+from ashep.ports.runner import Prompt
+from ashep.ports.tracker import HalfLook, Look
+from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
+from ashep.simulation.memory.tracker import MemoryTracker
 from tests.loop_world import ACTOR, REJECTED_ONCE, Points, World, minutes, policy, simulate
 
 

@@ -7,17 +7,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.adapters.memory.runner import Play, Prompted
-from ashep.core.events import (
-    InputEnded,
-    InputWanted,
-    ReadRefused,
-    RequestAnswered,
-    RequestJudged,
-    RunEnded,
-    RunnerSeen,
-    TurnDied,
-)
+from ashep.core.facts.resources import RunnerSeen
+from ashep.core.facts.runs import InputEnded, InputWanted, RequestAnswered, RequestJudged, RunEnded, TurnDied
+from ashep.core.facts.vocabulary import ReadRefused
+from ashep.simulation.memory.runner import Play, Prompted
 from tests.loop_world import Points, World, said, simulate
 
 pytestmark = pytest.mark.slow  # whole nights

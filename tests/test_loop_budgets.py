@@ -7,12 +7,14 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.adapters.memory.runner import MemoryRunner, Play, Prompted
-from ashep.core.commands import WRITES
-from ashep.core.events import BudgetReached, BudgetWarned, IssueParked, RunEnded, RunPlanned, TurnSeen, WriteDelayed
-from ashep.core.spending import day_of
-from ashep.monitor import PEOPLE_EVERY
-from ashep.ports import Turn
+from ashep.core.facts.commands import WRITES
+from ashep.core.facts.issues import IssueParked
+from ashep.core.facts.resources import BudgetReached, BudgetWarned, WriteDelayed
+from ashep.core.facts.runs import RunEnded, RunPlanned, TurnSeen
+from ashep.core.state.spending import day_of
+from ashep.daemon.monitor import PEOPLE_EVERY
+from ashep.ports.runner import Turn
+from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
 from tests.loop_world import Points, World, simulate
 
 pytestmark = pytest.mark.slow  # whole nights

@@ -10,14 +10,15 @@ import anyio
 import pytest
 
 from ashep.adapters.forges import forge_of
-from ashep.adapters.memory.forge import MemoryForge
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
-from ashep.core.branches import branch_of
-from ashep.core.events import IssueParked, PullRequestMerged, PullRequestReturned
-from ashep.core.landing_settings import ForgeSettings
-from ashep.forge import NotPushed, Pushed
-from ashep.forge_effects import Pulls
+from ashep.core.facts.delivery import PullRequestMerged, PullRequestReturned
+from ashep.core.facts.issues import IssueParked
+from ashep.core.policy.settings import ForgeSettings
+from ashep.core.state.branches import branch_of
+from ashep.daemon.effects.pulls import Pulls
+from ashep.ports.landing import NotPushed, Pushed
 from ashep.redaction import Redaction
+from ashep.simulation.memory.forge import MemoryForge
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.fake_forge import REPOSITORY, TOKEN, FakeForge, Pull
 from tests.loop_world import Points, World, policy
 

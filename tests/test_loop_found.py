@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from ashep.adapters.memory.play import Play, Prompted
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
-from ashep.core.branches import branch_of
-from ashep.core.events import TreeSealed, WorkVerified
-from ashep.ports import IssueText
-from ashep.service import history
+from ashep.core.facts.delivery import TreeSealed, WorkVerified
+from ashep.core.state.branches import branch_of
+from ashep.http import history
+from ashep.ports.tracker import IssueText
+from ashep.simulation.memory.play import Play, Prompted
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.loop_world import World, policy, said, simulate
 from tests.test_loop import with_person
 

@@ -6,25 +6,17 @@ from typing import Any
 import anyio
 import pytest
 
-from ashep.adapters.memory.landing import MemoryLanding
-from ashep.adapters.memory.play import Play, Prompted
-from ashep.core.branches import branch_of
-from ashep.core.events import (
-    IssueClosed,
-    IssueParked,
-    LandingRefused,
-    PersonAsked,
-    RetryScheduled,
-    RunPlanned,
-    WorkConflicted,
-    WorkLanded,
-    WorkVerified,
-)
-from ashep.core.landing_turns import turn
-from ashep.core.world import World as Known
-from ashep.core.world import evolve
+from ashep.core.facts.delivery import LandingRefused, WorkConflicted, WorkLanded, WorkVerified
+from ashep.core.facts.issues import IssueClosed, IssueParked, PersonAsked, RetryScheduled
+from ashep.core.facts.runs import RunPlanned
+from ashep.core.reconcile.evolve import evolve
+from ashep.core.state.branches import branch_of
+from ashep.core.state.indexes import turn
+from ashep.core.state.world import World as Known
 from ashep.journal.log import Journal
-from ashep.landing import Advanced, Refused
+from ashep.ports.landing import Advanced, Refused
+from ashep.simulation.memory.landing import MemoryLanding
+from ashep.simulation.memory.play import Play, Prompted
 from ashep.simulation.virtual import START
 from ashep.store.drawing import NOWHERE, Drawing
 from ashep.store.tables import issue_row

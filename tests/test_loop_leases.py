@@ -7,7 +7,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.core.events import IssueAdopted, IssueReclaimed, LeaseLost, OrphanStopped, RunEnded, RunPlanned
+from ashep.core.facts.issues import IssueAdopted
+from ashep.core.facts.runs import OrphanStopped, RunEnded, RunPlanned
+from ashep.core.facts.tracker import IssueReclaimed, LeaseLost
 from tests.loop_world import ACTOR, Points, World, minutes, simulate
 from tests.test_loop import with_person
 

@@ -10,20 +10,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.cli import look
 from ashep.cli import main as command
-from ashep.cli.reading import Reading
-from ashep.core.events import (
-    NoticeFailed,
-    NoticeSent,
-    NoticesGathered,
-    NoticesGivenUp,
-    NoticeWanted,
-    PersonAsked,
-    PersonReminded,
-)
-from ashep.core.telling import AWAY, FIRST_AGAIN, TRIES
-from ashep.daemon import WorkOptions
+from ashep.cli.place import Reading
+from ashep.cli.reading import look
+from ashep.core.facts.issues import PersonAsked, PersonReminded
+from ashep.core.facts.resources import NoticeFailed, NoticeSent, NoticesGathered, NoticesGivenUp, NoticeWanted
+from ashep.core.resources.notices import AWAY, FIRST_AGAIN, TRIES
+from ashep.daemon.daemon import WorkOptions
 from ashep.errors import TrackerUnavailable
 from ashep.store.database import Store
 from ashep.store.reader import open_read_only

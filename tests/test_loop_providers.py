@@ -7,9 +7,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.adapters.memory.play import Play, Prompted
-from ashep.core.events import IssueHeld, ProviderRecovered, ProviderRefused, RunEnded, RunPlanned
-from ashep.core.model import Refusal
+from ashep.core.facts.issues import IssueHeld
+from ashep.core.facts.resources import ProviderRecovered, ProviderRefused
+from ashep.core.facts.runs import Refusal, RunEnded, RunPlanned
+from ashep.simulation.memory.play import Play, Prompted
 from tests.loop_world import Points, World, simulate
 
 pytestmark = pytest.mark.slow  # whole nights

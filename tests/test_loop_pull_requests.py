@@ -5,21 +5,15 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.adapters.memory.forge import MemoryForge
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
-from ashep.core.account import account
-from ashep.core.branches import branch_of
-from ashep.core.events import (
-    IssueClosed,
-    LandingRefused,
-    PhaseEntered,
-    PullRequestMerged,
-    PullRequestOpened,
-    PullRequestReturned,
-    RunPlanned,
-)
+from ashep.core.analysis.account import account
+from ashep.core.facts.delivery import LandingRefused, PullRequestMerged, PullRequestOpened, PullRequestReturned
+from ashep.core.facts.issues import IssueClosed, PhaseEntered
+from ashep.core.facts.runs import RunPlanned
+from ashep.core.state.branches import branch_of
 from ashep.errors import ForgeRefused, ForgeUnavailable
-from ashep.forge import PullState
+from ashep.ports.landing import PullState
+from ashep.simulation.memory.forge import MemoryForge
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.loop_world import Points, World, policy, simulate
 from tests.test_loop import some
 

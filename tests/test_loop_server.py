@@ -8,25 +8,15 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.adapters.memory.runner import Play, Prompted
-from ashep.core.events import (
-    IssueHeld,
-    IssueParked,
-    PromptSent,
-    RecycleWanted,
-    RetryScheduled,
-    RunEnded,
-    RunnerSeen,
-    ServerEnded,
-    ServerFailed,
-    ServerRestartPlanned,
-    TrackerSeen,
-    TurnDied,
-)
-from ashep.core.recycling import DRAIN, LONGEST_DELAY
+from ashep.core.facts.issues import IssueHeld, IssueParked, RetryScheduled
+from ashep.core.facts.resources import RecycleWanted, RunnerSeen, ServerEnded, ServerFailed, ServerRestartPlanned
+from ashep.core.facts.runs import PromptSent, RunEnded, TurnDied
+from ashep.core.facts.tracker import TrackerSeen
+from ashep.core.resources.server import DRAIN, LONGEST_DELAY
+from ashep.daemon.monitor import CATALOGUE
 from ashep.errors import RunnerUnavailable, ServerNotStarted, TrackerUnavailable
-from ashep.monitor import CATALOGUE
-from ashep.ports import Sign
+from ashep.ports.runner import Sign
+from ashep.simulation.memory.runner import Play, Prompted
 from tests.loop_world import World, minutes, policy, said, simulate
 
 pytestmark = pytest.mark.slow

@@ -10,16 +10,8 @@ from typing import Any
 import anyio
 import pytest
 
-from ashep.core.events import (
-    IssueHeld,
-    PhaseEntered,
-    ReleaseWanted,
-    RunEnded,
-    RunPlanned,
-    RunWithdrawn,
-    SessionReleased,
-    SessionTaken,
-)
+from ashep.core.facts.issues import IssueHeld, PhaseEntered
+from ashep.core.facts.runs import ReleaseWanted, RunEnded, RunPlanned, RunWithdrawn, SessionReleased, SessionTaken
 from ashep.errors import RunnerUnavailable
 from tests.loop_world import Points, World, minutes, policy, simulate
 

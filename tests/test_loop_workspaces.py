@@ -5,10 +5,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
-from ashep.core.branches import branch_of
-from ashep.core.events import RunPlanned, TreePrepared, TreeSealed
-from ashep.daemon import WorkOptions
+from ashep.core.facts.delivery import TreePrepared, TreeSealed
+from ashep.core.facts.runs import RunPlanned
+from ashep.core.state.branches import branch_of
+from ashep.daemon.daemon import WorkOptions
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.loop_world import Points, World, simulate
 from tests.test_loop import some, until, with_person
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from ashep.adapters.memory.forge import MemoryForge
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
-from ashep.core.pull_request import marker
+from ashep.core.delivery.pull_text import marker
 from ashep.errors import AshepError, ForgeRefused, ForgeUnavailable
-from ashep.forge import Forge, NotPushed, PullRequest, Pushed, Remote
+from ashep.ports.landing import Forge, NotPushed, PullRequest, Pushed, Remote
+from ashep.simulation.memory.forge import MemoryForge
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 
 REQUEST = PullRequest("i1/t-1/1", "ashep/t-1", "main", "Do it (t-1)", f"Done.\n\n{marker('i1/t-1/1')}\n")
 

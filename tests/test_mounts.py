@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ashep import install
+from ashep.actions import install
 from ashep.adapters import mounts, processes
 from ashep.adapters.beads.command import Bd
 from ashep.errors import TrackerUnavailable

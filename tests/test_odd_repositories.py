@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from ashep.adapters.landing import GitLanding, restoring
-from ashep.adapters.landing.git import Git
+from ashep.adapters.git import GitLanding, restore
+from ashep.adapters.git.program import Git
+from ashep.adapters.git.worktrees import Worktrees
 from ashep.adapters.verifier.checkout import Checkout, find
 from ashep.adapters.verifier.checkout import Place as CheckPlace
-from ashep.adapters.worktrees import Worktrees
 from ashep.errors import AshepError, ProgramTimedOut
-from ashep.landing import Advanced, Candidate, Conflict, Integrated, Refused
+from ashep.ports.landing import Advanced, Candidate, Conflict, Integrated, Refused
 from ashep.redaction import Redaction
 from tests.conformance.landings import GitLandingWorld, put
 
@@ -120,7 +120,7 @@ def cut_off(world: GitLandingWorld, made: Integrated) -> None:
 async def test_a_large_file_that_was_cut_off_is_taken_back(
     world: GitLandingWorld, monkeypatch: pytest.MonkeyPatch, theirs: bool
 ) -> None:
-    monkeypatch.setattr(restoring, "MOST_READ", 1000)
+    monkeypatch.setattr(restore, "MOST_READ", 1000)
     world.work(ONE, {"large": "0123456789" * 1000})
     made = await ready(world)
     cut_off(world, made)

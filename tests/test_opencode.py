@@ -14,15 +14,17 @@ import anyio
 import pytest
 
 from ashep.adapters.opencode import OpencodeRunner, shapes, turns
-from ashep.adapters.opencode.attached import AttachedServer
+from ashep.adapters.opencode.endpoints import AttachedServer
 from ashep.adapters.opencode.questions import KEPT, Told
 from ashep.adapters.opencode.rules import ruleset
-from ashep.core.model import Model, OpencodeSettings, PermissionRule
-from ashep.core.permissions import matches
-from ashep.core.requests import Request
+from ashep.core.facts.requests import Request
+from ashep.core.facts.runs import Model
+from ashep.core.policy.permissions import matches
+from ashep.core.policy.policies import PermissionRule
+from ashep.core.policy.settings import OpencodeSettings
 from ashep.demo.model import Call, Reply, verdict_asked
 from ashep.errors import ConfigError, RunnerUnauthorized, RunnerUnavailable
-from ashep.ports import Prompt, SessionRequest
+from ashep.ports.runner import Prompt, SessionRequest
 from ashep.redaction import Redaction
 from ashep.testing.signs import followed
 from ashep.testing.worlds import ASKS_TO_FETCH, Act, settled

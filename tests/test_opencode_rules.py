@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ashep.adapters.opencode.agents import ListedAgent
 from ashep.adapters.opencode.narrowing import narrowed
 from ashep.adapters.opencode.rules import ruleset
-from ashep.core.model import PermissionRule
-from ashep.core.permissions import matches
+from ashep.adapters.opencode.shapes import ListedAgent
+from ashep.core.policy.permissions import matches
+from ashep.core.policy.policies import PermissionRule
 from ashep.demo.model import Call, opencode_config
-from ashep.ports import Prompt, SessionRequest
+from ashep.ports.runner import Prompt, SessionRequest
 from ashep.testing.worlds import settled
 from tests.conformance.runners import RealWorld, real_place, real_world
 

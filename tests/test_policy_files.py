@@ -7,7 +7,7 @@ import pytest
 
 from ashep.config import ConfigErrors, check_files, load, nodes, read, schema, write_starter
 from ashep.config.presets import PRESETS
-from ashep.core.model import Phase, Policies, Policy
+from ashep.core.policy.policies import Phase, Policies, Policy
 
 pytestmark = pytest.mark.promise("D1")
 

@@ -155,7 +155,7 @@ def test_the_state_of_an_issue_is_printed_and_valid(ashep: Any, tmp_path: Path) 
     code = "import sys; from ashep.cli import main; main(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
     argv = [sys.executable, "-c", code, "policy", "state", "t-1"]
     modules = subprocess.run(argv, capture_output=True, check=True, timeout=60).stderr.decode().split()
-    heavy = ("sqlmodel", "sqlalchemy", "httpx", "anyio", "yaml", "ashep.core.model", "ashep.adapters")
+    heavy = ("sqlmodel", "sqlalchemy", "httpx", "anyio", "yaml", "ashep.core.policy.settings", "ashep.adapters")
     assert [name for name in heavy if name in modules] == []
     unknown = ashep("policy", "state", "t-9")
     assert (unknown.code, unknown.err) == (1, "ashep: nothing is known of an issue t-9\n")

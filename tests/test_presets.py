@@ -8,12 +8,13 @@ import anyio
 import jsonschema
 import pytest
 
-from ashep.adapters.memory.play import Play, Prompted
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.config import check_files, load, nodes, schema, write_starter
 from ashep.config.presets import PRESETS, preset
-from ashep.core.events import IssueParked, PersonAsked, RunPlanned
+from ashep.core.facts.issues import IssueParked, PersonAsked
+from ashep.core.facts.runs import RunPlanned
 from ashep.errors import UsageError
+from ashep.simulation.memory.play import Play, Prompted
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.loop_world import World, simulate
 from tests.loop_world import said as words
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ashep.actions.preview import DryRun, preview
 from ashep.config import write_starter
-from ashep.daemon import WorkOptions
-from ashep.preview import DryRun, preview
+from ashep.daemon.daemon import WorkOptions
 from tests.conformance.trackers import Beads, BeadsWorld
 
 pytestmark = [pytest.mark.real, pytest.mark.may_block]

@@ -11,19 +11,20 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ashep.core.diagnosing import VERDICTS as DIAGNOSES
-from ashep.core.evidence import CheckResult
-from ashep.core.flow import Flow, Report
-from ashep.core.model import Comment, Issue, Phase
-from ashep.core.outcome import Outcome, last_block, read_outcome
-from ashep.core.proof import Evidence, Flaw
-from ashep.core.workspaces import OwnTree
+from ashep.core.facts.delivery import CheckResult
+from ashep.core.facts.outcome import Outcome, last_block, read_outcome
+from ashep.core.facts.tracker import Comment, Issue
+from ashep.core.policy.policies import Phase
+from ashep.core.runs.turns import VERDICTS as DIAGNOSES
+from ashep.core.state.delivery import Evidence, Flaw, OwnTree
+from ashep.core.state.flow import Flow
+from ashep.core.state.run import Report
 from ashep.errors import ConfigError
-from ashep.ports import Dependency, IssueText
+from ashep.ports.tracker import Dependency, IssueText
+from ashep.ports.trees import Changes, Commit
 from ashep.prompt import Brief, Found, Kind, check_overrides, evidence_of, render
 from ashep.prompt.brief import ROLES, view
 from ashep.prompt.fences import Fences, Foreign, tidy
-from ashep.trees import Changes, Commit
 
 KINDS: tuple[Kind, ...] = ("task", "recover", "extract", "resume", "diagnose")
 AT = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)

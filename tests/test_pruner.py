@@ -15,23 +15,25 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep import pruner
-from ashep.cli.reading import Reading
-from ashep.core.branches import branch_of
-from ashep.core.events import IssueSeen, JournalPruned, TimerDue
-from ashep.core.flow import Flow
-from ashep.core.model import JournalSettings, Settings
-from ashep.core.replay import Replay
-from ashep.core.retention import Sealed, going, issue_of, needed_for, pruned, why_kept
-from ashep.core.workspaces import OwnTree
-from ashep.core.world import World as Known
+from ashep.actions.replay import replay
+from ashep.cli.place import Reading
+from ashep.core.analysis.replay import Replay
+from ashep.core.facts.resources import JournalPruned, TimerDue
+from ashep.core.facts.tracker import IssueSeen
+from ashep.core.policy.settings import JournalSettings, Settings
+from ashep.core.resources.retention import Sealed, going, issue_of, needed_for, pruned, why_kept
+from ashep.core.state.branches import branch_of
+from ashep.core.state.delivery import OwnTree
+from ashep.core.state.flow import Flow
+from ashep.core.state.world import World as Known
+from ashep.daemon import pruner
 from ashep.errors import AshepError, DiskFailed
-from ashep.journal import snapshots
-from ashep.journal.archive import aged, archive_aged, archived, finish, look, named, stand_in, unfinished
+from ashep.journal import prune, snapshots
+from ashep.journal.archive import aged, archive_aged, archived, look
 from ashep.journal.blobs import GRACE, Blobs
 from ashep.journal.files import BASE, base, batches, journal_files
 from ashep.journal.log import Sizes
-from ashep.replay import replay
+from ashep.journal.prune import finish, named, stand_in, unfinished
 from ashep.store.database import Store
 from ashep.store.reader import NAME
 from tests.core.given import issue as an_issue
@@ -347,7 +349,7 @@ def test_files_that_are_old_are_told_by_the_time_of_the_next_one(state: Path) ->
 
 
 def test_what_cannot_be_deleted_is_said_once_and_tried_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, tries = pruner.stand_in, list[str]()
+    real, tries = prune.stand_in, list[str]()
 
     def fails_twice(place: Path, last: str) -> None:
         tries.append(last)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from ashep.adapters.landing import GitRemote
+from ashep.adapters.git import GitRemote
 from ashep.errors import AshepError, ForgeUnavailable
-from ashep.forge import NotPushed, Pushed
+from ashep.ports.landing import NotPushed, Pushed
 from tests.conformance.landings import GitLandingWorld
 
 pytestmark = pytest.mark.real

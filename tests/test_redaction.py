@@ -10,7 +10,7 @@ import pytest
 from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.opencode.client import Address, Client
 from ashep.app import secrets_of
-from ashep.core.model import Settings
+from ashep.core.policy.settings import Settings
 from ashep.errors import TrackerUnavailable
 from ashep.redaction import MARK, SHORTEST, Redaction
 

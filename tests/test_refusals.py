@@ -7,9 +7,9 @@ import anyio
 import pytest
 
 from ashep.adapters.opencode.refusals import Failure, of_error, of_status
-from ashep.core.model import Refusal
+from ashep.core.facts.runs import Refusal
 from ashep.demo.model import Reply
-from ashep.ports import Turn
+from ashep.ports.runner import Turn
 from ashep.testing.worlds import opened, prompt
 from tests.conformance.runners import RealWorld, real_place, real_world
 from tests.test_life import scripted

@@ -9,14 +9,15 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from ashep import written
 from ashep.cli import main as command
 from ashep.config import ConfigErrors, write_starter
-from ashep.core.events import Adopted, EditMended, EditRefused, RunEnded, RunPlanned, WorkPaused
-from ashep.core.model import Policies
-from ashep.daemon import Running
+from ashep.core.facts.resources import Adopted, EditMended, EditRefused, WorkPaused
+from ashep.core.facts.runs import RunEnded, RunPlanned
+from ashep.core.policy.policies import Policies
+from ashep.daemon.daemon import Running
+from ashep.daemon.reload import HEED, Reload
 from ashep.journal.blobs import Blobs
-from ashep.reload import HEED, Reload
+from ashep.prompt import files
 from ashep.simulation.virtual import ImmediateJournal
 from ashep.store.tables import edit_json
 from tests.loop_world import World, minutes, policy, simulate
@@ -206,18 +207,18 @@ def test_templates_are_adopted_at_a_start_and_what_is_broken_then_does_not_start
         assert "prompts" not in [fact.kind for fact in world.bodies(Adopted)]
         (folder / "prompts").mkdir()
         (folder / "prompts" / "look.md.j2").write_text("First words.")
-        world.templates = written.read(folder).templates
+        world.templates = files.read(folder).templates
         async with world.living():
             await anyio.sleep(1)
         assert world.bodies(Adopted)[-1].kind == "prompts"
         (folder / "prompts" / "look.md.j2").unlink()
-        world.templates = written.read(folder).templates
+        world.templates = files.read(folder).templates
         async with world.living():
             await anyio.sleep(1)
             assert world.world.files.prompts == ""
         (folder / "prompts" / "lok.md.j2").write_text("First words.")
         with pytest.raises(ConfigErrors, match=r"lok\.md\.j2: is never used: no policy has a phase lok"):
-            written.read(folder)
+            files.read(folder)
 
     simulate(scenario)
 

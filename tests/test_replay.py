@@ -16,19 +16,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import ashep.core
-from ashep.core import dispatch, people, routing
-from ashep.core import events as e
-from ashep.core.commands import Command
-from ashep.core.model import Policies
-from ashep.core.records import Entry
-from ashep.core.replay import DERIVED, Difference, Replay
-from ashep.core.step import RULES
-from ashep.core.world import World
+from ashep.actions.replay import replay
+from ashep.core.analysis.replay import DERIVED, Difference, Replay
+from ashep.core.facts import issues, resources
+from ashep.core.facts import vocabulary as e
+from ashep.core.facts.commands import Command
+from ashep.core.facts.records import Entry
+from ashep.core.issues import people, routing
+from ashep.core.policy.policies import Policies
+from ashep.core.reconcile import dispatch
+from ashep.core.reconcile.step import RULES
+from ashep.core.state.world import World
 from ashep.errors import AshepError
-from ashep.journal.archive import archive, prune
+from ashep.journal.archive import archive
 from ashep.journal.files import batches
 from ashep.journal.log import Journal, Sizes
-from ashep.replay import replay
+from ashep.journal.prune import prune
 from tests.core.chances import WILD
 from tests.core.given import T0
 from tests.core.lives import live
@@ -101,7 +104,7 @@ def test_every_life_is_derived_again_as_it_was(seed: int) -> None:
 def test_decisions_not_to_start_are_among_them() -> None:
     _, kept = lived(3)
     kinds = {type(entry.body) for entries in kept for entry in entries}
-    assert e.IssueHeld in kinds & DERIVED
+    assert issues.IssueHeld in kinds & DERIVED
     assert set(DERIVED) >= set(e.DECISIONS)
 
 
@@ -177,7 +180,7 @@ def test_a_decision_that_was_not_made_or_made_twice_is_found(seed: int, chance: 
 def test_after_a_difference_it_goes_on_from_what_was_recorded() -> None:
     """One wrong reason makes one difference, not a thousand."""
     _, kept = lived(5)
-    number, place = next(iter(decided(kept, e.PhaseEntered)))
+    number, place = next(iter(decided(kept, issues.PhaseEntered)))
     kept[number][place] = changed(kept[number][place])
     made, found = again(kept)
     assert len(found) == 1
@@ -207,7 +210,7 @@ def test_rules_that_decide_otherwise_are_found(mutant: Mutant) -> None:
 
 def test_only_what_is_about_the_issue_is_compared() -> None:
     _, kept = lived(5)
-    number, place = next(iter(decided(kept, e.PhaseEntered)))
+    number, place = next(iter(decided(kept, issues.PhaseEntered)))
     issue = kept[number][place].body.issue  # type: ignore[union-attr]
     kept[number][place] = changed(kept[number][place])
     made, found = again(kept, issue)
@@ -232,8 +235,8 @@ def test_a_golden_life_is_derived_again_under_its_rules_and_folds_under_others(g
     found = [one.as_json() for one in replay(tmp_path, made)]
     number = int(golden.stem.rpartition("-")[2])
     assert not found, (
-        f"The rules decide otherwise than before: {found[0]}. Raise RULES in ashep/core/step.py, unless it was raised "
-        f"since the last release (its rules were {RELEASED_RULES}), and run `python -m tests.golden.make`."
+        f"The rules decide otherwise than before: {found[0]}. Raise RULES in ashep/core/reconcile/step.py, unless "
+        f"it was raised since the release (its rules were {RELEASED_RULES}), and run `python -m tests.golden.make`."
     )
     assert (made.decisions if number == RULES else made.folded[number]) > 100
 
@@ -246,11 +249,15 @@ def test_the_present_rules_have_a_golden_life() -> None:
 @pytest.mark.promise("Y3")
 def test_what_other_rules_decided_is_folded_and_not_judged() -> None:
     def older(entry: Entry) -> Entry:
-        return replace(entry, body=replace(entry.body, rules=RULES + 7)) if isinstance(entry.body, e.Adopted) else entry
+        return (
+            replace(entry, body=replace(entry.body, rules=RULES + 7))
+            if isinstance(entry.body, resources.Adopted)
+            else entry
+        )
 
     world, kept = lived(5)
     kept = [[older(entry) for entry in entries] for entries in kept]
-    number, place = next(iter(decided(kept, e.PhaseEntered)))
+    number, place = next(iter(decided(kept, issues.PhaseEntered)))
     kept[number][place] = changed(kept[number][place])
     made, found = again(kept)
     assert found == []
@@ -258,9 +265,9 @@ def test_what_other_rules_decided_is_folded_and_not_judged() -> None:
     assert made.folded == {RULES + 7: sum(type(entry.body) in DERIVED for entries in kept for entry in entries)}
     assert set(made.world.flows) == set(world.flows)
     # a start under the present rules begins to be judged with its first batch
-    start = [entry for entry in kept[0] if not isinstance(entry.body, e.JournalBegun)]
+    start = [entry for entry in kept[0] if not isinstance(entry.body, resources.JournalBegun)]
     now = [
-        replace(entry, body=replace(entry.body, rules=RULES)) if isinstance(entry.body, e.Adopted) else entry
+        replace(entry, body=replace(entry.body, rules=RULES)) if isinstance(entry.body, resources.Adopted) else entry
         for entry in start
     ]
     made.batch([replace(entry, seq=made.world.seq + 1 + place, at=made.world.now) for place, entry in enumerate(now)])
@@ -378,7 +385,10 @@ def test_a_journal_is_enough(run: Run) -> None:
 def test_a_difference_is_shown_with_its_number(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / ".agent-shepherd" / "state"
     held = next(
-        entry for batch in batches(folder / "journal") for entry in batch.entries if isinstance(entry.body, e.IssueHeld)
+        entry
+        for batch in batches(folder / "journal")
+        for entry in batch.entries
+        if isinstance(entry.body, issues.IssueHeld)
     )
     rewritten(folder, lambda entry: changed(entry) if entry == held else entry)
     done = run()

@@ -10,15 +10,15 @@ from typing import Any
 import anyio
 import pytest
 
-from ashep.adapters.memory.runner import Play, Prompted
-from ashep.cli import look
-from ashep.cli.reading import Reading
-from ashep.core import events as e
-from ashep.core.account import account
-from ashep.core.records import Entry
-from ashep.core.world import World as Known
-from ashep.core.world import evolve
+from ashep.cli.place import Reading
+from ashep.cli.reading import look
+from ashep.core.analysis.account import account
+from ashep.core.facts import issues, resources, runs
+from ashep.core.facts.records import Entry
+from ashep.core.reconcile.evolve import evolve
+from ashep.core.state.world import World as Known
 from ashep.errors import UsageError
+from ashep.simulation.memory.runner import Play, Prompted
 from ashep.store.database import Store
 from ashep.store.reader import open_read_only
 from ashep.views import Data
@@ -138,12 +138,12 @@ def test_what_is_closed_names_its_evidence(night: Night) -> None:
     lines = {line["issue"]: line for line in night.told()["sections"]["closed"]}
     assert set(lines) == {CLOSED, BY_HAND} == {name for name in night.world.flows if state(night, name) == "closed"}
     finished, closed = (night.entries[seq].body for seq in lines[CLOSED]["seqs"])
-    assert isinstance(finished, e.IssueFinished)
-    assert isinstance(closed, e.IssueClosed)
+    assert isinstance(finished, issues.IssueFinished)
+    assert isinstance(closed, issues.IssueClosed)
     assert closed.by == "shepherd"
     assert finished.why in lines[CLOSED]["text"]
     (closed,) = (night.entries[seq].body for seq in lines[BY_HAND]["seqs"])
-    assert isinstance(closed, e.IssueClosed)
+    assert isinstance(closed, issues.IssueClosed)
     assert (closed.by, "closed by somebody" in lines[BY_HAND]["text"]) == ("somebody", True)
 
 
@@ -153,18 +153,18 @@ def test_what_waits_for_people_comes_in_order_of_value(night: Night) -> None:
     assert [line["issue"] for line in lines][:2] == [FIRST, ASKED]
     assert {line["issue"] for line in lines} == {name for name in night.world.flows if state(night, name) == "person"}
     for line in lines:
-        assert line["seqs"] == [newest(night, line["issue"], e.PersonAsked)]
+        assert line["seqs"] == [newest(night, line["issue"], issues.PersonAsked)]
         asked = night.entries[line["seqs"][0]].body
-        assert isinstance(asked, e.PersonAsked)
+        assert isinstance(asked, issues.PersonAsked)
         assert asked.question in line["text"]
 
 
 @pytest.mark.promise("L8")
 def test_what_is_parked_says_why(night: Night) -> None:
     (line,) = night.told()["sections"]["parked"]
-    assert line["seqs"] == [newest(night, PARKED, e.IssueParked)]
+    assert line["seqs"] == [newest(night, PARKED, issues.IssueParked)]
     parked = night.entries[line["seqs"][0]].body
-    assert isinstance(parked, e.IssueParked)
+    assert isinstance(parked, issues.IssueParked)
     assert f"{parked.code}: {' '.join(parked.why.split())}" in line["text"]
 
 
@@ -180,14 +180,14 @@ def test_what_goes_on_says_what_for(night: Night) -> None:
         body: Any = night.entries[line["seqs"][-1]].body
         assert body.issue == name
         code = getattr(body, "code", None)
-        assert stands.state == "running" or code == stands.code or isinstance(body, e.PhaseEntered), line
+        assert stands.state == "running" or code == stands.code or isinstance(body, issues.PhaseEntered), line
 
 
 @pytest.mark.promise("L8")
 def test_the_cost_is_that_of_the_reads_that_are_named(night: Night) -> None:
     lines = night.told()["sections"]["cost"]
     most: dict[tuple[str, int], tuple[int, float]] = {}
-    for fact in night.of(e.TurnSeen):
+    for fact in night.of(runs.TurnSeen):
         tokens, cost = most.get((fact.run, fact.n), (0, 0.0))
         most[fact.run, fact.n] = max(tokens, fact.tokens), max(cost, fact.cost)
     assert sum(line["tokens"] for line in lines) == sum(tokens for tokens, _ in most.values()) > 0
@@ -203,28 +203,30 @@ def test_limits_servers_and_daemons_are_told_each_once(night: Night) -> None:
     sections = night.told()["sections"]
     limits = [night.entries[seq].body for line in sections["limits"] for seq in line["seqs"]]
     assert limits == [
-        one.body for one in night.entries.values() if isinstance(one.body, (e.BudgetWarned, e.BudgetReached))
+        one.body
+        for one in night.entries.values()
+        if isinstance(one.body, (resources.BudgetWarned, resources.BudgetReached))
     ]
     assert limits
     assert all(night.entries[line["seqs"][0]].body.why in line["text"] for line in sections["limits"])  # type: ignore[union-attr]
     bodies: list[Any] = [night.entries[seq].body for line in sections["servers"] for seq in line["seqs"]]
     starts = [line for line in sections["servers"] if " began as process " in line["text"]]
-    assert len(starts) == len(night.of(e.DaemonStarted)) == 4
-    assert sum("ended without a word" in line["text"] for line in starts) == 3 - len(night.of(e.DaemonStopped))
-    died = [body for body in bodies if isinstance(body, (e.RunnerSeen, e.TurnDied))]
+    assert len(starts) == len(night.of(resources.DaemonStarted)) == 4
+    assert sum("ended without a word" in line["text"] for line in starts) == 3 - len(night.of(resources.DaemonStopped))
+    died = [body for body in bodies if isinstance(body, (resources.RunnerSeen, runs.TurnDied))]
     assert died, "the server died in the night"
-    assert [body for body in bodies if isinstance(body, e.TurnDied)] == night.of(e.TurnDied)
+    assert [body for body in bodies if isinstance(body, runs.TurnDied)] == night.of(runs.TurnDied)
 
 
 def test_a_later_beginning_leaves_out_what_was_before(night: Night) -> None:
-    last = max(one.at for one in night.entries.values() if isinstance(one.body, e.IssueClosed))
+    last = max(one.at for one in night.entries.values() if isinstance(one.body, issues.IssueClosed))
     sections = night.told(last)["sections"]
     assert len(sections["closed"]) == 1
     assert sections["waiting"], "how it stands is told whenever it came about"
     late = night.told(night.now + timedelta(seconds=1))["sections"]
     assert (late["closed"], late["limits"], late["servers"]) == ([], [], [])
     with closing(open_read_only(night.state)) as database:
-        began = max(one.at for one in night.entries.values() if isinstance(one.body, e.DaemonStarted))
+        began = max(one.at for one in night.entries.values() if isinstance(one.body, resources.DaemonStarted))
         assert views.default_since(database, night.now) == stamp(began)
         evening = datetime.fromisoformat(views.default_since(database, night.now + timedelta(days=9))).astimezone()
     assert (evening.hour, evening.date()) == (18, (night.now + timedelta(days=8)).astimezone().date())

@@ -17,7 +17,9 @@ from pydantic import BaseModel
 from ashep.config import ConfigErrors, nodes, put_schemas, read, reference, schema, write_starter
 from ashep.config.presets import PRESETS
 from ashep.config.starter import FILES
-from ashep.core.model import Agents, Policies, Settings
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.policies import Policies
+from ashep.core.policy.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "ashep/config/schemas"

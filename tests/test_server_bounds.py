@@ -19,7 +19,8 @@ import anyio.to_thread
 import httpx
 import pytest
 
-from ashep.adapters import durable, processes
+from ashep.adapters import processes
+from ashep.adapters.git import durable
 from ashep.adapters.opencode import server as module
 from ashep.adapters.opencode.client import Address
 from ashep.adapters.opencode.server import LOG_KEPT, LOG_LIMIT, ManagedServer

@@ -12,15 +12,15 @@ from pathlib import Path
 import anyio
 import pytest
 
+from ashep.actions.install import checks
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.opencode.environment import PROVIDERS
 from ashep.adapters.opencode.server import ManagedServer
 from ashep.connect import secret_variables
-from ashep.core.model import Settings
+from ashep.core.policy.settings import Settings
 from ashep.demo.model import Call, opencode_config
 from ashep.errors import ServerNotStarted
-from ashep.install import checks
-from ashep.ports import Prompt, SessionRequest
+from ashep.ports.runner import Prompt, SessionRequest
 from ashep.testing.worlds import settled
 from tests.conformance.runners import RealWorld, real_place
 

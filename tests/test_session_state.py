@@ -10,10 +10,10 @@ import anyio
 import jsonschema
 import pytest
 
-from ashep.cli.reading import Reading
+from ashep.cli.place import Reading
 from ashep.config import write_starter
-from ashep.core.events import IssueSeen
-from ashep.core.model import Phase
+from ashep.core.facts.tracker import IssueSeen
+from ashep.core.policy.policies import Phase
 from ashep.interchange.coding import CODING, PRESET
 from ashep.interchange.state import OTHERS, schema_of, session_state
 from ashep.interchange.table import Table

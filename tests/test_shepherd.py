@@ -7,15 +7,16 @@ import pytest
 from anyio import to_thread
 
 from ashep.adapters.clock import ManualClock
-from ashep.adapters.memory.runner import MemoryRunner, Play
-from ashep.adapters.memory.tracker import MemoryTracker
-from ashep.adapters.memory.tree import MemoryTree
-from ashep.core.events import DaemonStarted, JournalBegun, TrackerSeen
-from ashep.effects import Effects
+from ashep.core.facts.resources import DaemonStarted, JournalBegun
+from ashep.core.facts.tracker import TrackerSeen
+from ashep.daemon.effects.execute import Effects
+from ashep.daemon.effects.trees import TreeEffects
+from ashep.daemon.leases import Leases
+from ashep.daemon.shepherd import Shepherd
 from ashep.journal.log import Journal
-from ashep.leases import Leases
-from ashep.shepherd import Shepherd
-from ashep.tree_effects import TreeEffects
+from ashep.simulation.memory.runner import MemoryRunner, Play
+from ashep.simulation.memory.tracker import MemoryTracker
+from ashep.simulation.memory.tree import MemoryTree
 
 
 @pytest.mark.may_block  # a journal looks how much room there is

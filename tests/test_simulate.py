@@ -17,13 +17,14 @@ import pytest
 
 from ashep.cli import main
 from ashep.config import read
-from ashep.core import decide
-from ashep.core.documents import format_duration
-from ashep.core.events import Fact
-from ashep.core.model import Human, Limits, Phase, Policies, Policy, Retry, Settings, Stall
-from ashep.core.records import Entry
-from ashep.core.replay import Replay
-from ashep.core.world import World
+from ashep.core.analysis.replay import Replay
+from ashep.core.facts.records import Entry
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.policy.language import format_duration
+from ashep.core.policy.policies import Human, Limits, Phase, Policies, Policy, Retry, Stall
+from ashep.core.policy.settings import Settings
+from ashep.core.reconcile import decide
+from ashep.core.state.world import World
 from ashep.errors import ConfigError, UsageError
 from ashep.simulation.casting import cast_of, starter_agents
 from ashep.simulation.chances import ANSWER, DIAGNOSED, FIRST, MOST, TROUBLE, Chances, Dice

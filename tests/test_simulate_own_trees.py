@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from ashep.config import write_starter
-from ashep.core.model import Human, Phase, Policies, Policy, Settings, Verify, WorkerSettings
+from ashep.core.policy.policies import Human, Phase, Policies, Policy, Verify
+from ashep.core.policy.settings import Settings, WorkerSettings
 from ashep.errors import UsageError
 from ashep.simulation.casting import cast_of, of_preset, starter_agents
 from ashep.simulation.chances import LANDED, SHORT, TOUCHED, Chances, Dice

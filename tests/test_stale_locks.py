@@ -12,18 +12,18 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from ashep.adapters.diffs import GitDiffs
-from ashep.adapters.git import GitTree
-from ashep.adapters.memory.annotations import MemoryAnnotations
-from ashep.adapters.memory.looking import MemoryVerifier
-from ashep.adapters.memory.play import Play, Prompted
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
-from ashep.adapters.worktrees import Worktrees
-from ashep.core.branches import branch_of
-from ashep.core.events import EffectFailed, WorkLanded
+from ashep.adapters.git.diffs import GitDiffs
+from ashep.adapters.git.work_tree import GitTree
+from ashep.adapters.git.worktrees import Worktrees
+from ashep.core.facts.delivery import WorkLanded
+from ashep.core.facts.tracker import EffectFailed
+from ashep.core.state.branches import branch_of
+from ashep.daemon.effects.work import Means
 from ashep.errors import RepositoryLocked
-from ashep.landing import Advanced, Candidate, Integrated, Refused
-from ashep.work_effects import Means
+from ashep.ports.landing import Advanced, Candidate, Integrated, Refused
+from ashep.simulation.memory.annotations import MemoryAnnotations, MemoryVerifier
+from ashep.simulation.memory.play import Play, Prompted
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.conformance.landings import GitLandingWorld, put
 from tests.loop_hands import CONFIG
 from tests.loop_world import Points, World, policy, said, simulate

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ashep.adapters.memory.runner import Play, Prompted
 from ashep.config import load
-from ashep.core.events import RunEnded, RunPlanned, TimerDue
+from ashep.core.facts.resources import TimerDue
+from ashep.core.facts.runs import RunEnded, RunPlanned
+from ashep.simulation.memory.runner import Play, Prompted
 from tests.loop_world import World, minutes, policy, said, simulate
 
 AFTER, CHECK = minutes(5), 2.0

@@ -20,22 +20,14 @@ from anyio import to_thread
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ashep.core.account import account
-from ashep.core.events import (
-    ClockJumped,
-    IssueHeld,
-    OutcomeRejected,
-    RetryScheduled,
-    RunEnded,
-    RunnerSeen,
-    RunPlanned,
-    RunWithdrawn,
-    SessionOpened,
-    TurnSeen,
-)
-from ashep.core.records import Entry
-from ashep.core.runs import RunRecord, tell
-from ashep.core.world import World, evolve
+from ashep.core.analysis.account import account
+from ashep.core.facts.issues import IssueHeld, RetryScheduled
+from ashep.core.facts.records import Entry
+from ashep.core.facts.resources import ClockJumped, RunnerSeen
+from ashep.core.facts.runs import OutcomeRejected, RunEnded, RunPlanned, RunWithdrawn, SessionOpened, TurnSeen
+from ashep.core.reconcile.evolve import evolve
+from ashep.core.runs.record import RunRecord, tell
+from ashep.core.state.world import World
 from ashep.journal.log import Journal
 from ashep.store.database import Store
 from ashep.store.follow import Follower

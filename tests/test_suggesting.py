@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 
-from ashep.adapters.memory.play import Play, Prompted
-from ashep.adapters.memory.runner import MemoryRunner
-from ashep.adapters.memory.tracker import MemoryTracker
-from ashep.cli.suggesting import confirmed, refuse_agents
-from ashep.config.criteria import read_criteria
-from ashep.core.model import Agent, Agents, Model, RunnerChoice
+from ashep.actions.suggest import NothingProposed, Proposal, adviser, suggest
+from ashep.cli.project.criteria import confirmed, refuse_agents
+from ashep.config.checks.block import read_criteria
+from ashep.core.facts.runs import Model
+from ashep.core.policy.agents import Agent, Agents, RunnerChoice
 from ashep.errors import RunnerUnavailable, UsageError
-from ashep.ports import IssueText
-from ashep.suggesting import NothingProposed, Proposal, adviser, suggest
+from ashep.ports.tracker import IssueText
+from ashep.simulation.memory.play import Play, Prompted
+from ashep.simulation.memory.runner import MemoryRunner
+from ashep.simulation.memory.tracker import MemoryTracker
 from tests.conformance.runners import SystemClock
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

@@ -16,12 +16,12 @@ import anyio
 import pytest
 
 from ashep import cli
+from ashep.actions.systemd_unit import NO_RESTART, unit_of
 from ashep.adapters.systemd import Systemd
-from ashep.core.events import Fact
-from ashep.core.world import World
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.state.world import World
+from ashep.daemon.watchdog import LONGEST, STALE, Watchdog
 from ashep.errors import AshepError
-from ashep.unit import NO_RESTART, unit_of
-from ashep.watchdog import LONGEST, STALE, Watchdog
 from tests.core import given
 from tests.core.laws import folded
 from tests.core.playbook import Playbook
@@ -157,7 +157,7 @@ def test_the_watchdog_is_fed_by_completed_ticks_alone() -> None:
 
 
 def test_status_is_a_line_whatever_there_is() -> None:
-    from ashep.watchdog import standing
+    from ashep.daemon.watchdog import standing
 
     assert standing(World()) == "0 runs under way, 0 issues known; the agent server is not seen yet"
     book = Playbook(given.policy_of(given.Phase(name="review"))).until("review")

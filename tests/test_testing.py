@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from ashep.adapters.memory.runner import MemoryRunner
-from ashep.adapters.memory.tracker import MemoryTracker
-from ashep.core.model import Change, Life
+from ashep.core.facts.runs import Life
+from ashep.core.facts.tracker import Change
 from ashep.errors import ClaimLost, GuardTripped, TrackerRefused
-from ashep.ports import Catalog, ClaimRequest, Creation, Look, Prompt, Seen, Sign, Turn, Update
+from ashep.ports.runner import Catalog, Prompt, Sign, Turn
+from ashep.ports.tracker import ClaimRequest, Creation, Look, Seen, Update
+from ashep.simulation.memory.runner import MemoryRunner
+from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.testing import ACTOR, runners, trackers
 from tests.conformance.runners import MemoryWorld as Agents
 from tests.conformance.runners import SystemClock

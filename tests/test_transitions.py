@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from ashep.config import ConfigErrors, check, load, read, write_starter
 from ashep.config.presets import PRESETS, preset
-from ashep.core import events as e
-from ashep.core.model import Agent, Agents, Phase, Policies, Policy
-from ashep.core.outcome import read_outcome
+from ashep.core.facts import issues, runs
+from ashep.core.facts.outcome import read_outcome
+from ashep.core.policy.agents import Agent, Agents
+from ashep.core.policy.policies import Phase, Policies, Policy
 from ashep.interchange.coding import CODING, PRESET, STATE_SCHEMA, TRANSITIONS, files_of_preset
 from ashep.interchange.naming import Place, States
 from ashep.interchange.state import schema_of
@@ -158,8 +159,10 @@ def takes(book: Playbook, event: str) -> bool:
         return True
     before = state_of(book)
     _ = book >> book.turn("finished", block=block)
-    assert [type(body) for body in book.left][:1] == [e.OutcomeRejected]
-    assert not any(isinstance(body, e.PhaseEntered | e.PersonAsked | e.IssueFinished) for body in book.left)
+    assert [type(body) for body in book.left][:1] == [runs.OutcomeRejected]
+    assert not any(
+        isinstance(body, issues.PhaseEntered | issues.PersonAsked | issues.IssueFinished) for body in book.left
+    )
     assert state_of(book) == before
     return False
 

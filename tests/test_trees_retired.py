@@ -12,10 +12,10 @@ import anyio
 import pytest
 
 from ashep.adapters import mounts, processes
-from ashep.adapters.worktrees import removing
-from ashep.core.branches import BASES
+from ashep.adapters.git import removing
+from ashep.core.state.branches import BASES
 from ashep.errors import AshepError
-from ashep.trees import Landed, Removed
+from ashep.ports.trees import Landed, Removed
 from tests.conformance.workspaces import GitWorkspacesWorld
 
 pytestmark = pytest.mark.promise("Z5")

@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ashep.adapters.memory.runner import Play, Prompted
-from ashep.cli import look
-from ashep.cli.reading import Reading
-from ashep.core.events import RunEnded, TurnSeen
-from ashep.core.runs import used
+from ashep.cli.place import Reading
+from ashep.cli.reading import look
+from ashep.core.facts.runs import RunEnded, TurnSeen
+from ashep.core.state.run import used
 from ashep.errors import UsageError
+from ashep.simulation.memory.runner import Play, Prompted
 from ashep.store.database import Store
 from ashep.store.reader import open_read_only
 from ashep.views import Data

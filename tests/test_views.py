@@ -12,18 +12,12 @@ import pytest
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
-from ashep.core.account import account
-from ashep.core.events import (
-    EditMended,
-    EditRefused,
-    Fact,
-    RecycleWanted,
-    RunnerSeen,
-    ServerRestartPlanned,
-    TrackerSeen,
-)
-from ashep.core.records import TYPES, Entry
-from ashep.core.workspaces import Mode
+from ashep.core.analysis.account import account
+from ashep.core.delivery.trees import Mode
+from ashep.core.facts.records import TYPES, Entry
+from ashep.core.facts.resources import EditMended, EditRefused, RecycleWanted, RunnerSeen, ServerRestartPlanned
+from ashep.core.facts.tracker import TrackerSeen
+from ashep.core.facts.vocabulary import Fact
 from ashep.journal.log import Journal
 from ashep.store.reader import open_read_only
 from ashep.store.tables import edit_json, server_json

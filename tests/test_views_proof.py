@@ -10,25 +10,22 @@ from typing import Any
 import anyio
 import pytest
 
-from ashep.adapters.memory.landing import MemoryLanding
-from ashep.adapters.memory.play import Play, Prompted
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
-from ashep.cli import look
-from ashep.cli.reading import Reading
-from ashep.core import commands as c
-from ashep.core.branches import branch_of
-from ashep.core.closing_notes import notes_of
-from ashep.core.events import WorkLanded, WorkVerified
-from ashep.core.evidence import CheckResult
-from ashep.core.file_map import FileMap, shortened
-from ashep.core.flow import Flow
-from ashep.core.model import Issue
-from ashep.core.proof import Evidence, Landing
-from ashep.core.workspaces import OwnTree
-from ashep.landing import Refused
+from ashep.cli.place import Reading
+from ashep.cli.reading import look
+from ashep.core.delivery.notes import notes_of
+from ashep.core.facts import commands as c
+from ashep.core.facts.delivery import CheckResult, FileMap, WorkLanded, WorkVerified, shortened
+from ashep.core.facts.tracker import Issue
+from ashep.core.state.branches import branch_of
+from ashep.core.state.delivery import Evidence, Landing, OwnTree
+from ashep.core.state.flow import Flow
+from ashep.ports.landing import Refused
+from ashep.simulation.memory.landing import MemoryLanding
+from ashep.simulation.memory.play import Play, Prompted
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.store.database import Store
-from ashep.store.proofs import landing, verification
 from ashep.store.reader import open_read_only
+from ashep.store.tables import landing, verification
 from ashep.views import attempts, proof, standing
 from ashep.views import report as reported
 from tests.loop_world import Points, World, policy, said, simulate

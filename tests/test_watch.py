@@ -23,14 +23,13 @@ import anyio
 import pytest
 from rich.console import Console
 
-from ashep.adapters.memory.runner import Play
-from ashep.cli.watch import Seen, page
-from ashep.control import Control
-from ashep.core import events as e
-from ashep.core.model import Human, Phase
-from ashep.core.world import evolve
+from ashep.cli.reading.watch import Seen, page
+from ashep.core.facts import resources
+from ashep.core.policy.policies import Human, Phase
+from ashep.core.reconcile.evolve import evolve
+from ashep.daemon.control import Control, LiveSigns
 from ashep.errors import RunnerUnavailable
-from ashep.signs import LiveSigns
+from ashep.simulation.memory.runner import Play
 from ashep.views import standing, watching
 from tests.core import given
 from tests.loop_world import World, minutes, policy, simulate
@@ -142,7 +141,7 @@ def test_what_happens_shows_on_it(project: Path) -> None:
             for entry in batch.entries:
                 made.world = evolve(made.world, entry)
         made.now = made.world.now
-        made.turn(e.WorkPaused("the night watch"))
+        made.turn(resources.WorkPaused("the night watch"))
         draw(state, made.journal)
         made.journal.close()
         seen.until(lambda text: "by the night watch" in text)

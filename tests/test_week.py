@@ -8,10 +8,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
-from ashep.core.branches import branch_of
-from ashep.core.events import TreeKept, TreeRemoved
+from ashep.core.facts.delivery import TreeKept, TreeRemoved
+from ashep.core.state.branches import branch_of
 from ashep.errors import AshepError
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.core.mutants import Mutant, planted
 from tests.loop_hands import Hands, landing_world
 from tests.loop_world import simulate

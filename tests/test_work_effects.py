@@ -14,43 +14,42 @@ import pytest
 from anyio import to_thread
 from pydantic import JsonValue
 
-from ashep.adapters.memory.annotations import MemoryAnnotations
-from ashep.adapters.memory.landing import MemoryLanding
-from ashep.adapters.memory.looking import MemoryDiffs, MemoryVerifier
-from ashep.adapters.memory.tracker import MemoryTracker
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
 from ashep.adapters.verifier import LocalVerifier, wrong_patterns
-from ashep.annotations import Annotated
-from ashep.core.branches import branch_of
-from ashep.core.commands import IntegrateWork, MoveBase, VerifyWork
-from ashep.core.criteria import canonical
-from ashep.core.events import (
+from ashep.core.facts.commands import IntegrateWork, MoveBase, VerifyWork
+from ashep.core.facts.delivery import (
+    CheckResult,
     CriteriaAdopted,
     CriteriaChanged,
-    EffectFailed,
-    Fact,
+    FileMap,
     LandingRefused,
     TreeSealed,
+    Verification,
     WorkConflicted,
     WorkIntegrated,
     WorkLanded,
     WorkVerified,
 )
-from ashep.core.evidence import CheckResult, Verification
-from ashep.core.file_map import FileMap
-from ashep.core.flow import Flow
-from ashep.core.indexes import put
-from ashep.core.model import Issue, Phase, Settings, VerificationSettings, Verify
-from ashep.core.proof import Criteria, Evidence, Landing, Proof
-from ashep.core.workspaces import OwnTree
-from ashep.core.world import World
+from ashep.core.facts.tracker import EffectFailed, Issue
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.policy.checks import canonical
+from ashep.core.policy.policies import Phase, Verify
+from ashep.core.policy.settings import Settings, VerificationSettings
+from ashep.core.state.branches import branch_of
+from ashep.core.state.delivery import Criteria, Evidence, Landing, OwnTree, Proof
+from ashep.core.state.flow import Flow
+from ashep.core.state.indexes import put
+from ashep.core.state.world import World
+from ashep.daemon.effects.work import AT_ONCE, MOST_LOG, Means, WorkEffects
 from ashep.errors import AshepError, TrackerRefused, TrackerUnavailable
+from ashep.http.models import Entry
 from ashep.journal.blobs import Blobs
-from ashep.landing import Refused
-from ashep.ports import IssueText
-from ashep.service.models import Entry
-from ashep.verification import VerifyRequest
-from ashep.work_effects import AT_ONCE, MOST_LOG, Means, WorkEffects
+from ashep.ports.landing import Refused
+from ashep.ports.tracker import Annotated, IssueText
+from ashep.ports.verifier import VerifyRequest
+from ashep.simulation.memory.annotations import MemoryAnnotations, MemoryDiffs, MemoryVerifier
+from ashep.simulation.memory.landing import MemoryLanding
+from ashep.simulation.memory.tracker import MemoryTracker
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.core.given import T0, policies, policy_of
 from tests.loop_hands import Hands, landing_world
 from tests.loop_world import simulate
@@ -424,7 +423,7 @@ def another_run(place: Place) -> None:
 async def test_what_nobody_wants_to_know_any_more_is_ended(
     place: Place, meanwhile: Callable[[Place], None], waits: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ashep.work_effects.UNWANTED", 0.01)
+    monkeypatch.setattr("ashep.daemon.effects.work.UNWANTED", 0.01)
     await place.work(b="b")
     place.verifier.takes = 20.0
     answers: list[list[Fact]] = []
@@ -448,7 +447,7 @@ async def test_what_nobody_wants_to_know_any_more_is_ended(
 
 
 async def test_a_landing_that_is_over_is_not_verified_to_the_end(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ashep.work_effects.UNWANTED", 0.01)
+    monkeypatch.setattr("ashep.daemon.effects.work.UNWANTED", 0.01)
     head = await place.work(b="b")
     place.lands(head)
     assert (await place.verify(run="", phase="", commit=head)).commit == head
@@ -460,7 +459,7 @@ async def test_a_landing_that_is_over_is_not_verified_to_the_end(place: Place, m
 
 @pytest.mark.may_block
 async def test_no_program_of_an_ended_verification_lives(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ashep.work_effects.UNWANTED", 0.05)
+    monkeypatch.setattr("ashep.daemon.effects.work.UNWANTED", 0.05)
     real = repository(place.folder.parent / "repository")
     head = real.commit({"a": "a"})
     place.flow = replace(place.flow, own=OwnTree(BRANCH, 0, base=head, head=head))

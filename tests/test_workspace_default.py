@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from ashep.config import load, read, write_starter
-from ashep.config.workspace import has_commit
-from ashep.core.events import Adopted
-from ashep.core.model import Settings
-from ashep.core.records import Entry
-from ashep.core.step import RULES
-from ashep.core.world import World, evolve
+from ashep.config.files import has_commit
+from ashep.core.facts.records import Entry
+from ashep.core.facts.resources import Adopted
+from ashep.core.policy.settings import Settings
+from ashep.core.reconcile.evolve import evolve
+from ashep.core.reconcile.step import RULES
+from ashep.core.state.world import World
 from tests.core.given import T0
 
 PERSON = ("-c", "user.name=p", "-c", "user.email=p@localhost", "-c", "commit.gpgsign=false")

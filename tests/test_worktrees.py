@@ -9,9 +9,10 @@ from typing import Any
 import anyio
 import pytest
 
-from ashep.adapters.worktrees import Worktrees, saving
-from ashep.adapters.worktrees.repository import Repository
-from ashep.core.model import SetupStep
+from ashep.adapters.git import saving
+from ashep.adapters.git.repository import Repository
+from ashep.adapters.git.worktrees import Worktrees
+from ashep.core.policy.settings import SetupStep
 from ashep.errors import AshepError
 from tests.conformance.workspaces import GitWorkspacesWorld
 

@@ -1,1 +1,4 @@
-"""The only code that talks to the world. Adapters do not know each other."""
+"""The only code that talks to the world: one package for each kind of thing there.
+
+They know ports and values, and not each other. Never: a decision.
+"""

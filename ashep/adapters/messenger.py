@@ -17,10 +17,10 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters import programs
-from ashep.core.model import NotifyTarget
+from ashep.core.policy.settings import NotifyTarget
 from ashep.core.text import clean
 from ashep.errors import AshepError, NotSent
-from ashep.notifier import TIMEOUT, Message
+from ashep.ports.notifier import TIMEOUT, Message
 from ashep.redaction import SHORTEST, Redaction
 
 LONGEST = 300

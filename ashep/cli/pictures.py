@@ -8,11 +8,13 @@ import re
 import sys
 from pathlib import Path
 
-from ashep.cli.policy_graph import drawn
+from ashep.cli.policy.graph import drawn
 from ashep.config import read
 from ashep.config.presets import preset
 from ashep.config.starter import starter
-from ashep.core.model import Agents, Policies, Settings
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.policies import Policies
+from ashep.core.policy.settings import Settings
 from ashep.views.graph import mermaid
 
 PAGES = ("docs/guides/policies.md", "docs/guides/presets.md")

@@ -9,20 +9,31 @@ import fcntl
 import os
 import sqlite3
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from ashep import __version__
 from ashep.cli.screen import note
+from ashep.core.facts.resources import is_low
+from ashep.core.state.world import World
 from ashep.errors import AshepError, DiskFailed, UsageError
+from ashep.journal.files import Batch, Position, Scan, base, batches, begun, holds, last_header
 from ashep.journal.lock import Holder, holder
+from ashep.journal.snapshots import newest
+from ashep.journal.space import free
 from ashep.store.reader import NAME, open_read_only, stale
 
 FOLDER = ".agent-shepherd"
+
+
 _LAG = 2.0
 """Seconds that a reader waits for a daemon's picture."""
+
+
 _SILENCE = 2.0
 """Seconds of drawing after which a person is told."""
 
@@ -182,7 +193,7 @@ def _copy(state: Path, folder: Path) -> None:
 
 
 def _catch_up(state: Path, folder: Path) -> None:
-    from ashep.cli.reading import Reading
+
     from ashep.store.database import Store
 
     try:
@@ -211,3 +222,58 @@ def _put_in_place(drawn: Path, state: Path) -> bool:
     finally:
         os.close(lock)
     return True
+
+
+def now() -> datetime:
+    """Give the time."""
+    return datetime.now(UTC)  # noqa: TID251 - a command for people, outside of everything that is replayed
+
+
+def read_state(project: Path | None) -> Path:
+    """Give the folder of the state of a project that is set up."""
+    return configured(find_project(project)) / "state"
+
+
+def disk_of(state: Path) -> str:
+    """Say whether there is room where the state folder lies."""
+    try:
+        return "low" if is_low(free(state)) else "ok"
+    except OSError:  # there is no state folder yet
+        return "ok"
+
+
+def daemon_of(seen: Picture) -> dict[str, Any]:
+    """Say what is known of the daemon without the journal."""
+    if seen.daemon is None:
+        return {"running": False}
+    since, version = seen.daemon.started or None, seen.daemon.version
+    return {"running": True, "pid": seen.daemon.pid, "since": since, "version": version, "behind": seen.behind}
+
+
+Place = tuple[str, int, int, str]
+
+
+class Reading:
+    """A journal as it ended when this was made; a torn tail is not looked at. Raises `JournalDamaged`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        first = begun(folder)
+        self.instance: str | None = first.instance if first else None
+        scan = Scan(folder, last_header(folder))  # what precedes the last file is checked when it is drawn
+        for _ in scan.records():
+            pass
+        self.position: Position = scan.position
+        self.begins: int = base(folder).seq
+
+    def holds(self, position: Place, /) -> bool:
+        """Say whether the journal goes on from this position."""
+        return holds(self._folder, Position(*position))
+
+    def batches(self, after: Place, /) -> Iterator[Batch]:
+        """Give the durable batches behind a position."""
+        return batches(self._folder, Position(*after))
+
+    def known(self, until: Place, /) -> tuple[World, Position]:
+        """Give the World of the newest good snapshot not behind a position, or that of the beginning."""
+        return newest(self._folder.parent, Position(*until))

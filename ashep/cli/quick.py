@@ -17,7 +17,7 @@ HELP = Path(__file__).with_name("help.txt")
 
 
 class Form(NamedTuple):
-    """What a command takes, by the parameters of its function in `ashep.cli.look`."""
+    """What a command takes, by the parameters of its function in `ashep.cli.reading.look`."""
 
     flags: dict[str, str]
     numbers: dict[str, str]
@@ -52,7 +52,7 @@ def run(arguments: list[str]) -> int | None:
     values = _values(FORMS[rest[0]], rest[1:])
     if values is None:
         return None
-    from ashep.cli import look
+    from ashep.cli.reading import look
 
     command: Callable[..., int] = getattr(look, rest[0])
     return command(project, **values)

@@ -11,7 +11,7 @@ from ashep.cli.place import configured, find_project
 from ashep.errors import UsageError
 
 if TYPE_CHECKING:
-    from ashep.core.model import Settings
+    from ashep.core.policy.settings import Settings
 
 
 def example(*lines: str) -> str:
@@ -67,7 +67,7 @@ def project_of(context: typer.Context) -> Path:
 def settings_of(project: Path) -> "Settings":
     """Read config.yaml alone: what needs no more should not stumble over the other files."""
     from ashep.config import read, settled
-    from ashep.core.model import Settings
+    from ashep.core.policy.settings import Settings
 
     file = configured(project) / "config.yaml"
     try:

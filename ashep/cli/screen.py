@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,11 +12,14 @@ from ashep.core.text import clean
 BROKEN_PIPE = 141
 """The exit code of a program whose reader went away, as a shell tells it (128 + SIGPIPE)."""
 
+
 _COLOURS = {
     "person": "yellow", "running": "green", "time": "cyan", "parked": "red", "not_eligible": "dim", "closed": "dim",
     "succeeded": "green", "failed": "red", "timed_out": "red", "stalled": "red", "lost": "red", "aborted": "dim",
     "ok": "green", "warning": "yellow", "error": "red",
 }  # fmt: skip
+
+
 _CODES = {"green": "32", "yellow": "33", "red": "31", "cyan": "36", "dim": "2", "bold": "1"}
 
 
@@ -122,3 +126,35 @@ def progress(text: str) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         broken_pipe()
+
+
+SILENCE = 2.0
+"""Seconds after which a person at a terminal is told how far it has got."""
+
+
+SHOWN = 100
+"""Differences that are printed for people; `--json` holds all."""
+
+
+class Progress:
+    """Tells a person at a terminal how far a long command has got, on one line that is written over."""
+
+    def __init__(self, what: str, of: str = "records") -> None:
+        self._what, self._of, self._due, self._told = what, of, _seconds() + SILENCE, False
+
+    def __call__(self, count: int) -> None:
+        """Say it, if there is somebody to tell and it is time."""
+        if sys.stderr.isatty() and _seconds() > self._due:
+            self._due, self._told = _seconds() + 0.5, True
+            sys.stderr.write(f"\rashep: {self._what} {count:,} {self._of}")
+            sys.stderr.flush()
+
+    def end(self) -> None:
+        """Take the line away."""
+        if self._told:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def _seconds() -> float:
+    return time.monotonic()  # noqa: TID251 - a command for people, outside of everything that is replayed

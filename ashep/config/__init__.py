@@ -9,10 +9,9 @@ the schemas beside the files that name them.
 
 from ashep.config.consistency import check
 from ashep.config.editors import put_schemas
-from ashep.config.files import Configuration, Examined, check_files, examine, load, load_other, read
+from ashep.config.files import Configuration, Examined, check_files, examine, load, load_other, read, settled
 from ashep.config.findings import ConfigErrors, FileName, Finding, Source
 from ashep.config.starter import write_starter
-from ashep.config.workspace import settled
 
 __all__ = [
     "ConfigErrors",

@@ -1,6 +1,6 @@
 """What a configuration must keep beyond its types: names that exist, edges that lead somewhere, agents that fit.
 
-Everything here is about the files alone. Where they are in order, the policies are searched (`ashep.config.soundness`).
+Everything here is about the files alone. Where they are in order, the policies are searched (`ashep.config.rules`).
 """
 
 import re
@@ -8,28 +8,17 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, combinations, product
 from typing import Literal
 
-from ashep.config import own, permissions, proving, requirements
+from ashep.config import rules
 from ashep.config.cron import never
 from ashep.config.explain import nearest
 from ashep.config.findings import FileName, Finding, KeyPath, Places
-from ashep.config.soundness import unsound
-from ashep.core.agents import unfit
-from ashep.core.model import (
-    CLOSE,
-    Agent,
-    Agents,
-    Budgets,
-    Match,
-    Notify,
-    Phase,
-    Policies,
-    Policy,
-    QuietHours,
-    ReuseFrom,
-    Settings,
-)
-from ashep.core.takeover import reviewed_by
-from ashep.core.telling import names
+from ashep.config.rules import unsound
+from ashep.core.policy.agents import Agent, Agents
+from ashep.core.policy.policies import CLOSE, Match, Phase, Policies, Policy, ReuseFrom
+from ashep.core.policy.settings import Budgets, Notify, QuietHours, Settings
+from ashep.core.resources.notices import names
+from ashep.core.runs.choice import unfit
+from ashep.core.runs.takeover import reviewed_by
 
 PARK = "park"
 RESULTS = ("success", "failed", "partial")
@@ -48,18 +37,18 @@ def check(
     found: list[Finding] = []
     if settings is not None:
         found += _findings(places, "config", _settings(settings))
-        found += _findings(places, "config", permissions.of_settings(settings))
+        found += _findings(places, "config", rules.tool_rules_of_settings(settings))
         found += _findings(places, "config", _useless_limits(settings.budgets), "warning")
     if agents is not None:
         found += _findings(places, "agents", _registry(agents, settings))
         found += _findings(places, "agents", _pointless(agents), "warning")
     if policies is not None:
         found += _findings(places, "policies", _policies(policies))
-        found += _findings(places, "policies", permissions.of_policies(policies, settings))
+        found += _findings(places, "policies", rules.tool_rules_of_policies(policies, settings))
         found += _findings(places, "policies", chain(_matches_nothing(policies), _never_first(policies)), "warning")
-        found += _findings(places, "policies", proving.in_vain(policies), "warning")
+        found += _findings(places, "policies", rules.in_vain(policies), "warning")
     if policies is not None and settings is not None:
-        found += _findings(places, "policies", proving.of_types(policies, settings))
+        found += _findings(places, "policies", rules.checks_of_types(policies, settings))
     if policies is not None and agents is not None:
         found += _findings(places, "policies", _coverage(policies, agents))
         found += _findings(places, "policies", _undiagnosed(policies, agents), "warning")
@@ -94,8 +83,8 @@ def _policies(policies: Policies) -> Iterator[Problem]:
             yield from _human(policy, index, path) if phase.human is not None else ()
             yield from _sessions(policy, phase, path)
             yield from _takeover(policy, phase, path)
-            yield from requirements.of_phase(policy, phase, path)
-            yield from proving.of_phase(policy, phase, path)
+            yield from rules.requirements_of_phase(policy, phase, path)
+            yield from rules.proof_of_phase(policy, phase, path)
             if phase.retry.initial_delay > phase.retry.max_delay:
                 message = "longer than max_delay; lower it, or raise max_delay"
                 yield "retry-delays", (*path, "retry", "initial_delay"), message
@@ -308,7 +297,7 @@ def _misfit(agent: Agent, phase: Phase) -> str | None:
 def _settings(settings: Settings) -> Iterator[Problem]:
     yield from _labels(settings)
     yield from _server(settings)
-    yield from own.of_settings(settings)
+    yield from rules.own_classes(settings)
     yield from _quiet_hours(settings.worker.quiet_hours, "worker")
     yield from _quiet_hours(settings.notify.quiet_hours, "notify")
     yield from _targets_of_notify(settings.notify)

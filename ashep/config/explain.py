@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 
 from ashep.config.findings import KeyPath
 from ashep.config.nodes import Node, Problem, shorten
-from ashep.core.documents import format_duration
+from ashep.core.policy.language import format_duration
 
 NOT_YET: dict[str, tuple[str, ...]] = {
     "Settings": (

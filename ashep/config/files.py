@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,13 +12,14 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ashep.config import nodes, policy_files, proving
+from ashep.config import nodes, policy_files, rules
 from ashep.config.consistency import check
 from ashep.config.explain import describe, problems
 from ashep.config.findings import ConfigErrors, FileName, Finding, Places, Source
 from ashep.config.nodes import Node, Problem, Unreadable
-from ashep.config.workspace import settled
-from ashep.core.model import Agents, Policies, Settings
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.policies import Policies
+from ashep.core.policy.settings import Settings
 
 _M = TypeVar("_M", bound=BaseModel)
 
@@ -218,7 +220,7 @@ def _parse(
     root, found = tree.root, [problem for one in (tree, *others) for problem in one.problems]
     if model is Policies:
         root, more = policy_files.in_one(root, [other.root for other in others], beside)
-        found += more + proving.read_checks(root)
+        found += more + rules.read_checks(root)
     validated: _M | None = None
     try:
         # JSON's strict mode takes lists for tuples and words for durations, and converts nothing else
@@ -273,3 +275,56 @@ def _version(root: Node) -> list[Problem]:
         return []
     message = f"expected 1, the only version that this ashep reads, found {describe(version)}"
     return [Problem("wrong-value", message, version.line, version.key, version.file)]
+
+
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+
+def settled(settings: Settings, project: Path) -> Settings:
+    """Put what is in force in the place of what was not said.
+
+    The model's own default stays `shared`: a journal's settings without the key are from a time when nothing else was
+    meant, and so is a `lock_work_tree` that somebody set.
+    """
+    worker = settings.worker
+    if "workspace" in worker.model_fields_set or "lock_work_tree" in worker.model_fields_set or not has_commit(project):
+        return settings
+    return settings.model_copy(update={"worker": worker.model_copy(update={"workspace": "worktree"})})
+
+
+def has_commit(project: Path) -> bool:
+    """Say whether a folder is in a git work tree whose HEAD is a commit; git itself is not asked.
+
+    A few small files are read (gitrepository-layout(5)), so that every command can afford it. Of a repository whose
+    refs are in git's binary table only its objects are looked at.
+    """
+    try:
+        return _has_commit(project.resolve())
+    except (OSError, ValueError):  # one of them is not there, or is not what it should be
+        return False
+
+
+def _has_commit(project: Path) -> bool:
+    there = next((folder / ".git" for folder in (project, *project.parents) if (folder / ".git").exists()), None)
+    if there is None:
+        return False
+    folder = there if there.is_dir() else _named(there, "gitdir: ")
+    common = _named(folder / "commondir") if (folder / "commondir").exists() else folder
+    head = (folder / "HEAD").read_text().strip()
+    ref = head.removeprefix("ref: ")
+    if ref == head:
+        return _COMMIT.fullmatch(head) is not None
+    if (common / "reftable").is_dir():
+        return any(len(name) == 2 or name.endswith(".pack") for name in _objects(common))
+    if (common / ref).is_file():
+        return _COMMIT.fullmatch((common / ref).read_text().strip()) is not None
+    return any(line.endswith(f" {ref}") for line in (common / "packed-refs").read_text().splitlines())
+
+
+def _named(file: Path, before: str = "") -> Path:
+    """Give the folder that a file of git's names."""
+    return file.parent / file.read_text().strip().removeprefix(before)
+
+
+def _objects(common: Path) -> list[str]:
+    return [*os.listdir(common / "objects"), *os.listdir(common / "objects" / "pack")]

@@ -11,7 +11,7 @@ from pathlib import PurePath
 from ashep.config.explain import nearest
 from ashep.config.extends import in_full
 from ashep.config.nodes import Node, Problem
-from ashep.core.names import is_name
+from ashep.core.policy.language import is_name
 
 FOLDER = "policies"
 """Where the files lie that hold one policy each, or several."""

@@ -14,14 +14,15 @@ from pydantic.fields import FieldInfo
 
 from ashep.config.explain import NOT_YET, extras_of
 from ashep.config.starter import starter
-from ashep.core.documents import Bytes, format_duration
-from ashep.core.dotted import parse_dotted, parse_tracker
-from ashep.core.model import Agents, Policies, Settings
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.language import Bytes, format_duration, parse_dotted, parse_tracker
+from ashep.core.policy.policies import Policies
+from ashep.core.policy.settings import Settings
 
 HEAD = """\
 # Configuration
 
-<!-- Made by `python -m ashep.config.reference` from ashep/core/model.py; do not edit. -->
+<!-- Made by `python -m ashep.config.reference` from ashep/core/policy/settings.py; do not edit. -->
 
 Three files in `.agent-shepherd/` say how Agent Shepherd works. `ashep init` writes them with comments, `ashep policy
 check` says what is wrong in them, each problem with its file, line and key. A daemon reads them when it starts,

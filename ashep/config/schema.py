@@ -16,16 +16,16 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-from ashep.core.documents import Bytes, format_duration
+from ashep.core.policy.language import Bytes, format_duration
 
 Schema = dict[str, Any]
 
 TABLE: dict[str, str] = {
-    "config": "ashep.core.model:Settings",
-    "policies": "ashep.core.model:Policies",
-    "agents": "ashep.core.model:Agents",
-    "run": "ashep.core.runs:RunRecord",
-    "outcome": "ashep.core.outcome:Outcome",
+    "config": "ashep.core.policy.settings:Settings",
+    "policies": "ashep.core.policy.policies:Policies",
+    "agents": "ashep.core.policy.agents:Agents",
+    "run": "ashep.core.runs.record:RunRecord",
+    "outcome": "ashep.core.facts.outcome:Outcome",
 }
 
 

@@ -20,8 +20,9 @@ from ruamel.yaml import YAML
 from ashep.config import nodes
 from ashep.config.files import read
 from ashep.config.findings import ConfigErrors
-from ashep.core.model import Agent, Agents, Model
-from ashep.core.names import name_of
+from ashep.core.facts.runs import Model
+from ashep.core.policy.agents import Agent, Agents
+from ashep.core.policy.language import name_of
 from ashep.errors import ConfigError
 
 GUESSED = "guessed from the server's agent; edit as you like"

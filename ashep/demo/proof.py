@@ -6,7 +6,7 @@ from typing import Any
 from anyio import to_thread
 
 from ashep.adapters import programs
-from ashep.core.branches import branch_of
+from ashep.core.state.branches import branch_of
 from ashep.core.text import clean
 from ashep.demo.edits import Edits, in_force
 from ashep.demo.kept import Asked, asked, journal

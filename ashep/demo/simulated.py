@@ -11,29 +11,28 @@ from pathlib import Path
 
 import anyio
 
+from ashep.actions.audit import examine
+from ashep.actions.replay import replay
 from ashep.adapters.clock import RealClock
-from ashep.adapters.memory.annotations import MemoryAnnotations
-from ashep.adapters.memory.landing import MemoryLanding
-from ashep.adapters.memory.looking import MemoryDiffs, MemoryVerifier
-from ashep.adapters.memory.runner import MemoryRunner, Play, Prompted
-from ashep.adapters.memory.tracker import MemoryTracker
-from ashep.adapters.memory.tree import MemoryTree
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
-from ashep.audit import examine
 from ashep.config import load, write_starter
-from ashep.core.branches import branch_of
-from ashep.core.model import Issue
-from ashep.core.records import Entry
-from ashep.core.replay import Replay
-from ashep.core.world import World
-from ashep.daemon import Parts, Say, WorkOptions, daemon, narrator
+from ashep.core.analysis.replay import Replay
+from ashep.core.facts.records import Entry
+from ashep.core.facts.tracker import Issue
+from ashep.core.state.branches import branch_of
+from ashep.core.state.world import World
+from ashep.daemon.daemon import Parts, Say, WorkOptions, daemon, narrator
+from ashep.daemon.effects.work import Means
 from ashep.demo.kept import journal
 from ashep.demo.story import BASE, FILES, ISSUES, RUNS, TEST_PROGRAM, merge_asked, part
 from ashep.errors import AshepError
-from ashep.ports import IssueText
-from ashep.replay import replay
+from ashep.ports.tracker import IssueText
+from ashep.simulation.memory.annotations import MemoryAnnotations, MemoryDiffs, MemoryVerifier
+from ashep.simulation.memory.landing import MemoryLanding
+from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
+from ashep.simulation.memory.tracker import MemoryTracker
+from ashep.simulation.memory.tree import MemoryTree
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.simulation.virtual import VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
-from ashep.work_effects import Means
 
 ACTOR, PERSON = "ashep-demo", "pat"
 FOLDER = ".agent-shepherd"

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from ashep.config.explain import describe
 from ashep.config.nodes import Node
-from ashep.core.documents import format_duration
+from ashep.core.policy.language import format_duration
 from ashep.interchange.notes import Reading
 
 _LONGEST = timedelta(days=1000)

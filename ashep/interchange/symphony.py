@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ashep.config.nodes import Problem
-from ashep.core.documents import format_duration
+from ashep.core.policy.language import format_duration
 from ashep.interchange.fields import Fields
 from ashep.interchange.liquid import converted
 from ashep.interchange.notes import Imported, Kind, Note, Reading, read_text, read_yaml, refused

@@ -10,10 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ashep.core.documents import format_duration
-from ashep.core.model import CLOSE, Human, Phase, Policies, Policy
-from ashep.core.names import is_name
-from ashep.core.routing import following, writer_before
+from ashep.core.issues.routing import following, writer_before
+from ashep.core.policy.language import format_duration, is_name
+from ashep.core.policy.policies import CLOSE, Human, Phase, Policies, Policy
 from ashep.interchange.naming import (
     ANY,
     APPROVED,

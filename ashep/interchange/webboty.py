@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from ashep.config.nodes import Problem
-from ashep.core.documents import format_duration
+from ashep.core.policy.language import format_duration
 from ashep.interchange.fields import Fields
 from ashep.interchange.notes import Imported, Note, Reading, read_yaml, refused
 from ashep.interchange.prompts import prompt_files

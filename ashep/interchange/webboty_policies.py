@@ -10,9 +10,9 @@ from datetime import timedelta
 from typing import Any
 
 from ashep.config.nodes import Node
-from ashep.core import names
-from ashep.core.documents import format_duration
-from ashep.core.model import CLOSE
+from ashep.core.policy import language
+from ashep.core.policy.language import format_duration
+from ashep.core.policy.policies import CLOSE
 from ashep.interchange.fields import Fields, bounded
 from ashep.interchange.notes import Note, Reading
 from ashep.prompt.templates import KINDS
@@ -393,5 +393,5 @@ def _can(agent: dict[str, Any], phase: dict[str, Any]) -> bool:
 
 def name_of(text: str) -> str:
     """Make a name of ours of a word of theirs."""
-    word = names.name_of(text, "x")
+    word = language.name_of(text, "x")
     return f"{word}_" if word in (CLOSE, "park", "success", "failed", "partial") else word

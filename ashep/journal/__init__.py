@@ -5,7 +5,7 @@ carries `v`, `seq`, `at` and `type`; the CRC is zlib's over the bytes before the
 
 * a file's first line, `JournalFile`: `previous` names the file before it, `hash` is the SHA-256 of that file's bytes
   (both null in the first one);
-* the entries of a batch, as `ashep.core.records` writes them;
+* the entries of a batch, as `ashep.core.facts.records` writes them;
 * the batch's `Commit`: `count` entries and `crc`, zlib's CRC over all bytes of their lines.
 
 **Numbers.** Every line takes the next sequence number, without a gap: 1 is the first file's first line, a commit takes

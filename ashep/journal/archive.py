@@ -7,45 +7,17 @@ one does: a file that the journal does not begin with any more says that there i
 """
 
 import os
-import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from errno import EXDEV
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
 
-from ashep.core.events import JournalPruned
-from ashep.core.records import Entry, parse_time
-from ashep.core.retention import Sealed, issue_of, lasting
-from ashep.core.snapshot import dump
-from ashep.core.world import World, evolve
-from ashep.errors import DiskFailed
-from ashep.journal import snapshots
-from ashep.journal.blobs import Blobs
+from ashep.core.facts.records import parse_time
+from ashep.core.resources.retention import Sealed, issue_of
 from ashep.journal.chain import sealed
-from ashep.journal.files import (
-    ARCHIVE,
-    BASE,
-    Position,
-    Scan,
-    base,
-    batches,
-    damaged,
-    head_of,
-    journal_files,
-    open_file,
-    path_of,
-)
+from ashep.journal.files import ARCHIVE, Scan, base, damaged, head_of, journal_files, path_of
 from ashep.journal.paths import make_folder, sync_folder
-from ashep.journal.snapshots import Mark
-
-if TYPE_CHECKING:
-    from ashep.journal.log import Journal
-
-_NAMES = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
-"""What may be a text's name, wherever a record or the World has it: what is kept for nothing costs some room only."""
 
 
 def archive(folder: Path, keep: int) -> list[str]:
@@ -129,108 +101,3 @@ def look(folder: Path, name: str) -> Sealed:
         issues.update(issue_of(entry.body) for entry in entries)
     named = frozenset(issue for issue in issues if issue is not None)
     return Sealed(name, parse_time(after[0]["at"]), after[1].seq, named)
-
-
-# --- deleting ---------------------------------------------------------------------------------------------------------
-
-
-def nobody() -> None:
-    """Tell nobody."""
-
-
-class Deleted(NamedTuple):
-    """What is gone for good."""
-
-    files: list[Path]
-    texts: int
-
-
-def prune(journal: "Journal", at: datetime) -> Deleted:
-    """Delete the archive for good, as its owner says. Blocks; raises `JournalDamaged` and `DiskFailed`."""
-    folder = journal.folder
-    left = [path.name for path in archived(folder) if path.name >= base(folder).file]
-    try:
-        if left:
-            world, first = _folded(folder, left[-1])
-            journal.append_now([Entry(journal.next_seq, at, JournalPruned(first.seq, tuple(left)))])
-            snapshots.write(folder / BASE, world, Mark(first, ""))
-    except OSError as error:
-        raise _failed(folder, error) from error
-    return finish(folder, journal.blobs)
-
-
-def stand_in(folder: Path, last: str) -> None:
-    """Write what stands for the files up to this one, which a fact gives up. Blocks; raises as `prune` does."""
-    try:
-        if last >= base(folder).file:
-            world, first = _folded(folder, last)
-            snapshots.write(folder / BASE, world, Mark(first, ""))
-    except OSError as error:
-        raise _failed(folder, error) from error
-
-
-def unfinished(folder: Path) -> bool:
-    """Whether an earlier deletion was interrupted: files stand there that the journal does not begin with any more."""
-    begin = base(folder).file
-    return any(path.name < begin for path in archived(folder))
-
-
-def finish(folder: Path, blobs: Blobs, now: float = 0.0, told: Callable[[], None] = nobody) -> Deleted:
-    """Delete the texts and the files that nothing needs, now that something stands for them.
-
-    `now` is the event loop's time; `told` is called from time to time, and may raise to end it before anything goes.
-    Blocks; raises as `prune` does.
-    """
-    begin = base(folder).file
-    gone = [path for path in archived(folder) if path.name < begin]
-    try:
-        texts = blobs.sweep(named(folder, told), now) if gone else 0
-        for path in gone:
-            if (twin := folder / path.name).exists():  # a move to another disk that was interrupted
-                twin.unlink()
-            path.unlink()
-        if gone:
-            sync_folder(folder / ARCHIVE)
-    except OSError as error:
-        raise _failed(folder, error) from error
-    return Deleted(gone, texts)
-
-
-def named(folder: Path, told: Callable[[], None] = nobody) -> set[str]:
-    """Find everything that may be the name of a text in what the journal holds, and in what stands for the rest."""
-    world, begin = snapshots.beginning(folder)
-    names = {name for _, data in dump(lasting(world)) for name in _names(data)}
-    for path in journal_files(folder):
-        if path.name >= begin.file:
-            told()
-            with open_file(folder, path.name) as file:
-                names.update(_in_all(file))
-    return names
-
-
-def _in_all(lines: Iterable[bytes]) -> Iterator[str]:
-    for line in lines:
-        yield from _names(line)
-
-
-def _names(data: bytes) -> Iterator[str]:
-    return (name.decode() for name in _NAMES.findall(data))
-
-
-def _failed(folder: Path, error: OSError) -> DiskFailed:
-    return DiskFailed(f"pruning {folder / ARCHIVE} failed: {error}. It can be done again.")
-
-
-def _folded(folder: Path, last: str) -> tuple[World, Position]:
-    """Fold the journal up to the end of a file; give the World there, and where the next file's first line ends."""
-    world, after = snapshots.beginning(folder)
-    for end, entries in batches(folder, after):
-        if end.file > last:
-            break
-        for entry in entries:
-            world = evolve(world, entry)
-    following = next(path.name for path in journal_files(folder) if path.name > last)
-    found = head_of(folder, following)
-    if found is None:
-        raise damaged(folder, folder / following, 1, "the file does not begin with a good header")
-    return world, found[1]

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
-from ashep.core.events import JournalBegun
-from ashep.core.records import Entry, from_json, is_known
+from ashep.core.facts.records import Entry, from_json, is_known
+from ashep.core.facts.resources import JournalBegun
 from ashep.errors import AshepError, JournalDamaged
 from ashep.journal.lines import COMMIT, HEADER, BadLine, Record, checksum, parse
 

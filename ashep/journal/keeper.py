@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 import anyio
 
-from ashep.core.records import Entry
-from ashep.core.world import World
+from ashep.core.facts.records import Entry
+from ashep.core.state.world import World
 from ashep.journal.log import Journal
 from ashep.journal.snapshots import Mark
 

@@ -12,7 +12,7 @@ from zlib import crc32
 
 from pydantic_core import from_json as from_json_text
 
-from ashep.core.records import VERSION, Entry, format_time, from_json, to_text
+from ashep.core.facts.records import VERSION, Entry, format_time, from_json, to_text
 
 HEADER = "JournalFile"
 """The type of a file's first line."""

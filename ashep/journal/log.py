@@ -11,10 +11,9 @@ from typing import NamedTuple, Protocol
 import anyio
 from anyio import to_thread
 
-from ashep.core.events import JournalBegun
-from ashep.core.records import Entry
-from ashep.core.room import LOW_DISK
-from ashep.core.world import World
+from ashep.core.facts.records import Entry
+from ashep.core.facts.resources import LOW_DISK, JournalBegun
+from ashep.core.state.world import World
 from ashep.errors import AshepError, DiskFailed
 from ashep.journal import snapshots
 from ashep.journal.archive import archive, archive_aged

@@ -6,7 +6,7 @@ of that code's text. The exception is `base.snapshot` beside the journal's files
 all that is left of it, so it is read whatever version wrote it.
 
 The first line is written as the journal's lines are: the position in the journal, the fingerprint, the hash of the
-bytes before the position in its file. Each further line is a part (`ashep.core.snapshot`):
+bytes before the position in its file. Each further line is a part (`ashep.core.state.snapshot`):
 `<name>\t<json>\t<crc32>\n`; the last one is `end\t<number of parts>\t<crc32 of all before it>\n`.
 """
 
@@ -21,9 +21,9 @@ from typing import NamedTuple
 from zlib import crc32
 
 import ashep
-from ashep.core.records import VERSION, format_time
-from ashep.core.snapshot import Part, dump, load
-from ashep.core.world import World
+from ashep.core.facts.records import VERSION, format_time
+from ashep.core.state.snapshot import Part, dump, load
+from ashep.core.state.world import World
 from ashep.journal.files import BASE, START, Position, damaged, holds
 from ashep.journal.lines import BadLine, Record, checksum, encode, parse
 from ashep.journal.paths import make_folder, replace

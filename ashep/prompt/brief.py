@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
-from ashep.core.diagnosing import VERDICTS
-from ashep.core.flow import Report
-from ashep.core.model import Comment, Phase
-from ashep.ports import Dependency, IssueText
+from ashep.core.facts.tracker import Comment
+from ashep.core.policy.policies import Phase
+from ashep.core.runs.turns import VERDICTS
+from ashep.core.state.run import Report
+from ashep.ports.tracker import Dependency, IssueText
+from ashep.ports.trees import Changes
 from ashep.prompt.fences import Foreign, tidy
 from ashep.prompt.found import Found, lines_of
-from ashep.trees import Changes
 
 Kind = Literal["task", "recover", "extract", "resume", "diagnose"]
 

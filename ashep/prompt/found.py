@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ashep.core.evidence import CheckResult
-    from ashep.core.flow import Flow
-    from ashep.core.proof import Evidence, Flaw
+    from ashep.core.facts.delivery import CheckResult
+    from ashep.core.state.delivery import Evidence, Flaw
+    from ashep.core.state.flow import Flow
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,17 +5,18 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ashep.core.evidence import CheckResult
-from ashep.core.flow import Report
-from ashep.core.model import Comment, Phase
-from ashep.core.outcome import Outcome
-from ashep.core.proof import Evidence, Flaw
+from ashep.core.facts.delivery import CheckResult
+from ashep.core.facts.outcome import Outcome
+from ashep.core.facts.tracker import Comment
+from ashep.core.policy.policies import Phase
+from ashep.core.state.delivery import Evidence, Flaw
+from ashep.core.state.run import Report
 from ashep.errors import ConfigError
-from ashep.ports import Dependency, IssueText
+from ashep.ports.tracker import Dependency, IssueText
+from ashep.ports.trees import Changes, Commit
 from ashep.prompt.brief import Brief, Kind
 from ashep.prompt.found import Found
 from ashep.prompt.templates import ENDING, FILE, KINDS, Templates, compiled, render
-from ashep.trees import Changes, Commit
 
 _EVIDENCE = Evidence(
     "commit", "tree", (CheckResult("check", "failed", "message", 0),), changed=True, isolated=True, log=""

@@ -8,8 +8,10 @@ from ashep.config import ConfigErrors, read
 from ashep.config.explain import nearest
 from ashep.config.files import examine
 from ashep.config.presets import PRESETS, preset
-from ashep.core.model import Agents, Policies, Settings
-from ashep.core.soundness import Code
+from ashep.core.analysis.soundness import Code
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.policies import Policies
+from ashep.core.policy.settings import Settings
 from ashep.errors import UsageError
 from ashep.simulation.lives import Cast
 

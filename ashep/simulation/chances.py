@@ -14,9 +14,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ashep.config.explain import nearest
-from ashep.core.diagnosing import ASK_PERSON, CHANGE_AGENT, RETRY
-from ashep.core.documents import Document, Duration
-from ashep.core.model import Phase, Policy
+from ashep.core.policy.language import Document, Duration
+from ashep.core.policy.policies import Phase, Policy
+from ashep.core.runs.turns import ASK_PERSON, CHANGE_AGENT, RETRY
 from ashep.errors import UsageError
 from ashep.simulation.moves import (
     APPROVED,

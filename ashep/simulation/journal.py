@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from ashep.core.records import Entry
-from ashep.core.room import LOW_DISK
-from ashep.core.world import World
+from ashep.core.facts.records import Entry
+from ashep.core.facts.resources import LOW_DISK
+from ashep.core.state.world import World
 from ashep.journal.blobs import Blobs
 from ashep.journal.files import START, Batch, Position
 from ashep.journal.log import Journal

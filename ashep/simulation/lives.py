@@ -15,50 +15,46 @@ import anyio
 from anyio.abc import TaskGroup
 
 from ashep import __version__
-from ashep.adapters.memory.play import Play, Prompted
-from ashep.adapters.memory.runner import MemoryRunner
-from ashep.adapters.memory.tracker import MemoryTracker
-from ashep.adapters.memory.tree import MemoryTree
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
-from ashep.core.account import account
-from ashep.core.agents import model_of
-from ashep.core.commands import SendPrompt, StopTurn
-from ashep.core.events import (
-    Adopted,
+from ashep.core.analysis.account import account
+from ashep.core.facts.commands import SendPrompt, StopTurn
+from ashep.core.facts.issues import (
     CycleBegan,
-    DaemonStarted,
-    Fact,
     IssueClosed,
     IssueGivenBack,
     IssueLeft,
     IssueParked,
     IssueTaken,
-    JournalBegun,
     PersonAnswered,
     PersonAsked,
     PhaseEntered,
-    PromptSent,
-    RunnerSeen,
-    RunPlanned,
-    RunWithdrawn,
-    TimerDue,
-    TrackerSeen,
 )
-from ashep.core.model import Agents, Budgets, LandingSettings, Model, Notify, Policies, Policy, Settings
-from ashep.core.observe import issue_read, looked, turn_read
-from ashep.core.records import Entry
-from ashep.core.step import RULES
-from ashep.core.timers import split_timer
-from ashep.core.world import World
-from ashep.effects import Effects
-from ashep.leases import Leases
-from ashep.monitor import read_turn
-from ashep.shepherd import Picture, Shepherd
+from ashep.core.facts.records import Entry
+from ashep.core.facts.resources import Adopted, DaemonStarted, JournalBegun, RunnerSeen, TimerDue
+from ashep.core.facts.runs import Model, PromptSent, RunPlanned, RunWithdrawn
+from ashep.core.facts.tracker import TrackerSeen
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.policies import Policies, Policy
+from ashep.core.policy.settings import Budgets, LandingSettings, Notify, Settings
+from ashep.core.reconcile.observe import issue_read, looked, turn_read
+from ashep.core.reconcile.step import RULES
+from ashep.core.runs.choice import model_of
+from ashep.core.state.timers import split_timer
+from ashep.core.state.world import World
+from ashep.daemon.effects.execute import Effects
+from ashep.daemon.effects.trees import TreeEffects
+from ashep.daemon.leases import Leases
+from ashep.daemon.monitor import read_turn
+from ashep.daemon.shepherd import Picture, Shepherd
 from ashep.simulation.journal import MemoryJournal
+from ashep.simulation.memory.play import Play, Prompted
+from ashep.simulation.memory.runner import MemoryRunner
+from ashep.simulation.memory.tracker import MemoryTracker
+from ashep.simulation.memory.tree import MemoryTree
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.simulation.moves import APPROVED, LANDS, NO_OUTCOME, SILENCE, TIMED_OUT, Act, Kind, Point, Step, play
 from ashep.simulation.own_trees import MadeUpWork
 from ashep.simulation.virtual import VIRTUAL, LoopClock
-from ashep.tree_effects import TreeEffects
 
 ACTOR, PERSON, PREFIX = "ashep-simulation", "pat", "sim"
 

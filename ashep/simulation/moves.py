@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
-from ashep.adapters.memory.play import Play
-from ashep.core.diagnosing import ASK_PERSON, CHANGE_AGENT, RETRY
-from ashep.core.documents import format_duration
-from ashep.core.model import Phase
-from ashep.core.proof import claims, is_looked_into
+from ashep.core.issues.verification import claims, is_looked_into
+from ashep.core.policy.language import format_duration
+from ashep.core.policy.policies import Phase
+from ashep.core.runs.turns import ASK_PERSON, CHANGE_AGENT, RETRY
+from ashep.simulation.memory.play import Play
 
 SUCCESS, FAILED, PARTIAL, NEED_HUMAN = "success", "failed", "partial", "need_human"
 NO_OUTCOME, STALLED, TIMED_OUT = "no_outcome", "stalled", "timed_out"

@@ -5,26 +5,26 @@ from dataclasses import replace
 
 import anyio.lowlevel
 
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
-from ashep.core.commands import IntegrateWork, MoveBase, VerifyWork
-from ashep.core.events import (
+from ashep.core.facts.commands import IntegrateWork, MoveBase, VerifyWork
+from ashep.core.facts.delivery import (
+    CheckResult,
     CriteriaAdopted,
-    Fact,
     TreeSealed,
     WorkConflicted,
     WorkIntegrated,
     WorkLanded,
     WorkVerified,
 )
-from ashep.core.evidence import CheckResult
-from ashep.core.flags import FLAGS
-from ashep.core.flow import Flow
-from ashep.core.model import Settings
-from ashep.core.world import World
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.policy.flags import FLAGS
+from ashep.core.policy.settings import Settings
+from ashep.core.state.flow import Flow
+from ashep.core.state.world import World
+from ashep.daemon.effects.work import WorkCommand, WorkEffects
 from ashep.journal.blobs import Blobs
-from ashep.ports import Tracker
+from ashep.ports.tracker import Tracker
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.simulation.moves import FALLS_SHORT, TOUCHES
-from ashep.work_effects import WorkCommand, WorkEffects
 
 CHECK = "simulated"
 """The one check that there is."""

@@ -20,8 +20,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from ashep.config.explain import nearest
-from ashep.core.documents import parse_duration
-from ashep.core.model import Phase, Policy
+from ashep.core.policy.language import parse_duration
+from ashep.core.policy.policies import Phase, Policy
 from ashep.errors import ConfigError
 from ashep.simulation.moves import ANSWERS, DIAGNOSES, DIAGNOSIS, LANDING, LANDINGS, LANDS, Point, Step, moves
 

@@ -18,8 +18,8 @@ import anyio
 import anyio.lowlevel
 from anyio import to_thread
 
-from ashep.core.records import Entry
-from ashep.core.world import World
+from ashep.core.facts.records import Entry
+from ashep.core.state.world import World
 from ashep.journal.blobs import Blobs
 from ashep.journal.chain import check_sealed
 from ashep.journal.log import SIZES, Journal, Sizes

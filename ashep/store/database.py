@@ -18,13 +18,13 @@ from sqlalchemy.schema import CreateTable
 from sqlmodel import SQLModel
 
 from ashep import __version__
-from ashep.core.events import PersonAsked, RetryScheduled
-from ashep.core.landing_turns import turn
-from ashep.core.pauses import Pauses
-from ashep.core.records import Entry, from_json
-from ashep.core.runs import RunRecord, Tally, run_of, tell
-from ashep.core.workspaces import mode
-from ashep.core.world import World
+from ashep.core.delivery.trees import mode
+from ashep.core.facts.issues import PersonAsked, RetryScheduled
+from ashep.core.facts.records import Entry, from_json
+from ashep.core.runs.record import RunRecord, Tally, run_of, tell
+from ashep.core.state.indexes import turn
+from ashep.core.state.pauses import Pauses
+from ashep.core.state.world import World
 from ashep.store.drawing import CHUNK, NOWHERE, Drawing, Position, Progress, Source
 from ashep.store.reader import NAME
 from ashep.store.runlog import RunLog

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
-from ashep.core import providers
-from ashep.core.events import (
+from ashep.core.facts.records import Entry
+from ashep.core.facts.resources import (
     BudgetReached,
     ClockJumped,
     DaemonStarted,
@@ -14,10 +14,11 @@ from ashep.core.events import (
     TimerDue,
     WorkResumed,
 )
-from ashep.core.landing_turns import turn
-from ashep.core.records import Entry
-from ashep.core.timers import split_timer
-from ashep.core.world import World, evolve
+from ashep.core.reconcile.evolve import evolve
+from ashep.core.state import providers
+from ashep.core.state.indexes import turn
+from ashep.core.state.timers import split_timer
+from ashep.core.state.world import World
 
 Position = tuple[str, int, int, str]
 """A place in the journal: file, offset, last sequence number, checksum of the last line."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import to_thread
 
-from ashep.core.world import World
+from ashep.core.state.world import World
 from ashep.store.drawing import Position, Source
 
 if TYPE_CHECKING:

@@ -8,20 +8,22 @@ from typing import Any
 from sqlalchemy import Table
 from sqlmodel import Field, SQLModel
 
-from ashep.core.account import account
-from ashep.core.asking import asked_now, question_of
-from ashep.core.commands import Command
-from ashep.core.events import DECISIONS, JournalBegun
-from ashep.core.flow import Flow
-from ashep.core.holds import NO_PROVIDER
-from ashep.core.records import Entry, body_text, form_of, format_time
-from ashep.core.runs import RunRecord, run_of
-from ashep.core.telling import targets
-from ashep.core.world import World
-from ashep.store.proofs import landing, looked_into, resting, verification
+from ashep.core.analysis.account import account
+from ashep.core.facts.commands import Command, IntegrateWork, MoveBase, OpenPullRequest, VerifyWork
+from ashep.core.facts.records import Entry, body_text, form_of, format_time
+from ashep.core.facts.resources import JournalBegun
+from ashep.core.facts.vocabulary import DECISIONS
+from ashep.core.resources.notices import targets
+from ashep.core.runs.record import RunRecord, run_of
+from ashep.core.runs.requests import asked_now, question_of
+from ashep.core.state.delivery import Landing
+from ashep.core.state.flow import Flow
+from ashep.core.state.holds import NO_PROVIDER
+from ashep.core.state.world import World
 
 FORM = 4
 """The version of the tables."""
+
 
 Row = dict[str, Any]
 
@@ -93,10 +95,14 @@ class Issues(SQLModel, table=True):
 
 
 META, FACTS, RUNS, ISSUES = (SQLModel.metadata.tables[name] for name in ("meta", "facts", "runs", "issues"))
+
+
 ALL: tuple[Table, ...] = (META, FACTS, RUNS, ISSUES)
+
 
 _NOBODYS_BUSINESS = frozenset({"secret"})
 """What `body` leaves out of a `JournalBegun`."""
+
 
 _NOTHING = frozenset[str]()
 
@@ -234,7 +240,7 @@ def outages_json(world: World) -> str:
 
 
 def entry_data(row: Row) -> dict[str, Any]:
-    """Give a row of `facts` as the record that it was made of, for `ashep.core.records.from_json`."""
+    """Give a row of `facts` as the record that it was made of, for `ashep.core.facts.records.from_json`."""
     return {
         "v": form_of(row["type"]),
         "seq": row["seq"],
@@ -246,3 +252,60 @@ def entry_data(row: Row) -> dict[str, Any]:
 
 def _json(data: Row | list[Row]) -> str:
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+
+
+_STEPS = ((IntegrateWork, "integrating"), (VerifyWork, "verifying"), (MoveBase, "moving"), (OpenPullRequest, "opening"))
+
+
+def verification(flow: Flow) -> Row | None:
+    """Give what was last found about the work; None: nothing, and nothing was to be."""
+    evidence = flow.evidence
+    if evidence is None:
+        closed = flow.stage == "closed" and flow.code == "shepherd"
+        nothing: Row = {"commit": None, "tree": None, "changed": None, "isolated": None, "checks": (), "log": None}
+        return {"status": "unverified", **nothing, "waived": flow.waived} if closed else None
+    checks = [
+        {
+            "check_id": one.check_id, "status": one.status, "message": one.message, "duration_ms": one.duration_ms,
+            "proves_nothing": one.proves_nothing,
+        }
+        for one in evidence.results
+    ]  # fmt: skip
+    return {
+        "status": evidence.status, "commit": evidence.commit, "tree": evidence.tree, "changed": evidence.changed,
+        "isolated": evidence.isolated, "checks": checks, "log": evidence.log or None, "waived": flow.waived,
+    }  # fmt: skip
+
+
+def looked_into(flow: Flow) -> list[Row]:
+    """Give the verifications of the work, the oldest first."""
+    return [{**asdict(one), "at": format_time(one.at)} for one in flow.proofs]
+
+
+def landing(flow: Flow) -> Row | None:
+    """Give how far the work is on its way to the base; None: it is not, or not yet."""
+    if flow.landing is not None and not flow.landing.landed:
+        onto, due = flow.landing.onto or flow.landing.into or None, flow.landing.due
+        commit = flow.pull.head if flow.pull is not None and flow.landing.asked else flow.landing.commit
+        made = {"onto": onto, "commit": commit or None, "due": format_time(due) if due else None}
+        return {"state": _state(flow, flow.landing), **made}
+    if flow.landed is not None:
+        return {"state": "landed", "onto": flow.landed[0], "commit": flow.landed[1], "due": None}
+    if flow.stage == "closed" and flow.code == "shepherd" and flow.own is not None and flow.own.head:
+        return {"state": "branch", "onto": None, "commit": flow.own.head, "due": None}
+    return None
+
+
+def _state(flow: Flow, landing: Landing) -> str:
+    if landing.due is not None:
+        return "waits"
+    idle = "queued" if landing.onto else "pull_request" if landing.asked else "branch"
+    return next((word for kind, word in _STEPS if any(isinstance(one, kind) for one in flow.open)), idle)
+
+
+def resting(flow: Flow) -> Row | None:
+    """Say when the tree of a closed issue goes by itself, and why it was kept before; None: it has none that does."""
+    rest = flow.own.rest if flow.own is not None and flow.stage == "closed" else None
+    if rest is None or flow.own is None:
+        return None
+    return {"branch": flow.own.branch, "due": format_time(rest.due) if rest.due is not None else None, "why": rest.why}

@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from ashep.adapters.clock import RealClock
-from ashep.extending import Context
+from ashep.ports.guard import Context
 from ashep.testing.worlds import ACTOR
 
 

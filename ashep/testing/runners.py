@@ -1,4 +1,4 @@
-"""What every runner keeps: each sentence of the contract in `ashep.ports.Runner` that a test can hold it to.
+"""What every runner keeps: each sentence of the contract in `ashep.ports.runner.Runner` that a test can hold it to.
 
 `from ashep.testing.runners import *` in a test file, beside a fixture `world` that gives a `RunnerWorld`, holds a
 runner to it. The tests of ashep hold the one in memory and the one over the real OpenCode server to the very same.
@@ -12,11 +12,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.core.model import Refusal
-from ashep.core.requests import Asked, Request, Verdict
+from ashep.core.facts.requests import Asked, Request, Verdict
+from ashep.core.facts.runs import Refusal
 from ashep.errors import RunnerRefused, RunnerUnavailable
-from ashep.extending import misfits
-from ashep.ports import MOST_TEXT, Runner, SessionRequest
+from ashep.ports.guard import misfits
+from ashep.ports.runner import MOST_TEXT, Runner, SessionRequest
 from ashep.testing.signs import *  # noqa: F403 - more of its tests
 from ashep.testing.signs import followed
 from ashep.testing.worlds import (

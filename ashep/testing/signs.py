@@ -7,9 +7,9 @@ from datetime import timedelta
 import anyio
 import pytest
 
-from ashep.core.model import Life
+from ashep.core.facts.runs import Life
 from ashep.errors import RunnerUnavailable
-from ashep.ports import Sign
+from ashep.ports.runner import Sign
 from ashep.testing.worlds import BOUND, Act, RunnerWorld, name, needs, opened, prompt, reached, settled
 from ashep.testing.worlds import anyio_backend as anyio_backend
 

@@ -1,4 +1,4 @@
-"""What every tracker keeps: each sentence of the contract in `ashep.ports.Tracker` that a test can hold it to.
+"""What every tracker keeps: each sentence of the contract in `ashep.ports.tracker.Tracker` that a test can hold it to.
 
 `from ashep.testing.trackers import *` in a test file, beside a fixture `world` that gives a `TrackerWorld`, holds a
 tracker to it. The tests of ashep hold the one in memory and the one over the real bd to the very same.
@@ -9,10 +9,10 @@ from datetime import UTC, timedelta
 import anyio
 import pytest
 
-from ashep.core.model import NewIssue, Stamp
+from ashep.core.facts.tracker import NewIssue, Stamp
 from ashep.errors import ClaimLost, GuardTripped, TrackerRefused
-from ashep.extending import misfits
-from ashep.ports import ClaimRequest, Creation, Dependency, IssueText, Look, Tracker, Update
+from ashep.ports.guard import misfits
+from ashep.ports.tracker import ClaimRequest, Creation, Dependency, IssueText, Look, Tracker, Update
 from ashep.testing.worlds import ACTOR, STAMP, TrackerWorld, later, needs, shown
 from ashep.testing.worlds import anyio_backend as anyio_backend
 

@@ -9,8 +9,11 @@ from typing import Literal, Protocol
 import anyio
 import pytest
 
-from ashep.core.model import Model, PermissionRule, Stamp
-from ashep.ports import IssueText, Prompt, Runner, Seen, SessionRequest, Tracker, Turn
+from ashep.core.facts.runs import Model
+from ashep.core.facts.tracker import Stamp
+from ashep.core.policy.policies import PermissionRule
+from ashep.ports.runner import Prompt, Runner, SessionRequest, Turn
+from ashep.ports.tracker import IssueText, Seen, Tracker
 
 ACTOR = "ashep-test"
 """The name under which a world's tracker writes."""

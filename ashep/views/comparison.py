@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
-from ashep.core.compared import Compared, Count, Fork, Totals, totals
-from ashep.core.events import (
+from ashep.core.analysis.compared import Compared, Count, Fork, Totals, totals
+from ashep.core.facts.delivery import VerificationWanted, WorkVerified
+from ashep.core.facts.issues import (
     CreationWanted,
     CycleBegan,
-    Fact,
     IssueFinished,
     IssueHeld,
     IssueParked,
@@ -15,13 +15,11 @@ from ashep.core.events import (
     PersonAsked,
     PhaseEntered,
     RetryScheduled,
-    RunEnded,
-    RunPlanned,
-    VerificationWanted,
-    WorkVerified,
 )
-from ashep.core.proof import failing
-from ashep.core.records import Entry, to_json
+from ashep.core.facts.records import Entry, to_json
+from ashep.core.facts.runs import RunEnded, RunPlanned
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.state.delivery import failing
 
 Data = dict[str, Any]
 

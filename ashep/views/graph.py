@@ -1,6 +1,6 @@
 """A policy as a picture: Mermaid, Graphviz, text or JSON, with what is wrong with it, and how many issues are where.
 
-Drawn from the edges that the checker found (`ashep.core.soundness`), so that a picture shows what is checked.
+Drawn from the edges that the checker found (`ashep.core.analysis.soundness`), so that a picture shows what is checked.
 """
 
 import re

@@ -87,7 +87,7 @@ def server_state(database: Database | None) -> Data | None:
 
 
 def workspace(database: Database | None) -> str | None:
-    """Say where issues that are begun now are worked on (`ashep.core.workspaces.Mode`); None: that is not known."""
+    """Say where issues that are begun now are worked on (`ashep.core.delivery.trees.Mode`); None: that is not known."""
     row = database.execute("SELECT value FROM meta WHERE key = 'workspace'").fetchone() if database else None
     return str(row["value"]) if row else None
 

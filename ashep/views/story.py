@@ -7,12 +7,13 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
-from ashep.views import Data, Database, proof, tree_tales
+from ashep.views import Data, Database, proof
 from ashep.views.standing import STATES, told_since
 from ashep.views.times import local
 
 Said = tuple[str, str] | None
 """What happened, and the reason; None: not worth a line."""
+
 
 Text = Callable[[str], str | None]
 
@@ -162,6 +163,8 @@ _WRITES = {
     "give_back": "given back in the tracker",
     "close": "closed in the tracker",
 }
+
+
 _ENDS = {
     "none": "it goes on once they have been quiet for a while",
     "ours": "it goes on when the label is taken off",
@@ -209,11 +212,43 @@ def _is(fact: str, reason: str = "{why}") -> Callable[[Telling, Data], Said]:
 
 
 _RECLAIMED = {True: "taken back", False: "renewed meanwhile: it stays"}
+
+
+def _removed(_: object, body: Data) -> tuple[str, str]:
+    saved = ", ".join(body.get("saved", ()))
+    return "its work tree and branch are gone: the base has it all", f"saved: {saved}" if saved else ""
+
+
+def _rests(_: object, body: Data) -> tuple[str, str]:
+    until = f"until {local(body['due'])}" if body.get("due") else "for good"
+    return f"its work tree stands {until}", body.get("why", "")
+
+
+def _sealed(_: object, body: Data) -> tuple[str, str]:
+    count = len(body["commits"])
+    told = "; ".join((f"tree {body['tree']}", *body.get("told", ())))
+    return f"its branch has {count} commit{'' if count == 1 else 's'}", told
+
+
+SAID: dict[str, Callable[[object, Data], tuple[str, str]]] = {
+    "TreePrepared": lambda _, body: (
+        f"works in {body['path']}, on the branch {body['branch']}",
+        f"which began at {body['base']}",
+    ),
+    "TreeSealed": _sealed,
+    "TreeLeft": lambda _, body: ("what it left could not be sealed, and stays in its tree", body["why"]),
+    "TreeRests": _rests,
+    "TreeRemoved": _removed,
+    "TreeKept": lambda _, body: ("its work tree stays", body["why"]),
+}
+"""By the name of the record: what happened, and the reason."""
+
+
 SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
     "IssueSeen": _seen,
     "IssueGone": _is("the tracker does not list it any more", ""),
     "TreeSeen": _tree,
-    **tree_tales.SAID,
+    **SAID,
     "CriteriaAdopted": _adopted_criteria,
     "CriteriaChanged": _is("the checks of the issue were changed"),
     "VerificationWanted": _is("whether its work holds is looked into"),
@@ -303,6 +338,7 @@ SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
     "TurnStopped": _is("the session was stopped", ""),
 }
 """What is said of each kind of record."""
+
 
 SILENT = frozenset(
     {

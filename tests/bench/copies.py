@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from zlib import crc32
 
-from ashep.core.events import DaemonStopped
-from ashep.core.outstanding import prompt_ids
-from ashep.core.records import Entry, format_time
+from ashep.core.facts.records import Entry, format_time
+from ashep.core.facts.resources import DaemonStopped
+from ashep.core.runs.prompting import prompt_ids
 from ashep.journal.lines import encode_batch
 from tests.bench.history import INSTANCE, RUNS, History, name_of
 

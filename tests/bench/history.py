@@ -7,28 +7,19 @@ from pathlib import Path
 
 from ashep.config import read
 from ashep.config.starter import starter
-from ashep.core.commands import ClaimIssue, Command, OpenSession, PreparePrompt, ReadTree, SendPrompt, WriteIssue
-from ashep.core.dispatcher import Dispatcher
-from ashep.core.events import (
-    Adopted,
-    DaemonStarted,
-    Fact,
-    IssueClaimed,
-    IssueSeen,
-    IssueWritten,
-    JournalBegun,
-    PromptPrepared,
-    PromptSent,
-    ReadyChanged,
-    RunnerSeen,
-    SessionOpened,
-    TrackerSeen,
-    TreeSeen,
-    TurnSeen,
-)
-from ashep.core.model import Agents, Issue, Model, Policies, Settings, Stamp, Tree, WorkerSettings
-from ashep.core.step import RULES, step
-from ashep.core.world import World, evolve
+from ashep.core.facts.commands import ClaimIssue, Command, OpenSession, PreparePrompt, ReadTree, SendPrompt, WriteIssue
+from ashep.core.facts.delivery import Tree, TreeSeen
+from ashep.core.facts.resources import Adopted, DaemonStarted, JournalBegun, RunnerSeen
+from ashep.core.facts.runs import Model, PromptPrepared, PromptSent, SessionOpened, TurnSeen
+from ashep.core.facts.tracker import Issue, IssueClaimed, IssueSeen, IssueWritten, ReadyChanged, Stamp, TrackerSeen
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.policies import Policies
+from ashep.core.policy.settings import Settings, WorkerSettings
+from ashep.core.reconcile.dispatcher import Dispatcher
+from ashep.core.reconcile.evolve import evolve
+from ashep.core.reconcile.step import RULES, step
+from ashep.core.state.world import World
 from ashep.journal.log import Journal
 from tests.bench.place import THREE
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import anyio
 
-from ashep.adapters.landing import GitLanding
-from ashep.landing import Advanced, Candidate, Integrated
+from ashep.adapters.git import GitLanding
+from ashep.ports.landing import Advanced, Candidate, Integrated
 from tests.bench.figures import Figure, times
 from tests.conformance.landings import GitLandingWorld
 

@@ -20,19 +20,20 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 
+from ashep.actions.replay import replay
 from ashep.adapters.beads import BeadsTracker
-from ashep.adapters.memory.runner import MemoryRunner, Play
-from ashep.adapters.memory.tracker import MemoryTracker
-from ashep.adapters.memory.tree import MemoryTree
-from ashep.cli.reading import Reading
+from ashep.cli.place import Reading
 from ashep.config import load, write_starter
-from ashep.core.events import IssueHeld
-from ashep.core.records import Entry
-from ashep.core.replay import Replay
-from ashep.core.world import World, evolve
-from ashep.daemon import Parts, WorkOptions, daemon
+from ashep.core.analysis.replay import Replay
+from ashep.core.facts.issues import IssueHeld
+from ashep.core.facts.records import Entry
+from ashep.core.reconcile.evolve import evolve
+from ashep.core.state.world import World
+from ashep.daemon.daemon import Parts, WorkOptions, daemon
 from ashep.journal.log import Journal
-from ashep.replay import replay
+from ashep.simulation.memory.runner import MemoryRunner, Play
+from ashep.simulation.memory.tracker import MemoryTracker
+from ashep.simulation.memory.tree import MemoryTree
 from ashep.simulation.virtual import VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
 from ashep.store.database import Store
 from tests.bench import copies

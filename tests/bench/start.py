@@ -13,12 +13,12 @@ from pathlib import Path
 import anyio
 
 import ashep.app  # everything that the real one imports
-from ashep.adapters.memory.runner import MemoryRunner, Play
-from ashep.adapters.memory.tracker import MemoryTracker
-from ashep.adapters.memory.tree import MemoryTree
 from ashep.config import load
 from ashep.journal.log import Journal
-from ashep.ports import Look
+from ashep.ports.tracker import Look
+from ashep.simulation.memory.runner import MemoryRunner, Play
+from ashep.simulation.memory.tracker import MemoryTracker
+from ashep.simulation.memory.tree import MemoryTree
 
 
 class _LookedError(Exception):

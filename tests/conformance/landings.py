@@ -5,10 +5,10 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from ashep.adapters.landing import GitLanding
-from ashep.adapters.memory.landing import MemoryLanding
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
-from ashep.landing import Landing
+from ashep.adapters.git import GitLanding
+from ashep.ports.landing import Landing
+from ashep.simulation.memory.landing import MemoryLanding
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 
 Files = dict[str, str]
 T = TypeVar("T")

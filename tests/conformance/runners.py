@@ -14,11 +14,11 @@ import httpx
 import pytest
 
 from ashep.adapters import programs
-from ashep.adapters.memory.runner import MemoryRunner, Play, Prompted
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.opencode.server import ManagedServer
-from ashep.core.model import Model, Refusal
+from ashep.core.facts.runs import Model, Refusal
 from ashep.demo.model import Ask, Call, ModelServer, Reply, opencode_config
+from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
 from ashep.testing.worlds import FETCHED, Act
 
 

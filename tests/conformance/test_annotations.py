@@ -6,10 +6,9 @@ import pytest
 from pydantic import JsonValue
 
 from ashep.adapters.beads import BeadsAnnotations
-from ashep.adapters.memory.annotations import MemoryAnnotations
-from ashep.annotations import Annotations, Fresh, Rewritten
 from ashep.errors import TrackerRefused
-from ashep.ports import ClaimRequest, IssueText, Update
+from ashep.ports.tracker import Annotations, ClaimRequest, Fresh, IssueText, Rewritten, Update
+from ashep.simulation.memory.annotations import MemoryAnnotations
 from ashep.testing.worlds import STAMP, later, shown
 from tests.conformance.trackers import BeadsWorld, MemoryWorld
 

@@ -1,4 +1,4 @@
-"""What every forge keeps: the contract of `ashep.forge.Forge`, over GitHub's, GitLab's, Gitea's interface, and gh."""
+"""What every forge keeps: the contract of `ashep.ports.landing.Forge`, for GitHub, GitLab, Gitea and gh."""
 
 import json
 import os
@@ -14,10 +14,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from ashep.adapters.forges import forge_of
-from ashep.core.landing_settings import ForgeSettings, ForgeType
-from ashep.core.pull_request import marker
+from ashep.core.delivery.pull_text import marker
+from ashep.core.policy.settings import ForgeSettings, ForgeType
 from ashep.errors import AshepError, ForgeRefused, ForgeUnauthorized, ForgeUnavailable
-from ashep.forge import Forge, PullRequest
+from ashep.ports.landing import Forge, PullRequest
 from ashep.redaction import Redaction
 from tests.fake_forge import DATE, NOW, REPOSITORY, TOKEN, FakeForge
 

@@ -1,4 +1,4 @@
-"""What every landing keeps: the contract of `ashep.landing.Landing`, over memory and the real git."""
+"""What every landing keeps: the contract of `ashep.ports.landing.Landing`, over memory and the real git."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ashep.errors import AshepError
-from ashep.landing import Advanced, AlreadyLanded, Candidate, Conflict, Integrated, Method, Refused
+from ashep.ports.landing import Advanced, AlreadyLanded, Candidate, Conflict, Integrated, Method, Refused
 from tests.conformance.landings import GitLandingWorld, LandingWorld, MemoryLandingWorld
 
 METHODS: list[Method] = ["merge", "squash", "rebase"]

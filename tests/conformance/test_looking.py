@@ -1,5 +1,6 @@
-"""What whoever looks into commits keeps: the contracts of `ashep.impacts.Diffs` and `ashep.verification.Verifier`, over
-memory and the real git. What only the real ones can do has suites of its own: `tests/test_diffs.py`, `tests/verifier`.
+"""The contracts of who looks into commits, `ashep.ports.trees.Diffs` and `ashep.ports.verifier.Verifier`,
+over memory and the real git. What only the real ones can do has suites of its own: `tests/test_diffs.py` and
+`tests/verifier`.
 """
 
 import os
@@ -10,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from ashep.adapters.diffs import GitDiffs
-from ashep.adapters.memory.looking import MemoryDiffs, MemoryVerifier
+from ashep.adapters.git.diffs import GitDiffs
 from ashep.adapters.verifier import LocalVerifier
-from ashep.core.criteria import Criteria
-from ashep.core.evidence import Verification
-from ashep.core.impact import ChangedFile
-from ashep.core.model import VerificationSettings
+from ashep.core.facts.delivery import Verification
+from ashep.core.impact.changes import ChangedFile
+from ashep.core.policy.checks import Criteria
+from ashep.core.policy.settings import VerificationSettings
 from ashep.errors import AshepError
-from ashep.impacts import Diffs
+from ashep.ports.trees import Diffs
+from ashep.ports.verifier import Verifier, VerifyRequest
 from ashep.redaction import Redaction
-from ashep.verification import Verifier, VerifyRequest
+from ashep.simulation.memory.annotations import MemoryDiffs, MemoryVerifier
 from tests.conformance.landings import GitLandingWorld, LandingWorld, MemoryLandingWorld
 from tests.verifier.place import criteria_of
 

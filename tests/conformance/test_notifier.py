@@ -13,12 +13,13 @@ from typing import Any, Protocol
 
 import pytest
 
-from ashep.adapters.memory.notifier import MemoryNotifier
 from ashep.adapters.messenger import Messenger
-from ashep.core.model import Notice, NotifyTarget
+from ashep.core.facts.resources import Notice
+from ashep.core.policy.settings import NotifyTarget
 from ashep.errors import NotSent
-from ashep.notifier import SHOWN, Message, Notifier, message_of
+from ashep.ports.notifier import SHOWN, Message, Notifier, message_of
 from ashep.redaction import Redaction
+from ashep.simulation.memory.notifier import MemoryNotifier
 
 T0 = datetime(2026, 1, 1, 22, 0, tzinfo=UTC)
 SECRET = "hunter2-hunter2"
@@ -217,7 +218,7 @@ async def test_urls_are_never_written_down(tmp_path: Path) -> None:
 async def test_apprise_is_imported_by_a_target_of_its_only(tmp_path: Path) -> None:
     program = (
         "import sys, asyncio\nfrom pathlib import Path\nimport ashep.app\n"
-        "from ashep.core.model import NotifyTarget\nfrom ashep.notifier import Message\n"
+        "from ashep.core.policy.settings import NotifyTarget\nfrom ashep.ports.notifier import Message\n"
         f"messenger = ashep.app.Messenger(Path({str(tmp_path)!r}))\n"
         "asyncio.run(messenger.send(NotifyTarget(command=('true',)), Message('1', 'a', 'b')))\n"
         "assert 'apprise' not in sys.modules\n"

@@ -3,9 +3,9 @@
 import anyio
 import pytest
 
-from ashep.core.model import Model
+from ashep.core.facts.runs import Model
 from ashep.errors import RunnerRefused
-from ashep.ports import Prompt
+from ashep.ports.runner import Prompt
 from ashep.testing.runners import *  # noqa: F403 - its tests
 from ashep.testing.worlds import RunnerWorld, name, opened, prompt, reached, settled
 from tests.conformance.runners import MemoryWorld, real_place, real_world

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from ashep.errors import ClaimLost
-from ashep.ports import ClaimRequest
+from ashep.ports.tracker import ClaimRequest
 from ashep.testing.trackers import *  # noqa: F403 - its tests
 from ashep.testing.worlds import STAMP, shown
 from tests.conformance.trackers import MemoryWorld

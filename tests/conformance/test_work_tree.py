@@ -1,12 +1,12 @@
-"""What every work tree keeps: the contract of `ashep.trees.WorkTree`, over memory and the real git."""
+"""What every work tree keeps: the contract of `ashep.ports.trees.WorkTree`, over memory and the real git."""
 
 from pathlib import Path
 
 import pytest
 
-from ashep.core.model import Tree
+from ashep.core.facts.delivery import Tree
 from ashep.errors import AshepError
-from ashep.trees import Changes, Commit
+from ashep.ports.trees import Changes, Commit
 from tests.conformance.trees import GitTreeWorld, MemoryTreeWorld, TreeWorld
 
 KINDS = ["memory", pytest.param("git", marks=pytest.mark.real)]

@@ -1,13 +1,13 @@
-"""What work trees of issues keep: the contract of `ashep.trees.Workspaces`, in memory and over the real git."""
+"""What work trees of issues keep: the contract of `ashep.ports.trees.Workspaces`, in memory and over the real git."""
 
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from ashep.core.branches import branch_of
+from ashep.core.state.branches import branch_of
 from ashep.errors import AshepError
-from ashep.trees import Landed, Removed
+from ashep.ports.trees import Landed, Removed
 from tests.conformance.workspaces import GitWorkspacesWorld, MemoryWorkspacesWorld, WorkspacesWorld
 
 ONE, TWO = branch_of("t-1"), branch_of("t-2")

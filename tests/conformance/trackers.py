@@ -10,8 +10,8 @@ from pathlib import Path
 
 from ashep.adapters import programs
 from ashep.adapters.beads import BeadsTracker
-from ashep.adapters.memory.tracker import MemoryTracker
-from ashep.ports import IssueText, Tracker
+from ashep.ports.tracker import IssueText, Tracker
+from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.testing.worlds import ACTOR
 
 INIT = ("init", "--prefix=t", "--quiet", "--non-interactive", "--stealth", "--skip-hooks", "--skip-agents")

@@ -4,9 +4,9 @@ import subprocess
 from pathlib import Path
 from typing import Protocol
 
-from ashep.adapters.git import GitTree
-from ashep.adapters.memory.tree import MemoryTree
-from ashep.trees import WorkTree
+from ashep.adapters.git.work_tree import GitTree
+from ashep.ports.trees import WorkTree
+from ashep.simulation.memory.tree import MemoryTree
 
 
 class TreeWorld(Protocol):

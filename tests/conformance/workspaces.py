@@ -5,9 +5,9 @@ import subprocess
 from pathlib import Path
 from typing import Protocol
 
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
-from ashep.adapters.worktrees import Worktrees
-from ashep.trees import Workspaces
+from ashep.adapters.git.worktrees import Worktrees
+from ashep.ports.trees import Workspaces
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 
 
 class WorkspacesWorld(Protocol):

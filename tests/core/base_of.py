@@ -3,13 +3,12 @@
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.events import Fact
-from ashep.core.evidence import CheckResult
-from ashep.core.pull_events import Remark
-from ashep.core.pull_requests import pull_read
-from ashep.core.world import World
+from ashep.core.delivery.pulls import pull_read
+from ashep.core.facts import commands as c
+from ashep.core.facts import delivery
+from ashep.core.facts.delivery import CheckResult, Remark
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.state.world import World
 
 CHECK = "tests"
 
@@ -70,7 +69,7 @@ class Base:
 
     def _verify(self, command: c.VerifyWork, wrong: str) -> Fact:
         result = CheckResult(CHECK, "failed" if wrong == "fails" else "passed", "told so", 1)
-        return e.WorkVerified(
+        return delivery.WorkVerified(
             command.issue, command.key, command.commit, f"tree of {command.commit}", wrong != "unchanged", command.run,
             "checks", (result,), must_change=command.change,
         )  # fmt: skip
@@ -78,28 +77,28 @@ class Base:
     def _integrate(self, command: c.IntegrateWork, wrong: str) -> Fact:
         issue, key, head = command.issue, command.key, command.head
         if wrong == "conflict":
-            return e.WorkConflicted(issue, key, head, self.tip, ("calc.py",), "ef" * 32)
+            return delivery.WorkConflicted(issue, key, head, self.tip, ("calc.py",), "ef" * 32)
         if head in self.landed.get(issue, ()):
-            return e.WorkLanded(issue, key, command.onto, head, self.tip, already=True)
+            return delivery.WorkLanded(issue, key, command.onto, head, self.tip, already=True)
         commit = f"{head} on {self.tip}"
-        return e.WorkIntegrated(issue, key, head, self.tip, commit, f"tree of {commit}")
+        return delivery.WorkIntegrated(issue, key, head, self.tip, commit, f"tree of {commit}")
 
     def _move(self, command: c.MoveBase, wrong: str) -> Fact:
         if command.new == self.tip:
-            return e.WorkLanded(command.issue, command.key, command.onto, command.head, self.tip)
+            return delivery.WorkLanded(command.issue, command.key, command.onto, command.head, self.tip)
         if wrong or command.old != self.tip:
-            return e.LandingRefused(command.issue, command.key, wrong or "moved", "told so")
+            return delivery.LandingRefused(command.issue, command.key, wrong or "moved", "told so")
         self.tip = command.new
         self.landed.setdefault(command.issue, []).append(command.head)
-        return e.WorkLanded(command.issue, command.key, command.onto, command.head, self.tip)
+        return delivery.WorkLanded(command.issue, command.key, command.onto, command.head, self.tip)
 
     def _open(self, command: c.OpenPullRequest, wrong: str) -> Fact:
         issue, key = command.issue, command.key
         if wrong:
-            return e.LandingRefused(issue, key, wrong, "told so")
+            return delivery.LandingRefused(issue, key, wrong, "told so")
         number = self.asks.setdefault(command.name, len(self.asks) + 7)
         url = f"https://forge.example/{number}"
-        return e.PullRequestOpened(issue, key, number, url, command.name, command.base, command.head)
+        return delivery.PullRequestOpened(issue, key, number, url, command.name, command.base, command.head)
 
     def looked(self, world: World, chance: float) -> list[Fact]:
         """People and CI do something with a pull request, which a look shows; in a calm they merge it."""
@@ -112,7 +111,7 @@ class Base:
         assert own is not None
         assert pull.head == own.head, f"people look at {pull}, and not at {own}"
         what = self.random.choice(PEOPLE) if chance else "merged"
-        seen = e.PullRequestSeen(issue, pull.number, world.seq, "open", pull.head, "ann")
+        seen = delivery.PullRequestSeen(issue, pull.number, world.seq, "open", pull.head, "ann")
         match what:
             case "merged" | "closed" | "gone":
                 seen = replace(seen, state=what)

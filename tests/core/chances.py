@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from ashep.core.model import Refusal
-from ashep.core.requests import Request
+from ashep.core.facts.requests import Request
+from ashep.core.facts.runs import Refusal
 
 
 @dataclass(frozen=True)

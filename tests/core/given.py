@@ -3,29 +3,16 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ashep.core import events as e
-from ashep.core.events import Fact
-from ashep.core.model import (
-    Agent,
-    Agents,
-    Human,
-    Issue,
-    Limits,
-    Model,
-    OpencodeSettings,
-    Phase,
-    Policies,
-    Policy,
-    Prefer,
-    Retry,
-    RunnerChoice,
-    Runners,
-    Settings,
-    Tree,
-    WorkerSettings,
-)
-from ashep.core.step import RULES
-from ashep.core.world import World
+from ashep.core.facts import delivery, resources, tracker
+from ashep.core.facts.delivery import Tree
+from ashep.core.facts.runs import Model
+from ashep.core.facts.tracker import Issue
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.policy.agents import Agent, Agents, RunnerChoice
+from ashep.core.policy.policies import Human, Limits, Phase, Policies, Policy, Prefer, Retry
+from ashep.core.policy.settings import OpencodeSettings, Runners, Settings, WorkerSettings
+from ashep.core.reconcile.step import RULES
+from ashep.core.state.world import World
 
 T0 = datetime(2026, 1, 1, 22, 0, tzinfo=UTC)
 ME, INSTANCE = "ashep-host-1a2b", "0f" * 16
@@ -113,13 +100,13 @@ def issue(id: str = "t-1", status: str = "open", *labels: str, **more: Any) -> I
 def adopted(rules: Policies | Agents | Settings) -> Fact:
     """Adopt policies, agents or settings."""
     kind = {Policies: "policies", Agents: "agents", Settings: "settings"}[type(rules)]
-    return e.Adopted(kind, rules.model_dump_json(), "ab" * 32, RULES)  # type: ignore[arg-type]
+    return resources.Adopted(kind, rules.model_dump_json(), "ab" * 32, RULES)  # type: ignore[arg-type]
 
 
-def up(instance: str = "server-1", **more: Any) -> e.RunnerSeen:
+def up(instance: str = "server-1", **more: Any) -> resources.RunnerSeen:
     """See the agent server up."""
     values: dict[str, Any] = {"agents": ("build", "plan"), "models": (LARGE, SMALL), "default": LARGE}
-    return e.RunnerSeen("up", instance=instance, **(values | more))
+    return resources.RunnerSeen("up", instance=instance, **(values | more))
 
 
 def start(
@@ -130,15 +117,15 @@ def start(
     **daemon: Any,
 ) -> list[Fact]:
     """Start a daemon up to the first look at its machine; with a tree in that, one that can make trees of its own."""
-    seen: list[Fact] = [] if tree is None else [e.TreeSeen(tree)]
+    seen: list[Fact] = [] if tree is None else [delivery.TreeSeen(tree)]
     return [
-        e.JournalBegun(INSTANCE, "5ec2e7"),
-        e.DaemonStarted(4711, "0.1.0", trees=tree is not None, **daemon),
+        resources.JournalBegun(INSTANCE, "5ec2e7"),
+        resources.DaemonStarted(4711, "0.1.0", trees=tree is not None, **daemon),
         adopted(rules or policies()),
         adopted(team),
         adopted(config or Settings()),
         *seen,
-        e.TrackerSeen(ME, "t", "1.3.0"),
+        tracker.TrackerSeen(ME, "t", "1.3.0"),
         up(),
     ]
 

@@ -6,25 +6,28 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import get_args
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core import providers, server, telling
-from ashep.core.account import State, account
-from ashep.core.budgets import of_all, of_flow, used_up
-from ashep.core.commands import WRITES, Command
-from ashep.core.dispatch import room_of
-from ashep.core.evolve_run import provider_of
-from ashep.core.flags import must_ask
-from ashep.core.flow import Flow
-from ashep.core.holds import NO_BUDGET, PAUSED
-from ashep.core.landing_turns import turn
-from ashep.core.model import CLOSE
-from ashep.core.pauses import dues, hold
-from ashep.core.records import Entry
-from ashep.core.routing import following
-from ashep.core.spending import TIMER, next_budget
-from ashep.core.timers import flow_dues, split_timer
-from ashep.core.world import World, evolve
+from ashep.core.analysis.account import State, account
+from ashep.core.facts import commands as c
+from ashep.core.facts import delivery, issues, resources
+from ashep.core.facts import runs as facts_runs
+from ashep.core.facts.commands import WRITES, Command
+from ashep.core.facts.records import Entry
+from ashep.core.issues.routing import following
+from ashep.core.policy.flags import must_ask
+from ashep.core.policy.policies import CLOSE
+from ashep.core.reconcile.dispatch import room_of
+from ashep.core.reconcile.evolve import evolve
+from ashep.core.resources import notices as telling
+from ashep.core.resources.budgets import of_all, of_flow, used_up
+from ashep.core.state import providers, server
+from ashep.core.state.flow import Flow
+from ashep.core.state.holds import NO_BUDGET, PAUSED
+from ashep.core.state.indexes import turn
+from ashep.core.state.pauses import dues, hold
+from ashep.core.state.run import provider_of
+from ashep.core.state.spending import TIMER, next_budget
+from ashep.core.state.timers import flow_dues, split_timer
+from ashep.core.state.world import World
 from tests.core import given
 from tests.core.world_of import MadeUp
 
@@ -81,9 +84,9 @@ class Laws:
             else:
                 self._counted(world, entry.body)
         for entry in entries:
-            if isinstance(entry.body, e.TimerDue):
+            if isinstance(entry.body, resources.TimerDue):
                 the_wait_is_over(world, entry.body)
-            if self.signs and isinstance(entry.body, e.RunEnded) and entry.body.state == "stalled":
+            if self.signs and isinstance(entry.body, facts_runs.RunEnded) and entry.body.state == "stalled":
                 assert entry.body.run in made.silent, f"{entry.body.run} was alive"
         named = {str(getattr(entry.body, "issue", "")) for entry in entries}
         touched = [name for name in sorted(named) if name in world.flows]
@@ -106,27 +109,27 @@ class Laws:
     def _counted(self, world: World, fact: object) -> None:
         if key := getattr(fact, "key", None):
             self.open.get(getattr(fact, "issue", None) or "", set()).discard(key)
-        if isinstance(fact, e.RunEnded):
+        if isinstance(fact, facts_runs.RunEnded):
             assert fact.run not in self.ended, f"{fact.run} ends twice"
             self.ended.add(fact.run)
         match fact:
-            case e.CycleBegan(issue=issue):
+            case issues.CycleBegan(issue=issue):
                 self.succeeded.pop(issue, None)
                 self.cycle_runs[issue] = 0
                 self.cycle_visits = Counter({k: n for k, n in self.cycle_visits.items() if k[0] != issue})
-            case e.PhaseEntered(issue=issue, phase=phase):
+            case issues.PhaseEntered(issue=issue, phase=phase):
                 self._along_an_edge(world, issue, phase)
                 self.cycle_visits[issue, phase] += 1
                 self.failures[issue] = 0
                 bound = self._phase(world, issue, phase)
                 assert bound is None or self.cycle_visits[issue, phase] <= bound.max_visits, f"{phase} has no bound"
-            case e.IssueFinished(issue=issue):
+            case issues.IssueFinished(issue=issue):
                 self._along_an_edge(world, issue, CLOSE)
-            case e.WorkVerified(issue=issue, run=run) if run and world.flows[issue].unproven:
+            case delivery.WorkVerified(issue=issue, run=run) if run and world.flows[issue].unproven:
                 self.succeeded.pop(issue, None)  # the phase is repeated, or a person asked
-            case e.IssueTaken(issue=issue):
+            case issues.IssueTaken(issue=issue):
                 assert hold(world.pauses, None) is None, f"{issue} is taken in a pause"
-            case e.RunPlanned(issue=issue, run=run):
+            case facts_runs.RunPlanned(issue=issue, run=run):
                 assert hold(world.pauses, fact.model.provider if fact.model else None) is None, f"{run} in a pause"
                 self._drained(world, run)
                 assert run not in self.runs, f"{run} is planned twice"
@@ -134,31 +137,31 @@ class Laws:
                 self.cycle_runs[issue] += 1
                 self._bounded(world, issue)
                 _may_run(world, world.flows[issue])
-            case e.RunWithdrawn(issue=issue):
+            case facts_runs.RunWithdrawn(issue=issue):
                 self.cycle_runs[issue] -= 1
-            case e.TurnSeen(refused=refused, state="finished", run=run) if refused is not None:
+            case facts_runs.TurnSeen(refused=refused, state="finished", run=run) if refused is not None:
                 self.refused.add(run)
-            case e.RunEnded(issue=issue, counts=False):
+            case facts_runs.RunEnded(issue=issue, counts=False):
                 self.cycle_runs[issue] -= 1
-            case e.RunEnded(issue=issue, run=run, state="succeeded"):
+            case facts_runs.RunEnded(issue=issue, run=run, state="succeeded"):
                 self.succeeded[issue] = run.rpartition("/")[2].partition(".")[0]
-            case e.RunEnded(issue=issue, run=run, state="failed" | "timed_out" | "stalled" as state):
+            case facts_runs.RunEnded(issue=issue, run=run, state="failed" | "timed_out" | "stalled" as state):
                 # a stall is one whatever its diagnosis came to
                 assert run not in self.refused or state == "stalled", f"{run} is blamed for what its provider did"
                 self.failures[issue] += 1
-            case e.RetryScheduled(issue=issue, phase=phase):
+            case issues.RetryScheduled(issue=issue, phase=phase):
                 bound = self._phase(world, issue, phase)
                 assert bound is None or self.failures[issue] < bound.retry.max_attempts, "attempts have no bound"
-            case e.TreeSealed(issue=issue, unwritable=names) if names:
+            case delivery.TreeSealed(issue=issue, unwritable=names) if names:
                 self.succeeded.pop(issue, None)  # nothing of it could land, whatever it is said to be
-            case e.PersonAsked(issue=issue):
+            case issues.PersonAsked(issue=issue):
                 self.succeeded.pop(issue, None)  # what follows is the question's answer, or its deadline
-            case e.RequestJudged(verdict="ask", due=due):
+            case facts_runs.RequestJudged(verdict="ask", due=due):
                 assert due is not None, "a person is asked without an end"
                 assert due <= world.now + world.settings.questions.deadline, f"{fact} is open for too long"
-            case e.RequestJudged(by=by):
+            case facts_runs.RequestJudged(by=by):
                 assert not by.startswith("ashep-"), f"{by} is no person"
-            case e.PersonAnswered(actor=actor):
+            case issues.PersonAnswered(actor=actor):
                 assert not actor.startswith("ashep-"), f"{actor} is no person"
             case _:
                 pass
@@ -212,7 +215,7 @@ def _undoes(flow: Flow) -> bool:
     return flow.authors.undo is not None or any(name.startswith("undone.") for name, _ in flow.comments)
 
 
-def the_wait_is_over(world: World, fact: e.TimerDue) -> None:
+def the_wait_is_over(world: World, fact: resources.TimerDue) -> None:
     """A timer that was due is not due again: the machine would turn on the spot."""
     name, issue = split_timer(fact.key)
     assert (fact.key, fact.due) not in dues(world.pauses), f"{fact} is due for ever"
@@ -360,14 +363,16 @@ def the_tree_is_shared(world: World) -> None:
 def budgets_are_kept(made: MadeUp, entries: Sequence[Entry]) -> None:
     """Nothing starts without budget, no fuse is overstepped, and what is counted is what was used."""
     world, limits = made.world, made.world.settings.budgets
-    planned = [entry.body for entry in entries if isinstance(entry.body, e.RunPlanned)]
+    planned = [entry.body for entry in entries if isinstance(entry.body, facts_runs.RunPlanned)]
     if planned:
         assert used_up(world) is None, f"{planned} without budget"
         spent = {gauge.name.partition(" on ")[0] for gauge in of_all(world) if gauge.used >= gauge.limit}
         assert not spent & {run.model.provider for run in planned if run.model}, f"{planned} of a spent provider"
     recent = [one for one in made.entries[-400:] if one.at > world.now - timedelta(hours=1)]
     if limits.runs_per_hour is not None:
-        assert sum(isinstance(one.body, e.RunPlanned) for one in recent) <= limits.runs_per_hour, "too many runs"
+        assert sum(isinstance(one.body, facts_runs.RunPlanned) for one in recent) <= limits.runs_per_hour, (
+            "too many runs"
+        )
     if limits.writes_per_minute is not None:
         late = [one for one in recent if one.at > world.now - timedelta(minutes=1)]
         assert sum(isinstance(one.body, WRITES) for one in late) <= limits.writes_per_minute, "too many writes"
@@ -380,7 +385,7 @@ def budgets_are_kept(made: MadeUp, entries: Sequence[Entry]) -> None:
 def providers_are_left_alone(made: MadeUp, entries: Sequence[Entry]) -> None:
     """Nothing starts on a provider that takes nothing, and one run alone where it may be tried."""
     for outage in made.world.outages:
-        begun = [entry.body for entry in entries if isinstance(entry.body, e.RunPlanned)]
+        begun = [entry.body for entry in entries if isinstance(entry.body, facts_runs.RunPlanned)]
         planned = [run.run for run in begun if run.model is not None and run.model.provider == outage.provider]
         assert outage.tried_since is not None or not planned, f"{planned} on {outage}"
         assert len(planned) <= 1, f"{planned} try {outage}"
@@ -411,19 +416,23 @@ def at_rest(made: MadeUp) -> None:
 def everybody_was_told(made: MadeUp) -> None:
     """Each target was told of each notice, or it was over before, or was given up; and once but for lost answers."""
     bodies = [entry.body for entry in made.entries]
-    left = Counter((one.target, id) for one in bodies if isinstance(one, e.NoticesGathered) for id in one.left_out)
-    left += Counter((one.target, id) for one in bodies if isinstance(one, e.NoticesGivenUp) for id in one.notices)
+    left = Counter(
+        (one.target, id) for one in bodies if isinstance(one, resources.NoticesGathered) for id in one.left_out
+    )
+    left += Counter(
+        (one.target, id) for one in bodies if isinstance(one, resources.NoticesGivenUp) for id in one.notices
+    )
     unsure = {
         (sent.target, one.id)
         for sent in bodies
         if isinstance(sent, c.SendNotice)
         for one in sent.notices
-        if not any(isinstance(body, e.NoticeSent) and body.key == sent.key for body in bodies)
+        if not any(isinstance(body, resources.NoticeSent) and body.key == sent.key for body in bodies)
     }
     told = Counter(made.told)
-    restarted = sum(isinstance(body, e.DaemonStarted) for body in bodies) > 1
+    restarted = sum(isinstance(body, resources.DaemonStarted) for body in bodies) > 1
     for entry in made.entries:
-        if isinstance(entry.body, e.NoticeWanted):
+        if isinstance(entry.body, resources.NoticeWanted):
             for target in entry.body.to:
                 about = (target, entry.seq)
                 assert told[about] or left[about], f"{target} was never told {entry.body}"

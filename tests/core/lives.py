@@ -7,28 +7,12 @@ from dataclasses import fields, replace
 from datetime import timedelta
 from typing import Literal
 
-from ashep.core.landing_settings import ForgeSettings
-from ashep.core.model import (
-    Agent,
-    Agents,
-    Budget,
-    Budgets,
-    Human,
-    LandingSettings,
-    Notify,
-    NotifyTarget,
-    PermissionRule,
-    Phase,
-    Policy,
-    Retry,
-    ReuseFrom,
-    Stall,
-    Stamp,
-    Takeover,
-    Tree,
-    Verify,
-)
-from ashep.core.records import to_json
+from ashep.core.facts.delivery import Tree
+from ashep.core.facts.records import to_json
+from ashep.core.facts.tracker import Stamp
+from ashep.core.policy.agents import Agent, Agents
+from ashep.core.policy.policies import Human, PermissionRule, Phase, Policy, Retry, ReuseFrom, Stall, Takeover, Verify
+from ashep.core.policy.settings import Budget, Budgets, ForgeSettings, LandingSettings, Notify, NotifyTarget
 from tests.core import given
 from tests.core.chances import WILD, Chances
 from tests.core.laws import Laws

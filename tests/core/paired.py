@@ -1,8 +1,8 @@
 """The same issue lived under two policies, by agents and people who answer by what they see.
 
 An agent's report is a function of what its prompt shows, a person's answer one of the question and of the state of the
-work. So what really would have been under another policy can be lived, and what `ashep.core.counterfactual` says of it
-be judged.
+work. So what really would have been under another policy can be lived, and what `ashep.core.analysis.counterfactual`
+says of it be judged.
 """
 
 import hashlib
@@ -12,25 +12,19 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from ashep.core.commands import IntegrateWork, MoveBase, OpenPullRequest, VerifyWork
-from ashep.core.compared import CYCLE_ENDS, Compared, Count, counted
-from ashep.core.counterfactual import Counterfactual
-from ashep.core.dues import due_timers, next_due
-from ashep.core.events import Fact, RunEnded, RunPlanned
-from ashep.core.flow import Run
-from ashep.core.model import (
-    Agents,
-    Human,
-    Model,
-    Phase,
-    Policies,
-    Policy,
-    Settings,
-    Tree,
-    WorkerSettings,
-)
-from ashep.core.records import Entry
-from ashep.core.world import World
+from ashep.core.analysis.compared import CYCLE_ENDS, Compared, Count, counted
+from ashep.core.analysis.counterfactual import Counterfactual
+from ashep.core.facts.commands import IntegrateWork, MoveBase, OpenPullRequest, VerifyWork
+from ashep.core.facts.delivery import Tree
+from ashep.core.facts.records import Entry
+from ashep.core.facts.runs import Model, RunEnded, RunPlanned
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.policies import Human, Phase, Policies, Policy
+from ashep.core.policy.settings import Settings, WorkerSettings
+from ashep.core.resources.dues import due_timers, next_due
+from ashep.core.state.run import Run
+from ashep.core.state.world import World
 from tests.core import given
 from tests.core.base_of import Base
 from tests.core.chances import Turn

@@ -11,15 +11,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.commands import Command, SendNotice
-from ashep.core.dues import due_timers
-from ashep.core.events import Fact
-from ashep.core.flow import Flow, Run
-from ashep.core.model import Agents, Policies, Policy, Settings
-from ashep.core.outstanding import message_id
-from ashep.core.world import World
+from ashep.core.facts import commands as c
+from ashep.core.facts import runs, tracker
+from ashep.core.facts import vocabulary as e
+from ashep.core.facts.commands import Command, SendNotice
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.policies import Policies, Policy
+from ashep.core.policy.settings import Settings
+from ashep.core.resources.dues import due_timers
+from ashep.core.runs.prompting import message_id
+from ashep.core.state.flow import Flow
+from ashep.core.state.run import Run
+from ashep.core.state.world import World
 from tests.core import given
 from tests.core.laws import Laws
 from tests.core.world_of import MadeUp
@@ -140,26 +144,26 @@ class Playbook:
         if landed:
             self.made._effect(command)
         assert not isinstance(command, SendNotice)  # that fails in its own way
-        return e.EffectFailed(command.issue, command.key, "no answer", infra)
+        return tracker.EffectFailed(command.issue, command.key, "no answer", infra)
 
     def later(self, seconds: float) -> list[Fact]:
         """Let time pass, and give the timers that are due then."""
         self.made.now += timedelta(seconds=seconds)
         return list(due_timers(self.world, self.now))
 
-    def seen(self, name: str = "t-1", **fields: Any) -> e.IssueSeen:
+    def seen(self, name: str = "t-1", **fields: Any) -> tracker.IssueSeen:
         """A person changes the issue, and a look shows it. `add` and `drop` are labels."""
         self.made.change(name, fields.pop("who", "ann"), fields.pop("add", ()), fields.pop("drop", ()), **fields)
-        return e.IssueSeen(name, self.made.tracker[name], self.world.seq)
+        return tracker.IssueSeen(name, self.made.tracker[name], self.world.seq)
 
-    def turn(self, state: str, name: str = "t-1", **fields: Any) -> e.TurnSeen:
+    def turn(self, state: str, name: str = "t-1", **fields: Any) -> runs.TurnSeen:
         """A read of the run's session."""
         run = self.run(name)
         message = message_id(self.world, run) or ""
         values: dict[str, Any] = {"instance": f"server-{self.made.instance}", "as_of": self.world.seq} | fields
-        return e.TurnSeen(name, run.id, run.prompt.n, message, state=state, **values)  # type: ignore[arg-type]
+        return runs.TurnSeen(name, run.id, run.prompt.n, message, state=state, **values)  # type: ignore[arg-type]
 
-    def reports(self, result: str = "success", name: str = "t-1", **outcome: Any) -> e.TurnSeen:
+    def reports(self, result: str = "success", name: str = "t-1", **outcome: Any) -> runs.TurnSeen:
         """The agent's turn is finished with this outcome."""
         block = json.dumps({"result": result, "summary": "what I did"} | outcome)
         return self.turn("finished", name, block=block)

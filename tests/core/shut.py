@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
 
-from ashep.core.model import Refusal
+from ashep.core.facts.runs import Refusal
 from tests.core import given
 
 

@@ -2,8 +2,10 @@
 
 import pytest
 
-from ashep.core.agents import choose, model_of
-from ashep.core.model import Agent, Agents, Model, Performance, Phase, Prefer, RunnerChoice
+from ashep.core.facts.runs import Model
+from ashep.core.policy.agents import Agent, Agents, Performance, RunnerChoice
+from ashep.core.policy.policies import Phase, Prefer
+from ashep.core.runs.choice import choose, model_of
 from tests.core.given import BUILDER, CRITIC, LARGE, SMALL, TEAM, up
 
 

@@ -5,7 +5,7 @@ import subprocess
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ashep.core.branches import branch_of, issue_of
+from ashep.core.state.branches import branch_of, issue_of
 
 ODD = ("t-1", "t-1.2", "a..b", "a...b", ".a", "a.", "a.lock", "x.lock.lock", "-a", "@", "a@{b", "a/b", "a b",
        "~^:?*[\\", "ä€", "%41", "A", "", "a" * 300, "a" * 299 + "b", "." * 7, "a.b" * 60, "\x7f\x01")  # fmt: skip

@@ -11,12 +11,16 @@ from typing import Any
 
 import pytest
 
-from ashep.core import apart, compared, counterfactual, sameness
-from ashep.core import events as e
-from ashep.core.compared import Compared, Count, totals
-from ashep.core.flow import Run
-from ashep.core.model import Agents, Human, Limits, Match, Phase, Policies, Policy, Retry, RunnerChoice, Stall, Tree
-from ashep.core.world import World, evolve
+from ashep.core.analysis import compared, counterfactual, other_life
+from ashep.core.analysis.compared import Compared, Count, totals
+from ashep.core.facts import delivery, issues, runs
+from ashep.core.facts import vocabulary as e
+from ashep.core.facts.delivery import Tree
+from ashep.core.policy.agents import Agents, RunnerChoice
+from ashep.core.policy.policies import Human, Limits, Match, Phase, Policies, Policy, Retry, Stall
+from ashep.core.reconcile.evolve import evolve
+from ashep.core.state.run import Run
+from ashep.core.state.world import World
 from ashep.journal.files import batches
 from tests.core import given
 from tests.core.lives import EDITS
@@ -68,7 +72,7 @@ class Scripted(Paired):
 
     def turn(self, *facts: e.Fact, everything: bool = False) -> Any:
         entries = super().turn(*facts, everything=everything)
-        if self.answers and any(isinstance(entry.body, e.PersonAnswered) for entry in entries):
+        if self.answers and any(isinstance(entry.body, issues.PersonAnswered) for entry in entries):
             self.answers.pop(0)
         return entries
 
@@ -99,7 +103,7 @@ def seq(life: Lived, kind: type, number: int = 0) -> int:
 def test_the_same_policy_decides_the_same_in_wild_lives(seed: int) -> None:
     world, kept = lived(seed, 120)
     for one in judged_all(kept, world.policies, world.agents):
-        assert one.verdict == "same" or isinstance(one.fork and one.fork.recorded, e.IssueAdopted), one
+        assert one.verdict == "same" or isinstance(one.fork and one.fork.recorded, issues.IssueAdopted), one
         assert one.verdict != "same" or one.least == one.most == one.recorded
 
 
@@ -115,11 +119,11 @@ def test_a_review_that_is_left_out_differs_where_it_is_entered_and_the_answer_co
     found = said(life, one(UNREVIEWED))
     assert (found.verdict, found.ends) == ("differs", ("closed", "closed"))
     assert found.fork is not None
-    assert found.fork.seq == seq(life, e.PhaseEntered, 1)
-    assert isinstance(found.fork.recorded, e.PhaseEntered)
-    assert isinstance(found.fork.other, e.PersonAsked)
+    assert found.fork.seq == seq(life, issues.PhaseEntered, 1)
+    assert isinstance(found.fork.recorded, issues.PhaseEntered)
+    assert isinstance(found.fork.other, issues.PersonAsked)
     assert (found.recorded, found.least, found.most) == (Count(2, 1), Count(1, 1), Count(1, 1))
-    assert found.rests_on == (seq(life, e.PersonAsked), seq(life, e.PersonAnswered))
+    assert found.rests_on == (seq(life, issues.PersonAsked), seq(life, issues.PersonAnswered))
 
 
 def test_strictly_no_answer_counts_that_was_given_after_what_is_left_out() -> None:
@@ -154,7 +158,7 @@ def test_changes_that_are_requested_lead_to_a_run_that_nobody_saw() -> None:
     found = said(life, one(UNREVIEWED))
     assert found.unknown is not None
     assert found.unknown.needs == "a run of implement by builder"
-    assert found.unknown.seq > seq(life, e.PersonAnswered)
+    assert found.unknown.seq > seq(life, issues.PersonAnswered)
     assert (found.unknown.so_far, found.least, found.most) == (Count(1, 1), Count(2, 1), Count(13, 2))
     assert (found.recorded, found.beyond) == (Count(4, 2), Count()), "the recorded cycle that began with the answer"
 
@@ -177,7 +181,7 @@ def test_fewer_attempts_are_known_and_more_are_not() -> None:
     life, _ = story(twice, script={"implement": [*failed]})
     found = said(life, thrice)
     assert (found.verdict, found.ends, found.least) == ("unknown", ("parked", "unknown"), Count(3, 0))
-    assert isinstance(found.fork and found.fork.recorded, e.IssueParked)
+    assert isinstance(found.fork and found.fork.recorded, issues.IssueParked)
 
 
 def test_another_delay_is_another_outcome() -> None:
@@ -202,7 +206,7 @@ def test_a_limit_of_runs_is_met_earlier() -> None:
     life, _ = story(one(REVIEWED), script={"review": [{"verdict": "needs_changes"}]})
     found = said(life, one(REVIEWED.model_copy(update={"limits": Limits(max_runs=2)})))
     assert (found.verdict, found.ends, found.least) == ("differs", ("closed", "parked"), Count(2, 0))
-    assert isinstance(found.fork and found.fork.other, e.IssueParked)
+    assert isinstance(found.fork and found.fork.other, issues.IssueParked)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +224,7 @@ def test_an_agent_that_is_given_something_else_says_something_else(changes: dict
     assert found.unknown is not None
     assert word in found.unknown.why
     assert found.fork is not None
-    assert found.fork.seq == seq(life, e.RunPlanned, 1)
+    assert found.fork.seq == seq(life, runs.RunPlanned, 1)
 
 
 def test_keys_that_no_agent_sees_change_nothing() -> None:
@@ -235,21 +239,21 @@ def test_keys_that_no_agent_sees_change_nothing() -> None:
 
 def test_a_run_that_took_longer_than_the_other_timeout_is_not_known_and_a_shorter_one_is() -> None:
     life, _ = story(one(REVIEWED))
-    took = next(entry.at for entries in life.batches for entry in entries if isinstance(entry.body, e.RunEnded))
-    began = next(entry.at for entries in life.batches for entry in entries if isinstance(entry.body, e.RunPlanned))
+    took = next(entry.at for entries in life.batches for entry in entries if isinstance(entry.body, runs.RunEnded))
+    began = next(entry.at for entries in life.batches for entry in entries if isinstance(entry.body, runs.RunPlanned))
     assert took > began
     for seconds, verdict in (((took - began).total_seconds() - 0.5, "unknown"), (3000.0, "same")):
         timed = WORK.model_copy(update={"timeout": timedelta(seconds=seconds)})
         found = said(life, one(Policy(phases=(timed, REVIEW, MERGE))))
         assert found.verdict == verdict
-        assert verdict == "same" or (found.fork and found.fork.seq == seq(life, e.RunEnded))
+        assert verdict == "same" or (found.fork and found.fork.seq == seq(life, runs.RunEnded))
 
 
 def test_a_run_that_goes_on_for_longer_than_the_other_timeout_is_not_known() -> None:
     life, _ = story(one(REVIEWED))
-    cut = next(n for n, entries in enumerate(life.batches) for o in entries if isinstance(o.body, e.RunEnded))
+    cut = next(n for n, entries in enumerate(life.batches) for o in entries if isinstance(o.body, runs.RunEnded))
     half = Lived(life.world, life.batches[:cut], False)
-    began = next(o.at for entries in life.batches for o in entries if isinstance(o.body, e.RunPlanned))
+    began = next(o.at for entries in life.batches for o in entries if isinstance(o.body, runs.RunPlanned))
     gone = half.batches[-1][-1].at - began
     assert gone > timedelta(0)
     for timeout, verdict in ((gone / 2, "unknown"), (gone, "same")):
@@ -297,7 +301,9 @@ def test_a_question_that_nobody_answered_in_time_might_have_been_answered_later(
 
 def test_a_question_that_is_open_in_the_record_waits_under_the_other_policy_too() -> None:
     life, _ = story(one(REVIEWED), answers=["none"])
-    cut = next(n for n, entries in enumerate(life.batches) for one in entries if isinstance(one.body, e.PersonAsked))
+    cut = next(
+        n for n, entries in enumerate(life.batches) for one in entries if isinstance(one.body, issues.PersonAsked)
+    )
     half = Lived(life.world, life.batches[: cut + 1], False)
     found = said(half, one(UNREVIEWED))
     assert (found.verdict, found.ends) == ("differs", ("waiting", "waiting"))
@@ -309,7 +315,7 @@ def test_a_question_that_is_open_in_the_record_waits_under_the_other_policy_too(
 
 def between(life: Lived, *facts: e.Fact) -> Lived:
     """The same life, in which something happened while the review ran."""
-    place = next(n for n, b in enumerate(life.batches) for o in b if isinstance(o.body, e.PersonAsked))
+    place = next(n for n, b in enumerate(life.batches) for o in b if isinstance(o.body, issues.PersonAsked))
     before = life.batches[place - 1][-1]
     more = [replace(before, body=fact) for fact in facts]
     return replace(life, batches=[*life.batches[:place], more, *life.batches[place:]])
@@ -317,9 +323,9 @@ def between(life: Lived, *facts: e.Fact) -> Lived:
 
 def test_a_tree_that_changed_before_the_question_is_other_work() -> None:
     life, _ = story(one(REVIEWED))
-    same = between(life, e.TreeSeen(Tree(True, "c0ffee")))
+    same = between(life, delivery.TreeSeen(Tree(True, "c0ffee")))
     assert said(same, one(UNREVIEWED)).verdict == "differs"
-    other = between(life, e.TreeSeen(Tree(True, "c0ffee")), e.TreeSeen(Tree(True, "badbad")))
+    other = between(life, delivery.TreeSeen(Tree(True, "c0ffee")), delivery.TreeSeen(Tree(True, "badbad")))
     found = said(other, one(UNREVIEWED))
     assert found.unknown is not None
     assert "the work tree changed" in found.unknown.why
@@ -327,7 +333,7 @@ def test_a_tree_that_changed_before_the_question_is_other_work() -> None:
 
 def test_a_run_of_another_issue_in_the_tree_is_other_work() -> None:
     life, _ = story(one(REVIEWED))
-    (planned,) = [fact for fact in life.facts if isinstance(fact, e.RunPlanned) and fact.access == "write"]
+    (planned,) = [fact for fact in life.facts if isinstance(fact, runs.RunPlanned) and fact.access == "write"]
     other = replace(planned, issue="t-9", run="t-9/implement.1.1")
     found = said(between(life, other), one(UNREVIEWED))
     assert found.unknown is not None
@@ -349,7 +355,7 @@ def test_another_model_was_never_asked() -> None:
     assert found.unknown is not None
     assert found.unknown.needs == "a run of review by critic"
     assert found.fork is not None
-    assert found.fork.seq == seq(life, e.RunPlanned, 1)
+    assert found.fork.seq == seq(life, runs.RunPlanned, 1)
     assert said(life, None, team()).verdict == "same"
 
 
@@ -379,7 +385,7 @@ def test_only_issues_that_the_other_policy_claims_otherwise_differ() -> None:
     found = said(life, others)
     assert (found.verdict, found.policy) == ("differs", ("standard", "docs"))
     assert found.fork is not None
-    assert found.fork.seq == seq(life, e.PhaseEntered, 1), "a name is no difference"
+    assert found.fork.seq == seq(life, issues.PhaseEntered, 1), "a name is no difference"
     life, _ = story(one(REVIEWED))
     assert said(life, others).verdict == "same"
 
@@ -453,7 +459,7 @@ def test_an_edit_in_the_middle_of_a_run_changes_nothing_for_the_other_policy() -
     assert said(life, one(Policy(phases=(failing, REVIEW, MERGE)))).verdict == "same"
     found = said(life, one(REVIEWED))
     assert (found.verdict, found.least) == ("unknown", Count(2, 0))
-    assert isinstance(found.fork and found.fork.recorded, e.IssueParked)
+    assert isinstance(found.fork and found.fork.recorded, issues.IssueParked)
     for entries in life.batches:
         made.batch(entries)
         flow = made.world.flows.get(ISSUE)
@@ -509,9 +515,9 @@ def said_same(life: Lived) -> set[str]:
 
 def test_runs_that_did_not_begin_or_do_not_count_are_none() -> None:
     life, _ = story(one(REVIEWED))
-    (ended, *_) = [fact for fact in life.facts if isinstance(fact, e.RunEnded)]
-    withdrawn = e.RunWithdrawn(ISSUE, ended.run, "tree_dirty", "it is not ashep's")
-    planned = [fact for fact in life.facts if isinstance(fact, e.RunPlanned)]
+    (ended, *_) = [fact for fact in life.facts if isinstance(fact, runs.RunEnded)]
+    withdrawn = runs.RunWithdrawn(ISSUE, ended.run, "tree_dirty", "it is not ashep's")
+    planned = [fact for fact in life.facts if isinstance(fact, runs.RunPlanned)]
     assert compared.counted([*planned, ended]) == Count(2, 0)
     assert compared.counted([*planned, withdrawn]) == Count(1, 0)
     assert compared.counted([*planned, replace(ended, counts=False)]) == Count(1, 0)
@@ -579,9 +585,9 @@ def test_what_is_said_is_what_really_would_have_been(pairs: list[Pair]) -> None:
 
 PASS = counterfactual.Counterfactual
 GUESSES = [
-    Mutant("what is told to agents is of no account", sameness.shown, "phase.model_dump", "False and phase.model_dump"),
-    Mutant("how long runs take is of no account", sameness.untimely, "return one", "continue"),
-    Mutant("no more runs than now", apart.bounded, "policy.limits.max_runs - spent", "0"),
+    Mutant("what is told to agents is of no account", compared.shown, "phase.model_dump", "False and phase.model_dump"),
+    Mutant("how long runs take is of no account", compared.untimely, "return one", "continue"),
+    Mutant("no more runs than now", other_life.bounded, "policy.limits.max_runs - spent", "0"),
     Mutant("starts are not compared", private(PASS, "_dispatched"), "parted(was, now)", "None"),
     Mutant("the recorded policy decides", private(PASS, "_other"), "self.policies or ", ""),
     Mutant("the recorded deadline counts", private(PASS, "_same"), "other.due if", "None if"),
@@ -600,7 +606,7 @@ def test_a_guess_is_found(mutant: Mutant, pairs: list[Pair]) -> None:
 ASSUMED = [
     (
         test_an_answer_about_other_work_is_not_known,
-        Mutant("any state of the work will do", apart.met, 'body.access == "write"', "False"),
+        Mutant("any state of the work will do", other_life.met, 'body.access == "write"', "False"),
     ),
     (
         test_a_run_that_goes_on_for_longer_than_the_other_timeout_is_not_known,
@@ -609,40 +615,43 @@ ASSUMED = [
     (
         test_an_issue_that_no_agent_could_begin_is_not_taken,
         Mutant(
-            "nothing bounds what is not taken", private(apart, "_policy"), 'flow.stage not in ("idle", "left")', "True"
+            "nothing bounds what is not taken",
+            private(other_life, "_policy"),
+            'flow.stage not in ("idle", "left")',
+            "True",
         ),
     ),
     (
         test_an_answer_after_the_other_deadline_came_too_late,
-        Mutant("a late answer is good enough", apart.met, "entry.at <= question.due", "True"),
+        Mutant("a late answer is good enough", other_life.met, "entry.at <= question.due", "True"),
     ),
     (
         test_another_question_is_another_question,
-        Mutant("any question will do", apart.met, "entry.seq if asked ==", "entry.seq if asked !="),
+        Mutant("any question will do", other_life.met, "entry.seq if asked ==", "entry.seq if asked !="),
     ),
     (
         test_a_tree_that_changed_before_the_question_is_other_work,
-        Mutant("any tree will do", apart.tree_seen, "(life.tree.head, life.tree.dirty) !=", "() =="),
+        Mutant("any tree will do", other_life.tree_seen, "(life.tree.head, life.tree.dirty) !=", "() =="),
     ),
     (
         test_another_delay_is_another_outcome,
-        Mutant("any delay will do", sameness.said, "not in left_out", 'not in {*left_out, "due"}'),
+        Mutant("any delay will do", compared.said, "not in left_out", 'not in {*left_out, "due"}'),
     ),
     (
         test_a_question_that_nobody_answered_in_time_might_have_been_answered_later,
-        Mutant("nothing more is nothing else", sameness.parted, "range(max(", "range(min("),
+        Mutant("nothing more is nothing else", compared.parted, "range(max(", "range(min("),
     ),
     (
         test_a_question_that_may_lead_on_without_an_answer_has_runs_before_it,
-        Mutant("only an answer leads on", apart.bounded, "if leads_on else (0, 0)", "if False else (0, 0)"),
+        Mutant("only an answer leads on", other_life.bounded, "if leads_on else (0, 0)", "if False else (0, 0)"),
     ),
     (
         test_a_review_that_is_left_out_differs_where_it_is_entered_and_the_answer_counts,
-        Mutant("people are never believed", private(apart, "_settle"), "and not strict", "and strict"),
+        Mutant("people are never believed", private(other_life, "_settle"), "and not strict", "and strict"),
     ),
     (
         test_strictly_no_answer_counts_that_was_given_after_what_is_left_out,
-        Mutant("people are always believed", private(apart, "_settle"), "and not strict", ""),
+        Mutant("people are always believed", private(other_life, "_settle"), "and not strict", ""),
     ),
     (
         test_another_name_counts_until_a_prompt_shows_it,
@@ -650,11 +659,15 @@ ASSUMED = [
     ),
     (
         test_a_phase_that_no_agent_can_take_holds_for_good,
-        Mutant("every hold ends", private(apart, "_for_good"), "phase is not None and choose(", "False and choose("),
+        Mutant(
+            "every hold ends", private(other_life, "_for_good"), "phase is not None and choose(", "False and choose("
+        ),
     ),
     (
         test_changes_that_are_requested_lead_to_a_run_that_nobody_saw,
-        Mutant("a run that is wanted may not come", private(apart, "_settle"), "life.counted, 1,", "life.counted, 0,"),
+        Mutant(
+            "a run that is wanted may not come", private(other_life, "_settle"), "life.counted, 1,", "life.counted, 0,"
+        ),
     ),
     (
         test_a_question_whose_phase_an_edit_took_away_is_open_under_the_other_policy,

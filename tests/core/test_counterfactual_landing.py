@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from ashep.core import apart, counterfactual
-from ashep.core import events as e
-from ashep.core.compared import Compared
-from ashep.core.criteria import FileExists, FileExistsCheck
-from ashep.core.landing_settings import ForgeSettings
-from ashep.core.model import Human, LandingSettings, Phase, Policy, Settings, Tree, Verify
+from ashep.core.analysis import counterfactual, other_life
+from ashep.core.analysis.compared import Compared
+from ashep.core.facts import delivery, issues, runs
+from ashep.core.facts.delivery import Tree
+from ashep.core.policy.checks import FileExists, FileExistsCheck
+from ashep.core.policy.policies import Human, Phase, Policy, Verify
+from ashep.core.policy.settings import ForgeSettings, LandingSettings, Settings
 from tests.core import given
 from tests.core.mutants import Mutant, planted, private
 from tests.core.paired import ISSUE, OWN, Lived, judged, live, variant, wrong
@@ -44,7 +45,7 @@ def other(life: Lived, *phases: Phase, **more: Any) -> Compared:
 
 def test_the_same_policy_is_the_same_with_evidence_and_landing() -> None:
     life = story(PROVEN, REVIEW, wrong=("fails", "conflict"))
-    assert {e.WorkVerified, e.WorkConflicted, e.WorkLanded} <= {type(fact) for fact in life.facts}
+    assert {delivery.WorkVerified, delivery.WorkConflicted, delivery.WorkLanded} <= {type(fact) for fact in life.facts}
     found = other(life, PROVEN, REVIEW)
     assert (found.verdict, found.ends) == ("same", ("closed", "closed"))
 
@@ -55,7 +56,7 @@ def test_evidence_that_was_not_produced_is_unknown() -> None:
     assert found.unknown is not None
     assert found.unknown.needs == "evidence about the work of implement"
     assert found.fork is not None
-    assert found.fork.seq == seq(life, e.PhaseEntered, 1)
+    assert found.fork.seq == seq(life, issues.PhaseEntered, 1)
 
 
 @pytest.mark.parametrize("changes", [{"checks": (THERE,)}, {"verify": None, "when_flags": {"ci": "review"}}])
@@ -65,7 +66,7 @@ def test_evidence_of_something_else_is_none(changes: dict[str, Any]) -> None:
     assert found.unknown is not None
     assert found.unknown.needs == "evidence about the work of implement"
     assert found.fork is not None
-    assert found.fork.seq == seq(life, e.WorkVerified)
+    assert found.fork.seq == seq(life, delivery.WorkVerified)
 
 
 def test_more_checks_of_another_phase_are_lacking_where_it_lands() -> None:
@@ -86,8 +87,8 @@ def test_fewer_attempts_ask_a_person_earlier() -> None:
     life = story(PROVEN, REVIEW, wrong=("fails",))
     found = other(life, PROVEN.model_copy(update={"verify": Verify(max_attempts=1)}), REVIEW)
     assert found.fork is not None
-    assert isinstance(found.fork.recorded, e.RetryScheduled)
-    assert isinstance(found.fork.other, e.PersonAsked)
+    assert isinstance(found.fork.recorded, issues.RetryScheduled)
+    assert isinstance(found.fork.other, issues.PersonAsked)
 
 
 STRAIGHT = PLAIN.model_copy(update={"next": {"success": "close"}})
@@ -114,7 +115,7 @@ def lived(made: Scripted) -> Lived:
 def test_a_draft_that_skips_a_phase_of_what_landed_is_judged(skipped: tuple[Phase, ...], strict: bool) -> None:
     """The very same work was brought onto the very same base: no matter when."""
     life = story(PROVEN, *skipped)
-    assert any(isinstance(fact, e.WorkLanded) for fact in life.facts)
+    assert any(isinstance(fact, delivery.WorkLanded) for fact in life.facts)
     found = other(life, PROVEN.model_copy(update={"next": {"success": "close"}}), *skipped, strict=strict)
     assert (found.verdict, found.ends, found.unknown) == ("differs", ("closed", "closed"), None)
     assert (found.least, found.most, found.rests_on) == ((1, 0), (1, 0), ())
@@ -127,7 +128,7 @@ def test_work_that_met_another_base_by_then_lands_on_an_assumption() -> None:
     life = lived(made)
     found = other(life, STRAIGHT, REVIEW)
     assert (found.verdict, found.ends) == ("differs", ("closed", "closed"))
-    assert found.rests_on == (seq(life, e.WorkIntegrated),)
+    assert found.rests_on == (seq(life, delivery.WorkIntegrated),)
     strictly = other(life, STRAIGHT, REVIEW, strict=True).unknown
     assert strictly is not None
     assert strictly.why == "the base may have been another one when it was to land"
@@ -183,13 +184,13 @@ def test_an_answer_about_work_in_a_tree_of_its_own_counts_whatever_happens_in_ot
     """The user's checkout moves whenever anything lands."""
     made = begun(PLAIN, REVIEW, ASK)
     made.until("review")
-    made.turn(e.TreeSeen(Tree(present=True, head="c0ffee", branch="main")))
-    made.turn(e.TreeSeen(Tree(present=True, head="beef00", branch="main")))
+    made.turn(delivery.TreeSeen(Tree(present=True, head="c0ffee", branch="main")))
+    made.turn(delivery.TreeSeen(Tree(present=True, head="beef00", branch="main")))
     life = lived(made)
     straight = PLAIN.model_copy(update={"next": {"success": "ask"}})
     found = other(life, straight, REVIEW, ASK)
     assert (found.verdict, found.ends) == ("differs", ("closed", "closed"))
-    (planned,) = [fact for fact in life.facts if isinstance(fact, e.RunPlanned) and fact.access == "write"]
+    (planned,) = [fact for fact in life.facts if isinstance(fact, runs.RunPlanned) and fact.access == "write"]
     there = replace(planned, issue="t-9", run="t-9/implement.1.1", branch="ashep/t-9")
     assert other(between(life, there), straight, REVIEW, ASK).verdict == "differs"
     here = other(between(life, replace(there, branch=planned.branch)), straight, REVIEW, ASK)
@@ -209,7 +210,7 @@ def test_checks_that_only_the_other_policy_has_were_not_looked_for() -> None:
     assert found.unknown.why == "something else would be looked for in what is to land"
     made = begun(PLAIN, REVIEW)
     made.until("implement")
-    made.turn(e.CriteriaAdopted(ISSUE, ""))
+    made.turn(delivery.CriteriaAdopted(ISSUE, ""))
     found = other(lived(made), STRAIGHT, nobody)
     assert found.unknown is not None
     assert found.unknown.why == "nobody looked for it in the record"
@@ -226,11 +227,11 @@ def test_a_pull_request_that_somebody_merged_is_an_assumption() -> None:
     assert (waits.verdict, waits.ends) == ("differs", ("landing", "landing"))
     pull = made.world.flows[ISSUE].pull
     assert pull is not None
-    made.turn(e.PullRequestSeen(ISSUE, pull.number, made.world.seq, "merged", pull.head, "ann", "feed"))
+    made.turn(delivery.PullRequestSeen(ISSUE, pull.number, made.world.seq, "merged", pull.head, "ann", "feed"))
     life = lived(made)
     found = other(life, STRAIGHT, REVIEW)
     assert (found.verdict, found.ends) == ("differs", ("closed", "closed"))
-    assert found.rests_on == (seq(life, e.PullRequestSeen),)
+    assert found.rests_on == (seq(life, delivery.PullRequestSeen),)
     strictly = other(life, STRAIGHT, REVIEW, strict=True).unknown
     assert strictly is not None
     assert strictly.why == "whoever looked at its pull request may have seen what is left out here"
@@ -265,15 +266,15 @@ PASS = counterfactual.Counterfactual
 MISTAKES = [
     (
         test_other_work_that_landed_tells_nothing,
-        Mutant("any work that lands will do", private(apart, "_sealed"), "body.head != flow.own.head", "False"),
+        Mutant("any work that lands will do", private(other_life, "_sealed"), "body.head != flow.own.head", "False"),
     ),
     (
         test_work_that_met_another_base_by_then_lands_on_an_assumption,
-        Mutant("any base will do", private(apart, "_assumed"), "if not known", "if False"),
+        Mutant("any base will do", private(other_life, "_assumed"), "if not known", "if False"),
     ),
     (
         test_a_pull_request_that_somebody_merged_is_an_assumption,
-        Mutant("who looks sees it alone", private(apart, "_assumed"), "isinstance(body, PullRequestSeen)", "False"),
+        Mutant("who looks is alone", private(other_life, "_assumed"), "isinstance(body, PullRequestSeen)", "False"),
     ),
     (
         test_checks_that_only_the_other_policy_has_were_not_looked_for,
@@ -281,15 +282,15 @@ MISTAKES = [
     ),
     (
         test_checks_that_only_the_other_policy_has_were_not_looked_for,
-        Mutant("what nobody looked for holds", private(apart, "_lands"), "landing.verify and not", "False and not"),
+        Mutant("nobody looked, and it holds", private(other_life, "_lands"), "landing.verify and not", "False and not"),
     ),
     (
         test_what_fell_short_on_the_base_goes_back_and_nobody_ran_that,
-        Mutant("what falls short lands all the same", private(apart, "_tells"), "landing.verify and", "False and"),
+        Mutant("what falls short lands all the same", private(other_life, "_tells"), "landing.verify and", "False and"),
     ),
     (
         test_an_answer_about_work_in_a_tree_of_its_own_counts_whatever_happens_in_others,
-        Mutant("all work is in one tree", apart.written, "planned.branch == (", "planned.issue or ("),
+        Mutant("all work is in one tree", other_life.written, "planned.branch == (", "planned.issue or ("),
     ),
 ]  # fmt: skip
 """Each makes something up that never was seen, or loses what was: it spoils its test."""

@@ -11,14 +11,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ashep.core import dispatcher
-from ashep.core import events as e
-from ashep.core.dispatcher import Dispatcher, Waiting
-from ashep.core.events import Fact
-from ashep.core.model import Phase, Stamp, Tree
-from ashep.core.records import Entry
-from ashep.core.step import step
-from ashep.core.world import World
+from ashep.core.facts import delivery, resources, tracker
+from ashep.core.facts.delivery import Tree
+from ashep.core.facts.records import Entry
+from ashep.core.facts.tracker import Stamp
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.policy.policies import Phase
+from ashep.core.reconcile import dispatcher
+from ashep.core.reconcile.dispatcher import Dispatcher, Waiting
+from ashep.core.reconcile.step import step
+from ashep.core.state.world import World
 from tests.core import given as g
 from tests.core import playbook
 from tests.core.chances import WILD
@@ -112,7 +114,7 @@ def reprioritise(made: Compared, chance: random.Random) -> None:
 
 def aside(made: Compared) -> None:
     """A turn from an earlier World with the same memory, which is not of it."""
-    facts = [e.TreeSeen(Tree(True, "beef")), e.ReadyChanged((), (), made.earlier.seq)]
+    facts = [delivery.TreeSeen(Tree(True, "beef")), tracker.ReadyChanged((), (), made.earlier.seq)]
     plain = step(made.earlier, facts, made.now, made.earlier.seq + 1)
     assert step(made.earlier, facts, made.now, made.earlier.seq + 1, dispatcher=made.dispatcher) == plain
 
@@ -121,13 +123,13 @@ def disturb(made: Compared, chance: random.Random, *, own: bool) -> None:
     """What the made-up world leaves as it is: the tree, priorities, what the server lists, the clock, who else runs."""
     config = in_own_trees if own else lambda settings: settings
     acts: list[Callable[[], object]] = [
-        lambda: made.turn(e.TreeSeen(replace(MAIN, dirty=(("a.py", "11"),) if chance.random() < 0.5 else ()))),
+        lambda: made.turn(delivery.TreeSeen(replace(MAIN, dirty=(("a.py", "11"),) if chance.random() < 0.5 else ()))),
         lambda: reprioritise(made, chance),
         lambda: made.turn(g.up("server-1", agents=("build",) if chance.random() < 0.4 else ("build", "plan"))),
-        lambda: made.turn(e.TrackerLost("no bd")),
-        lambda: made.turn(e.TrackerSeen(g.ME, "t", "1.3.0")),
-        lambda: made.turn(e.ClockJumped(timedelta(minutes=chance.choice([-5, 1, 90])))),
-        lambda: made.turn(e.ReadySeen(tuple(chance.sample(sorted(made.tracker), 4)), made.world.seq)),
+        lambda: made.turn(tracker.TrackerLost("no bd")),
+        lambda: made.turn(tracker.TrackerSeen(g.ME, "t", "1.3.0")),
+        lambda: made.turn(resources.ClockJumped(timedelta(minutes=chance.choice([-5, 1, 90])))),
+        lambda: made.turn(tracker.ReadySeen(tuple(chance.sample(sorted(made.tracker), 4)), made.world.seq)),
         lambda: setattr(made, "now", made.now + timedelta(minutes=chance.choice([1, 3, 70]))),
         lambda: setattr(made, "dispatcher", Dispatcher()),
         lambda: setattr(made, "earlier", made.world),
@@ -137,8 +139,8 @@ def disturb(made: Compared, chance: random.Random, *, own: bool) -> None:
         ),
     ]
     if own:
-        acts += [lambda: made.turn(e.TreeSeen(replace(MAIN, branch=None)))] * 2
-        acts += [lambda: made.turn(e.TreeSeen(replace(MAIN, head=None)))] * 2
+        acts += [lambda: made.turn(delivery.TreeSeen(replace(MAIN, branch=None)))] * 2
+        acts += [lambda: made.turn(delivery.TreeSeen(replace(MAIN, head=None)))] * 2
     if chance.random() < 0.12:
         chance.choice(acts)()
 

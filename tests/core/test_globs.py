@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ashep.core.globs import Globs, parse_glob
+from ashep.core.policy.globs import Globs, parse_glob
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from ashep.core.criteria import Check
-from ashep.core.flags import ALWAYS_ASK, FLAGS, must_ask, route
-from ashep.core.impact import (
+from ashep.core.impact.changes import (
     LONGEST_PATH,
     MOST_EVIDENCE,
     MOST_PATHS,
@@ -20,20 +18,20 @@ from ashep.core.impact import (
     Impact,
     impact_of,
 )
-from ashep.core.model import (
+from ashep.core.impact.named import named_by
+from ashep.core.policy.checks import Check
+from ashep.core.policy.flags import ALWAYS_ASK, FLAGS, must_ask, route
+from ashep.core.policy.policies import Phase, Policies, Policy
+from ashep.core.policy.settings import (
     ImpactSettings,
     Notify,
     NotifyTarget,
     OwnCheckType,
-    Phase,
-    Policies,
-    Policy,
     Settings,
     SetupStep,
     VerificationSettings,
     WorkerSettings,
 )
-from ashep.core.named import named_by
 
 CHECK = {"id": "own", "description": "it runs", "type": "test_pass", "verify": {"command": ["sh", "check/run.sh"]}}
 TOKEN = "ghp_" + "aZ3kQ9xV7bN2mL5pR8tY1wC4dF6gH0jS2uE4"

@@ -6,17 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ashep.core import ordered, pauses, providers, server, telling, values
-from ashep.core.dues import due_timers, next_due
-from ashep.core.events import TimerDue
-from ashep.core.indexes import INDEXES, indexed
-from ashep.core.notices import NOTHING_TOLD
-from ashep.core.ordered import Ordered
-from ashep.core.outstanding import outstanding
-from ashep.core.server import NO_SERVER
-from ashep.core.spending import TIMER, Spending, next_budget
-from ashep.core.timers import flow_dues
-from ashep.core.world import World
+from ashep.core.facts.resources import TimerDue
+from ashep.core.reconcile.outstanding import outstanding
+from ashep.core.resources import notices as telling
+from ashep.core.resources.dues import due_timers, next_due
+from ashep.core.state import frozen as values
+from ashep.core.state import ordered, pauses, providers, server
+from ashep.core.state.indexes import INDEXES, indexed
+from ashep.core.state.notices import NOTHING_TOLD
+from ashep.core.state.ordered import Ordered
+from ashep.core.state.server import NO_SERVER
+from ashep.core.state.spending import TIMER, Spending, next_budget
+from ashep.core.state.timers import flow_dues
+from ashep.core.state.world import World
 from tests.core.lives import live
 from tests.core.test_laws import FEW, SEEDS
 

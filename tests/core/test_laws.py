@@ -13,12 +13,13 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.commands import Command
-from ashep.core.records import Entry, from_json, to_json
-from ashep.core.step import step
-from ashep.core.world import World
+from ashep.core.facts import commands as c
+from ashep.core.facts import delivery, issues, resources, tracker
+from ashep.core.facts import vocabulary as e
+from ashep.core.facts.commands import Command
+from ashep.core.facts.records import Entry, from_json, to_json
+from ashep.core.reconcile.step import step
+from ashep.core.state.world import World
 from tests.core.given import QUICK, adopted, policies
 from tests.core.laws import at_rest, folded
 from tests.core.lives import EDITS, digest, live
@@ -69,7 +70,7 @@ def test_folding_knows_no_policy(seed: int) -> None:
 @given(SEEDS)
 def test_a_step_is_the_same_twice_and_a_restart_in_quiet_asks_for_nothing(seed: int) -> None:
     made = live(seed)
-    facts = [e.ChangeHinted(), made.seen_server()]
+    facts = [tracker.ChangeHinted(), made.seen_server()]
     assert step(made.world, facts, made.now, 10**6) == step(made.world, facts, made.now, 10**6)
     made.settle()
     assert made.world.policies is not None
@@ -98,15 +99,19 @@ def test_the_lives_see_almost_everything() -> None:
     for seed in range(50):
         bodies = [entry.body for entry in live(seed).entries]
         seen.update(type(body).__name__ for body in bodies)
-        seen.update(body.code for body in bodies if isinstance(body, (e.IssueHeld, e.IssueParked, e.IssueLeft)))
-    kinds = {kind.__name__ for kind in (*e.DECISIONS, *c.WRITES, c.ReadIssue, c.ReadAnswer, c.StopTurn, e.TreeSealed)}
+        seen.update(
+            body.code for body in bodies if isinstance(body, (issues.IssueHeld, issues.IssueParked, issues.IssueLeft))
+        )
+    kinds = {
+        kind.__name__ for kind in (*e.DECISIONS, *c.WRITES, c.ReadIssue, c.ReadAnswer, c.StopTurn, delivery.TreeSealed)
+    }
     rare = {"RunWithdrawn", "NoticesGivenUp"}  # the made-up tree is never changed by people, and targets answer
     codes = {"attempts", "question_deadline", "cooldown", "slot", "work_tree", "dependencies", "paused"}
     assert codes | kinds - rare <= set(seen), codes | kinds - rare - set(seen)
 
 
 def is_policies(body: object) -> bool:
-    return isinstance(body, e.Adopted) and body.kind == "policies"
+    return isinstance(body, resources.Adopted) and body.kind == "policies"
 
 
 def is_policy(entry: Entry) -> bool:

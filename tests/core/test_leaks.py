@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ashep.core import leaks
-from ashep.core.leaks import Leak, entropy, find_secrets
+from ashep.core.impact import secrets
+from ashep.core.impact.secrets import Leak, entropy, find_secrets
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LETTERS = string.ascii_letters + string.digits
@@ -195,16 +195,16 @@ def test_this_repository_holds_none() -> None:
     paths = [name for name in listed.stdout.decode().split("\0") if name and (ROOT / name).is_file()]
     texts = {name: (ROOT / name).read_bytes() for name in paths}
     found = {
-        name: leaks
+        name: secrets
         for name, data in texts.items()
         if b"\0" not in data
-        and (leaks := find_secrets(name, tuple(enumerate(data.decode(errors="replace").split("\n"), 1))))
+        and (secrets := find_secrets(name, tuple(enumerate(data.decode(errors="replace").split("\n"), 1))))
     }
     assert len(texts) > 400
     assert found == {}
 
 
-RULES = (*leaks._TOKENS, leaks._QUOTED, leaks._BARE)  # pyright: ignore[reportPrivateUsage] - each of them is tried
+RULES = (*secrets._TOKENS, secrets._QUOTED, secrets._BARE)  # pyright: ignore[reportPrivateUsage] - each of them is tried
 PIECES = [
     "a", " ", "\n", "=", ":", '"', "\\n", "-", "/", "@", "password", "token", "secret_key", "api_key", "AKIA", "AIza",
     "ghp_", "glpat-", "xoxb-", "1234567890-", "npm_", "://", "://u:", "sk-ant-", "-----BEGIN ", "PRIVATE KEY-----",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ashep.core.outcome import MAX_BLOCK, Outcome, last_block, read_outcome
+from ashep.core.facts.outcome import MAX_BLOCK, Outcome, last_block, read_outcome
 
 GOOD: dict[str, Any] = {"result": "success", "summary": "done"}
 

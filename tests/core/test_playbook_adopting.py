@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.account import account
-from ashep.core.adopting import phase_of
-from ashep.core.model import Human, Phase, Policies, Policy
+from ashep.core.analysis.account import account
+from ashep.core.facts import commands as c
+from ashep.core.facts import issues, resources, runs
+from ashep.core.facts import vocabulary as e
+from ashep.core.policy.policies import Human, Phase, Policies, Policy
+from ashep.core.state.world import phase_of
 from tests.core.given import STANDARD, adopted, policies, policy_of
 from tests.core.playbook import Playbook, like
 
@@ -23,7 +24,7 @@ REVIEW = Phase(
 )
 ASK = Phase(name="ask", human=Human(changes_requested="implement"))
 WHOLE = policy_of(IMPLEMENT, REVIEW, ASK)
-PARKED = like(e.IssueParked, code="unknown_phase")
+PARKED = like(issues.IssueParked, code="unknown_phase")
 
 
 def begun(phase: str, **words: Any) -> Playbook:
@@ -52,8 +53,8 @@ def test_a_run_ends_under_the_verdicts_with_which_it_began_and_leads_where_the_p
     (
         book
         >> book.reports(verdict="needs_changes")
-        << like(e.RunEnded, state="succeeded")
-        << like(e.PersonAsked, phase="ask")
+        << like(runs.RunEnded, state="succeeded")
+        << like(issues.PersonAsked, phase="ask")
     )
 
 
@@ -73,10 +74,10 @@ def test_a_run_that_began_is_not_changed_by_a_second_edit_either() -> None:
     (
         book
         >> book.reports(verdict="approve")
-        << like(e.RunEnded, state="succeeded")
-        << like(e.IssueParked, code="no_edge")
+        << like(runs.RunEnded, state="succeeded")
+        << like(issues.IssueParked, code="no_edge")
     )
-    assert book << e.CommentWanted << c.WriteIssue
+    assert book << issues.CommentWanted << c.WriteIssue
 
 
 @pytest.mark.promise("F8")
@@ -84,9 +85,9 @@ def test_a_run_whose_phase_is_gone_goes_on_and_its_issue_waits_for_a_person_then
     book = begun("review")
     assert book >> edited(IMPLEMENT)
     assert account(book.world, "t-1").state == "running"
-    book >> book.reports("success", verdict="approve") << like(e.RunEnded, state="succeeded") << PARKED
+    book >> book.reports("success", verdict="approve") << like(runs.RunEnded, state="succeeded") << PARKED
     said = "Parked: the policy standard has no phase review any more."
-    assert next(body.text for body in book.left if isinstance(body, e.CommentWanted)).startswith(said)
+    assert next(body.text for body in book.left if isinstance(body, issues.CommentWanted)).startswith(said)
     book.answered()
     assert account(book.world, "t-1").reason == "the policy standard has no phase review any more"
 
@@ -94,15 +95,15 @@ def test_a_run_whose_phase_is_gone_goes_on_and_its_issue_waits_for_a_person_then
 def test_a_report_that_is_not_valid_is_asked_for_again_although_the_phase_is_gone() -> None:
     book = begun("review")
     assert book >> edited(IMPLEMENT)
-    assert book >> book.reports(verdict="nonsense") << like(e.OutcomeRejected, then="recover") << c.PreparePrompt
+    assert book >> book.reports(verdict="nonsense") << like(runs.OutcomeRejected, then="recover") << c.PreparePrompt
     book.answered()
-    book >> book.reports(verdict="approve") << like(e.RunEnded, state="succeeded") << PARKED
+    book >> book.reports(verdict="approve") << like(runs.RunEnded, state="succeeded") << PARKED
 
 
 def test_a_run_whose_policy_is_gone_goes_on_and_its_issue_waits_for_a_person_then() -> None:
     book = begun("implement")
     assert book >> without()
-    book >> book.reports() << like(e.RunEnded, state="succeeded") << PARKED
+    book >> book.reports() << like(runs.RunEnded, state="succeeded") << PARKED
     assert book.flow().why == "there is no policy standard any more"
 
 
@@ -111,7 +112,7 @@ def test_an_attempt_that_fails_is_tried_again_as_the_policy_says_by_then() -> No
     assert book >> edited(
         IMPLEMENT.model_copy(update={"retry": IMPLEMENT.retry.model_copy(update={"max_attempts": 1})})
     )
-    book >> book.reports("failed") << e.RunEnded << like(e.IssueParked, code="attempts")
+    book >> book.reports("failed") << runs.RunEnded << like(issues.IssueParked, code="attempts")
 
 
 def test_a_later_run_has_the_phase_as_it_is_then() -> None:
@@ -121,7 +122,7 @@ def test_a_later_run_has_the_phase_as_it_is_then() -> None:
     book >> book.reports("failed")
     book.answered()
     book.left = []
-    book >> book.later(60) << like(e.RunPlanned, timeout=longer.timeout)
+    book >> book.later(60) << like(runs.RunPlanned, timeout=longer.timeout)
     assert phase_of(book.world, book.flow()) == longer
 
 
@@ -134,18 +135,18 @@ def test_a_phase_that_waits_for_its_next_attempt_and_is_gone_parks_at_once() -> 
     book >> book.reports("failed")
     book.answered()
     book.left = []
-    book >> edited(REVIEW, ASK) << PARKED << e.CommentWanted
+    book >> edited(REVIEW, ASK) << PARKED << issues.CommentWanted
     assert book << like(c.WriteIssue, kind="park")
 
 
 def test_a_phase_that_cannot_start_yet_and_is_gone_parks_at_once() -> None:
     book = begun("implement")
-    book >> e.WorkPaused("ann", "lunch", None)
+    book >> resources.WorkPaused("ann", "lunch", None)
     book >> book.reports()
     book.answered()
     assert (book.flow().phase, book.flow().code) == ("review", "paused_by_hand")
     book.left = []
-    assert book >> edited(IMPLEMENT, ASK) << PARKED << e.CommentWanted << c.WriteIssue
+    assert book >> edited(IMPLEMENT, ASK) << PARKED << issues.CommentWanted << c.WriteIssue
 
 
 @pytest.mark.promise("F8")
@@ -156,7 +157,7 @@ def test_an_open_question_of_a_human_phase_that_is_gone_parks_at_once() -> None:
         >> edited(IMPLEMENT, REVIEW.model_copy(update={"next": {"approve": "close", "needs_changes": "implement"}}))
         << PARKED
     )
-    assert book << e.CommentWanted << like(c.WriteIssue, kind="park")
+    assert book << issues.CommentWanted << like(c.WriteIssue, kind="park")
     book.answered()
     told = account(book.world, "t-1")
     assert (told.state, told.code) == ("parked", "unknown_phase")
@@ -169,7 +170,7 @@ def test_an_open_question_of_an_agents_phase_that_is_gone_parks_at_once() -> Non
     book.answered()
     assert book.flow().stage == "person"
     book.left = []
-    assert book >> edited(REVIEW, ASK) << PARKED << e.CommentWanted << c.WriteIssue
+    assert book >> edited(REVIEW, ASK) << PARKED << issues.CommentWanted << c.WriteIssue
 
 
 def test_an_open_question_goes_on_where_its_phase_only_changed() -> None:
@@ -178,7 +179,7 @@ def test_an_open_question_goes_on_where_its_phase_only_changed() -> None:
     assert book >> edited(IMPLEMENT, REVIEW, ASK.model_copy(update={"human": Human(approved="implement")}))
     assert book.flow().question == asked
     book >> book.seen(add=["human:approved"]) << c.ReadAnswer
-    book >> book.next() << e.PersonAnswered << e.CycleBegan << like(e.PhaseEntered, phase="implement")
+    book >> book.next() << issues.PersonAnswered << issues.CycleBegan << like(issues.PhaseEntered, phase="implement")
 
 
 @pytest.mark.promise("F8")
@@ -189,18 +190,18 @@ def test_an_issue_that_is_a_persons_is_left_to_them_until_they_are_done() -> Non
     book.answered()
     assert book >> edited(REVIEW, ASK)
     assert book.flow().held is not None
-    book >> book.seen(drop=["ashep:paused"]) << e.ReleaseWanted
+    book >> book.seen(drop=["ashep:paused"]) << runs.ReleaseWanted
     held = book.flow().held
     assert held is not None
     assert held.session is not None
     book.left = []
-    book >> e.SessionSeen("t-1", held.session, ("msg_ann",), False, book.world.seq) << e.SessionReleased << PARKED
+    book >> runs.SessionSeen("t-1", held.session, ("msg_ann",), False, book.world.seq) << runs.SessionReleased << PARKED
 
 
 def test_what_is_being_closed_is_closed() -> None:
     book = begun("ask")
     book >> book.seen(add=["human:approved"]) << c.ReadAnswer
-    book >> book.next() << e.PersonAnswered << e.IssueFinished
+    book >> book.next() << issues.PersonAnswered << issues.IssueFinished
     book.left = []
     assert book >> without()
     book.answered()
@@ -212,7 +213,7 @@ def test_a_parked_issue_whose_phase_is_gone_starts_afresh_with_the_first_phase()
     book >> edited(IMPLEMENT, REVIEW)
     book.answered()
     book.left = []
-    book >> book.seen(drop=["ashep:parked"]) << e.CycleBegan << like(e.PhaseEntered, phase="implement")
+    book >> book.seen(drop=["ashep:parked"]) << issues.CycleBegan << like(issues.PhaseEntered, phase="implement")
 
 
 def test_a_parked_issue_whose_phase_is_gone_goes_where_a_person_sends_it() -> None:
@@ -220,7 +221,12 @@ def test_a_parked_issue_whose_phase_is_gone_goes_where_a_person_sends_it() -> No
     book >> edited(IMPLEMENT, REVIEW)
     book.answered()
     book.left = []
-    book >> book.seen(add=["phase:review"], drop=["phase:ask"]) << e.CycleBegan << like(e.PhaseEntered, phase="review")
+    (
+        book
+        >> book.seen(add=["phase:review"], drop=["phase:ask"])
+        << issues.CycleBegan
+        << like(issues.PhaseEntered, phase="review")
+    )
 
 
 def test_an_issue_that_nobody_took_yet_is_claimed_by_what_is_in_force() -> None:
@@ -235,20 +241,20 @@ def test_an_issue_that_nobody_took_yet_is_claimed_by_what_is_in_force() -> None:
 
 def test_an_edit_that_cannot_be_used_is_known_until_it_is_mended_or_another_daemon_starts() -> None:
     book = Playbook()
-    assert book >> e.EditRefused(("policies.yaml:2: wrong",), 1)
+    assert book >> resources.EditRefused(("policies.yaml:2: wrong",), 1)
     known = book.world.files.refused
     assert known is not None
     assert (known.problems, known.more, known.since) == (("policies.yaml:2: wrong",), 1, book.world.now)
-    assert book >> e.EditMended()
+    assert book >> resources.EditMended()
     assert book.world.files.refused is None
-    assert book >> e.EditRefused(("policies.yaml:2: wrong",))
-    book >> e.DaemonStarted(4712, "0.1.0")
+    assert book >> resources.EditRefused(("policies.yaml:2: wrong",))
+    book >> resources.DaemonStarted(4712, "0.1.0")
     assert book.world.files.refused is None
 
 
 def test_templates_that_come_into_force_are_known_by_their_blob() -> None:
     book = Playbook()
     before = book.world.policies
-    assert book >> e.Adopted("prompts", '{"task.md.j2": "ab"}', "cd" * 32, 3)
+    assert book >> resources.Adopted("prompts", '{"task.md.j2": "ab"}', "cd" * 32, 3)
     assert book.world.files.prompts == "cd" * 32
     assert book.world.policies == before

@@ -7,9 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.model import Comment, Human, LabelEvent, Phase
+from ashep.core.facts import commands as c
+from ashep.core.facts import issues, runs
+from ashep.core.facts.tracker import Comment, LabelEvent
+from ashep.core.policy.policies import Human, Phase
 from tests.core.given import ME, policy_of
 from tests.core.playbook import Playbook, like
 
@@ -18,7 +19,7 @@ from tests.core.playbook import Playbook, like
 def test_the_question_takes_both_answer_labels_off_in_the_write_that_asks() -> None:
     book = Playbook().until("arbitrate")
     book.made.change("t-1", "ashep-agent", ["human:approved"])
-    book.looked() >> book.reports(verdict="pass") << e.RunEnded << e.PersonAsked << e.CommentWanted
+    book.looked() >> book.reports(verdict="pass") << runs.RunEnded << issues.PersonAsked << issues.CommentWanted
     assert book << like(
         c.WriteIssue, kind="ask", remove_labels=("human:approved", "human:changes_requested", "phase:arbitrate")
     )
@@ -32,14 +33,14 @@ def test_the_question_takes_both_answer_labels_off_in_the_write_that_asks() -> N
 def test_an_answer_set_by_ashep_or_an_agent_is_taken_off_with_a_comment(who: str) -> None:
     book = Playbook().until("human_review")
     assert book >> book.seen(who=who, add=["human:approved"]) << c.ReadAnswer
-    book >> book.next() << like(e.AnswerRefused, labels=("human:approved",)) << e.CommentWanted
+    book >> book.next() << like(issues.AnswerRefused, labels=("human:approved",)) << issues.CommentWanted
     assert book << like(c.TakeOffLabels, labels=("human:approved",))
     assert book >> book.next() << c.PostComment
     assert book >> book.next()
     assert book.flow().stage == "person"
     book.made.now += timedelta(seconds=1)
     assert book >> book.seen(add=["human:approved"]) << c.ReadAnswer
-    assert book >> book.next() << like(e.PersonAnswered, actor="ann") << e.IssueFinished << c.WriteIssue
+    assert book >> book.next() << like(issues.PersonAnswered, actor="ann") << issues.IssueFinished << c.WriteIssue
 
 
 @pytest.mark.promise("Q2")
@@ -48,7 +49,7 @@ def test_an_answer_that_nobody_is_on_record_for_counts_for_nothing() -> None:
     book >> book.seen(add=["human:approved"])
     book.left = []
     book.made.events["t-1"] = []
-    assert book >> book.next() << e.AnswerRefused << e.CommentWanted << c.TakeOffLabels
+    assert book >> book.next() << issues.AnswerRefused << issues.CommentWanted << c.TakeOffLabels
 
 
 @pytest.mark.promise("Q2")
@@ -57,7 +58,7 @@ def test_a_persons_and_an_agents_label_of_one_second_count_as_the_agents() -> No
     book >> book.seen(add=["human:approved"])
     book.left = []
     book.made.events["t-1"].append(LabelEvent("9", "human:approved", "ashep-agent", book.now))
-    assert book >> book.next() << e.AnswerRefused << e.CommentWanted << c.TakeOffLabels
+    assert book >> book.next() << issues.AnswerRefused << issues.CommentWanted << c.TakeOffLabels
 
 
 def test_an_agents_refused_label_is_not_held_against_a_person_whatever_the_clock_says() -> None:
@@ -66,19 +67,19 @@ def test_an_agents_refused_label_is_not_held_against_a_person_whatever_the_clock
     book.left = []
     later = book.now + timedelta(hours=2)  # the agent set it before the clock was set back
     book.made.events["t-1"] = [LabelEvent("9", "human:approved", "ashep-agent", later)]
-    assert book >> book.next() << e.AnswerRefused << e.CommentWanted << c.TakeOffLabels
+    assert book >> book.next() << issues.AnswerRefused << issues.CommentWanted << c.TakeOffLabels
     book.answered()
     book.made.change("t-1", "pat", (), ["human:approved"])
     assert book >> book.seen(add=["human:approved"]) << c.ReadAnswer
-    assert book >> book.next() << like(e.PersonAnswered, answer="approved") << e.IssueFinished << c.WriteIssue
+    assert book >> book.next() << like(issues.PersonAnswered, answer="approved") << issues.IssueFinished << c.WriteIssue
 
 
 @pytest.mark.promise("Q3")
 def test_where_both_answers_stand_changes_requested_wins() -> None:
     book = Playbook().until("human_review")
     assert book >> book.seen(add=["human:approved", "human:changes_requested"]) << c.ReadAnswer
-    book >> book.next() << like(e.PersonAnswered, answer="changes_requested") << e.CycleBegan
-    assert book << like(e.PhaseEntered, phase="implement") << e.RunPlanned << c.WriteIssue
+    book >> book.next() << like(issues.PersonAnswered, answer="changes_requested") << issues.CycleBegan
+    assert book << like(issues.PhaseEntered, phase="implement") << runs.RunPlanned << c.WriteIssue
 
 
 @pytest.mark.promise("Q3")
@@ -86,7 +87,7 @@ def test_an_agent_cannot_overrule_a_persons_approval() -> None:
     book = Playbook().until("human_review")
     book.made.change("t-1", "ashep-agent", ["human:changes_requested"])
     assert book >> book.seen(add=["human:approved"]) << c.ReadAnswer
-    assert book >> book.next() << like(e.PersonAnswered, answer="approved") << e.IssueFinished << c.WriteIssue
+    assert book >> book.next() << like(issues.PersonAnswered, answer="approved") << issues.IssueFinished << c.WriteIssue
 
 
 @pytest.mark.promise("Q6")
@@ -106,12 +107,12 @@ def test_a_persons_words_are_kept_and_new_ones_go_by_id() -> None:
 @pytest.mark.promise("Q5")
 def test_a_question_that_nobody_answers_parks_at_its_deadline() -> None:
     book = Playbook().until("human_review")
-    book >> book.later(7 * 86400) << like(e.IssueParked, code="question_deadline") << e.CommentWanted
+    book >> book.later(7 * 86400) << like(issues.IssueParked, code="question_deadline") << issues.CommentWanted
     assert book << like(c.WriteIssue, kind="park", remove_labels=("needs:human_approval",))
 
 
 @pytest.mark.promise("Q5")
-@pytest.mark.parametrize(("target", "follows"), [("close", e.IssueFinished), ("implement", e.PhaseEntered)])
+@pytest.mark.parametrize(("target", "follows"), [("close", issues.IssueFinished), ("implement", issues.PhaseEntered)])
 def test_a_question_that_nobody_answers_follows_its_edge(target: str, follows: type) -> None:
     gate = Phase(name="gate", human=Human(on_deadline=target, changes_requested="implement"))
     book = Playbook(policy_of(gate, Phase(name="implement"))).looked()
@@ -146,8 +147,8 @@ def test_a_question_of_an_agent_phase_has_a_deadline_too() -> None:
     assert (
         book
         >> book.later(7 * 86400)
-        << like(e.IssueParked, code="question_deadline")
-        << e.CommentWanted
+        << like(issues.IssueParked, code="question_deadline")
+        << issues.CommentWanted
         << (c.WriteIssue)
     )
 

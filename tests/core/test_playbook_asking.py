@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.account import account
-from ashep.core.model import PermissionRule, Phase, PreparedAnswer, Settings, Stall
-from ashep.core.observe import requests_read, turn_refused
-from ashep.core.requests import Asked, Request
+from ashep.core.analysis.account import account
+from ashep.core.facts import commands as c
+from ashep.core.facts import issues, resources, runs, tracker
+from ashep.core.facts import vocabulary as e
+from ashep.core.facts.requests import Asked, Request
+from ashep.core.policy.policies import PermissionRule, Phase, PreparedAnswer, Stall
+from ashep.core.policy.settings import Settings
+from ashep.core.reconcile.observe import requests_read, turn_refused
 from tests.core.given import ME, policy_of, up
 from tests.core.playbook import Playbook, like
 
@@ -42,7 +44,7 @@ def asks(book: Playbook, kind: str = "permission", **request: Any) -> e.Fact:
     """The session asks, and the server's list shows it."""
     made = book.made.ask(book.run().session or "", kind, **request)
     (fact,) = requests_read(book.world, [*book.made.listed()], book.world.seq)
-    assert isinstance(fact, e.RequestOpened)
+    assert isinstance(fact, runs.RequestOpened)
     assert fact.request == made
     return fact
 
@@ -57,7 +59,7 @@ def asked(*rules: PermissionRule, kind: str = "question", **request: Any) -> Pla
 def says(book: Playbook, text: str, who: str = "ann") -> Playbook:
     """Somebody comments; a look shows it, and what follows is carried out but for the last answer."""
     book.made.say("t-1", who, text)
-    book >> e.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq) << c.ReadAnswer
+    book >> tracker.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq) << c.ReadAnswer
     assert book
     return book >> book.next()
 
@@ -77,7 +79,13 @@ def label(book: Playbook) -> set[str]:
 @pytest.mark.promise("H3")
 def test_a_question_blocks_the_issue_and_a_comment_answers_it() -> None:
     book = working()
-    book >> asks(book, "question") << like(e.RequestJudged, verdict="ask") << e.InputWanted << e.CommentWanted
+    (
+        book
+        >> asks(book, "question")
+        << like(runs.RequestJudged, verdict="ask")
+        << runs.InputWanted
+        << issues.CommentWanted
+    )
     labels = ("needs:human_answer", "needs:human_input")
     assert book << like(c.WriteIssue, kind="ask", status="blocked", add_labels=labels)
     stands = account(book.world, "t-1")
@@ -87,14 +95,14 @@ def test_a_question_blocks_the_issue_and_a_comment_answers_it() -> None:
     comment = book.made.comments["t-1"][-1].text
     assert "which one?" in comment
     assert "2. green" in comment
-    says(book, "@ashep 2") << like(e.RequestJudged, verdict="answer", answers=(("green",),), by="ann")
+    says(book, "@ashep 2") << like(runs.RequestJudged, verdict="answer", answers=(("green",),), by="ann")
     assert book << like(c.AnswerRequest, answers=(("green",),))
-    book >> book.next() << e.InputEnded << like(c.WriteIssue, kind="work", status="in_progress")
+    book >> book.next() << runs.InputEnded << like(c.WriteIssue, kind="work", status="in_progress")
     book.answered()
     assert label(book) == set()
     assert book.flow().written == book.flow().target
     assert [command.answers for command in book.made.delivered] == [(("green",),)]
-    book >> book.reports() << like(e.RunEnded, state="succeeded")
+    book >> book.reports() << like(runs.RunEnded, state="succeeded")
 
 
 @pytest.mark.promise("H3")
@@ -107,12 +115,14 @@ def test_the_slot_and_the_tree_are_kept_while_a_person_thinks() -> None:
 
 def test_a_command_that_no_rule_names_is_not_allowed_beside_one_that_is() -> None:
     book = working(rule("allow", "bash", "npm *"))
-    book >> asks(book, patterns=("npm test", "rm -r /")) << like(e.RequestJudged, verdict="deny")
+    book >> asks(book, patterns=("npm test", "rm -r /")) << like(runs.RequestJudged, verdict="deny")
 
 
 def test_words_that_are_no_plain_yes_allow_nothing() -> None:
     book = says(asked(rule("ask"), kind="permission"), "@ashep yes, but only in src")
-    book << like(e.RequestJudged, verdict="deny", message="ashep: a person denies this, and says: yes, but only in src")
+    book << like(
+        runs.RequestJudged, verdict="deny", message="ashep: a person denies this, and says: yes, but only in src"
+    )
 
 
 @pytest.mark.promise("H4")
@@ -123,7 +133,7 @@ def test_words_that_are_no_plain_yes_allow_nothing() -> None:
 def test_a_plain_yes_allows_a_tool_and_any_other_word_denies_it(words: str, verdict: str) -> None:
     book = says(asked(rule("ask"), kind="permission"), words + "\n\n(ashep answer, 2026-01-01T22:00:00+00:00)")
     judged = book.left[0]
-    assert isinstance(judged, e.RequestJudged)
+    assert isinstance(judged, runs.RequestJudged)
     assert judged.verdict == verdict
     assert (verdict == "deny") == bool(judged.message)
     assert "2026" not in judged.message
@@ -134,18 +144,18 @@ def test_a_plain_yes_allows_a_tool_and_any_other_word_denies_it(words: str, verd
 def test_an_agent_does_not_answer_itself(who: str) -> None:
     book = asked()
     book.made.say("t-1", who, "@ashep yes")
-    book >> e.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq) << c.ReadAnswer
+    book >> tracker.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq) << c.ReadAnswer
     read = book.next()
-    assert isinstance(read, e.AnswerRead)
+    assert isinstance(read, tracker.AnswerRead)
     told = tuple(book.made.comments["t-1"][-1:])  # whatever an adapter hands over
-    assert book >> e.AnswerRead("t-1", read.key, read.view, read.events, told)
+    assert book >> tracker.AnswerRead("t-1", read.key, read.view, read.events, told)
 
 
 @pytest.mark.promise("H4")
 def test_a_comment_that_is_not_addressed_or_stood_there_before_answers_nothing() -> None:
     book = working()
     book.made.say("t-1", "ann", "@ashep yes")
-    book >> e.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq) >> asks(book, "question")
+    book >> tracker.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq) >> asks(book, "question")
     book.answered()
     assert book.flow().waits_for_input
     assert says(book, "yes, @ashep")
@@ -154,7 +164,7 @@ def test_a_comment_that_is_not_addressed_or_stood_there_before_answers_nothing()
 @pytest.mark.promise("H3")
 def test_several_requests_are_put_to_a_person_one_after_the_other() -> None:
     book = asked()
-    book >> asks(book, "question", asks=(Asked("and then?"),)) << like(e.RequestJudged, verdict="ask")
+    book >> asks(book, "question", asks=(Asked("and then?"),)) << like(runs.RequestJudged, verdict="ask")
     assert book
     says(book, "@ashep red").answered()
     assert book.flow().waits_for_input
@@ -170,7 +180,7 @@ def test_a_request_with_several_questions_takes_a_line_for_each() -> None:
     book = asked(asks=(Asked("name?"), several, Asked("more?")))
     says(book, "@ashep fox\n1, c")
     judged = book.left[0]
-    assert isinstance(judged, e.RequestJudged)
+    assert isinstance(judged, runs.RequestJudged)
     assert judged.answers[:2] == (("fox",), ("a", "c"))
     assert "not answered" in judged.answers[2][0]
 
@@ -183,7 +193,7 @@ def test_a_request_with_several_questions_takes_a_line_for_each() -> None:
 def test_nobody_answers_and_the_run_goes_on(kind: str) -> None:
     book = asked(rule("ask"), kind=kind)
     assert book.later(BOUND - 1) == []
-    book >> book.later(1) << e.RequestJudged << e.CommentWanted
+    book >> book.later(1) << runs.RequestJudged << issues.CommentWanted
     answer = answered(book)
     said = answer.message or answer.answers[0][0]
     assert "nobody answered within 30m" in said
@@ -199,7 +209,7 @@ def test_each_request_has_its_own_end_also_while_another_stands_there() -> None:
     book = asked()
     assert book.later(600) == []
     book >> asks(book, "question", asks=(Asked("and then?"),))
-    assert book << like(e.RequestJudged, verdict="ask", due=book.now + timedelta(seconds=BOUND))
+    assert book << like(runs.RequestJudged, verdict="ask", due=book.now + timedelta(seconds=BOUND))
     assert book.left == []
     book >> book.later(BOUND - 600)
     book.answered() >> book.later(600)
@@ -219,14 +229,14 @@ def test_the_runs_times_stand_still_while_a_person_thinks() -> None:
     says(book, "@ashep 1").answered()
     assert book.run().deadline == book.now + left
     assert book.flow().thought == timedelta(minutes=25)
-    assert [timer.key for timer in book.later(300) if isinstance(timer, e.TimerDue)] == ["stall:t-1"]
+    assert [timer.key for timer in book.later(300) if isinstance(timer, resources.TimerDue)] == ["stall:t-1"]
 
 
 def test_a_suspended_machine_counts_once() -> None:
     book = asked()
     deadline = book.run().deadline
     book.made.now += timedelta(minutes=20)
-    assert book >> e.ClockJumped(timedelta(minutes=20))
+    assert book >> resources.ClockJumped(timedelta(minutes=20))
     says(book, "@ashep 1").answered()
     assert deadline is not None
     assert book.run().deadline == deadline + timedelta(minutes=20)
@@ -243,7 +253,7 @@ def test_a_person_answers_in_opencode() -> None:
         for turn in turns.values():
             turn.asks = ()
     (gone,) = requests_read(book.world, book.made.listed(), book.world.seq)
-    book >> gone << e.InputEnded << like(c.WriteIssue, kind="work")
+    book >> gone << runs.InputEnded << like(c.WriteIssue, kind="work")
     assert book
     assert requests_read(book.world, [Request("que_x", "ses_another", "question")], book.world.seq) == []
 
@@ -259,14 +269,14 @@ def test_what_cannot_be_listed_is_judged_as_it_was_told_and_nothing_counts_as_go
     assert isinstance(refused, e.ReadRefused)
     assert (refused.run, refused.what, refused.why) == (book.run().id, "requests", "GET /permission: 400")
     assert book >> refused
-    book >> opened << like(e.RequestJudged, verdict="ask")
+    book >> opened << like(runs.RequestJudged, verdict="ask")
     book.answered()
     assert account(book.world, "t-1").state == "person"
     for listed in ([blank], [blank, told]):  # after a restart the stream has told nothing yet
         assert requests_read(book.world, listed, book.world.seq) == []
     (gone,) = requests_read(book.world, [], book.world.seq)
-    assert isinstance(gone, e.RequestGone)
-    book >> gone << e.InputEnded << c.WriteIssue
+    assert isinstance(gone, runs.RequestGone)
+    book >> gone << runs.InputEnded << c.WriteIssue
     assert "the agent server refuses to show what its session asks" in account(book.world, "t-1").reason
     assert requests_read(book.world, [blank], book.world.seq) == [], "once for a run"
 
@@ -276,7 +286,7 @@ def test_what_nobody_knows_but_by_its_id_is_denied() -> None:
     book = working(rule("allow", "*"))
     told = Request("per_1", book.run().session or "", "permission", unlisted="GET /permission: 400")
     _, opened = requests_read(book.world, [told], book.world.seq)
-    book >> opened << like(e.RequestJudged, verdict="deny") << c.AnswerRequest
+    book >> opened << like(runs.RequestJudged, verdict="deny") << c.AnswerRequest
     assert book
 
 
@@ -294,7 +304,7 @@ def test_a_turn_that_the_server_refuses_to_show_is_over_at_its_deadline() -> Non
     assert book.run().overdue
     assert turn_refused(book.world, "t-1", run.id, "again", as_of) == [], "a read that began before says nothing"
     book >> turn_refused(book.world, "t-1", run.id, "again", book.world.seq)
-    book << e.DeadlineReached << like(e.RunEnded, state="timed_out", abort=True)
+    book << runs.DeadlineReached << like(runs.RunEnded, state="timed_out", abort=True)
     assert book.run().ended
 
 
@@ -311,7 +321,7 @@ def test_the_server_dies_while_a_person_thinks() -> None:
     assert book >> up("server-2")
     book.made.kill_server()
     book.left = []
-    book >> book.turn("incomplete") << e.TurnDied << e.InputEnded << like(c.WriteIssue, kind="work")
+    book >> book.turn("incomplete") << runs.TurnDied << runs.InputEnded << like(c.WriteIssue, kind="work")
     book.answered()
     assert not book.flow().waits_for_input
     assert book.run().turn == ""
@@ -320,7 +330,7 @@ def test_the_server_dies_while_a_person_thinks() -> None:
 @pytest.mark.promise("H6")
 def test_the_end_of_a_run_ends_its_question_too() -> None:
     book = asked()
-    book >> book.reports() << like(e.RunEnded, state="succeeded") << e.InputEnded << e.PhaseEntered
+    book >> book.reports() << like(runs.RunEnded, state="succeeded") << runs.InputEnded << issues.PhaseEntered
     book.answered()
     assert book.made.tracker["t-1"].status == "in_progress"
     assert label(book) == set()
@@ -329,7 +339,7 @@ def test_the_end_of_a_run_ends_its_question_too() -> None:
 def test_what_a_stopped_turn_asked_is_not_asked_again() -> None:
     book = asked()
     leftover = book.made.listed()
-    book >> e.IssueCancelled("t-1", "ann", book.run().id)
+    book >> issues.IssueCancelled("t-1", "ann", book.run().id)
     book.answered()
     assert book.flow().stage == "parked"
     book >> book.seen(drop=["ashep:parked"])
@@ -387,12 +397,17 @@ def test_what_a_person_does_to_the_issue_wins(change: dict[str, Any], stage: str
 def test_a_person_who_takes_the_issue_meanwhile_answers_the_session_themselves() -> None:
     book = asked()
     leftover = book.made.listed()
-    book >> book.seen(add=["ashep:paused"]) << e.SessionTaken
+    book >> book.seen(add=["ashep:paused"]) << runs.SessionTaken
     assert book
     assert book.later(BOUND) == []  # it is theirs: nobody says that nobody answered
     assert account(book.world, "t-1").code != "input"
     assert requests_read(book.world, [], book.world.seq) == []
-    book >> book.turn("running", people=("msg_ann",)) << like(e.RunEnded, state="aborted", abort=False) << e.InputEnded
+    (
+        book
+        >> book.turn("running", people=("msg_ann",))
+        << like(runs.RunEnded, state="aborted", abort=False)
+        << runs.InputEnded
+    )
     book.answered()
     assert book.made.delivered == []
     assert (book.made.tracker["t-1"].status, label(book)) == ("in_progress", set())
@@ -401,8 +416,8 @@ def test_a_person_who_takes_the_issue_meanwhile_answers_the_session_themselves()
 
 def test_a_message_of_a_persons_in_a_session_that_asks_takes_it() -> None:
     book = asked()
-    book >> book.turn("running", people=("msg_ann",)) << like(e.RunEnded, state="aborted") << e.InputEnded
-    book << e.SessionTaken
+    book >> book.turn("running", people=("msg_ann",)) << like(runs.RunEnded, state="aborted") << runs.InputEnded
+    book << runs.SessionTaken
     book.answered()
     assert book.made.delivered == []
     assert "ashep:paused" in book.made.tracker["t-1"].labels
@@ -412,7 +427,7 @@ def test_a_message_of_a_persons_in_a_session_that_asks_takes_it() -> None:
 @pytest.mark.promise("H5")
 def test_taking_the_label_off_lets_the_run_go_on_without_an_answer() -> None:
     book = asked(rule("ask"), kind="permission")
-    book >> book.seen(drop=["needs:human_input"]) << like(e.RequestJudged, verdict="deny")
+    book >> book.seen(drop=["needs:human_input"]) << like(runs.RequestJudged, verdict="deny")
     answer = answered(book)
     assert "nobody will answer" in answer.message
     book.answered()

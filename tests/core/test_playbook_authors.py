@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.model import Phase
+from ashep.core.facts import commands as c
+from ashep.core.facts import issues, runs, tracker
+from ashep.core.facts import vocabulary as e
+from ashep.core.policy.policies import Phase
 from tests.core.given import ME, policy_of
 from tests.core.playbook import Playbook, like
 from tests.core.test_playbook_landing import book_of, finished
@@ -102,7 +103,7 @@ def test_what_an_agent_chose_for_an_issue_that_is_taken_counts_for_nothing(label
     book.made.change("t-1", AGENT, [label])
     book.looked().looked()
     told = [entry.body for entry in book.made.entries]
-    given_back = next(place for place, one in enumerate(told) if isinstance(one, e.IssueGivenBack))
+    given_back = next(place for place, one in enumerate(told) if isinstance(one, issues.IssueGivenBack))
     assert not any(isinstance(one, c.OpenSession) for one in told[:given_back])
     assert book.made.tracker["t-1"].labels == ("phase:implement",)
     assert (book.flow().stage, book.flow().policy, book.flow().phase) == ("work", "standard", "implement")
@@ -116,7 +117,7 @@ def test_what_a_person_chose_or_a_daemon_left_is_gone_on_with(who: str | None) -
         book.made.history.clear()
     book.looked()
     assert (book.flow().stage, book.flow().phase, book.run().state) == ("work", "review", "running")
-    assert not any(isinstance(entry.body, e.IssueGivenBack) for entry in book.made.entries)
+    assert not any(isinstance(entry.body, issues.IssueGivenBack) for entry in book.made.entries)
 
 
 def test_who_changed_it_is_asked_once_and_named() -> None:
@@ -125,8 +126,8 @@ def test_who_changed_it_is_asked_once_and_named() -> None:
     book >> book.seen(add=["phase:review"]) << like(e.ChangeDoubted, changes=(("added", "phase:review"),))
     assert book << c.ReadAuthors
     book >> book.next() << like(e.ChangeJudged, why="ann set the label phase:review", refused=())
-    book << like(e.RunEnded, state="aborted", abort=True) << like(e.CycleBegan, cycle=2)
-    assert book << like(e.PhaseEntered, phase="review") << c.StopTurn
+    book << like(runs.RunEnded, state="aborted", abort=True) << like(issues.CycleBegan, cycle=2)
+    assert book << like(issues.PhaseEntered, phase="review") << c.StopTurn
     reads = [one for one in book.answered().made.done if isinstance(one, c.ReadAuthors)]
     book.looked()
     assert [one for one in book.made.done if isinstance(one, c.ReadAuthors)] == reads
@@ -136,7 +137,7 @@ def test_a_change_is_put_back_in_one_guarded_write() -> None:
     book = Playbook().looked()
     book.looks_up = False
     book >> book.seen(who=AGENT, status="closed", drop=["phase:implement"]) << e.ChangeDoubted << c.ReadAuthors
-    book >> book.next() << like(e.ChangeJudged, counts=()) << like(e.CommentWanted, issue="t-1")
+    book >> book.next() << like(e.ChangeJudged, counts=()) << like(issues.CommentWanted, issue="t-1")
     assert book << like(
         c.WriteIssue, kind="work", if_status="closed", if_assignee=ME, status="in_progress", assignee=ME,
         add_labels=("phase:implement",), remove_labels=(),
@@ -146,7 +147,13 @@ def test_a_change_is_put_back_in_one_guarded_write() -> None:
 def test_a_person_is_obeyed_although_an_agent_changed_something_too() -> None:
     book = Playbook().looked()
     book.made.change("t-1", AGENT, ["phase:review"])
-    book >> book.seen(status="closed") << e.CommentWanted << like(e.RunEnded, state="aborted") << e.IssueClosed
+    (
+        book
+        >> book.seen(status="closed")
+        << issues.CommentWanted
+        << like(runs.RunEnded, state="aborted")
+        << issues.IssueClosed
+    )
     book.answered().looked()
     assert book.made.tracker["t-1"].status == "closed"
 
@@ -170,7 +177,7 @@ def test_nobody_on_record_stops_an_issue_but_does_not_move_it_on() -> None:
     assert "nobody who is on record set the label phase:review" in book.made.comments["t-1"][0].text
     unseen = book.seen(status="closed")
     book.made.history.clear()
-    assert book >> unseen << like(e.RunEnded, state="aborted") << e.IssueClosed << c.StopTurn
+    assert book >> unseen << like(runs.RunEnded, state="aborted") << issues.IssueClosed << c.StopTurn
 
 
 def test_a_history_that_cannot_be_read_keeps_no_person_waiting_for_long() -> None:
@@ -182,7 +189,7 @@ def test_a_history_that_cannot_be_read_keeps_no_person_waiting_for_long() -> Non
         book >> book.later(60)
         assert book << c.ReadAuthors
     book >> book.failed() << like(e.ChangeJudged, counts=(("status", "closed"),))
-    assert book << like(e.RunEnded, state="aborted") << e.IssueClosed
+    assert book << like(runs.RunEnded, state="aborted") << issues.IssueClosed
 
 
 def test_an_agent_that_goes_on_is_answered_once() -> None:
@@ -207,7 +214,7 @@ def test_a_change_of_an_agent_is_not_held_against_a_person_whatever_the_clock_sa
 
 def test_a_lost_lease_and_an_agents_status_strand_nothing() -> None:
     book = Playbook().looked()
-    book >> e.LeaseLost("t-1", "not claimable: status open")
+    book >> tracker.LeaseLost("t-1", "not claimable: status open")
     book.made.change("t-1", AGENT, status="open")
     book.answered()
     book >> book.later(1)
@@ -284,6 +291,8 @@ def test_what_the_tracker_refuses_to_put_back_is_given_up() -> None:
     book.left = []
     (write,) = (one for one in book.flow().open if isinstance(one, c.WriteIssue))
     assert (
-        book >> e.WriteRefused("t-1", write.key, "there is no issue 't-1'") << like(e.IssueLeft, code="write_refused")
+        book
+        >> tracker.WriteRefused("t-1", write.key, "there is no issue 't-1'")
+        << like(issues.IssueLeft, code="write_refused")
     )
     assert book.flow().open == ()

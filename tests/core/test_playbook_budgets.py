@@ -9,13 +9,16 @@ from typing import Any
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.account import account, is_idle
-from ashep.core.dues import next_due
-from ashep.core.model import Agents, Budget, Budgets, Phase, Settings
-from ashep.core.observe import turn_read
-from ashep.core.spending import day_ends, used_today
+from ashep.core.analysis.account import account, is_idle
+from ashep.core.facts import commands as c
+from ashep.core.facts import issues as facts_issues
+from ashep.core.facts import resources, runs
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.policies import Phase
+from ashep.core.policy.settings import Budget, Budgets, Settings
+from ashep.core.reconcile.observe import turn_read
+from ashep.core.resources.dues import next_due
+from ashep.core.state.spending import day_ends, used_today
 from tests.core.given import CRITIC, JUDGE, LARGE, SMALL, T0, adopted, policy_of, settings
 from tests.core.playbook import Playbook, like
 
@@ -38,7 +41,7 @@ def used(tokens: int, cost: float = 0.0, **fields: Any) -> dict[str, Any]:
     return {"tokens": tokens, "cost": cost, "provider": "other", **fields}
 
 
-def done(book: Playbook, tokens: int, cost: float = 0.0) -> e.TurnSeen:
+def done(book: Playbook, tokens: int, cost: float = 0.0) -> runs.TurnSeen:
     """The turn is finished, well, and has used so much."""
     return replace(book.reports(), tokens=tokens, cost=cost, provider="other")
 
@@ -54,7 +57,7 @@ def test_what_turns_use_is_counted_once_for_run_issue_provider_day_and_all() -> 
     assert book >> book.turn("running", **used(300, 0.3))
     assert book >> book.turn("stored", **used(0))  # a read that misses what was there takes nothing back
     assert (book.run().spent, book.flow().spent) == ((300, 0.3), (300, 0.3))
-    book >> done(book, 400, 0.4) << e.RunEnded << e.PhaseEntered
+    book >> done(book, 400, 0.4) << runs.RunEnded << facts_issues.PhaseEntered
     book.answered() >> book.turn("running", **used(50, 0.0, provider="acme"))
     assert book
     assert (book.run().spent, book.flow().spent) == ((50, 0.0), (450, 0.4))
@@ -86,7 +89,11 @@ def test_what_was_used_is_counted_afresh_in_a_new_cycle_and_on_a_new_day() -> No
 def test_a_soft_limit_warns_once_and_stops_nothing() -> None:
     book = working(run=TOKENS, warn_at=0.5)
     assert book >> book.turn("running", **used(499))
-    book >> book.turn("running", **used(500)) << like(e.BudgetWarned, scope="run", used=500, limit=1000, issue="t-1")
+    (
+        book
+        >> book.turn("running", **used(500))
+        << like(resources.BudgetWarned, scope="run", used=500, limit=1000, issue="t-1")
+    )
     assert book
     assert book >> book.turn("running", **used(600))
     assert book.run().state == "running"
@@ -95,8 +102,17 @@ def test_a_soft_limit_warns_once_and_stops_nothing() -> None:
 @pytest.mark.promise("B3")
 def test_a_run_over_its_limit_is_aborted_and_its_issue_parks() -> None:
     book = working(run=COST)
-    book >> book.turn("running", **used(10, 5.0)) << like(e.BudgetReached, scope="run", unit="cost", issue="t-1")
-    book << like(e.RunEnded, state="aborted", abort=True) << like(e.IssueParked, code="budget") << e.CommentWanted
+    (
+        book
+        >> book.turn("running", **used(10, 5.0))
+        << like(resources.BudgetReached, scope="run", unit="cost", issue="t-1")
+    )
+    (
+        book
+        << like(runs.RunEnded, state="aborted", abort=True)
+        << like(facts_issues.IssueParked, code="budget")
+        << facts_issues.CommentWanted
+    )
     assert book << c.StopTurn << c.WriteIssue
     assert "the cost of run t-1/review.1.1: 5 of 5" in book.flow().why
     assert account(book.world, "t-1").state == "parked"
@@ -105,8 +121,8 @@ def test_a_run_over_its_limit_is_aborted_and_its_issue_parks() -> None:
 @pytest.mark.promise("B3")
 def test_a_turn_that_ended_its_run_over_the_limit_counts() -> None:
     book = working(run=TOKENS)
-    book >> done(book, 2000) << like(e.RunEnded, state="succeeded") << e.PhaseEntered
-    book << like(e.BudgetReached, scope="run") << like(e.RunPlanned, phase="arbitrate")
+    book >> done(book, 2000) << like(runs.RunEnded, state="succeeded") << facts_issues.PhaseEntered
+    book << like(resources.BudgetReached, scope="run") << like(runs.RunPlanned, phase="arbitrate")
     book.answered()
     assert book.run().phase == "arbitrate"
     assert book.run().spent == (0, 0.0)
@@ -116,16 +132,27 @@ def test_a_turn_that_ended_its_run_over_the_limit_counts() -> None:
 @pytest.mark.promise("B3")
 def test_a_recovery_over_the_limit_is_not_begun() -> None:
     book = working(run=TOKENS)
-    book >> book.turn("finished", block="nonsense", **used(2000)) << like(e.OutcomeRejected, then="recover")
-    book << e.BudgetReached << like(e.RunEnded, state="aborted") << e.IssueParked << e.CommentWanted
+    book >> book.turn("finished", block="nonsense", **used(2000)) << like(runs.OutcomeRejected, then="recover")
+    (
+        book
+        << resources.BudgetReached
+        << like(runs.RunEnded, state="aborted")
+        << facts_issues.IssueParked
+        << facts_issues.CommentWanted
+    )
     assert book << c.StopTurn << c.WriteIssue
 
 
 @pytest.mark.promise("B3")
 def test_an_issue_over_its_limit_gets_no_other_run_in_this_cycle() -> None:
     book = working(issue=TOKENS)
-    book >> done(book, 1200) << like(e.RunEnded, state="succeeded") << e.PhaseEntered
-    book << like(e.BudgetReached, scope="issue", name="t-1") << like(e.IssueParked, code="budget") << e.CommentWanted
+    book >> done(book, 1200) << like(runs.RunEnded, state="succeeded") << facts_issues.PhaseEntered
+    (
+        book
+        << like(resources.BudgetReached, scope="issue", name="t-1")
+        << like(facts_issues.IssueParked, code="budget")
+        << facts_issues.CommentWanted
+    )
     book.answered()
     assert account(book.world, "t-1").state == "parked"
     book >> book.seen(drop=["ashep:parked"])
@@ -135,11 +162,11 @@ def test_an_issue_over_its_limit_gets_no_other_run_in_this_cycle() -> None:
 
 def test_the_runs_of_an_issue_are_added_up() -> None:
     book = working(issue=TOKENS)
-    book >> done(book, 700) << e.RunEnded << e.PhaseEntered
-    book.answered() >> book.turn("running", **used(200)) << like(e.BudgetWarned, scope="issue", used=900)
+    book >> done(book, 700) << runs.RunEnded << facts_issues.PhaseEntered
+    book.answered() >> book.turn("running", **used(200)) << like(resources.BudgetWarned, scope="issue", used=900)
     assert book
-    book >> book.turn("running", **used(300)) << like(e.BudgetReached, scope="issue", used=1000)
-    book << like(e.RunEnded, state="aborted") << like(e.IssueParked, code="budget")
+    book >> book.turn("running", **used(300)) << like(resources.BudgetReached, scope="issue", used=1000)
+    book << like(runs.RunEnded, state="aborted") << like(facts_issues.IssueParked, code="budget")
 
 
 # --- limits of the day, of providers and in all ---------------------------------------------------------------------
@@ -149,11 +176,15 @@ def test_the_runs_of_an_issue_are_added_up() -> None:
 def test_over_the_days_limit_runs_are_stopped_without_blame_and_nothing_starts_until_the_day_is_over() -> None:
     book = working("t-1", "t-2", "t-3", "t-4", day=TOKENS)
     assert {run for run in ("t-1", "t-2", "t-3") if book.run(run).state == "running"} == {"t-1", "t-2", "t-3"}
-    book >> book.turn("running", **used(1000)) << like(e.BudgetReached, scope="day", name="2026-01-01", until=MIDNIGHT)
+    (
+        book
+        >> book.turn("running", **used(1000))
+        << like(resources.BudgetReached, scope="day", name="2026-01-01", until=MIDNIGHT)
+    )
     for name in ("t-1", "t-2", "t-3"):
-        book << like(e.RunEnded, issue=name, state="aborted", abort=True)
-        book << like(e.RetryScheduled, issue=name, code="budget", failures=0)
-    book << like(e.IssueHeld, issue="t-4", code="budget") << c.StopTurn << c.StopTurn
+        book << like(runs.RunEnded, issue=name, state="aborted", abort=True)
+        book << like(facts_issues.RetryScheduled, issue=name, code="budget", failures=0)
+    book << like(facts_issues.IssueHeld, issue="t-4", code="budget") << c.StopTurn << c.StopTurn
     assert book << c.StopTurn
     book >> book.later(0)
     book.answered()
@@ -167,7 +198,7 @@ def test_over_the_days_limit_runs_are_stopped_without_blame_and_nothing_starts_u
     book.looked()
     assert not list(book.world.live)
     book >> book.later(1)
-    planned = [fact for fact in book.left if isinstance(fact, e.RunPlanned)]
+    planned = [fact for fact in book.left if isinstance(fact, runs.RunPlanned)]
     assert [(fact.issue, fact.attempt) for fact in planned] == [("t-1", 2), ("t-2", 2), ("t-3", 2)]
     assert [book.flow(name).failures for name in ("t-1", "t-2", "t-3")] == [0, 0, 0]
 
@@ -184,20 +215,20 @@ def test_a_night_without_budget_is_no_working_time() -> None:
     assert book >> book.later(3600)
     assert book.flow().stage == "work"
     book >> book.later(3600)
-    assert [type(fact) for fact in book.left[:1]] == [e.RunPlanned]
+    assert [type(fact) for fact in book.left[:1]] == [runs.RunPlanned]
     assert book.flow().thought == timedelta(hours=2)
 
 
 @pytest.mark.promise("B4")
 def test_a_higher_limit_frees_what_waits_at_once() -> None:
     book = working(total=TOKENS)
-    book >> book.turn("running", **used(1000)) << like(e.BudgetReached, scope="total", until=None)
-    book << like(e.RunEnded, state="aborted") << like(e.RetryScheduled, code="budget_total") << c.StopTurn
+    book >> book.turn("running", **used(1000)) << like(resources.BudgetReached, scope="total", until=None)
+    book << like(runs.RunEnded, state="aborted") << like(facts_issues.RetryScheduled, code="budget_total") << c.StopTurn
     book.answered() >> book.later(0)
     assert book
     assert (account(book.world, "t-1").state, account(book.world, "t-1").code) == ("time", "budget_total")
     assert book >> book.later(10 * 86400)
-    book >> adopted(config(total=Budget(tokens=1100))) << e.BudgetWarned << e.RunPlanned << c.WriteIssue
+    book >> adopted(config(total=Budget(tokens=1100))) << resources.BudgetWarned << runs.RunPlanned << c.WriteIssue
     assert book
 
 
@@ -205,31 +236,48 @@ def test_a_higher_limit_frees_what_waits_at_once() -> None:
 def test_a_lower_limit_counts_at_once() -> None:
     book = working(day=TOKENS)
     assert book >> book.turn("running", **used(500))
-    book >> adopted(config(day=Budget(tokens=400))) << like(e.BudgetReached, limit=400)
-    assert book << like(e.RunEnded, state="aborted") << e.RetryScheduled << c.StopTurn
+    book >> adopted(config(day=Budget(tokens=400))) << like(resources.BudgetReached, limit=400)
+    assert book << like(runs.RunEnded, state="aborted") << facts_issues.RetryScheduled << c.StopTurn
     book = working(run=TOKENS)
     assert book >> book.turn("running", **used(500))
-    book >> adopted(config(run=Budget(tokens=400))) << like(e.BudgetReached, scope="run") << e.RunEnded << e.IssueParked
+    (
+        book
+        >> adopted(config(run=Budget(tokens=400)))
+        << like(resources.BudgetReached, scope="run")
+        << runs.RunEnded
+        << facts_issues.IssueParked
+    )
 
 
 def test_two_lower_limits_at_once_end_a_run_once() -> None:
     book = working(day=TOKENS)
     assert book >> book.turn("running", **used(500))
     book >> adopted(config(day=Budget(tokens=400), issue=Budget(tokens=450)))
-    book << like(e.BudgetReached, scope="issue") << like(e.RunEnded, state="aborted") << e.IssueParked
-    assert book << e.CommentWanted << like(e.BudgetReached, scope="day") << c.StopTurn << c.WriteIssue
+    (
+        book
+        << like(resources.BudgetReached, scope="issue")
+        << like(runs.RunEnded, state="aborted")
+        << facts_issues.IssueParked
+    )
+    assert (
+        book << facts_issues.CommentWanted << like(resources.BudgetReached, scope="day") << c.StopTurn << c.WriteIssue
+    )
 
 
 @pytest.mark.promise("B5")
 def test_phases_of_a_spent_provider_go_to_another_agent() -> None:
     book = working("t-1", "t-2", providers={"other": TOKENS})
     assert (book.run("t-1").agent, book.run("t-2").agent) == ("critic", "critic")
-    book >> book.turn("running", **used(1000)) << like(e.BudgetReached, scope="provider", name="other on 2026-01-01")
+    (
+        book
+        >> book.turn("running", **used(1000))
+        << like(resources.BudgetReached, scope="provider", name="other on 2026-01-01")
+    )
     for name in ("t-1", "t-2"):
-        book << like(e.RunEnded, issue=name, state="aborted")
-        book << like(e.RetryScheduled, issue=name, code="budget_provider")
+        book << like(runs.RunEnded, issue=name, state="aborted")
+        book << like(facts_issues.RetryScheduled, issue=name, code="budget_provider")
     book.answered() >> book.later(0)
-    planned = [fact for fact in book.left if isinstance(fact, e.RunPlanned)]
+    planned = [fact for fact in book.left if isinstance(fact, runs.RunPlanned)]
     assert [fact.agent for fact in planned] == ["judge", "judge"]
     assert ("critic", "the budget of other is used up until 2026-01-02 00:00 UTC") in planned[0].others
 
@@ -238,11 +286,18 @@ def test_phases_of_a_spent_provider_go_to_another_agent() -> None:
 def test_where_no_other_agent_fits_a_spent_providers_phases_wait_and_others_go_on() -> None:
     only = Agents(version=1, agents=(CRITIC, JUDGE.model_copy(update={"capabilities": ("arbitrate",)})))
     book = Playbook(READ, only, config(providers={"other": TOKENS}), ("t-1", "t-2")).looked()
-    book >> done(book, 900) << e.RunEnded << e.PhaseEntered << e.BudgetWarned
+    book >> done(book, 900) << runs.RunEnded << facts_issues.PhaseEntered << resources.BudgetWarned
     book.answered()
     assert book.run("t-1").agent == "critic" or book.run("t-1").phase == "arbitrate"
     book = Playbook(READ, only, config(providers={"other": TOKENS}), ("t-1",)).looked()
-    book >> book.turn("running", **used(1000)) << e.BudgetReached << e.RunEnded << e.RetryScheduled << c.StopTurn
+    (
+        book
+        >> book.turn("running", **used(1000))
+        << resources.BudgetReached
+        << runs.RunEnded
+        << facts_issues.RetryScheduled
+        << c.StopTurn
+    )
     book.answered() >> book.later(0)
     assert book
     told = account(book.world, "t-1")
@@ -251,16 +306,23 @@ def test_where_no_other_agent_fits_a_spent_providers_phases_wait_and_others_go_o
     book.looked()
     assert book.run("t-2").agent == "judge"
     book.left = []
-    book >> book.later((MIDNIGHT - book.now).total_seconds()) << like(e.RunPlanned, issue="t-1", agent="critic")
+    book >> book.later((MIDNIGHT - book.now).total_seconds()) << like(runs.RunPlanned, issue="t-1", agent="critic")
 
 
 def test_the_agent_that_falls_in_for_a_spent_provider_is_paused_with_its_own() -> None:
     book = working(providers={"other": TOKENS})
-    assert book >> e.WorkPaused("ann", "", provider="acme")
-    book >> book.turn("running", **used(1000)) << e.BudgetReached << e.RunEnded << e.RetryScheduled << c.StopTurn
-    book.answered() >> book.later(0) << like(e.IssueHeld, code="paused_by_hand")
+    assert book >> resources.WorkPaused("ann", "", provider="acme")
+    (
+        book
+        >> book.turn("running", **used(1000))
+        << resources.BudgetReached
+        << runs.RunEnded
+        << facts_issues.RetryScheduled
+        << c.StopTurn
+    )
+    book.answered() >> book.later(0) << like(facts_issues.IssueHeld, code="paused_by_hand")
     assert book
-    book >> e.WorkResumed("ann", provider="acme") << like(e.RunPlanned, agent="judge")
+    book >> resources.WorkResumed("ann", provider="acme") << like(runs.RunPlanned, agent="judge")
 
 
 # --- fuses ----------------------------------------------------------------------------------------------------------
@@ -271,21 +333,27 @@ def test_no_more_runs_start_in_an_hour_than_may() -> None:
     book = working("t-1", "t-2", "t-3", runs_per_hour=2)
     assert [book.flow(name).code for name in ("t-1", "t-2", "t-3")] == ["", "", "runs_per_hour"]
     until = T0 + timedelta(minutes=61)
-    reached = [entry.body for entry in book.made.entries if isinstance(entry.body, e.BudgetReached)]
+    reached = [entry.body for entry in book.made.entries if isinstance(entry.body, resources.BudgetReached)]
     assert [(fact.scope, fact.used, fact.until) for fact in reached] == [("runs_per_hour", 2, until)]
     assert account(book.world, "t-3").due == until
-    book >> book.reports() << e.RunEnded << e.PhaseEntered << like(e.IssueHeld, code="runs_per_hour")
+    (
+        book
+        >> book.reports()
+        << runs.RunEnded
+        << facts_issues.PhaseEntered
+        << like(facts_issues.IssueHeld, code="runs_per_hour")
+    )
     book.answered()
     book.left = []
     assert book >> book.later(3600)
-    book >> book.later(60) << like(e.RunPlanned, issue="t-1") << like(e.IssueTaken, issue="t-3")
+    book >> book.later(60) << like(runs.RunPlanned, issue="t-1") << like(facts_issues.IssueTaken, issue="t-3")
 
 
 @pytest.mark.promise("B6")
 def test_no_more_is_written_in_a_minute_than_may_and_nothing_is_dropped() -> None:
     book = Playbook(READ, TEAM, config(writes_per_minute=2), ("t-1", "t-2", "t-3")).looked()
     assert [book.flow(name).written is not None for name in ("t-1", "t-2", "t-3")] == [True, True, False]
-    delayed = [entry.body for entry in book.made.entries if isinstance(entry.body, e.WriteDelayed)]
+    delayed = [entry.body for entry in book.made.entries if isinstance(entry.body, resources.WriteDelayed)]
     assert [(fact.issue, fact.due) for fact in delayed] == [("t-3", T0 + timedelta(seconds=61))]
     assert account(book.world, "t-3").due == T0 + timedelta(seconds=61)
     book.left = []

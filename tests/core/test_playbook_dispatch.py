@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.account import account
-from ashep.core.dispatch import dispatch
-from ashep.core.eligibility import policy_for
-from ashep.core.model import Match, Phase, Policies, Policy, Tree
-from ashep.core.observe import ready_read
+from ashep.core.analysis.account import account
+from ashep.core.facts import commands as c
+from ashep.core.facts import delivery, issues, resources, runs, tracker
+from ashep.core.facts.delivery import Tree
+from ashep.core.policy.policies import Match, Phase, Policies, Policy
+from ashep.core.reconcile.dispatch import dispatch
+from ashep.core.reconcile.intake import policy_for
+from ashep.core.reconcile.observe import ready_read
 from tests.core.given import POLICY_FREE, T0, TEAM, adopted, policies, policy_of, settings, start, up
 from tests.core.playbook import Playbook, like
 from tests.core.world_of import MadeUp
@@ -61,7 +62,7 @@ def test_an_issue_that_is_not_eligible_is_held_with_its_reason_once(change: dict
     size = len(book.made.entries)
     book.looked()
     assert len(book.made.entries) == size  # an unchanged read leaves no fact
-    taken = [entry.body.issue for entry in book.made.entries if isinstance(entry.body, e.IssueTaken)]
+    taken = [entry.body.issue for entry in book.made.entries if isinstance(entry.body, issues.IssueTaken)]
     assert "t-1" not in taken
 
 
@@ -86,7 +87,7 @@ def test_two_phase_labels_on_an_issue_at_work_are_called_two() -> None:
 
 def test_an_issue_that_the_tracker_does_not_call_ready_is_held() -> None:
     book = Playbook()
-    assert book >> e.IssueSeen("t-1", book.made.tracker["t-1"], 1) << like(e.IssueHeld, code="not_ready")
+    assert book >> tracker.IssueSeen("t-1", book.made.tracker["t-1"], 1) << like(issues.IssueHeld, code="not_ready")
 
 
 @pytest.mark.promise("D1")
@@ -126,13 +127,13 @@ def test_no_pattern_makes_a_title_take_long_to_match() -> None:
 @pytest.mark.promise("D4")
 def test_nothing_starts_before_a_look_that_began_after_the_last_hint() -> None:
     book = Playbook(issues=("t-1",))
-    book.made.turn(e.ChangeHinted())
+    book.made.turn(tracker.ChangeHinted())
     as_of = book.world.seq
-    book.made.turn(e.ChangeHinted())
-    book >> [e.IssueSeen("t-1", book.made.tracker["t-1"], as_of), e.ReadySeen(("t-1",), as_of)]
+    book.made.turn(tracker.ChangeHinted())
+    book >> [tracker.IssueSeen("t-1", book.made.tracker["t-1"], as_of), tracker.ReadySeen(("t-1",), as_of)]
     assert book.flow().stage == "idle"
     book.left = []
-    book >> e.ReadySeen(("t-1",), book.world.seq) << e.IssueTaken
+    book >> tracker.ReadySeen(("t-1",), book.world.seq) << issues.IssueTaken
     assert book.left
 
 
@@ -142,7 +143,7 @@ def test_priority_then_age_then_id_go_first() -> None:
     for name, priority, age in (("t-a", 2, 1), ("t-b", 1, 1), ("t-c", 1, 2), ("t-d", 1, 2)):
         made.open(name, priority=priority, created_at=T0 - timedelta(days=age))
     made.look()
-    taken = [entry.body.issue for entry in made.entries if isinstance(entry.body, e.IssueTaken)]
+    taken = [entry.body.issue for entry in made.entries if isinstance(entry.body, issues.IssueTaken)]
     assert taken == ["t-c"]
     assert {name: made.world.flows[name].code for name in ("t-a", "t-b", "t-d")} == dict.fromkeys(
         ("t-a", "t-b", "t-d"), "slot"
@@ -167,13 +168,13 @@ def test_a_write_run_excludes_every_other_and_the_lock_stays_until_the_question(
     assert (book.world.lock, book.flow("t-2").code) == ("t-1", "work_tree")
     book.until("arbitrate")
     assert (book.world.lock, book.flow("t-2").code) == ("t-1", "work_tree")
-    book >> book.reports(verdict="pass") << e.RunEnded << e.PersonAsked << e.CommentWanted
+    book >> book.reports(verdict="pass") << runs.RunEnded << issues.PersonAsked << issues.CommentWanted
     assert (
         book
-        << like(e.IssueTaken, issue="t-2")
-        << e.CycleBegan
-        << e.PhaseEntered
-        << e.RunPlanned
+        << like(issues.IssueTaken, issue="t-2")
+        << issues.CycleBegan
+        << issues.PhaseEntered
+        << runs.RunPlanned
         << (c.WriteIssue)
         << c.ClaimIssue
     )
@@ -208,7 +209,7 @@ def test_slots_are_not_exceeded() -> None:
 
 @pytest.mark.promise("D6")
 def test_a_tree_with_foreign_changes_holds_write_runs_but_not_reads() -> None:
-    dirty = e.TreeSeen(Tree(True, "c0ffee", (("a.py", "11"),), ("new.txt",)))
+    dirty = delivery.TreeSeen(Tree(True, "c0ffee", (("a.py", "11"),), ("new.txt",)))
     book = Playbook()
     book.made.turn(dirty)
     assert hold(book) == "tree_dirty"
@@ -219,8 +220,8 @@ def test_a_tree_with_foreign_changes_holds_write_runs_but_not_reads() -> None:
     careless = Playbook(config=settings(allow_dirty=True))
     careless.made.turn(dirty)
     assert hold(careless) == ""
-    book >> e.TreeSeen(Tree(True, "c0ffee", (), ("new.txt",)))  # untracked files hold nothing
-    book << e.IssueTaken
+    book >> delivery.TreeSeen(Tree(True, "c0ffee", (), ("new.txt",)))  # untracked files hold nothing
+    book << issues.IssueTaken
     assert book.left
 
 
@@ -232,10 +233,10 @@ def test_changes_found_just_before_a_write_run_withdraw_it_without_cost() -> Non
     book.left = []
     read = book.dropped()
     foreign = Tree(True, "c0ffee", (("a.py", "11"),))
-    book >> e.TreeSeen(foreign, "before", "t-1", read.run) << like(e.RunWithdrawn, code="tree_dirty")  # type: ignore[union-attr]
+    book >> delivery.TreeSeen(foreign, "before", "t-1", read.run) << like(runs.RunWithdrawn, code="tree_dirty")  # type: ignore[union-attr]
     assert book
     assert (book.flow().cycle_runs, book.flow().failures) == (0, 0)
-    book >> e.TreeSeen(Tree(True, "c0ffee")) << like(e.RunPlanned, run="t-1/implement.1.2") << c.WriteIssue
+    book >> delivery.TreeSeen(Tree(True, "c0ffee")) << like(runs.RunPlanned, run="t-1/implement.1.2") << c.WriteIssue
     assert book >> book.next() << c.ReadTree
 
 
@@ -246,10 +247,10 @@ def test_what_our_own_runs_left_is_not_foreign() -> None:
     book >> book.reports()
     book.left = []
     book.dropped()
-    book >> e.TreeSeen(Tree(True, "c0ffee", (("a.py", "11"),)), "after", "t-1", run)
+    book >> delivery.TreeSeen(Tree(True, "c0ffee", (("a.py", "11"),)), "after", "t-1", run)
     book.answered()
     assert dict(book.world.left_over.items()) == {"a.py": ("11", "t-1")}
-    book.made.turn(e.TreeSeen(Tree(True, "c0ffee", (("a.py", "12"),))))  # and then somebody edits it
+    book.made.turn(delivery.TreeSeen(Tree(True, "c0ffee", (("a.py", "12"),))))  # and then somebody edits it
     assert not list(book.world.left_over)
 
 
@@ -260,7 +261,7 @@ def test_a_look_while_a_run_writes_forgets_nothing_that_runs_left() -> None:
     book.left = []
     book.dropped()
     left = Tree(True, "c0ffee", (("a.py", "11"),))
-    book >> e.TreeSeen(left, "after", "t-1", run)
+    book >> delivery.TreeSeen(left, "after", "t-1", run)
     book.answered()
     book.made.turn(book.seen(add=["phase:implement"], drop=["phase:review"]))
     while book.made.jobs and not isinstance(book.made.jobs[0], c.ReadTree):
@@ -268,8 +269,8 @@ def test_a_look_while_a_run_writes_forgets_nothing_that_runs_left() -> None:
         book >> book.next()
     book.left = []
     book.dropped()
-    assert book >> e.TreeSeen(left, "before", "t-1", book.run().id) << c.OpenSession
-    assert book >> e.TreeSeen(Tree(True, "c0ffee", (("a.py", "12"),)))
+    assert book >> delivery.TreeSeen(left, "before", "t-1", book.run().id) << c.OpenSession
+    assert book >> delivery.TreeSeen(Tree(True, "c0ffee", (("a.py", "12"),)))
     assert list(book.world.left_over) == ["a.py"]
 
 
@@ -277,10 +278,10 @@ def test_a_look_while_a_run_writes_forgets_nothing_that_runs_left() -> None:
 @pytest.mark.parametrize("state", ["away", "unauthorized"])
 def test_nothing_is_taken_while_the_agent_server_is_away(state: str) -> None:
     book = Playbook()
-    book.made.turn(e.RunnerSeen(state, "no"))  # type: ignore[arg-type]
+    book.made.turn(resources.RunnerSeen(state, "no"))  # type: ignore[arg-type]
     assert hold(book) == f"runner_{state}"
     assert account(book.world, "t-1").state == "time"
-    book >> up() << e.IssueTaken
+    book >> up() << issues.IssueTaken
     assert book.left
 
 
@@ -288,10 +289,10 @@ def test_nothing_is_taken_while_the_agent_server_is_away(state: str) -> None:
 def test_nothing_is_taken_while_the_tracker_is_away() -> None:
     book = Playbook()
     view = book.made.tracker["t-1"]
-    book.made.turn(e.IssueSeen("t-1", view, 7), e.ReadySeen((), 7), e.TrackerLost("no bd"))
-    book >> e.ReadySeen(("t-1",), book.world.seq) << like(e.IssueHeld, code="tracker_away")
+    book.made.turn(tracker.IssueSeen("t-1", view, 7), tracker.ReadySeen((), 7), tracker.TrackerLost("no bd"))
+    book >> tracker.ReadySeen(("t-1",), book.world.seq) << like(issues.IssueHeld, code="tracker_away")
     assert book
-    book >> e.TrackerSeen("ashep-host-1a2b", "t", "1.3.0") << e.IssueTaken
+    book >> tracker.TrackerSeen("ashep-host-1a2b", "t", "1.3.0") << issues.IssueTaken
     assert book.left
 
 
@@ -299,7 +300,7 @@ def test_nothing_is_taken_while_the_tracker_is_away() -> None:
 def test_after_a_start_the_actor_is_known_before_the_tracker_was_seen() -> None:
     book = Playbook().until("review")
     view = book.made.tracker["t-1"]
-    book >> [e.DaemonStarted(1, "0.1.0"), e.IssueSeen("t-1", view, book.world.seq)]
+    book >> [resources.DaemonStarted(1, "0.1.0"), tracker.IssueSeen("t-1", view, book.world.seq)]
     assert book.flow().stage == "work"
     assert book.world.tracker_error
 
@@ -326,7 +327,14 @@ def test_no_agent_that_fits_holds_until_the_files_change() -> None:
     assert hold(book) == "no_agent"
     more = TEAM.agents[1].model_copy(update={"id": "clicker", "capabilities": ("browsertest",)})
     team = TEAM.model_copy(update={"agents": (*TEAM.agents, more)})
-    book >> adopted(team) << e.IssueTaken << e.CycleBegan << e.PhaseEntered << like(e.RunPlanned, agent="clicker")
+    (
+        book
+        >> adopted(team)
+        << issues.IssueTaken
+        << issues.CycleBegan
+        << issues.PhaseEntered
+        << like(runs.RunPlanned, agent="clicker")
+    )
     assert book << c.ClaimIssue
 
 
@@ -346,7 +354,9 @@ def test_a_hold_is_a_fact_only_when_its_code_changes() -> None:
 def test_a_phase_of_an_issue_that_was_not_asked_for_waits_for_a_daemon_that_is() -> None:
     book = Playbook(issues=("t-1", "t-2")).until("implement")
     book.left = []
-    book.made.turn(e.DaemonStarted(2, "0.1.0", only=("t-2",)), e.TrackerSeen("ashep-host-1a2b", "t", "1.3.0"), up())
+    book.made.turn(
+        resources.DaemonStarted(2, "0.1.0", only=("t-2",)), tracker.TrackerSeen("ashep-host-1a2b", "t", "1.3.0"), up()
+    )
     book.made.turn(book.reports())
     while book.flow().run and not book.run().settled:
         book.made.turn(book.next())
@@ -357,7 +367,7 @@ def test_a_phase_of_an_issue_that_was_not_asked_for_waits_for_a_daemon_that_is()
 def test_a_run_whose_server_is_away_waits_for_it_and_is_not_said_to_run() -> None:
     book = Playbook().until("implement")
     assert account(book.world, "t-1").state == "running"
-    book.made.turn(e.RunnerSeen("away", "connection refused"))
+    book.made.turn(resources.RunnerSeen("away", "connection refused"))
     told = account(book.world, "t-1")
     assert (told.state, told.code) == ("time", "runner_away")
     assert "connection refused" in told.reason
@@ -365,14 +375,14 @@ def test_a_run_whose_server_is_away_waits_for_it_and_is_not_said_to_run() -> Non
 
 def test_what_is_ready_is_told_by_difference() -> None:
     made = MadeUp().begin()
-    made.turn(e.ReadySeen(("t-1", "t-2"), made.world.seq))
+    made.turn(tracker.ReadySeen(("t-1", "t-2"), made.world.seq))
     assert {*made.world.ready} == {"t-1", "t-2"}, "journals of the first days have it so"
     changed = ready_read(made.world, ("t-3", "t-2"), made.world.seq)
-    assert changed == [e.ReadyChanged(("t-3",), ("t-1",), made.world.seq)]
+    assert changed == [tracker.ReadyChanged(("t-3",), ("t-1",), made.world.seq)]
     made.turn(*changed)
     assert {*made.world.ready} == {"t-2", "t-3"}
     assert ready_read(made.world, ("t-3", "t-2"), made.world.seq) == [], "nothing differs"
-    made.turn(e.ChangeHinted())
+    made.turn(tracker.ChangeHinted())
     assert not made.world.ready_fresh
     made.turn(*ready_read(made.world, ("t-2", "t-3"), made.world.seq))
     assert made.world.ready_fresh

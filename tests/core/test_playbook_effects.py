@@ -8,12 +8,13 @@ from datetime import timedelta
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.account import account
-from ashep.core.model import Phase
-from ashep.core.outstanding import outstanding, prompt_ids
-from ashep.core.step import step
+from ashep.core.analysis.account import account
+from ashep.core.facts import commands as c
+from ashep.core.facts import delivery, issues, resources, runs, tracker
+from ashep.core.policy.policies import Phase
+from ashep.core.reconcile.outstanding import outstanding
+from ashep.core.reconcile.step import step
+from ashep.core.runs.prompting import prompt_ids
 from tests.core.given import INSTANCE, T0, policy_of, up
 from tests.core.playbook import Playbook, like
 
@@ -43,15 +44,15 @@ def test_ten_failures_in_a_row_park_but_not_within_two_minutes_and_burn_no_attem
     for _ in range(9):
         assert book >> book.failed()
         assert book >> book.later(60) << c.WriteIssue
-    book >> book.failed() << like(e.RunEnded, state="aborted") << like(e.IssueParked, code="infrastructure")
-    assert book << e.CommentWanted
+    book >> book.failed() << like(runs.RunEnded, state="aborted") << like(issues.IssueParked, code="infrastructure")
+    assert book << issues.CommentWanted
     assert book.flow().failures == 0
     assert book >> book.later(60) << like(c.WriteIssue, kind="park")
     assert book >> book.failed()  # it is parked already
 
 
 def test_ten_failures_in_a_row_within_two_minutes_do_not_park_yet() -> None:
-    for began, follows in ((119, []), (120, [e.RunEnded, e.IssueParked, e.CommentWanted])):
+    for began, follows in ((119, []), (120, [runs.RunEnded, issues.IssueParked, issues.CommentWanted])):
         book = Playbook(READ)
         book.made.look()
         flow = replace(book.flow(), infra=9, infra_began=book.now - timedelta(seconds=began))
@@ -62,8 +63,8 @@ def test_ten_failures_in_a_row_within_two_minutes_do_not_park_yet() -> None:
 
 def test_an_answer_that_nobody_waits_for_says_nothing() -> None:
     book = Playbook(READ).looked()
-    assert book >> e.EffectFailed("t-1", "t-1/review.1.1/nothing", "no", infra=False)
-    assert book >> e.EffectFailed("t-1", "t-1/nothing", "no", infra=True)
+    assert book >> tracker.EffectFailed("t-1", "t-1/review.1.1/nothing", "no", infra=False)
+    assert book >> tracker.EffectFailed("t-1", "t-1/nothing", "no", infra=True)
     assert book.flow().infra == 0
 
 
@@ -73,7 +74,7 @@ def test_a_refusal_of_the_agent_server_fails_the_attempt() -> None:
     book.made.look()
     book >> book.next()
     book.left = []
-    assert book >> book.failed(infra=False) << like(e.RunEnded, state="failed") << e.RetryScheduled
+    assert book >> book.failed(infra=False) << like(runs.RunEnded, state="failed") << issues.RetryScheduled
 
 
 def test_a_refused_write_leaves_the_issue() -> None:
@@ -81,17 +82,17 @@ def test_a_refused_write_leaves_the_issue() -> None:
     book >> book.reports()
     book.left = []
     write = book.dropped()
-    book >> e.WriteRefused("t-1", write.key, "no such status") << like(e.RunEnded, state="aborted")
-    assert book << like(e.IssueLeft, code="write_refused")
+    book >> tracker.WriteRefused("t-1", write.key, "no such status") << like(runs.RunEnded, state="aborted")
+    assert book << like(issues.IssueLeft, code="write_refused")
     assert account(book.world, "t-1").code == "write_refused"
 
 
 def test_a_refused_close_parks() -> None:
     book = Playbook(policy_of(Phase(name="review"))).looked()
-    book >> book.reports() << e.RunEnded << e.IssueFinished << like(c.WriteIssue, kind="close")
+    book >> book.reports() << runs.RunEnded << issues.IssueFinished << like(c.WriteIssue, kind="close")
     write = book.dropped()
-    book >> e.WriteRefused("t-1", write.key, "an open blocker") << like(e.IssueParked, code="close_refused")
-    assert book << e.CommentWanted << like(c.WriteIssue, kind="park")
+    book >> tracker.WriteRefused("t-1", write.key, "an open blocker") << like(issues.IssueParked, code="close_refused")
+    assert book << issues.CommentWanted << like(c.WriteIssue, kind="park")
 
 
 def test_refused_comments_labels_creations_and_stops_are_not_asked_for_again() -> None:
@@ -105,7 +106,7 @@ def test_refused_comments_labels_creations_and_stops_are_not_asked_for_again() -
     book.left = []
     stop = next(job for job in book.made.jobs if isinstance(job, c.StopTurn))
     book.made.jobs.remove(stop)
-    book >> e.EffectFailed("t-1", stop.key, "no such session", infra=False) << like(c.ReadTree, moment="after")
+    book >> tracker.EffectFailed("t-1", stop.key, "no such session", infra=False) << like(c.ReadTree, moment="after")
     assert book
     book.made.jobs.reverse()
     assert book >> book.failed(infra=False)
@@ -132,7 +133,7 @@ def test_a_read_that_is_refused_counts_as_a_failure_of_the_machine() -> None:
 def test_nothing_goes_to_a_session_while_the_server_is_away() -> None:
     book = Playbook(READ)
     book.made.look()
-    book.made.turn(e.RunnerSeen("away", "refused"))
+    book.made.turn(resources.RunnerSeen("away", "refused"))
     assert book >> book.next()
     assert account(book.world, "t-1").phase == "review"
     assert book >> up() << c.OpenSession
@@ -145,7 +146,13 @@ def test_comments_are_posted_after_the_posture_and_before_a_close() -> None:
     book.left = []
     assert book >> book.next() << like(c.PostComment, name=book.flow().comments[0][0])
     limited = Playbook(policy_of(Phase(name="review"), max_created_issues=0)).looked()
-    limited >> limited.reports(created_issues=[{"title": "more"}]) << e.RunEnded << e.CommentWanted << e.IssueFinished
+    (
+        limited
+        >> limited.reports(created_issues=[{"title": "more"}])
+        << runs.RunEnded
+        << issues.CommentWanted
+        << issues.IssueFinished
+    )
     assert limited << c.PostComment
     assert limited >> limited.next() << like(c.WriteIssue, kind="close")
 
@@ -153,9 +160,9 @@ def test_comments_are_posted_after_the_posture_and_before_a_close() -> None:
 @pytest.mark.promise("E1")
 def test_at_most_one_write_to_an_issue_is_open() -> None:
     book = Playbook().until("arbitrate")
-    book >> book.reports(verdict="pass") << e.RunEnded << e.PersonAsked << e.CommentWanted << c.WriteIssue
+    book >> book.reports(verdict="pass") << runs.RunEnded << issues.PersonAsked << issues.CommentWanted << c.WriteIssue
     assert book >> book.next() << c.PostComment
-    assert book >> book.later(7 * 86400) << like(e.IssueParked, code="question_deadline") << e.CommentWanted
+    assert book >> book.later(7 * 86400) << like(issues.IssueParked, code="question_deadline") << issues.CommentWanted
     assert book >> book.next() << like(c.WriteIssue, kind="park")
 
 
@@ -168,10 +175,10 @@ def test_the_question_names_the_commits_and_what_was_left() -> None:
     read = book.dropped()
     assert isinstance(read, c.ReadTree)
     assert read.since == "c0ffee"
-    from ashep.core.model import Tree
+    from ashep.core.facts.delivery import Tree
 
     dirty = Tree(True, "beef", (("b.py", "1"), ("a.py", "1")))
-    book >> e.TreeSeen(dirty, "after", "t-1", run, ("beef",))
+    book >> delivery.TreeSeen(dirty, "after", "t-1", run, ("beef",))
     book.left = []
     book >> book.next() << c.PostComment
     (post,) = book.made.jobs
@@ -195,8 +202,14 @@ def test_a_question_names_no_more_files_than_a_comment_can_hold() -> None:
 
 def test_parking_is_told_although_the_server_cannot_be_stopped() -> None:
     book = Playbook().looked()
-    book.made.turn(e.RunnerSeen("away", "refused"))
-    book >> book.seen(add=["ashep:excluded"]) << e.RunEnded << e.IssueGivenBack << like(c.WriteIssue, kind="give_back")
+    book.made.turn(resources.RunnerSeen("away", "refused"))
+    (
+        book
+        >> book.seen(add=["ashep:excluded"])
+        << runs.RunEnded
+        << issues.IssueGivenBack
+        << like(c.WriteIssue, kind="give_back")
+    )
     assert book
     book.answered() >> up() << c.StopTurn
     assert book
@@ -207,8 +220,8 @@ def test_nothing_is_lacking_while_an_intent_is_open_and_all_of_it_after_a_start(
     book.made.look()
     assert outstanding(book.world, "t-1") == []
     assert outstanding(book.world, "unknown") == []
-    world, entries = step(book.world, [e.DaemonStarted(2, "0.1.0")], T0, book.world.seq + 1, everything=True)
-    assert [type(entry.body) for entry in entries] == [e.DaemonStarted]
+    world, entries = step(book.world, [resources.DaemonStarted(2, "0.1.0")], T0, book.world.seq + 1, everything=True)
+    assert [type(entry.body) for entry in entries] == [resources.DaemonStarted]
     assert [command.key for command in world.flows["t-1"].open] == [
         command.key for command in book.world.flows["t-1"].open
     ]
@@ -216,7 +229,7 @@ def test_nothing_is_lacking_while_an_intent_is_open_and_all_of_it_after_a_start(
 
 def test_time_never_goes_back() -> None:
     book = Playbook(READ).looked()
-    world, (entry,) = step(book.world, [e.DaemonStopped("x")], T0 - timedelta(days=1), book.world.seq + 1)
+    world, (entry,) = step(book.world, [resources.DaemonStopped("x")], T0 - timedelta(days=1), book.world.seq + 1)
     assert entry.at == book.world.now == world.now
 
 
@@ -241,7 +254,7 @@ def test_a_prompts_ids_are_derived_and_sort_by_time() -> None:
 @pytest.mark.promise("C1")
 def test_a_timer_whose_wait_no_longer_stands_is_ignored() -> None:
     book = Playbook(READ).looked()
-    assert book >> e.TimerDue("deadline:t-1", T0)
-    assert book >> e.TimerDue("wait:t-1", T0)
-    assert book >> e.TimerDue("question:nobody", T0)
+    assert book >> resources.TimerDue("deadline:t-1", T0)
+    assert book >> resources.TimerDue("wait:t-1", T0)
+    assert book >> resources.TimerDue("question:nobody", T0)
     assert not book.run().overdue

@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.account import account
-from ashep.core.closing import MOST_FAILED
-from ashep.core.evidence import CheckResult
-from ashep.core.model import Human, LandingSettings, Phase, Settings, Stamp, Verify
+from ashep.core.analysis.account import account
+from ashep.core.delivery.landing import MOST_FAILED
+from ashep.core.facts import commands as c
+from ashep.core.facts import delivery, runs, tracker
+from ashep.core.facts import issues as facts_issues
+from ashep.core.facts.delivery import CheckResult
+from ashep.core.facts.tracker import Stamp
+from ashep.core.policy.policies import Human, Phase, Verify
+from ashep.core.policy.settings import LandingSettings, Settings
 from tests.core.given import ME, policy_of, start
 from tests.core.playbook import Playbook, like
 from tests.core.test_playbook_workspaces import TREE, TWO, own
@@ -34,7 +37,7 @@ def book_of(policy: Any = ONE, *, issues: tuple[str, ...] = ("t-1",), **more: An
     more = {"config": own(), "tree": TREE} | more
     book = Playbook(policy, issues=issues, **more).looked()
     for name in issues:
-        book >> e.CriteriaAdopted(name, "", "")
+        book >> delivery.CriteriaAdopted(name, "", "")
         book.answered()
     return book
 
@@ -49,7 +52,7 @@ def finished(book: Playbook, name: str = "t-1") -> Playbook:
 
 def test_what_is_done_is_brought_onto_the_base_and_the_base_moved_before_it_closes() -> None:
     book = book_of()
-    book >> book.reports() << e.RunEnded << like(e.IssueFinished, onto="main", verify=False) << c.SealTree
+    book >> book.reports() << runs.RunEnded << like(facts_issues.IssueFinished, onto="main", verify=False) << c.SealTree
     head = "head of t-1/implement.1.1"
     assert (
         book
@@ -59,7 +62,7 @@ def test_what_is_done_is_brought_onto_the_base_and_the_base_moved_before_it_clos
         )
     )
     assert book >> book.next() << like(c.MoveBase, old="c0ffee", new=f"{head} on c0ffee", onto="main")
-    book >> book.next() << like(e.CommentWanted, issue="t-1") << c.PostComment
+    book >> book.next() << like(facts_issues.CommentWanted, issue="t-1") << c.PostComment
     assert "Landed on `main` as head of" in book.flow().comments[0][1]
     assert book.flow().own.since == f"{head} on c0ffee"  # type: ignore[union-attr]
     assert "nothing was to be checked" in book.flow().comments[0][1]
@@ -87,7 +90,11 @@ def test_what_lands_is_verified_where_it_lands() -> None:
     assert book >> book.next() << c.MoveBase
     book.answered()
     assert book.flow().stage == "closed"
-    told = [body.text for body in (entry.body for entry in book.made.entries) if isinstance(body, e.CommentWanted)]
+    told = [
+        body.text
+        for body in (entry.body for entry in book.made.entries)
+        if isinstance(body, facts_issues.CommentWanted)
+    ]
     assert "1 of 1 checks passed in tree tree of hea" in told[-1]
 
 
@@ -99,7 +106,7 @@ def test_checks_that_fail_on_the_base_lead_back_to_the_writer() -> None:
     flow = book.flow()
     assert (flow.stage, flow.phase, flow.visit, flow.landing) == ("work", "implement", 2, None)
     assert "on main it did not hold: tests" in next(
-        entry.body.why for entry in reversed(book.made.entries) if isinstance(entry.body, e.PhaseEntered)
+        entry.body.why for entry in reversed(book.made.entries) if isinstance(entry.body, facts_issues.PhaseEntered)
     )
     assert flow.flaw is not None
     assert (flow.flaw.kind, flow.flaw.onto) == ("checks", "main")
@@ -119,10 +126,10 @@ def test_what_the_base_holds_already_is_verified_there_before_the_issue_closes(h
     assert book >> book.next() << like(c.VerifyWork, commit="c0ffee", run="", phase="", change=True)
     assert not [*book.world.landings], "whoever comes next need not wait for that"
     if holds:
-        book >> book.next() << e.CommentWanted << c.PostComment
+        book >> book.next() << facts_issues.CommentWanted << c.PostComment
         assert book.answered().flow().stage == "closed"
     else:
-        book >> book.next() << like(e.PhaseEntered, phase="implement", visit=2)
+        book >> book.next() << like(facts_issues.PhaseEntered, phase="implement", visit=2)
         assert book.flow().stage == "work"
 
 
@@ -148,18 +155,26 @@ def test_work_that_changes_nothing_where_it_lands_goes_back_and_at_last_to_a_per
     assert flow.question.text == (
         "implement says success, but the work changes nothing; attempt 3 of 3, the last. Let it pass?"
     )
-    told = [body.text for body in (entry.body for entry in book.made.entries) if isinstance(body, e.CommentWanted)]
+    told = [
+        body.text
+        for body in (entry.body for entry in book.made.entries)
+        if isinstance(body, facts_issues.CommentWanted)
+    ]
     assert "- the work changes nothing. Where that is right (a question, an investigation), approve: " in told[-1]
     book >> book.seen(add=("human:approved",))
     book.answered()
     assert (book.flow().stage, book.flow().code, book.flow().waived) == ("closed", "shepherd", ("unchanged",))
-    told = [body.text for body in (entry.body for entry in book.made.entries) if isinstance(body, e.CommentWanted)]
+    told = [
+        body.text
+        for body in (entry.body for entry in book.made.entries)
+        if isinstance(body, facts_issues.CommentWanted)
+    ]
     assert "it changes nothing. A person let these pass: unchanged." in told[-1]
 
 
 def test_where_no_phase_has_verify_what_lands_need_not_change_anything_and_that_is_told() -> None:
     book = book_of(ONE)
-    book >> e.CriteriaAdopted("t-1", "ab" * 32, "cd" * 32, 1)
+    book >> delivery.CriteriaAdopted("t-1", "ab" * 32, "cd" * 32, 1)
     book.made.base.goes_wrong("t-1", "unchanged")
     book >> book.reports()
     book.answered()
@@ -167,7 +182,11 @@ def test_where_no_phase_has_verify_what_lands_need_not_change_anything_and_that_
     assert (flow.stage, flow.code) == ("closed", "shepherd")
     assert flow.evidence is not None
     assert not flow.evidence.changed, "it is told as it is"
-    told = [body.text for body in (entry.body for entry in book.made.entries) if isinstance(body, e.CommentWanted)]
+    told = [
+        body.text
+        for body in (entry.body for entry in book.made.entries)
+        if isinstance(body, facts_issues.CommentWanted)
+    ]
     assert "1 of 1 checks passed in tree tree of head; it changes nothing." in told[-1]
 
 
@@ -178,8 +197,8 @@ def test_a_conflict_leads_back_to_the_writer_with_what_contradicts_what() -> Non
     (
         book
         >> book.next()
-        << like(e.PhaseEntered, phase="implement", visit=2)
-        << like(e.RunPlanned, run="t-1/implement.2.1")
+        << like(facts_issues.PhaseEntered, phase="implement", visit=2)
+        << like(runs.RunPlanned, run="t-1/implement.2.1")
     )
     flow = book.flow()
     assert flow.flaw is not None
@@ -219,7 +238,13 @@ def test_one_lands_at_a_time_in_the_order_in_which_they_were_finished() -> None:
     assert [place[-1] for place in book.world.landings] == ["t-2", "t-1"]
     book.made.jobs, book.left = waiting, []
     book >> book.next() << like(c.MoveBase, issue="t-2")
-    book >> book.next() << e.CommentWanted << like(c.IntegrateWork, issue="t-1") << like(c.PostComment, issue="t-2")
+    (
+        book
+        >> book.next()
+        << facts_issues.CommentWanted
+        << like(c.IntegrateWork, issue="t-1")
+        << like(c.PostComment, issue="t-2")
+    )
     assert book
 
 
@@ -239,7 +264,13 @@ def test_whoever_comes_next_goes_on_where_the_first_leaves_the_queue() -> None:
     finished(book, "t-1")
     book.made.jobs, book.left = [], []
     finished(book, "t-2")
-    book >> book.seen("t-1", status="closed") << e.IssueClosed << e.TreeRests << like(c.IntegrateWork, issue="t-2")
+    (
+        book
+        >> book.seen("t-1", status="closed")
+        << facts_issues.IssueClosed
+        << delivery.TreeRests
+        << like(c.IntegrateWork, issue="t-2")
+    )
     assert book
 
 
@@ -255,7 +286,13 @@ def test_whoever_was_passed_by_comes_back_in_its_turn() -> None:
     assert book >> book.later(5), "the other is at it by now"
     assert [place[-1] for place in book.world.landings] == ["t-2", "t-1"]
     book >> book.next() << like(c.MoveBase, issue="t-2")
-    book >> book.next() << e.CommentWanted << like(c.MoveBase, issue="t-1") << like(c.PostComment, issue="t-2")
+    (
+        book
+        >> book.next()
+        << facts_issues.CommentWanted
+        << like(c.MoveBase, issue="t-1")
+        << like(c.PostComment, issue="t-2")
+    )
     book.answered()
     assert list(book.made.base.landed) == ["t-2", "t-1"]
 
@@ -338,15 +375,15 @@ def test_a_checkout_that_is_not_known_any_more_is_tried_at_once() -> None:
     book = dirty(book_of())
     book >> start(config=own())[1]
     book.left = []
-    book >> e.TreeSeen(TREE) << c.MoveBase
+    book >> delivery.TreeSeen(TREE) << c.MoveBase
 
 
 def test_a_checkout_that_changes_is_tried_at_once() -> None:
     book = dirty(book_of())
     book.left = []
-    book >> e.TreeSeen(TREE)
+    book >> delivery.TreeSeen(TREE)
     assert book  # as it was
-    book >> e.TreeSeen(replace(TREE, untracked=("new",))) << c.MoveBase
+    book >> delivery.TreeSeen(replace(TREE, untracked=("new",))) << c.MoveBase
 
 
 def test_a_base_that_only_people_move_is_theirs() -> None:
@@ -367,13 +404,17 @@ def test_what_a_person_let_pass_may_fail_where_it_lands_and_people_read_so() -> 
     book >> book.seen(add=("human:approved",))
     book.answered()
     assert book.flow().stage == "closed"
-    told = [body.text for body in (entry.body for entry in book.made.entries) if isinstance(body, e.CommentWanted)]
+    told = [
+        body.text
+        for body in (entry.body for entry in book.made.entries)
+        if isinstance(body, facts_issues.CommentWanted)
+    ]
     assert "A person let these pass: tests." in told[-1]
 
 
 def test_checks_that_nobody_read_are_read_before_it_lands() -> None:
     book = Playbook(ONE, config=own(), tree=TREE).looked()
-    book >> book.reports() << e.RunEnded << like(e.IssueFinished, verify=True)
+    book >> book.reports() << runs.RunEnded << like(facts_issues.IssueFinished, verify=True)
     book.left = []
     for _ in range(2):
         book >> book.next()
@@ -406,7 +447,7 @@ def test_an_issue_that_comes_back_after_it_landed_brings_only_what_is_new() -> N
     book.answered()
     book >> book.seen(status="open", assignee=None)
     book.looked()
-    book >> e.CriteriaAdopted("t-1", "", "")
+    book >> delivery.CriteriaAdopted("t-1", "", "")
     book >> book.reports()
     book.answered()
     assert book.flow().stage == "closed"
@@ -415,12 +456,12 @@ def test_an_issue_that_comes_back_after_it_landed_brings_only_what_is_new() -> N
 
 def test_nothing_lands_with_landing_off_and_it_is_still_verified() -> None:
     book = book_of(config=landing(mode="branch"))
-    book >> e.CriteriaAdopted("t-1", "ab" * 32, "cd" * 32, 1)
-    book >> book.reports() << e.RunEnded << like(e.IssueFinished, onto="", verify=True)
+    book >> delivery.CriteriaAdopted("t-1", "ab" * 32, "cd" * 32, 1)
+    book >> book.reports() << runs.RunEnded << like(facts_issues.IssueFinished, onto="", verify=True)
     book.left = []
     book >> book.next() << like(c.VerifyWork, commit="head of t-1/implement.1.1", criteria="cd" * 32)
     book.left = []
-    book >> book.next() << e.CommentWanted
+    book >> book.next() << facts_issues.CommentWanted
     book.answered()
     assert book.flow().stage == "closed"
     assert book.made.base.tip == "c0ffee"
@@ -429,12 +470,12 @@ def test_nothing_lands_with_landing_off_and_it_is_still_verified() -> None:
 @pytest.mark.parametrize("status", ["passed", "failed"])
 def test_what_was_found_about_another_commit_says_nothing(status: Any) -> None:
     book = book_of(config=landing(mode="branch"))
-    book >> e.CriteriaAdopted("t-1", "ab" * 32, "cd" * 32, 1)
-    book >> book.reports() << e.RunEnded << like(e.IssueFinished, onto="", verify=True)
+    book >> delivery.CriteriaAdopted("t-1", "ab" * 32, "cd" * 32, 1)
+    book >> book.reports() << runs.RunEnded << like(facts_issues.IssueFinished, onto="", verify=True)
     book.left = []
     book >> book.next() << c.VerifyWork
     result = CheckResult("tests", status, "told so", 1)
-    assert book >> e.WorkVerified("t-1", "another key", "an earlier head", "tree", True, results=(result,))
+    assert book >> delivery.WorkVerified("t-1", "another key", "an earlier head", "tree", True, results=(result,))
     assert (book.flow().stage, book.flow().evidence) == ("finishing", None)
 
 
@@ -455,7 +496,7 @@ def test_the_base_is_the_one_that_is_set_or_the_one_that_was_checked_out() -> No
 def test_without_a_branch_to_land_on_nothing_is_begun() -> None:
     book = Playbook(ONE, config=own(), tree=replace(TREE, branch=None)).looked()
     assert (book.flow().stage, book.flow().code) == ("idle", "no_base")
-    book >> e.TreeSeen(TREE)
+    book >> delivery.TreeSeen(TREE)
     book.answered()
     assert book.flow().own.onto == "main"  # type: ignore[union-attr]
 
@@ -476,20 +517,20 @@ def sealed(book: Playbook, *flags: str) -> Playbook:
     book.left = []
     seal = book.dropped()
     assert isinstance(seal, c.SealTree)
-    book >> e.TreeSealed("t-1", seal.run, seal.key, f"head of {seal.run}", "7ree", ("head",), flags=flags)
+    book >> delivery.TreeSealed("t-1", seal.run, seal.key, f"head of {seal.run}", "7ree", ("head",), flags=flags)
     return book
 
 
 def test_work_on_what_makes_later_work_trusted_asks_a_person_whatever_the_policy_says() -> None:
     book = book_of()
     book >> book.reports()
-    sealed(book, "size", "ci") << like(e.PersonAsked, about="change", human_phase=False)
+    sealed(book, "size", "ci") << like(facts_issues.PersonAsked, about="change", human_phase=False)
     assert "touches ci" in book.flow().why
     book.answered()
     assert not [job for job in book.made.done if isinstance(job, c.IntegrateWork)]
     book >> book.seen(add=("human:approved",))
     book.left = []
-    book >> book.next() << e.PersonAnswered << like(e.IssueFinished, onto="main")
+    book >> book.next() << facts_issues.PersonAnswered << like(facts_issues.IssueFinished, onto="main")
     book.answered()
     assert book.flow().stage == "closed"
 
@@ -497,7 +538,7 @@ def test_work_on_what_makes_later_work_trusted_asks_a_person_whatever_the_policy
 def test_work_that_stays_on_its_branch_is_asked_about_just_so() -> None:
     book = book_of(config=landing(mode="branch"))
     book >> book.reports()
-    sealed(book, "agent_instructions") << like(e.PersonAsked, about="change")
+    sealed(book, "agent_instructions") << like(facts_issues.PersonAsked, about="change")
     assert "May this be closed?" in book.flow().question.text  # type: ignore[union-attr]
     book.answered()
     book >> book.seen(add=("human:approved",))
@@ -512,7 +553,13 @@ def test_a_person_who_does_not_want_it_has_it_worked_on_again() -> None:
     book.answered()
     book >> book.seen(add=("human:changes_requested",))
     book.left = []
-    book >> book.next() << e.PersonAnswered << e.CycleBegan << like(e.PhaseEntered, phase="implement")
+    (
+        book
+        >> book.next()
+        << facts_issues.PersonAnswered
+        << facts_issues.CycleBegan
+        << like(facts_issues.PhaseEntered, phase="implement")
+    )
 
 
 def test_each_work_that_touches_such_things_is_asked_about() -> None:
@@ -525,7 +572,7 @@ def test_each_work_that_touches_such_things_is_asked_about() -> None:
     book.answered()
     assert (book.flow().stage, book.flow().visit) == ("work", 2)
     book >> book.reports()
-    sealed(book, "ci") << like(e.PersonAsked, about="change")
+    sealed(book, "ci") << like(facts_issues.PersonAsked, about="change")
 
 
 def test_other_flags_ask_nobody() -> None:
@@ -542,7 +589,7 @@ def test_what_a_human_phase_approved_is_not_asked_again() -> None:
     assert book.flow().question.human_phase  # type: ignore[union-attr]
     book >> book.seen(add=("human:approved",))
     book.left = []
-    book >> book.next() << e.PersonAnswered << e.IssueFinished << c.IntegrateWork
+    book >> book.next() << facts_issues.PersonAnswered << facts_issues.IssueFinished << c.IntegrateWork
 
 
 def test_an_approval_of_earlier_work_is_none_of_later_work() -> None:
@@ -567,10 +614,10 @@ def test_nothing_moves_while_it_is_not_known_whose_the_issue_is() -> None:
     book = finished(book_of())
     book.made.jobs, book.left = [], []
     key = book.flow().open[0].key
-    book >> e.IssueGone("t-1", book.world.seq)
+    book >> tracker.IssueGone("t-1", book.world.seq)
     book.left = []
     head = "head of t-1/implement.1.1"
-    book >> e.WorkIntegrated("t-1", key, head, "c0ffee", "f00d", "7ree")
+    book >> delivery.WorkIntegrated("t-1", key, head, "c0ffee", "f00d", "7ree")
     assert not [body for body in book.left if isinstance(body, c.MoveBase)]
 
 
@@ -578,9 +625,9 @@ def test_who_closes_it_meanwhile_has_closed_it() -> None:
     book = finished(book_of())
     book.made.jobs, book.left = [], []
     key = book.flow().open[0].key
-    book >> book.seen(status="closed") << like(e.IssueClosed, by="somebody")
+    book >> book.seen(status="closed") << like(facts_issues.IssueClosed, by="somebody")
     book.left = []
-    book >> e.WorkIntegrated("t-1", key, "head", "c0ffee", "f00d", "7ree")
+    book >> delivery.WorkIntegrated("t-1", key, "head", "c0ffee", "f00d", "7ree")
     assert book
     assert book.flow().landing is None
 
@@ -604,7 +651,13 @@ def test_work_of_a_lost_state_folder_lands_from_its_branch() -> None:
     assert (book.flow().stage, book.flow().own.branch) == ("person", "ashep/t-1")  # type: ignore[union-attr]
     book >> book.seen(add=("human:approved",))
     book.left = []
-    book >> book.next() << e.PersonAnswered << e.IssueFinished << like(c.PrepareTree, branch="ashep/t-1", run="")
+    (
+        book
+        >> book.next()
+        << facts_issues.PersonAnswered
+        << facts_issues.IssueFinished
+        << like(c.PrepareTree, branch="ashep/t-1", run="")
+    )
     book.answered()
     assert book.flow().stage == "closed"
     assert book.made.base.landed == {"t-1": ["head of an earlier life"]}
@@ -648,7 +701,13 @@ def test_whoever_may_try_again_waits_for_the_one_that_is_at_it() -> None:
     book >> book.later(60)
     assert book, "two would land at once"
     assert account(book.world, "t-1").code == "landing_queue"
-    book >> book.next() << e.CommentWanted << like(c.MoveBase, issue="t-1") << like(c.PostComment, issue="t-2")
+    (
+        book
+        >> book.next()
+        << facts_issues.CommentWanted
+        << like(c.MoveBase, issue="t-1")
+        << like(c.PostComment, issue="t-2")
+    )
     assert book
     book.answered()
     assert (book.flow("t-1").stage, book.flow("t-2").stage) == ("closed", "closed")
@@ -672,7 +731,7 @@ def test_every_one_that_waits_for_the_checkout_is_tried_when_that_changes() -> N
         book >> book.reports(name=name)
         book.answered()
     assert {book.flow(name).code for name in ("t-1", "t-2")} == {"landing_dirty"}
-    book >> e.TreeSeen(replace(TREE, untracked=("new",)))
+    book >> delivery.TreeSeen(replace(TREE, untracked=("new",)))
     book.answered()
     assert {book.flow(name).stage for name in ("t-1", "t-2")} == {"closed"}
 
@@ -713,7 +772,7 @@ def sealed_with(book: Playbook, *names: str, name: str = "t-1") -> None:
     book.made.jobs.remove(seal)
     head = f"head of {seal.run}"
     book.left = []
-    book >> e.TreeSealed(name, seal.run, seal.key, head, f"tree of {head}", (head,), unwritable=names)
+    book >> delivery.TreeSealed(name, seal.run, seal.key, head, f"tree of {head}", (head,), unwritable=names)
 
 
 @pytest.mark.parametrize("policy", [ONE, CHECKED, HUMAN, TWO])
@@ -726,7 +785,7 @@ def test_names_that_would_not_land_are_told_to_the_writer_when_they_are_sealed(p
     assert flow.flaw is not None
     assert flow.flaw.kind == "names"
     assert "git~1" in flow.flaw.why
-    entered = [entry.body for entry in book.made.entries if isinstance(entry.body, e.PhaseEntered)]
+    entered = [entry.body for entry in book.made.entries if isinstance(entry.body, facts_issues.PhaseEntered)]
     assert "git~1" in entered[-1].why
     book.answered()
     book >> book.reports()
@@ -759,7 +818,7 @@ def test_another_gits_lock_is_waited_for_until_it_would_be_taken_away_and_is_nam
         command = next(job for job in book.made.jobs if isinstance(job, c.IntegrateWork))
         book.made.jobs.remove(command)
         book.left = []
-        book >> e.EffectFailed("t-1", command.key, "no", infra=True, lock="/p/.git/refs/ashep/landing/x.lock")
+        book >> tracker.EffectFailed("t-1", command.key, "no", infra=True, lock="/p/.git/refs/ashep/landing/x.lock")
         tried += 1
         if book.flow().stage == "finishing":
             assert "/p/.git/refs/ashep/landing/x.lock" in account(book.world, "t-1").reason
@@ -779,7 +838,7 @@ def test_what_could_not_be_cleaned_up_is_a_note() -> None:
     move = book.made.jobs.pop(0)
     assert isinstance(move, c.MoveBase)
     book.left = []
-    landed = e.WorkLanded("t-1", move.key, "main", move.head, move.new, told=("x.lock stays",))
-    book >> landed << e.CommentWanted << c.PostComment
+    landed = delivery.WorkLanded("t-1", move.key, "main", move.head, move.new, told=("x.lock stays",))
+    book >> landed << facts_issues.CommentWanted << c.PostComment
     assert "Note: x.lock stays." in book.flow().comments[0][1]
     assert book.answered().flow().stage == "closed"

@@ -8,24 +8,24 @@ from datetime import timedelta
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.flow import Posture
-from ashep.core.model import Change, Stamp
-from ashep.core.outstanding import outstanding
+from ashep.core.facts import commands as c
+from ashep.core.facts import issues, runs, tracker
+from ashep.core.facts.tracker import Change, Stamp
+from ashep.core.reconcile.outstanding import outstanding
+from ashep.core.state.flow import Posture
 from tests.core import given
 from tests.core.given import ME
 from tests.core.playbook import Playbook, like
 
-ABORTED = like(e.RunEnded, state="aborted", abort=True)
+ABORTED = like(runs.RunEnded, state="aborted", abort=True)
 STOP = like(c.StopTurn)
 OTHER = "ashep-other-77"
 LOST = Stamp("another", 50, "t-1/implement.2.3", visit=2, attempt=3, runs=7, depth=1, cycle_runs=4, actor=OTHER)
 """What another journal left on the issue."""
 
 
-def a_lease(book: Playbook, holder: str = OTHER) -> e.LeaseExpired:
-    return e.LeaseExpired("t-1", holder, book.now - timedelta(minutes=11))
+def a_lease(book: Playbook, holder: str = OTHER) -> tracker.LeaseExpired:
+    return tracker.LeaseExpired("t-1", holder, book.now - timedelta(minutes=11))
 
 
 def found(stamp: Stamp | None = LOST, status: str = "in_progress", *labels: str, assignee: str = ME) -> Playbook:
@@ -35,7 +35,7 @@ def found(stamp: Stamp | None = LOST, status: str = "in_progress", *labels: str,
     book.made.history["t-1"] = [Change(label, ("added", label), "ann", book.now) for label in labels]
     book.made.history["t-1"].append(Change("0", ("removed", "phase:implement"), "ann", book.now))
     book.left = []
-    return book >> e.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq)
+    return book >> tracker.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq)
 
 
 # --- a lease that is lost ---
@@ -44,24 +44,24 @@ def found(stamp: Stamp | None = LOST, status: str = "in_progress", *labels: str,
 @pytest.mark.promise("O2")
 def test_a_refused_heartbeat_stops_the_run_and_nothing_is_written_before_a_fresh_read() -> None:
     book = Playbook().looked()
-    book >> e.LeaseLost("t-1", "not claimable") << ABORTED << STOP
+    book >> tracker.LeaseLost("t-1", "not claimable") << ABORTED << STOP
     assert book << c.ReadIssue
 
 
 @pytest.mark.promise("O2")
 def test_an_issue_that_somebody_took_over_is_left_alone() -> None:
     book = Playbook().looked()
-    book >> e.LeaseLost("t-1", "claimed by bob") << ABORTED << STOP << c.ReadIssue
+    book >> tracker.LeaseLost("t-1", "claimed by bob") << ABORTED << STOP << c.ReadIssue
     book.made.change("t-1", "bob", assignee="bob")
     read = next(job for job in book.made.jobs if isinstance(job, c.ReadIssue))
     book.made.jobs.remove(read)
-    assert book >> book.made._effect(read) << like(e.IssueLeft, code="assigned")
+    assert book >> book.made._effect(read) << like(issues.IssueLeft, code="assigned")
 
 
 @pytest.mark.promise("O2")
 def test_an_issue_that_is_still_ours_is_tried_again_without_burning_an_attempt() -> None:
     book = Playbook().looked()
-    book >> e.LeaseLost("t-1", "bd had a bad day")
+    book >> tracker.LeaseLost("t-1", "bd had a bad day")
     book.answered()
     assert book.flow().stage == "work"
     assert book.flow().failures == 0
@@ -73,7 +73,7 @@ def test_an_issue_that_is_still_ours_is_tried_again_without_burning_an_attempt()
 
 def test_a_lease_that_is_lost_while_a_question_stands_means_nothing() -> None:
     book = Playbook().until("human_review")
-    assert book >> e.LeaseLost("t-1", "not claimable: status blocked")
+    assert book >> tracker.LeaseLost("t-1", "not claimable: status blocked")
 
 
 # --- issues of ours that the journal does not know ---
@@ -82,8 +82,8 @@ def test_a_lease_that_is_lost_while_a_question_stands_means_nothing() -> None:
 @pytest.mark.promise("O3")
 def test_work_of_a_lost_state_folder_goes_on_with_a_new_attempt() -> None:
     book = found(LOST, "in_progress", "phase:implement")
-    book << like(e.IssueAdopted, kind="work", phase="implement", visit=2, attempt=3, cycle_runs=4)
-    book << like(e.RunPlanned, run="t-1/implement.2.4")
+    book << like(issues.IssueAdopted, kind="work", phase="implement", visit=2, attempt=3, cycle_runs=4)
+    book << like(runs.RunPlanned, run="t-1/implement.2.4")
     book << like(c.StopOrphan, orphan="another:t-1/implement.2.3")
     assert book << like(c.WriteIssue, kind="work", if_status="in_progress", if_assignee=ME)
     stamp = next(job.stamp for job in book.made.jobs if isinstance(job, c.WriteIssue))
@@ -97,7 +97,7 @@ def test_work_of_a_lost_state_folder_goes_on_with_a_new_attempt() -> None:
 @pytest.mark.promise("O3")
 def test_the_attempts_of_a_lost_state_folder_are_used_up() -> None:
     book = found(LOST, "in_progress", "phase:implement")
-    assert book << e.IssueAdopted << e.RunPlanned << c.StopOrphan << c.WriteIssue
+    assert book << issues.IssueAdopted << runs.RunPlanned << c.StopOrphan << c.WriteIssue
     assert book.flow().failures == 3
 
 
@@ -106,7 +106,7 @@ def test_the_attempts_of_a_lost_state_folder_are_used_up() -> None:
 def test_the_number_of_anothers_stamp_is_none_of_ours(seq: int) -> None:
     """Found in a simulated night: it was that of the run's own record, whose stamp was then taken for written."""
     book = found(replace(LOST, seq=seq), "in_progress", "phase:implement")
-    book << e.IssueAdopted << e.RunPlanned << c.StopOrphan
+    book << issues.IssueAdopted << runs.RunPlanned << c.StopOrphan
     assert book << like(c.WriteIssue, kind="work")
 
 
@@ -126,42 +126,51 @@ def test_no_run_begins_before_the_old_one_is_at_rest() -> None:
 def test_a_question_of_a_lost_state_folder_stands_and_is_not_written_again() -> None:
     stamp = replace(LOST, run="t-1/human_review.1.1", visit=1)
     book = found(stamp, "blocked", "phase:human_review", "needs:human_approval")
-    assert book << like(e.IssueAdopted, kind="ask", phase="human_review", human_phase=True, question="Merge this?")
+    assert book << like(issues.IssueAdopted, kind="ask", phase="human_review", human_phase=True, question="Merge this?")
     assert book.flow().stage == "person"
     book >> book.seen(add=["human:approved"]) << c.ReadAnswer
-    book >> book.next() << e.PersonAnswered << e.IssueFinished
+    book >> book.next() << issues.PersonAnswered << issues.IssueFinished
     assert book << like(c.WriteIssue, kind="close")
 
 
 def test_an_answer_that_was_given_meanwhile_counts() -> None:
     stamp = replace(LOST, run="t-1/human_review.1.1", visit=1)
     book = found(stamp, "blocked", "phase:human_review", "needs:human_approval", "human:approved")
-    assert book << like(e.IssueAdopted, kind="ask") << c.ReadAnswer
+    assert book << like(issues.IssueAdopted, kind="ask") << c.ReadAnswer
 
 
 def test_a_parked_issue_of_a_lost_state_folder_stays_parked_until_it_is_freed() -> None:
     book = found(LOST, "blocked", "phase:implement", "ashep:parked")
-    assert book << like(e.IssueAdopted, kind="park")
+    assert book << like(issues.IssueAdopted, kind="park")
     assert book.flow().stage == "parked"
-    book >> book.seen(drop=["ashep:parked"]) << e.CycleBegan
-    assert book << like(e.PhaseEntered, phase="implement", visit=8) << e.RunPlanned << c.WriteIssue
+    book >> book.seen(drop=["ashep:parked"]) << issues.CycleBegan
+    assert book << like(issues.PhaseEntered, phase="implement", visit=8) << runs.RunPlanned << c.WriteIssue
 
 
 def test_what_a_person_changed_before_the_adoption_is_obeyed() -> None:
     book = found(LOST, "in_progress", "phase:review")
-    book << like(e.IssueAdopted, phase="implement") << e.CycleBegan << like(e.PhaseEntered, phase="review")
-    assert book << e.RunPlanned << c.StopOrphan << c.WriteIssue
+    (
+        book
+        << like(issues.IssueAdopted, phase="implement")
+        << issues.CycleBegan
+        << like(issues.PhaseEntered, phase="review")
+    )
+    assert book << runs.RunPlanned << c.StopOrphan << c.WriteIssue
 
 
 def test_an_issue_without_our_stamp_or_name_is_not_adopted() -> None:
-    assert found(None, "in_progress") << like(e.IssueHeld, code="status")
-    assert found(LOST, "in_progress", assignee="bob") << like(e.IssueHeld, code="status")
+    assert found(None, "in_progress") << like(issues.IssueHeld, code="status")
+    assert found(LOST, "in_progress", assignee="bob") << like(issues.IssueHeld, code="status")
 
 
 def test_a_daemon_that_was_asked_for_other_issues_adopts_nothing() -> None:
     book = Playbook(issues=(), only=("t-7",))
     book.made.tracker["t-1"] = given.issue("t-1", "in_progress", "phase:implement", assignee=ME, stamp=LOST)
-    assert book >> e.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq) << like(e.IssueHeld, code="not_asked")
+    assert (
+        book
+        >> tracker.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq)
+        << like(issues.IssueHeld, code="not_asked")
+    )
 
 
 # --- issues of a daemon that died ---
@@ -169,11 +178,11 @@ def test_a_daemon_that_was_asked_for_other_issues_adopts_nothing() -> None:
 
 @pytest.mark.promise("O4")
 def test_the_claim_of_a_dead_daemon_is_taken_back_with_a_comment_and_the_issue_is_worked_on() -> None:
-    book = found(LOST, "in_progress", "phase:implement", assignee=OTHER) << like(e.IssueHeld, code="status")
+    book = found(LOST, "in_progress", "phase:implement", assignee=OTHER) << like(issues.IssueHeld, code="status")
     book.made.dead.add(OTHER)
-    book >> a_lease(book) << like(e.TakeoverWanted, holder=OTHER)
+    book >> a_lease(book) << like(issues.TakeoverWanted, holder=OTHER)
     assert book << like(c.ReclaimIssue, holder=OTHER)
-    book >> book.next() << e.CommentWanted
+    book >> book.next() << issues.CommentWanted
     assert book << c.PostComment
     book.answered().looked()
     assert book.run().id == "t-1/implement.8.1"
@@ -184,32 +193,32 @@ def test_the_claim_of_a_dead_daemon_is_taken_back_with_a_comment_and_the_issue_i
 
 @pytest.mark.promise("O4")
 def test_a_daemon_that_renewed_its_lease_keeps_its_issue() -> None:
-    book = found(LOST, "in_progress", "phase:implement", assignee=OTHER) << like(e.IssueHeld, code="status")
-    book >> a_lease(book) << e.TakeoverWanted << c.ReclaimIssue
+    book = found(LOST, "in_progress", "phase:implement", assignee=OTHER) << like(issues.IssueHeld, code="status")
+    book >> a_lease(book) << issues.TakeoverWanted << c.ReclaimIssue
     assert book >> book.next()
     assert book.flow().reclaim is None
 
 
 def test_the_claim_of_a_person_is_never_taken_back() -> None:
-    book = found(None, "in_progress", assignee="bob") << like(e.IssueHeld, code="status")
+    book = found(None, "in_progress", assignee="bob") << like(issues.IssueHeld, code="status")
     assert book >> a_lease(book, "bob")
 
 
 @pytest.mark.promise("O4")
 def test_the_claim_of_a_person_who_took_it_from_a_daemon_is_never_taken_back() -> None:
-    book = found(LOST, "in_progress", "phase:implement", assignee="bob") << like(e.IssueHeld, code="status")
+    book = found(LOST, "in_progress", "phase:implement", assignee="bob") << like(issues.IssueHeld, code="status")
     assert book >> a_lease(book, "bob")
 
 
 def test_an_excluded_issue_of_a_dead_daemon_is_left_alone() -> None:
-    book = found(LOST, "in_progress", "ashep:excluded", assignee=OTHER) << like(e.IssueHeld, code="excluded")
+    book = found(LOST, "in_progress", "ashep:excluded", assignee=OTHER) << like(issues.IssueHeld, code="excluded")
     assert book >> a_lease(book)
 
 
 def test_the_stamp_names_the_run_of_another_attempt() -> None:
     book = Playbook().looked()
     book >> book.reports("failed")
-    book.answered() >> book.later(60) << e.RunPlanned << c.WriteIssue
+    book.answered() >> book.later(60) << runs.RunPlanned << c.WriteIssue
     book.answered()
     stamp = book.made.tracker["t-1"].stamp
     assert stamp is not None
@@ -222,13 +231,13 @@ def test_the_stamp_names_the_run_of_another_attempt() -> None:
 def test_giving_an_issue_back_needs_no_lease() -> None:
     book = Playbook().looked()
     assert book.flow().leased
-    book >> book.seen(add=["ashep:excluded"]) << ABORTED << like(e.IssueGivenBack, code="excluded")
+    book >> book.seen(add=["ashep:excluded"]) << ABORTED << like(issues.IssueGivenBack, code="excluded")
     assert not book.flow().leased
 
 
 def test_an_issue_that_somebody_set_to_open_has_no_lease_that_could_be_lost() -> None:
     book = Playbook().looked()
-    book >> book.seen(status="open") << ABORTED << like(e.IssueGivenBack, code="reopened")
+    book >> book.seen(status="open") << ABORTED << like(issues.IssueGivenBack, code="reopened")
     assert not book.flow().leased
 
 
@@ -251,10 +260,10 @@ def test_an_issue_that_shows_an_old_stamp_of_ours_again_uses_no_run_id_twice() -
     book.answered()
     due = book.flow().not_before
     assert due is not None
-    book >> book.later((due - book.now).total_seconds()) << like(e.RunPlanned, run="t-1/review.1.2") << c.WriteIssue
+    book >> book.later((due - book.now).total_seconds()) << like(runs.RunPlanned, run="t-1/review.1.2") << c.WriteIssue
     book >> book.failed()
     book.left = []
-    book >> book.seen(status="closed") << like(e.RunEnded, run="t-1/review.1.2") << e.IssueClosed
+    book >> book.seen(status="closed") << like(runs.RunEnded, run="t-1/review.1.2") << issues.IssueClosed
     book.left = []
-    book >> book.seen(status="in_progress") << like(e.IssueAdopted, phase="review", visit=2)
-    book << like(e.RunPlanned, visit=2)
+    book >> book.seen(status="in_progress") << like(issues.IssueAdopted, phase="review", visit=2)
+    book << like(runs.RunPlanned, visit=2)

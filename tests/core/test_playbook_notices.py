@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.account import is_idle
-from ashep.core.finding import Finding
-from ashep.core.model import Budget, Budgets, Human, Notify, NotifyTarget, Phase, QuietHours, Settings
-from ashep.core.telling import AWAY, FIRST_AGAIN, LAST_AGAIN, LONGEST, TRIES, dues, open_messages
+from ashep.core.analysis.account import is_idle
+from ashep.core.facts import commands as c
+from ashep.core.facts import issues as facts_issues
+from ashep.core.facts import resources, runs, tracker
+from ashep.core.facts.resources import Finding
+from ashep.core.policy.policies import Human, Phase
+from ashep.core.policy.settings import Budget, Budgets, Notify, NotifyTarget, QuietHours, Settings
+from ashep.core.resources.notices import AWAY, FIRST_AGAIN, LAST_AGAIN, LONGEST, TRIES, dues, open_messages
 from tests.core import given
 from tests.core.given import T0, adopted, issue, policy_of
 from tests.core.playbook import Playbook, like
@@ -61,21 +63,21 @@ def told(book: Playbook) -> list[str]:
 def test_who_waits_is_told_with_the_question_after_the_batch_and_once() -> None:
     book = Playbook(SIGN, config=config())
     book.looked()
-    book >> book.reports() << e.RunEnded << like(e.PersonAsked, question="Fine?")
+    book >> book.reports() << runs.RunEnded << like(facts_issues.PersonAsked, question="Fine?")
     text = "t-1 (Title of t-1) waits for you, until 2026-01-08 22:00Z: Fine?"
     cause = book.world.seq - 2
     (
         book
-        << like(e.NoticeWanted, event="waiting", issue="t-1", text=text, to=("pager",))
-        << e.CommentWanted
+        << like(resources.NoticeWanted, event="waiting", issue="t-1", text=text, to=("pager",))
+        << facts_issues.CommentWanted
         << c.WriteIssue
     )
     assert book
     book.answered()
     wanted = book.world.notices.wanted[0]
-    assert isinstance(book.made.entries[wanted.cause - 1].body, e.PersonAsked), cause
+    assert isinstance(book.made.entries[wanted.cause - 1].body, facts_issues.PersonAsked), cause
     assert book.later(59) == []
-    book >> book.later(1) << like(e.NoticesGathered, target="pager", notices=(wanted.id,), left_out=())
+    book >> book.later(1) << like(resources.NoticesGathered, target="pager", notices=(wanted.id,), left_out=())
     book << like(c.SendNotice, key=f"notice/pager/{book.world.seq - 1}", target="pager")
     assert book
     assert told(book) == [f"pager: {text}"]
@@ -87,16 +89,16 @@ def test_who_waits_is_told_with_the_question_after_the_batch_and_once() -> None:
 def test_without_a_target_nothing_is_noted() -> None:
     book = Playbook(SIGN, config=Settings())
     book.looked()
-    book >> book.reports() << e.RunEnded << e.PersonAsked << e.CommentWanted << c.WriteIssue
+    book >> book.reports() << runs.RunEnded << facts_issues.PersonAsked << facts_issues.CommentWanted << c.WriteIssue
     assert book
-    then(book, e.RunnerSeen("away", "gone"))
+    then(book, resources.RunnerSeen("away", "gone"))
     assert book.later(600) == []
 
 
 def test_only_the_events_that_were_asked_for() -> None:
     book = asked(events=("parked",))
     assert book.world.notices.wanted == ()
-    then(book, e.IssueCancelled("t-1", "ann"))
+    then(book, facts_issues.IssueCancelled("t-1", "ann"))
     assert [one.event for one in book.world.notices.wanted] == ["parked"]
     text = "t-1 (Title of t-1) is parked (cancelled): cancelled by ann"
     assert book.world.notices.wanted[0].text == text
@@ -126,14 +128,14 @@ def test_what_is_over_before_it_is_told_is_left_out() -> None:
     (
         book
         >> book.later(60)
-        << like(e.NoticesGathered, notices=(second,), left_out=(first,), why="1 to be told, 1 over before that")
+        << like(resources.NoticesGathered, notices=(second,), left_out=(first,), why="1 to be told, 1 over before that")
     )
     assert [line.split(" ")[1] for line in told(book)] == ["t-2"]
     book = asked("t-1")
     book.answered()
     then(book, book.seen("t-1", status="closed"))
     book.answered()
-    book >> book.later(60) << like(e.NoticesGathered, notices=(), why="0 to be told, 1 over before that")
+    book >> book.later(60) << like(resources.NoticesGathered, notices=(), why="0 to be told, 1 over before that")
     assert book
     assert book.world.notices.wanted == ()
 
@@ -147,7 +149,7 @@ def test_a_question_that_is_asked_again_is_not_the_one_that_was_answered() -> No
     assert book.flow().stage == "person"
     first, second = (one.id for one in book.world.notices.wanted)
     follows = then(book, book.later(60))
-    assert [(one.notices, one.left_out) for one in follows if isinstance(one, e.NoticesGathered)] == [
+    assert [(one.notices, one.left_out) for one in follows if isinstance(one, resources.NoticesGathered)] == [
         ((second,), (first,))
     ]
 
@@ -155,18 +157,18 @@ def test_a_question_that_is_asked_again_is_not_the_one_that_was_answered() -> No
 def test_an_unparked_issue_is_not_told() -> None:
     book = Playbook(READ, config=config())
     book.looked()
-    then(book, e.IssueCancelled("t-1", "ann"))
+    then(book, facts_issues.IssueCancelled("t-1", "ann"))
     book.answered()
     then(book, book.seen(drop=["ashep:parked"]))
     book.answered()
-    book >> book.later(60) << like(e.NoticesGathered, notices=())
+    book >> book.later(60) << like(resources.NoticesGathered, notices=())
 
 
 @pytest.mark.promise("N1")
 @pytest.mark.parametrize(("down", "up", "what"), [
-    (e.RunnerSeen("away", "refused"), given.up("server-2"), "the agent server"),
-    (e.RunnerSeen("unauthorized"), given.up("server-2"), "the agent server"),
-    (e.TrackerLost("no answer"), e.TrackerSeen(given.ME, "t", "1.3.0"), "the tracker"),
+    (resources.RunnerSeen("away", "refused"), given.up("server-2"), "the agent server"),
+    (resources.RunnerSeen("unauthorized"), given.up("server-2"), "the agent server"),
+    (tracker.TrackerLost("no answer"), tracker.TrackerSeen(given.ME, "t", "1.3.0"), "the tracker"),
 ])  # fmt: skip
 def test_a_server_that_is_away_for_long_is_told_once(down: Any, up: Any, what: str) -> None:
     book = Playbook(READ, config=config(), issues=())
@@ -178,7 +180,7 @@ def test_a_server_that_is_away_for_long_is_told_once(down: Any, up: Any, what: s
     assert [due for _, due in dues(book.world)] == [since + AWAY]
     then(book, book.later(100))
     then(book, down)  # still
-    book >> book.later(200) << like(e.NoticeWanted, event="provider_down", about=what)
+    book >> book.later(200) << like(resources.NoticeWanted, event="provider_down", about=what)
     assert f"{what} is away since {since:%Y-%m-%d %H:%M}Z: " in book.world.notices.wanted[0].text
     then(book, book.later(60))
     assert len(told(book)) == 1
@@ -190,10 +192,10 @@ def test_a_server_that_is_away_for_long_is_told_once(down: Any, up: Any, what: s
 
 def test_an_outage_that_is_over_before_the_message_is_left_out() -> None:
     book = Playbook(READ, config=config(), issues=())
-    then(book, e.TrackerLost("no answer"))
-    book >> book.later(300) << e.NoticeWanted
-    then(book, e.TrackerSeen(given.ME, "t", "1.3.0"))
-    book >> book.later(60) << like(e.NoticesGathered, notices=())
+    then(book, tracker.TrackerLost("no answer"))
+    book >> book.later(300) << resources.NoticeWanted
+    then(book, tracker.TrackerSeen(given.ME, "t", "1.3.0"))
+    book >> book.later(60) << like(resources.NoticesGathered, notices=())
 
 
 def test_an_outage_before_a_start_is_looked_at_afresh_and_a_told_one_is_not_told_again() -> None:
@@ -233,13 +235,13 @@ def test_a_budget_is_told_where_it_warns_and_where_it_is_reached() -> None:
 def test_findings_of_the_audit_are_told_while_there_are_some() -> None:
     book = Playbook(READ, config=config(), issues=())
     found = tuple(Finding("stranded", f"t-{number}", "waits for nothing") for number in range(5))
-    book >> e.AccountAudited(found, 7) << like(
-        e.NoticeWanted, event="finding", about="audit",
+    book >> resources.AccountAudited(found, 7) << like(
+        resources.NoticeWanted, event="finding", about="audit",
         text="the audit has 12 findings: stranded: t-0 waits for nothing; stranded: t-1 waits for nothing; "
         "stranded: t-2 waits for nothing",
     )  # fmt: skip
-    then(book, e.AccountAudited())
-    book >> book.later(60) << like(e.NoticesGathered, notices=())
+    then(book, resources.AccountAudited())
+    book >> book.later(60) << like(resources.NoticesGathered, notices=())
 
 
 @pytest.mark.promise("N1")
@@ -256,7 +258,7 @@ def test_an_end_without_a_word_is_told_by_the_next_start() -> None:
     assert (notice.event, notice.text) == ("stopped_unexpectedly", text)
     then(book, adopted(book.world.settings))
     assert len(book.world.notices.wanted) == 1, "once"
-    then(book, e.DaemonStopped("a signal"))
+    then(book, resources.DaemonStopped("a signal"))
     book.made.crash()
     assert len(book.world.notices.wanted) == 1, "it had said so"
 
@@ -266,9 +268,9 @@ def test_a_start_that_configures_targets_for_the_first_time_tells_nothing_of_wha
     book = Playbook(SIGN, config=Settings(), issues=("t-1", "t-2"))
     book.looked()
     then(book, book.reports())
-    then(book, e.IssueCancelled("t-2", "ann"))
+    then(book, facts_issues.IssueCancelled("t-2", "ann"))
     book.answered()
-    then(book, e.DaemonStopped("a signal"))
+    then(book, resources.DaemonStopped("a signal"))
     book.made.now += timedelta(days=1)
     book.made.begun[4] = adopted(config())
     book.made.crash()
@@ -279,7 +281,7 @@ def test_a_start_that_configures_targets_for_the_first_time_tells_nothing_of_wha
 
 def test_a_long_text_is_cut_and_cleaned() -> None:
     book = Playbook(READ, config=config(), issues=())
-    then(book, e.AccountAudited((Finding("stranded", None, "so\x1b[2J\n" + "x" * 2000),)))
+    then(book, resources.AccountAudited((Finding("stranded", None, "so\x1b[2J\n" + "x" * 2000),)))
     text = book.world.notices.wanted[0].text
     assert len(text) == LONGEST
     assert text.endswith("x…")
@@ -293,7 +295,7 @@ def test_a_long_text_is_cut_and_cleaned() -> None:
 def fails(book: Playbook, error: str = "no route to host") -> list[Any]:
     (job,) = [job for job in book.made.jobs if isinstance(job, c.SendNotice)]
     book.made.jobs.remove(job)
-    return then(book, e.NoticeFailed(job.key, job.target, error))
+    return then(book, resources.NoticeFailed(job.key, job.target, error))
 
 
 def test_what_fails_is_tried_again_with_a_growing_pause_and_what_came_meanwhile() -> None:
@@ -303,9 +305,9 @@ def test_what_fails_is_tried_again_with_a_growing_pause_and_what_came_meanwhile(
     book.answered()
     then(book, book.later(60))
     (delayed,) = fails(book)
-    assert isinstance(delayed, e.NoticesDelayed)
+    assert isinstance(delayed, resources.NoticesDelayed)
     assert (delayed.due - book.now, delayed.why) == (FIRST_AGAIN, "failure 1: no route to host")
-    then(book, e.AccountAudited((Finding("stranded", None, "so"),)))
+    then(book, resources.AccountAudited((Finding("stranded", None, "so"),)))
     gathered, _ = then(book, book.later(30))
     assert gathered.why == "2 to be told", "what came meanwhile goes along"
     (delayed,) = fails(book)
@@ -323,21 +325,21 @@ def test_a_target_that_never_answers_is_given_up_after_a_bound_and_the_other_is_
     (desk,) = [job for job in book.made.jobs if isinstance(job, c.SendNotice) and job.target == "desk"]
     book.made.jobs.remove(desk)
     book.made.done.append(desk)
-    then(book, e.NoticeSent(desk.key, "desk"))
+    then(book, resources.NoticeSent(desk.key, "desk"))
     began, pauses = book.now, list[timedelta]()
     while True:
         (after,) = fails(book)
-        if isinstance(after, e.NoticesGivenUp):
+        if isinstance(after, resources.NoticesGivenUp):
             break
         pauses.append(after.due - book.now)
-        book >> book.later(pauses[-1].total_seconds()) << e.NoticesGathered << c.SendNotice
+        book >> book.later(pauses[-1].total_seconds()) << resources.NoticesGathered << c.SendNotice
     assert len(pauses) == TRIES - 1
     assert max(pauses) == LAST_AGAIN
     assert book.now - began < timedelta(hours=8)
     assert book.world.notices.wanted == ()
     route = book.world.notices.route("pager")
     assert (route.given_up, route.error, route.tries) == (1, "no route to host", 0)
-    then(book, e.AccountAudited((Finding("stranded", None, "so"),)))
+    then(book, resources.AccountAudited((Finding("stranded", None, "so"),)))
     then(book, book.later(60))
     assert len(told(book)) == 2
     assert book.world.notices.routes == (), "what is told ends it"
@@ -361,12 +363,12 @@ def test_answers_to_nothing_change_nothing() -> None:
     book = asked("t-1")
     book.answered()
     before = book.world.notices
-    for answer in (e.NoticeSent("notice/pager/1", "pager"), e.NoticeFailed("x", "nobody", "no")):
+    for answer in (resources.NoticeSent("notice/pager/1", "pager"), resources.NoticeFailed("x", "nobody", "no")):
         then(book, answer)
         assert book
         assert book.world.notices == before
-    then(book, e.TimerDue("notice:pager", T0))
-    then(book, e.TimerDue("outage:the tracker", T0))
+    then(book, resources.TimerDue("notice:pager", T0))
+    then(book, resources.TimerDue("outage:the tracker", T0))
     assert book
     assert book.world.notices == before
 
@@ -375,7 +377,7 @@ def test_a_target_that_is_taken_out_is_given_up() -> None:
     book = asked("t-1", targets=(PAGER, DESK))
     book.answered()
     (notice,) = book.world.notices.wanted
-    book >> adopted(config(DESK)) << like(e.NoticesGivenUp, target="pager", notices=(notice.id,))
+    book >> adopted(config(DESK)) << like(resources.NoticesGivenUp, target="pager", notices=(notice.id,))
     assert book
     assert [key for key, _ in dues(book.world)] == ["notice:desk"]
     then(book, book.later(60))
@@ -390,11 +392,11 @@ def test_a_target_that_is_taken_out_is_given_up() -> None:
 @pytest.mark.promise("N2")
 def test_nobody_is_told_in_quiet_hours_but_what_is_urgent() -> None:
     book = asked("t-1", urgent=("finding",))
-    then(book, e.QuietSeen(NIGHT))
+    then(book, resources.QuietSeen(NIGHT))
     book.answered()
     assert [due for _, due in dues(book.world)] == [NIGHT]
-    then(book, e.AccountAudited((Finding("stranded", None, "so"),)))
-    book >> book.later(60) << like(e.NoticesGathered, why="1 to be told")
+    then(book, resources.AccountAudited((Finding("stranded", None, "so"),)))
+    book >> book.later(60) << like(resources.NoticesGathered, why="1 to be told")
     assert [line.split(" ")[1] for line in told(book)] == ["the"]
     assert [due for _, due in dues(book.world)] == [NIGHT]
     then(book, book.later((NIGHT - book.now).total_seconds()))
@@ -404,8 +406,8 @@ def test_nobody_is_told_in_quiet_hours_but_what_is_urgent() -> None:
 def test_quiet_hours_that_are_taken_out_of_the_configuration_end() -> None:
     book = asked("t-1")
     wanted = book.now
-    then(book, e.QuietSeen(NIGHT))
-    then(book, e.QuietSeen(None))
+    then(book, resources.QuietSeen(NIGHT))
+    then(book, resources.QuietSeen(None))
     book.answered()
     assert [due for _, due in dues(book.world)] == [wanted + MINUTE]
 
@@ -415,7 +417,7 @@ def test_quiet_hours_keep_a_retry_too() -> None:
     book.answered()
     then(book, book.later(60))
     fails(book)
-    then(book, e.QuietSeen(NIGHT))
+    then(book, resources.QuietSeen(NIGHT))
     assert [due for _, due in dues(book.world)] == [NIGHT]
 
 
@@ -423,7 +425,7 @@ def test_old_quiet_hours_are_over() -> None:
     book = asked("t-1")
     book.answered()
     asked_at = book.world.notices.wanted[0].noted
-    then(book, e.QuietSeen(T0))
+    then(book, resources.QuietSeen(T0))
     assert [due for _, due in dues(book.world)] == [asked_at + MINUTE]
 
 
@@ -443,7 +445,7 @@ def test_what_is_to_be_told_soon_is_work() -> None:
 
 def test_notices_wake_no_dispatch_and_quiet_hours_are_no_pause() -> None:
     book = Playbook(READ, config=config())
-    then(book, e.QuietSeen(NIGHT))
+    then(book, resources.QuietSeen(NIGHT))
     assert book
     book.looked()
     assert book.flow().run is not None

@@ -7,14 +7,15 @@ from datetime import timedelta
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.account import account, is_idle
-from ashep.core.dispatch import dispatch
-from ashep.core.dues import next_due
-from ashep.core.flow import wall_time
-from ashep.core.model import Agent, Agents, Human, Phase, Retry, RunnerChoice
-from ashep.core.pauses import windows_read
+from ashep.core.analysis.account import account, is_idle
+from ashep.core.facts import commands as c
+from ashep.core.facts import issues, resources, runs, tracker
+from ashep.core.policy.agents import Agent, Agents, RunnerChoice
+from ashep.core.policy.policies import Human, Phase, Retry
+from ashep.core.reconcile.dispatch import dispatch
+from ashep.core.resources.dues import next_due
+from ashep.core.state.flow import wall_time
+from ashep.core.state.pauses import windows_read
 from tests.core.given import BUILDER, CRITIC, LARGE, SMALL, T0, policy_of, up
 from tests.core.playbook import Playbook, like
 
@@ -23,37 +24,51 @@ NIGHT = T0 + timedelta(hours=8)
 
 
 def holds(book: Playbook) -> list[tuple[str, str]]:
-    return [(entry.body.code, entry.body.why) for entry in book.made.entries if isinstance(entry.body, e.IssueHeld)]
+    return [
+        (entry.body.code, entry.body.why) for entry in book.made.entries if isinstance(entry.body, issues.IssueHeld)
+    ]
 
 
 @pytest.mark.promise("K1")
 def test_nothing_is_taken_while_work_is_paused_and_everything_goes_on_after_it() -> None:
     book = Playbook(READ)
-    book >> e.WorkPaused("ann", "the build machine moves")
+    book >> resources.WorkPaused("ann", "the build machine moves")
     assert book
     book.looked()
     told = account(book.world, "t-1")
     assert (told.state, told.code, told.due) == ("time", "paused_by_hand", None)
     assert told.reason == "paused by ann until `ashep resume`: the build machine moves"
     assert not list(dispatch(book.world))
-    book >> e.WorkResumed("bob") << e.IssueTaken << e.CycleBegan << e.PhaseEntered << e.RunPlanned << c.ClaimIssue
+    (
+        book
+        >> resources.WorkResumed("bob")
+        << issues.IssueTaken
+        << issues.CycleBegan
+        << issues.PhaseEntered
+        << runs.RunPlanned
+        << c.ClaimIssue
+    )
     assert book
 
 
 @pytest.mark.promise("K1")
 def test_what_runs_goes_on_and_is_recorded_but_its_next_phase_waits() -> None:
     book = Playbook(READ).until("review")
-    book >> e.WorkPaused("ann", until=NIGHT)
+    book >> resources.WorkPaused("ann", until=NIGHT)
     assert book
     book >> book.reports()
-    book << like(e.RunEnded, state="succeeded") << e.PhaseEntered
-    book << like(e.IssueHeld, code="paused_by_hand", why="paused by ann until 2026-01-02 06:00:00Z") << c.WriteIssue
+    book << like(runs.RunEnded, state="succeeded") << issues.PhaseEntered
+    (
+        book
+        << like(issues.IssueHeld, code="paused_by_hand", why="paused by ann until 2026-01-02 06:00:00Z")
+        << c.WriteIssue
+    )
     assert book
     book.answered()
     told = account(book.world, "t-1")
     assert (told.state, told.due) == ("time", NIGHT)
     assert next_due(book.world) == NIGHT
-    book >> book.later((NIGHT - book.now).total_seconds()) << like(e.RunPlanned, phase="arbitrate") << c.OpenSession
+    book >> book.later((NIGHT - book.now).total_seconds()) << like(runs.RunPlanned, phase="arbitrate") << c.OpenSession
     assert book
     assert not book.world.pauses
 
@@ -61,7 +76,7 @@ def test_what_runs_goes_on_and_is_recorded_but_its_next_phase_waits() -> None:
 def test_a_run_that_was_planned_before_the_pause_is_under_way() -> None:
     book = Playbook(READ)
     book.made.look()
-    book >> e.WorkPaused("ann")
+    book >> resources.WorkPaused("ann")
     assert book
     book.answered()
     assert book.run().prompt.sent
@@ -70,37 +85,37 @@ def test_a_run_that_was_planned_before_the_pause_is_under_way() -> None:
 @pytest.mark.promise("K1")
 def test_a_retry_that_is_due_in_a_pause_waits_for_its_end() -> None:
     book = Playbook(READ).until("review")
-    book >> [e.WorkPaused("ann")]
-    book >> book.reports("failed") << e.RunEnded << e.RetryScheduled
+    book >> [resources.WorkPaused("ann")]
+    book >> book.reports("failed") << runs.RunEnded << issues.RetryScheduled
     assert book
     assert account(book.world, "t-1").code == "retry"
-    book >> book.later(90) << like(e.IssueHeld, code="paused_by_hand")
+    book >> book.later(90) << like(issues.IssueHeld, code="paused_by_hand")
     assert book
-    book >> e.WorkResumed("ann") << like(e.RunPlanned, attempt=2)
+    book >> resources.WorkResumed("ann") << like(runs.RunPlanned, attempt=2)
 
 
 @pytest.mark.promise("K2")
 def test_a_pause_survives_a_restart() -> None:
     book = Playbook(READ)
-    book >> e.WorkPaused("ann", until=NIGHT)
+    book >> resources.WorkPaused("ann", until=NIGHT)
     book.made.crash()
     book.looked()
     assert book.flow().code == "paused_by_hand"
-    assert book.later((NIGHT - book.now).total_seconds()) == [e.TimerDue("pause:/", NIGHT)]
+    assert book.later((NIGHT - book.now).total_seconds()) == [resources.TimerDue("pause:/", NIGHT)]
 
 
 @pytest.mark.promise("K1")
 def test_a_hold_is_told_again_where_the_pause_gets_another_end_and_not_otherwise() -> None:
     book = Playbook(READ)
-    book >> e.WorkPaused("ann", until=NIGHT)
+    book >> resources.WorkPaused("ann", until=NIGHT)
     book.looked()
     assert len(holds(book)) == 1
     later = NIGHT + timedelta(hours=1)
-    book >> e.WorkPaused("bob", until=later) << like(e.IssueHeld, code="paused_by_hand")
+    book >> resources.WorkPaused("bob", until=later) << like(issues.IssueHeld, code="paused_by_hand")
     assert book
     assert account(book.world, "t-1").due == later
     assert book.later((NIGHT - book.now).total_seconds()) == []
-    book >> e.ChangeHinted()
+    book >> tracker.ChangeHinted()
     assert book
 
 
@@ -109,36 +124,36 @@ def test_a_paused_provider_keeps_its_own_runs_and_no_others() -> None:
     policy = policy_of(Phase(name="implement"), Phase(name="review"))
     book = Playbook(policy, issues=("t-1", "t-2"), team=Agents(version=1, agents=(BUILDER, CRITIC)))
     book.until("review")
-    book >> e.WorkPaused("ann", provider=LARGE.provider)
-    book << like(e.IssueHeld, issue="t-2", code="paused_by_hand", why="acme is paused by ann until `ashep resume`")
+    book >> resources.WorkPaused("ann", provider=LARGE.provider)
+    book << like(issues.IssueHeld, issue="t-2", code="paused_by_hand", why="acme is paused by ann until `ashep resume`")
     assert book
-    book >> book.reports() << e.RunEnded << e.IssueFinished
+    book >> book.reports() << runs.RunEnded << issues.IssueFinished
     book.answered()
     book.looked()
-    book >> e.WorkPaused("ann", provider=SMALL.provider)
+    book >> resources.WorkPaused("ann", provider=SMALL.provider)
     assert book
-    book >> e.WorkResumed("ann", provider=SMALL.provider)
+    book >> resources.WorkResumed("ann", provider=SMALL.provider)
     assert book
-    book >> e.WorkResumed("ann", provider=LARGE.provider) << like(e.IssueTaken, issue="t-2")
+    book >> resources.WorkResumed("ann", provider=LARGE.provider) << like(issues.IssueTaken, issue="t-2")
 
 
 def test_a_provider_is_that_of_the_servers_default_where_the_agent_names_none() -> None:
     judge = Agent(id="judge", capabilities=("review", "arbitrate"), runner=RunnerChoice(agent_slug="plan"))
     book = Playbook(READ, team=Agents(version=1, agents=(judge,)))
-    book >> e.WorkPaused("ann", provider=LARGE.provider)
+    book >> resources.WorkPaused("ann", provider=LARGE.provider)
     book.looked()
     assert book.flow().code == "paused_by_hand"
-    book >> up(default=SMALL) << e.IssueTaken
+    book >> up(default=SMALL) << issues.IssueTaken
 
 
 def test_a_person_may_be_asked_in_a_pause_but_no_issue_is_taken_for_that() -> None:
     policy = policy_of(Phase(name="review"), Phase(name="sign", human=Human()))
     book = Playbook(policy, issues=("t-1", "t-2"), config=None).until("review")
-    book >> e.WorkPaused("ann")
-    book >> book.reports() << e.RunEnded << e.PersonAsked
+    book >> resources.WorkPaused("ann")
+    book >> book.reports() << runs.RunEnded << issues.PersonAsked
     first = policy_of(Phase(name="sign", human=Human()))
     book = Playbook(first)
-    book >> e.WorkPaused("ann")
+    book >> resources.WorkPaused("ann")
     book.looked()
     assert book.flow().stage == "idle"
     assert book.flow().code == "paused_by_hand"
@@ -149,16 +164,16 @@ def test_a_pause_is_no_working_time_of_the_cycle() -> None:
     book = Playbook(policy_of(Phase(name="review"), Phase(name="arbitrate"), max_wall_time=timedelta(hours=6)))
     book.until("review")
     worked = wall_time(book.flow(), book.now)
-    book >> [e.WorkPaused("ann", until=NIGHT)]
+    book >> [resources.WorkPaused("ann", until=NIGHT)]
     book >> book.reports()
     book.answered()
-    book >> e.ClockJumped(timedelta(hours=1))
+    book >> resources.ClockJumped(timedelta(hours=1))
     book.made.now += timedelta(hours=3)
     book.made.crash()
     book.looked()
     assert book.flow().code == "paused_by_hand"
     assert wall_time(book.flow(), book.now) == worked
-    book >> book.later((NIGHT - book.now).total_seconds()) << like(e.RunPlanned, phase="arbitrate")
+    book >> book.later((NIGHT - book.now).total_seconds()) << like(runs.RunPlanned, phase="arbitrate")
     assert wall_time(book.flow(), book.now) == worked
     book.answered()
     book.made.now += timedelta(minutes=10)
@@ -173,7 +188,7 @@ def test_quiet_hours_begin_and_end_by_the_clock() -> None:
     assert book.flow().code == "quiet_hours"
     assert book.flow().why == "paused by the configuration until 2026-01-02 06:00:00Z: nights"
     assert windows_read(book.world.pauses, {"nights": NIGHT}, book.now) == []
-    book >> book.later((NIGHT - book.now).total_seconds()) << e.IssueTaken
+    book >> book.later((NIGHT - book.now).total_seconds()) << issues.IssueTaken
 
 
 @pytest.mark.promise("K3")
@@ -181,19 +196,19 @@ def test_a_person_resumes_in_quiet_hours_and_they_do_not_begin_again_before_the_
     book = Playbook(READ)
     book >> windows_read(book.world.pauses, {"nights": NIGHT}, book.now)
     book.looked()
-    book >> e.WorkResumed("ann") << e.IssueTaken
+    book >> resources.WorkResumed("ann") << issues.IssueTaken
     book.answered()
     assert windows_read(book.world.pauses, {"nights": NIGHT}, book.now) == []
-    assert e.TimerDue("pause:nights/", NIGHT) in book.later((NIGHT - book.now).total_seconds())
-    book >> e.TimerDue("pause:nights/", NIGHT)
+    assert resources.TimerDue("pause:nights/", NIGHT) in book.later((NIGHT - book.now).total_seconds())
+    book >> resources.TimerDue("pause:nights/", NIGHT)
     next_night = NIGHT + timedelta(hours=16)
-    assert [*map(type, windows_read(book.world.pauses, {"nights": next_night}, book.now))] == [e.WorkPaused]
+    assert [*map(type, windows_read(book.world.pauses, {"nights": next_night}, book.now))] == [resources.WorkPaused]
 
 
 @pytest.mark.promise("K3")
 def test_quiet_hours_do_not_end_what_a_person_paused_and_a_window_that_is_taken_out_ends() -> None:
     book = Playbook(READ)
-    book >> [e.WorkPaused("ann"), *windows_read((), {"nights": NIGHT}, book.now)]
+    book >> [resources.WorkPaused("ann"), *windows_read((), {"nights": NIGHT}, book.now)]
     book.looked()
     assert book.flow().code == "paused_by_hand"  # the pause that lasts longest
     book >> windows_read(book.world.pauses, {}, book.now)
@@ -206,12 +221,12 @@ def test_quiet_hours_do_not_end_what_a_person_paused_and_a_window_that_is_taken_
 @pytest.mark.parametrize("until", [None, NIGHT])
 def test_work_that_a_pause_with_an_end_keeps_waiting_is_not_idle(until: object) -> None:
     book = Playbook(READ)
-    book >> e.WorkPaused("ann", until=until)  # type: ignore[arg-type]
+    book >> resources.WorkPaused("ann", until=until)  # type: ignore[arg-type]
     assert is_idle(book.world)  # there is nothing that could go on
     book.looked()
     assert is_idle(book.world) is (until is None)
     book = Playbook(READ).until("review")
-    book >> e.WorkPaused("ann", until=until)  # type: ignore[arg-type]
+    book >> resources.WorkPaused("ann", until=until)  # type: ignore[arg-type]
     assert not is_idle(book.world)
     book >> book.reports()
     book.answered()
@@ -220,9 +235,9 @@ def test_work_that_a_pause_with_an_end_keeps_waiting_is_not_idle(until: object) 
 
 def test_an_old_timer_of_a_pause_is_ignored() -> None:
     book = Playbook(READ)
-    book >> e.WorkPaused("ann")
+    book >> resources.WorkPaused("ann")
     book.looked()
-    book >> e.TimerDue("pause:/", T0)
+    book >> resources.TimerDue("pause:/", T0)
     assert book
     assert book.world.pauses
 
@@ -233,14 +248,14 @@ def test_an_old_timer_of_a_pause_is_ignored() -> None:
 @pytest.mark.promise("K4")
 def test_a_cancelled_issue_is_stopped_and_parked_and_says_by_whom() -> None:
     book = Playbook(READ).until("review")
-    book >> e.IssueCancelled("t-1", "ann", book.run().id)
-    book << like(e.RunEnded, state="aborted", why="cancelled by ann", abort=True)
-    book << like(e.IssueParked, code="cancelled") << e.CommentWanted << c.StopTurn << c.WriteIssue
+    book >> issues.IssueCancelled("t-1", "ann", book.run().id)
+    book << like(runs.RunEnded, state="aborted", why="cancelled by ann", abort=True)
+    book << like(issues.IssueParked, code="cancelled") << issues.CommentWanted << c.StopTurn << c.WriteIssue
     assert book
     book.answered()
     assert book.run().settled
     assert "ashep:parked" in book.made.tracker["t-1"].labels
-    book >> book.seen(drop=["ashep:parked"]) << like(e.CycleBegan, cycle=2)
+    book >> book.seen(drop=["ashep:parked"]) << like(issues.CycleBegan, cycle=2)
 
 
 @pytest.mark.promise("K4")
@@ -249,21 +264,21 @@ def test_an_issue_is_cancelled_while_it_waits_too() -> None:
     book >> book.reports()
     book.answered()
     assert book.flow().stage == "person"
-    book >> e.IssueCancelled("t-1", "ann") << like(e.IssueParked, code="cancelled", why="cancelled by ann")
+    book >> issues.IssueCancelled("t-1", "ann") << like(issues.IssueParked, code="cancelled", why="cancelled by ann")
 
 
 @pytest.mark.promise("K4")
 def test_nothing_is_cancelled_that_is_not_ours_or_another_run() -> None:
     book = Playbook(READ, issues=("t-1", "t-2"))
-    book >> e.IssueCancelled("t-1", "ann")
+    book >> issues.IssueCancelled("t-1", "ann")
     assert book
     book.until("review")
-    book >> e.IssueCancelled("t-1", "ann", "t-1/review.1.2")
+    book >> issues.IssueCancelled("t-1", "ann", "t-1/review.1.2")
     assert book
-    book >> book.reports("failed") << e.RunEnded << e.RetryScheduled
-    book >> e.IssueCancelled("t-1", "ann", book.run().id)
+    book >> book.reports("failed") << runs.RunEnded << issues.RetryScheduled
+    book >> issues.IssueCancelled("t-1", "ann", book.run().id)
     assert book
-    book >> e.IssueCancelled("t-1", "ann") << like(e.IssueParked, code="cancelled")
+    book >> issues.IssueCancelled("t-1", "ann") << like(issues.IssueParked, code="cancelled")
     book.answered()
-    book >> e.IssueCancelled("t-1", "ann")
+    book >> issues.IssueCancelled("t-1", "ann")
     assert book

@@ -5,11 +5,13 @@
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.model import Agent, Agents, Phase, PreparedAnswer, Settings
-from ashep.core.observe import requests_read
-from ashep.core.requests import Asked
+from ashep.core.facts import commands as c
+from ashep.core.facts import runs
+from ashep.core.facts.requests import Asked
+from ashep.core.policy.agents import Agent, Agents
+from ashep.core.policy.policies import Phase, PreparedAnswer
+from ashep.core.policy.settings import Settings
+from ashep.core.reconcile.observe import requests_read
 from tests.core.given import TEAM, policy_of
 from tests.core.playbook import Playbook, like
 from tests.core.test_playbook_asking import asks, rule, working
@@ -18,7 +20,7 @@ from tests.core.test_playbook_asking import asks, rule, working
 @pytest.mark.promise("H1")
 def test_what_no_rule_allows_is_denied_with_a_sentence_and_nothing_is_written() -> None:
     book = working()
-    book >> asks(book) << like(e.RequestJudged, verdict="deny", why="no rule allows it")
+    book >> asks(book) << like(runs.RequestJudged, verdict="deny", why="no rule allows it")
     answer = book.left[0]
     assert book << like(c.AnswerRequest, verdict="deny")
     assert isinstance(answer, c.AnswerRequest)
@@ -31,7 +33,7 @@ def test_what_no_rule_allows_is_denied_with_a_sentence_and_nothing_is_written() 
 @pytest.mark.parametrize(("action", "verdict"), [("allow", "allow"), ("deny", "deny")])
 def test_a_rule_decides(action: str, verdict: str) -> None:
     book = working(rule(action))
-    book >> asks(book) << like(e.RequestJudged, verdict=verdict)
+    book >> asks(book) << like(runs.RequestJudged, verdict=verdict)
     assert book << like(c.AnswerRequest, verdict=verdict)
 
 
@@ -52,7 +54,7 @@ def test_the_first_rule_that_fits_decides_and_a_phases_rules_go_first() -> None:
         (("ls", "npm publish"), "deny"),
         (("ls",), "allow"),
     ):
-        book >> asks(book, patterns=patterns) << like(e.RequestJudged, verdict=verdict) << c.AnswerRequest
+        book >> asks(book, patterns=patterns) << like(runs.RequestJudged, verdict=verdict) << c.AnswerRequest
         book.answered()
 
 
@@ -74,8 +76,8 @@ def test_a_session_that_reads_an_outcome_has_no_rules_and_answers_of_its_phase()
     opened = [one for one in book.made.done if isinstance(one, c.OpenSession)]
     assert [len(one.permissions) for one in opened] == [1, 0]
     book >> book.turn("running")
-    book >> asks(book) << like(e.RequestJudged, verdict="deny")
-    book.answered() >> asks(book, "question") << like(e.RequestJudged, verdict="ask")
+    book >> asks(book) << like(runs.RequestJudged, verdict="deny")
+    book.answered() >> asks(book, "question") << like(runs.RequestJudged, verdict="ask")
 
 
 @pytest.mark.promise("H3")
@@ -83,8 +85,8 @@ def test_prepared_answers_are_used_once_in_order_and_then_a_person_is_asked() ->
     book = working(answers=("y", PreparedAnswer(match="COLOUR", answer="2")))
     which = Asked("which colour?", ("red", "green"))
     book >> asks(book, "question", asks=(Asked("go on?", ("Yes, all", "No")),))
-    assert book << like(e.RequestJudged, verdict="answer", answers=(("Yes, all",),), used=(0,)) << c.AnswerRequest
-    book.answered() >> asks(book, "question", asks=(Asked("really?"),)) << like(e.RequestJudged, verdict="ask")
+    assert book << like(runs.RequestJudged, verdict="answer", answers=(("Yes, all",),), used=(0,)) << c.AnswerRequest
+    book.answered() >> asks(book, "question", asks=(Asked("really?"),)) << like(runs.RequestJudged, verdict="ask")
     book = working(answers=("y", PreparedAnswer(match="COLOUR", answer="2")))
     book >> asks(book, "question", asks=(which, which))
-    book << like(e.RequestJudged, verdict="answer", answers=(("y",), ("green",)), used=(0, 1))
+    book << like(runs.RequestJudged, verdict="answer", answers=(("y",), ("green",)), used=(0, 1))

@@ -8,13 +8,18 @@ from typing import Any, Literal
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.account import account, is_held_up, is_idle
-from ashep.core.model import Agent, Agents, Human, Phase, Refusal, RunnerChoice
-from ashep.core.observe import turn_read
-from ashep.core.records import Entry
-from ashep.core.world import World, evolve
+from ashep.core.analysis.account import account, is_held_up, is_idle
+from ashep.core.facts import commands as c
+from ashep.core.facts import issues as facts_issues
+from ashep.core.facts import resources, runs, tracker
+from ashep.core.facts import vocabulary as e
+from ashep.core.facts.records import Entry
+from ashep.core.facts.runs import Refusal
+from ashep.core.policy.agents import Agent, Agents, RunnerChoice
+from ashep.core.policy.policies import Human, Phase
+from ashep.core.reconcile.evolve import evolve
+from ashep.core.reconcile.observe import turn_read
+from ashep.core.state.world import World
 from tests.core.given import CRITIC, JUDGE, ME, T0, adopted, policy_of, settings, up
 from tests.core.playbook import Playbook, like
 
@@ -22,8 +27,8 @@ READ = Phase(name="review", timeout=timedelta(hours=1))
 PAIR = Agents(version=1, agents=(CRITIC.model_copy(update={"priority": 5}), JUDGE))
 """The critic (provider other) goes first, the judge uses the server's default (acme)."""
 LATE = timedelta(hours=4)
-TRACKER = e.TrackerSeen(ME, "t", "1.3.0")
-HELD = like(e.IssueHeld, code="provider_limited", of="other")
+TRACKER = tracker.TrackerSeen(ME, "t", "1.3.0")
+HELD = like(facts_issues.IssueHeld, code="provider_limited", of="other")
 
 
 def working(*issues: str, team: Agents = PAIR, **limits: Any) -> Playbook:
@@ -37,12 +42,14 @@ def limited(again: timedelta | None = LATE, attempt: int = 1, kind: Literal["lim
     return Refusal(kind, "slow down", again, attempt)
 
 
-def refused(book: Playbook, refusal: Refusal, name: str = "t-1", state: str = "running", **fields: Any) -> e.TurnSeen:
+def refused(
+    book: Playbook, refusal: Refusal, name: str = "t-1", state: str = "running", **fields: Any
+) -> runs.TurnSeen:
     error = "APIError: no" if state == "finished" else None
     return book.turn(state, name, refused=refusal, provider="other", error=error, **fields)
 
 
-def tells(book: Playbook, seen: e.TurnSeen) -> bool:
+def tells(book: Playbook, seen: runs.TurnSeen) -> bool:
     return bool(turn_read(book.world, seen))
 
 
@@ -53,9 +60,9 @@ def tells(book: Playbook, seen: e.TurnSeen) -> bool:
 def test_a_long_limit_ends_the_run_without_blame_and_holds_only_that_providers_phases() -> None:
     book = working("t-1", "t-2")
     until = book.now + LATE
-    book >> refused(book, limited()) << like(e.ProviderRefused, provider="other", kind="limited", until=until)
-    book << like(e.RunEnded, issue="t-1", state="aborted", abort=True, counts=False)
-    book << like(e.RetryScheduled, issue="t-1", failures=0, code="provider_limited")
+    book >> refused(book, limited()) << like(resources.ProviderRefused, provider="other", kind="limited", until=until)
+    book << like(runs.RunEnded, issue="t-1", state="aborted", abort=True, counts=False)
+    book << like(facts_issues.RetryScheduled, issue="t-1", failures=0, code="provider_limited")
     assert book << c.StopTurn
     assert book.run("t-2").state == "running", "what is not refused goes on"
     book.answered() >> book.later(0) << HELD
@@ -80,7 +87,7 @@ def test_four_hours_later_it_goes_on_by_itself_in_the_same_session_and_no_time_w
     book.answered() >> book.later(0)
     book.answered()
     assert book.later(LATE.total_seconds() - 1) == []
-    book >> book.later(1) << like(e.RunPlanned, run="t-1/review.1.2", agent="critic", reuse=session)
+    book >> book.later(1) << like(runs.RunPlanned, run="t-1/review.1.2", agent="critic", reuse=session)
     book.answered()
     assert (book.run().state, book.flow().failures) == ("running", 0)
     assert book.run().deadline == book.now + timedelta(hours=1)
@@ -93,7 +100,7 @@ def test_a_short_wait_is_waited_for_in_the_session_and_moves_the_deadline() -> N
     assert deadline is not None
     wait = timedelta(seconds=50)
     assert tells(book, refused(book, limited(wait)))
-    book >> refused(book, limited(wait)) << like(e.ProviderRefused, until=book.now + wait, refusals=1)
+    book >> refused(book, limited(wait)) << like(resources.ProviderRefused, until=book.now + wait, refusals=1)
     assert book
     assert not tells(book, refused(book, limited(timedelta(seconds=40))))
     assert (book.run().state, book.run().deadline) == ("running", deadline + wait)
@@ -110,8 +117,8 @@ def test_a_turn_that_is_refused_again_and_again_is_ended() -> None:
         assert book.run().state == "running"
         book.answered() >> book.later(2)
         book.answered()
-    book >> refused(book, limited(timedelta(seconds=2), 6)) << like(e.ProviderRefused, refusals=6)
-    book << like(e.RunEnded, state="aborted", counts=False)
+    book >> refused(book, limited(timedelta(seconds=2), 6)) << like(resources.ProviderRefused, refusals=6)
+    book << like(runs.RunEnded, state="aborted", counts=False)
     waits = book.world.outages[0].until
     assert waits is not None
     assert waits - book.now == timedelta(minutes=15)
@@ -134,7 +141,7 @@ def test_a_limit_outlives_a_restart() -> None:
     book = working()
     book >> refused(book, limited())
     book.answered() >> book.later(0)
-    book.answered() >> [e.DaemonStarted(4712, "0.1.0"), adopted(PAIR), TRACKER, up("server-2")]
+    book.answered() >> [resources.DaemonStarted(4712, "0.1.0"), adopted(PAIR), TRACKER, up("server-2")]
     book.looked()
     assert book.flow().code == "provider_limited"
     book >> book.later(LATE.total_seconds())
@@ -164,7 +171,7 @@ def running(book: Playbook, *issues: str) -> list[str]:
 def test_one_run_tries_and_the_rest_follow_when_it_was_not_refused_for_a_while() -> None:
     names = ("t-1", "t-2", "t-3")
     book = waiting(*names)
-    book << like(e.RunPlanned, issue="t-1")
+    book << like(runs.RunPlanned, issue="t-1")
     book.answered()
     assert running(book, *names) == ["t-1"]
     assert book >> book.turn("running", provider="other")
@@ -174,8 +181,8 @@ def test_one_run_tries_and_the_rest_follow_when_it_was_not_refused_for_a_while()
     assert book >> book.later(1)
     assert not tells(book, book.turn("running", provider="other", as_of=as_of)), "it began before the time was up"
     assert tells(book, book.turn("running", provider="other"))
-    book >> book.turn("running", provider="other") << like(e.ProviderRecovered, provider="other")
-    book << like(e.RunPlanned, issue="t-2") << like(e.RunPlanned, issue="t-3")
+    book >> book.turn("running", provider="other") << like(resources.ProviderRecovered, provider="other")
+    book << like(runs.RunPlanned, issue="t-2") << like(runs.RunPlanned, issue="t-3")
     assert book.world.outages == ()
 
 
@@ -183,7 +190,14 @@ def test_one_that_ends_well_shows_it_at_once() -> None:
     book = waiting("t-1", "t-2")
     book.answered()
     seen = book.reports()
-    book >> seen << e.ProviderRecovered << e.RunEnded << e.IssueFinished << like(e.RunPlanned, issue="t-2")
+    (
+        book
+        >> seen
+        << resources.ProviderRecovered
+        << runs.RunEnded
+        << facts_issues.IssueFinished
+        << like(runs.RunPlanned, issue="t-2")
+    )
 
 
 @pytest.mark.promise("U2")
@@ -193,7 +207,7 @@ def test_one_that_is_refused_again_makes_the_wait_longer() -> None:
     waits: list[timedelta] = []
     for row in range(2, 9):
         book >> refused(book, Refusal("limited", "no quota"), state="finished")
-        book << like(e.ProviderRefused, refusals=row) << like(e.RunEnded, abort=False)
+        book << like(resources.ProviderRefused, refusals=row) << like(runs.RunEnded, abort=False)
         until = book.world.outages[0].until
         assert until is not None
         waits.append(until - book.now)
@@ -234,24 +248,28 @@ def test_a_read_from_before_the_try_proves_nothing() -> None:
 
 def test_a_provider_that_fails_is_down_and_costs_no_attempt() -> None:
     book = working()
-    book >> refused(book, Refusal("down", "overloaded"), state="finished") << like(e.ProviderRefused, kind="down")
-    book << like(e.RunEnded, state="aborted") << like(e.RetryScheduled, code="provider_down", failures=0)
-    book.answered() >> book.later(0) << like(e.IssueHeld, code="provider_down")
+    (
+        book
+        >> refused(book, Refusal("down", "overloaded"), state="finished")
+        << like(resources.ProviderRefused, kind="down")
+    )
+    book << like(runs.RunEnded, state="aborted") << like(facts_issues.RetryScheduled, code="provider_down", failures=0)
+    book.answered() >> book.later(0) << like(facts_issues.IssueHeld, code="provider_down")
     assert book
-    book >> book.later(30) << e.RunPlanned
+    book >> book.later(30) << runs.RunPlanned
 
 
 def test_any_other_error_is_the_agents() -> None:
     book = working()
-    book >> book.turn("finished", error="APIError: bad request") << like(e.RunEnded, state="failed")
-    assert book << like(e.RetryScheduled, failures=1)
+    book >> book.turn("finished", error="APIError: bad request") << like(runs.RunEnded, state="failed")
+    assert book << like(facts_issues.RetryScheduled, failures=1)
 
 
 def barred() -> Playbook:
     book = working()
     book >> refused(book, Refusal("unauthorized", "bad key"), state="finished")
-    book << like(e.ProviderRefused, kind="unauthorized", until=None)
-    book.answered() >> book.later(0) << like(e.IssueHeld, code="provider_unauthorized")
+    book << like(resources.ProviderRefused, kind="unauthorized", until=None)
+    book.answered() >> book.later(0) << like(facts_issues.IssueHeld, code="provider_unauthorized")
     book.answered()
     assert book.later(30 * 86400) == []
     return book
@@ -262,20 +280,20 @@ def test_refused_credentials_hold_until_they_may_be_others_and_a_person_is_told_
     book = barred()
     assert is_idle(book.world)
     assert is_held_up(book.world)
-    book >> e.WorkResumed("ann", provider="acme")
+    book >> resources.WorkResumed("ann", provider="acme")
     assert book
-    book >> e.WorkResumed("quiet hours", window="night")
+    book >> resources.WorkResumed("quiet hours", window="night")
     assert book
-    book >> e.WorkResumed("ann") << e.RunPlanned
+    book >> resources.WorkResumed("ann") << runs.RunPlanned
     book.answered()
-    again = [fact for fact in book.made.entries if isinstance(fact.body, e.ProviderRefused)]
+    again = [fact for fact in book.made.entries if isinstance(fact.body, resources.ProviderRefused)]
     assert len(again) == 1
 
 
 def test_nobody_knows_what_a_tracker_has_to_show_that_does_not_answer() -> None:
-    world = evolve(World(), Entry(1, T0, e.TrackerSeen("me", "t", "1")))
+    world = evolve(World(), Entry(1, T0, tracker.TrackerSeen("me", "t", "1")))
     assert not is_held_up(world)
-    assert is_held_up(evolve(world, Entry(2, T0, e.TrackerLost("gone"))))
+    assert is_held_up(evolve(world, Entry(2, T0, tracker.TrackerLost("gone"))))
 
 
 @pytest.mark.promise("U3")
@@ -284,7 +302,7 @@ def test_other_credentials_are_tried() -> None:
         [adopted(PAIR)],
         [adopted(settings(max_concurrent_runs=8))],
         [up("server-2")],
-        [e.DaemonStarted(4712, "0.1.0"), TRACKER, up()],
+        [resources.DaemonStarted(4712, "0.1.0"), TRACKER, up()],
     )
     for facts in ways:
         book = barred()
@@ -295,7 +313,7 @@ def test_other_credentials_are_tried() -> None:
 
 def test_a_server_that_is_the_same_as_before_changes_no_credentials() -> None:
     book = barred()
-    book >> e.RunnerSeen("away", "no answer", instance="server-1")
+    book >> resources.RunnerSeen("away", "no answer", instance="server-1")
     book.left = []
     book >> up("server-1")
     book.answered()
@@ -309,9 +327,9 @@ def test_a_server_that_is_the_same_as_before_changes_no_credentials() -> None:
 def test_with_fall_back_another_provider_takes_it_at_once() -> None:
     book = working(on_limit="fall_back")
     book >> refused(book, limited())
-    book.answered() >> book.later(0) << like(e.RunPlanned, agent="judge", reuse=None)
+    book.answered() >> book.later(0) << like(runs.RunPlanned, agent="judge", reuse=None)
     book.answered()
-    planned = [entry.body for entry in book.made.entries if isinstance(entry.body, e.RunPlanned)]
+    planned = [entry.body for entry in book.made.entries if isinstance(entry.body, runs.RunPlanned)]
     assert "takes no more for now" in dict(planned[-1].others)["critic"]
 
 
@@ -338,7 +356,7 @@ def test_what_is_asked_beside_a_run_goes_to_no_provider_that_takes_nothing() -> 
     own = RunnerChoice(agent_slug="plan", provider="acme", model="large")
     reader = Agent(id="reader", capabilities=("extract",), runner=own)
     book = Playbook(policy_of(READ), Agents(version=1, agents=(CRITIC, reader)), settings(), ("t-1",)).looked()
-    book >> e.ProviderRefused("acme", "limited", "slow down", book.now + LATE, 1, "t-9/review.1.1")
+    book >> resources.ProviderRefused("acme", "limited", "slow down", book.now + LATE, 1, "t-9/review.1.1")
     book >> book.turn("finished", block="nonsense", provider="other")
     book.answered() >> book.turn("finished", block="nonsense", provider="other")
-    book << like(e.RunEnded, state="failed", error="no_outcome")
+    book << like(runs.RunEnded, state="failed", error="no_outcome")

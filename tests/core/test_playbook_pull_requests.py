@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.account import account, is_idle
-from ashep.core.closing_notes import WITH_COMMENT, notes_of
-from ashep.core.landing_settings import ForgeSettings
-from ashep.core.model import LandingSettings, Notify, NotifyTarget, Phase, Settings, Tree, Verify, WorkerSettings
-from ashep.core.pull_events import Remark
-from ashep.core.pull_requests import pull_read, requested
-from ashep.store.proofs import landing as landing_row
+from ashep.core.analysis.account import account, is_idle
+from ashep.core.delivery.notes import WITH_COMMENT, notes_of
+from ashep.core.delivery.pulls import pull_read, requested
+from ashep.core.facts import commands as c
+from ashep.core.facts import delivery, issues, resources, runs
+from ashep.core.facts.delivery import Remark, Tree
+from ashep.core.policy.policies import Phase, Verify
+from ashep.core.policy.settings import ForgeSettings, LandingSettings, Notify, NotifyTarget, Settings, WorkerSettings
+from ashep.store.tables import landing as landing_row
 from tests.core.given import policy_of
 from tests.core.playbook import Playbook, like
 
@@ -40,12 +40,12 @@ def asked(book: Playbook) -> Playbook:
     return book.answered()
 
 
-def seen(book: Playbook, state: str = "open", **more: Any) -> e.PullRequestSeen:
+def seen(book: Playbook, state: str = "open", **more: Any) -> delivery.PullRequestSeen:
     """A look at the issue's pull request."""
     pull = book.flow().pull
     assert pull is not None
     more = {"as_of": book.world.seq, "head": pull.head} | more
-    return e.PullRequestSeen("t-1", pull.number, state=state, **more)  # type: ignore[arg-type]
+    return delivery.PullRequestSeen("t-1", pull.number, state=state, **more)  # type: ignore[arg-type]
 
 
 def at_the_opening(book: Playbook) -> c.OpenPullRequest:
@@ -66,17 +66,17 @@ def remark(by: str, kind: str = "changes_requested", *, bot: bool = False) -> Re
 
 def test_a_pull_request_is_asked_for_once_the_work_holds_and_the_issue_waits_for_people() -> None:
     book = book_of()
-    book >> book.reports() << like(e.RunEnded, state="succeeded") << e.VerificationWanted << c.SealTree
+    book >> book.reports() << like(runs.RunEnded, state="succeeded") << delivery.VerificationWanted << c.SealTree
     assert book
     assert book >> book.next() << like(c.VerifyWork, run="t-1/implement.1.1")
-    book >> book.next() << like(e.IssueFinished, onto="", into="main", verify=True)
+    book >> book.next() << like(issues.IssueFinished, onto="", into="main", verify=True)
     assert book << like(c.VerifyWork, commit=HEAD, run="")
     assert not book.world.landings
     book >> book.next() << like(c.OpenPullRequest, branch="ashep/t-1", head=HEAD, base="main", since="c0ffee")
     assert book
     told = "The pull request waits to be merged: https://forge.example/7 (head of t-1/ into `main`)"
     told += "; 1 of 1 checks passed in tree tree of head."
-    book >> book.next() << like(e.CommentWanted, text=told) << c.PostComment
+    book >> book.next() << like(issues.CommentWanted, text=told) << c.PostComment
     assert book
     book.answered()
     stands = account(book.world, "t-1")
@@ -96,10 +96,10 @@ def test_people_are_told_where_to_look() -> None:
     notify = Notify(targets=(NotifyTarget(name="pager", command=("pager",)),))
     book = Playbook(ONE, tree=TREE, config=CONFIG.model_copy(update={"notify": notify})).looked()
     asked(book)
-    (wanted,) = [entry.body for entry in book.made.entries if isinstance(entry.body, e.NoticeWanted)]
+    (wanted,) = [entry.body for entry in book.made.entries if isinstance(entry.body, resources.NoticeWanted)]
     text = "t-1 (Title of t-1) is done, and its pull request waits for you: https://forge.example/7"
     assert (wanted.event, wanted.text) == ("waiting", text)
-    book >> book.later(60) << like(e.NoticesGathered, target="pager", left_out=())
+    book >> book.later(60) << like(resources.NoticesGathered, target="pager", left_out=())
 
 
 @pytest.mark.promise("Z3")
@@ -113,8 +113,8 @@ def test_checks_that_do_not_hold_open_nothing() -> None:
 
 def test_one_that_is_merged_closes_the_issue() -> None:
     book = asked(book_of())
-    book >> seen(book, "merged", by="ann", merged_as="f00d") << like(e.PullRequestMerged, commit="f00d")
-    book << like(e.CommentWanted, text="Landed on `main` as f00d; 1 of 1 checks passed in tree tree of head.")
+    book >> seen(book, "merged", by="ann", merged_as="f00d") << like(delivery.PullRequestMerged, commit="f00d")
+    book << like(issues.CommentWanted, text="Landed on `main` as f00d; 1 of 1 checks passed in tree tree of head.")
     assert book << c.PostComment
     assert book >> book.next() << like(c.WriteIssue, kind="close")
     book.answered()
@@ -124,7 +124,7 @@ def test_one_that_is_merged_closes_the_issue() -> None:
 
 def test_one_that_somebody_closes_parks_the_issue_and_a_new_one_is_opened_when_it_is_taken_up_again() -> None:
     book = asked(book_of())
-    book >> seen(book, "closed", by="ann") << like(e.IssueParked, code="landing_closed")
+    book >> seen(book, "closed", by="ann") << like(issues.IssueParked, code="landing_closed")
     book.answered()
     assert book.flow().why == "ann closed https://forge.example/7 without merging it"
     book >> book.seen(drop=["ashep:parked"])
@@ -136,13 +136,17 @@ def test_one_that_somebody_closes_parks_the_issue_and_a_new_one_is_opened_when_i
 
 def test_one_that_the_forge_does_not_show_any_more_parks_the_issue() -> None:
     book = asked(book_of())
-    book >> seen(book, "gone", head="") << like(e.IssueParked, code="landing_closed")
+    book >> seen(book, "gone", head="") << like(issues.IssueParked, code="landing_closed")
 
 
 def test_a_red_ci_goes_back_to_who_wrote_it_and_the_same_pull_request_gets_the_new_work() -> None:
     book = asked(book_of())
     book >> seen(book, ci="failing", failing=("build",), log="ab" * 32)
-    book << like(e.PullRequestReturned, kind="ci", log="ab" * 32) << like(e.PhaseEntered, phase="implement", visit=2)
+    (
+        book
+        << like(delivery.PullRequestReturned, kind="ci", log="ab" * 32)
+        << like(issues.PhaseEntered, phase="implement", visit=2)
+    )
     assert (book.flow().flaw.kind, book.flow().flaw.log) == ("ci", "ab" * 32)  # type: ignore[union-attr]
     book.answered()
     asked(book)
@@ -154,14 +158,14 @@ def test_a_red_ci_goes_back_to_who_wrote_it_and_the_same_pull_request_gets_the_n
     assert any(text.startswith("The pull request has new work") for text in posted)
     old = seen(book, ci="failing", head=HEAD)
     assert book >> old, "the forge has not seen the push yet"
-    book >> seen(book, ci="failing") << e.PullRequestReturned << like(e.IssueParked, code="max_visits")
+    book >> seen(book, ci="failing") << delivery.PullRequestReturned << like(issues.IssueParked, code="max_visits")
 
 
 def test_one_that_is_merged_without_the_newest_work_closes_nothing_and_another_asks_for_the_rest() -> None:
     book = asked(book_of())
-    book >> seen(book, ci="failing") << e.PullRequestReturned << e.PhaseEntered
+    book >> seen(book, ci="failing") << delivery.PullRequestReturned << issues.PhaseEntered
     asked(book.answered())
-    book >> seen(book, "merged", by="ann", head=HEAD) << like(e.IssueFinished, into="main", verify=True)
+    book >> seen(book, "merged", by="ann", head=HEAD) << like(issues.IssueFinished, into="main", verify=True)
     book << like(c.VerifyWork, commit="head of t-1/implement.2.1")
     assert book
     book.answered()
@@ -170,18 +174,22 @@ def test_one_that_is_merged_without_the_newest_work_closes_nothing_and_another_a
     assert len({*names}) == 2
     stands = account(book.world, "t-1")
     assert (stands.code, stands.reason[-2:]) == ("pull_request", "/8")
-    book >> seen(book, "merged", by="ann") << e.PullRequestMerged
-    assert book << e.CommentWanted << c.PostComment
+    book >> seen(book, "merged", by="ann") << delivery.PullRequestMerged
+    assert book << issues.CommentWanted << c.PostComment
 
 
 def test_one_that_was_merged_while_it_was_worked_on_gets_no_more_work_and_another_is_opened() -> None:
     book = asked(book_of())
-    book >> seen(book, ci="failing") << e.PullRequestReturned << e.PhaseEntered
+    book >> seen(book, ci="failing") << delivery.PullRequestReturned << issues.PhaseEntered
     book.answered()
     book >> book.reports()
     command = at_the_opening(book)
     assert book >> seen(book, "merged", by="ann", head="a person's"), "nobody waits for it"
-    book >> e.LandingRefused("t-1", command.key, "moved", "it was merged") << like(c.VerifyWork, commit=command.head)
+    (
+        book
+        >> delivery.LandingRefused("t-1", command.key, "moved", "it was merged")
+        << like(c.VerifyWork, commit=command.head)
+    )
     assert book
     book.answered()
     first, *_, last = [one.name for one in book.made.done if isinstance(one, c.OpenPullRequest)]
@@ -195,7 +203,12 @@ def test_people_who_request_changes_are_heard_once_and_programs_are_not() -> Non
     assert book >> seen(book, remarks=said, ci="passing")
     said = (*said, remark("ann"))
     why = "ann requested changes (https://forge.example/7)"
-    book >> seen(book, remarks=said) << like(e.PullRequestReturned, kind="review", why=why) << e.PhaseEntered
+    (
+        book
+        >> seen(book, remarks=said)
+        << like(delivery.PullRequestReturned, kind="review", why=why)
+        << issues.PhaseEntered
+    )
     book.answered()
     asked(book)
     pull = book.flow().pull
@@ -210,7 +223,7 @@ def test_the_last_verdict_of_each_person_counts() -> None:
 
 def test_what_a_person_pushed_is_theirs() -> None:
     book = asked(book_of())
-    book >> seen(book, head="a person's", ci="failing") << like(e.CommentWanted, name="theirs.a person's")
+    book >> seen(book, head="a person's", ci="failing") << like(issues.CommentWanted, name="theirs.a person's")
     assert "somebody pushed a person's to its pull request" in book.flow().why
     book.answered()
     stands = book.flow()
@@ -224,7 +237,7 @@ def test_what_a_person_pushed_is_theirs() -> None:
 @pytest.mark.parametrize(("state", "end"), [("merged", "closed"), ("closed", "parked")])
 def test_what_a_person_pushed_ends_as_they_end_it(state: Any, end: str) -> None:
     book = asked(book_of())
-    book >> seen(book, head="a person's") << e.CommentWanted
+    book >> seen(book, head="a person's") << issues.CommentWanted
     book.answered()
     book >> seen(book, head="a person's", state=state, merged_as="m")
     book.answered()
@@ -261,7 +274,7 @@ def test_a_forge_that_names_a_time_is_left_alone_until_then() -> None:
     book = book_of()
     book >> book.reports()
     command = at_the_opening(book)
-    assert book >> e.LandingRefused("t-1", command.key, "away", "rate limit", timedelta(hours=1))
+    assert book >> delivery.LandingRefused("t-1", command.key, "away", "rate limit", timedelta(hours=1))
     landing = book.flow().landing
     assert landing is not None
     assert landing.due == book.now + timedelta(hours=1)
@@ -286,8 +299,8 @@ def test_work_that_changes_nothing_asks_for_nothing() -> None:
     book.made.heads["ashep/t-1"] = "c0ffee"
     book >> book.reports()
     command = at_the_opening(book)
-    landed = e.WorkLanded("t-1", command.key, "main", command.head, command.head, already=True)
-    book >> landed << e.CommentWanted << c.PostComment
+    landed = delivery.WorkLanded("t-1", command.key, "main", command.head, command.head, already=True)
+    book >> landed << issues.CommentWanted << c.PostComment
     book.answered()
     assert book.flow().stage == "closed"
 
@@ -304,7 +317,7 @@ def test_a_secret_asks_before_the_branch_is_pushed() -> None:
     seal = next(job for job in book.made.jobs if isinstance(job, c.SealTree))
     book.made.jobs.remove(seal)
     book.left = []
-    book >> e.TreeSealed("t-1", seal.run, seal.key, HEAD, "7ree", ("head",), flags=("secrets",))
+    book >> delivery.TreeSealed("t-1", seal.run, seal.key, HEAD, "7ree", ("head",), flags=("secrets",))
     book.answered()
     assert (book.flow().stage, book.flow().question is not None) == ("person", True)
     assert not any(isinstance(one, c.OpenPullRequest) for one in book.made.done)

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.model import Phase, Settings, TreesSettings
-from ashep.core.resting import AGAIN
-from ashep.core.workspaces import Rest
+from ashep.core.delivery.resting import AGAIN
+from ashep.core.facts import commands as c
+from ashep.core.facts import delivery, resources
+from ashep.core.policy.policies import Phase
+from ashep.core.policy.settings import Settings, TreesSettings
+from ashep.core.state.delivery import Rest
 from tests.core.given import adopted, policy_of
 from tests.core.playbook import Playbook, like
 from tests.core.test_playbook_landing import book_of, finished
@@ -77,8 +78,8 @@ def test_what_is_kept_is_looked_at_again_each_time_later() -> None:
         assert isinstance(job, c.RemoveTree)
         book.made.jobs.clear()
         wait = AGAIN * 2 ** min(tries, 5)
-        kept = e.TreeKept("t-1", job.key, job.branch, "something in it is not committed")
-        assert book >> kept << like(e.TreeRests, due=book.now + wait, tries=tries + 1, why=kept.why)
+        kept = delivery.TreeKept("t-1", job.key, job.branch, "something in it is not committed")
+        assert book >> kept << like(delivery.TreeRests, due=book.now + wait, tries=tries + 1, why=kept.why)
         assert not book.later(wait.total_seconds() - 1)
         passes(book, timedelta(seconds=1))
     assert len({one.key for one in asked(book)}) == 9
@@ -104,7 +105,7 @@ def test_an_issue_that_is_opened_while_its_tree_goes_begins_anew_and_waits_for_t
     assert run is not None
     assert (run.id, run.state) == ("t-1/implement.2.1", "planned")
     assert [type(one) for one in book.flow().open] == [c.RemoveTree], "one thing at a time in a tree"
-    assert book >> e.TreeRemoved("t-1", job.key, job.branch) << like(c.PrepareTree, base=None)
+    assert book >> delivery.TreeRemoved("t-1", job.key, job.branch) << like(c.PrepareTree, base=None)
     book.answered()
     assert (book.run().state, rest(book)) == ("running", None)
 
@@ -114,7 +115,7 @@ def test_a_machine_that_slept_keeps_trees_for_so_much_longer() -> None:
     before = rest(book)
     assert before is not None
     assert before.due is not None
-    book >> e.ClockJumped(timedelta(days=30))
+    book >> resources.ClockJumped(timedelta(days=30))
     after = rest(book)
     assert after is not None
     assert after.due == before.due + timedelta(days=30)
@@ -127,7 +128,7 @@ def test_another_time_counts_for_the_trees_that_stand(keep: timedelta | None, le
     book = closed()
     passes(book, timedelta(days=3))
     due = None if left is None else book.now + left
-    assert book >> adopted(keeping(keep)) << like(e.TreeRests, due=due, keep=keep)
+    assert book >> adopted(keeping(keep)) << like(delivery.TreeRests, due=due, keep=keep)
     assert book >> adopted(keeping(keep)), "said once"
     if keep is None:
         passes(book, timedelta(days=900))
@@ -138,7 +139,7 @@ def test_trees_of_an_earlier_release_have_all_of_their_time_from_its_first_start
     book = closed(config=keeping(None))
     passes(book, timedelta(days=100))
     assert rest(book) is None
-    assert book >> adopted(keeping(KEEP)) << like(e.TreeRests, due=book.now + KEEP)
+    assert book >> adopted(keeping(KEEP)) << like(delivery.TreeRests, due=book.now + KEEP)
 
 
 def test_a_branch_that_issues_share_stands_until_all_of_them_are_closed_as_long() -> None:
@@ -177,7 +178,7 @@ def stands(*labels: str) -> None:
     book.looked()
     pull = opened(book).flow().pull
     assert pull is not None
-    book >> e.PullRequestSeen("t-1", pull.number, state="merged", head=pull.head, as_of=book.world.seq)
+    book >> delivery.PullRequestSeen("t-1", pull.number, state="merged", head=pull.head, as_of=book.world.seq)
     assert book.answered().flow().stage == "closed"
     assert rest(book) is not None
     passes(book, KEEP)

@@ -8,15 +8,17 @@ from typing import Literal
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.model import Agent, Agents, Human, Model, Phase, Retry, RunnerChoice
-from ashep.core.routing import backoff
+from ashep.core.facts import commands as c
+from ashep.core.facts import issues, resources, runs, tracker
+from ashep.core.facts.runs import Model
+from ashep.core.issues.routing import backoff
+from ashep.core.policy.agents import Agent, Agents, RunnerChoice
+from ashep.core.policy.policies import Human, Phase, Retry
 from tests.core.given import BUILDER, ME, TEAM, policy_of, up
 from tests.core.playbook import Playbook, like
 
 ONCE = Retry(max_attempts=1)
-ENDED = like(e.RunEnded, state="succeeded")
+ENDED = like(runs.RunEnded, state="succeeded")
 TREE = like(c.ReadTree, moment="after")
 
 
@@ -24,11 +26,11 @@ TREE = like(c.ReadTree, moment="after")
 def test_an_issue_is_taken_claimed_and_worked_on() -> None:
     book = Playbook()
     made = book.made
-    assert book >> e.IssueSeen("t-1", made.tracker["t-1"], 7) << like(e.IssueHeld, code="not_ready")
-    book >> e.ReadySeen(("t-1",), 7)
-    book << like(e.IssueTaken, policy="standard") << like(e.CycleBegan, cycle=1)
-    book << like(e.PhaseEntered, phase="implement", visit=1)
-    book << like(e.RunPlanned, run="t-1/implement.1.1", agent="builder", access="write", lock=True)
+    assert book >> tracker.IssueSeen("t-1", made.tracker["t-1"], 7) << like(issues.IssueHeld, code="not_ready")
+    book >> tracker.ReadySeen(("t-1",), 7)
+    book << like(issues.IssueTaken, policy="standard") << like(issues.CycleBegan, cycle=1)
+    book << like(issues.PhaseEntered, phase="implement", visit=1)
+    book << like(runs.RunPlanned, run="t-1/implement.1.1", agent="builder", access="write", lock=True)
     assert book << like(c.ClaimIssue, add_labels=("phase:implement",))
     assert book >> book.next() << like(c.ReadTree, moment="before")
     assert book >> book.next() << like(c.OpenSession, access="write", slug="build", reuse=None)
@@ -41,9 +43,9 @@ def test_an_issue_is_taken_claimed_and_worked_on() -> None:
 @pytest.mark.promise("R7")
 def test_success_leads_along_its_edge_in_one_write() -> None:
     book = Playbook().looked()
-    book >> book.reports() << ENDED << like(e.PhaseEntered, phase="review", visit=1)
+    book >> book.reports() << ENDED << like(issues.PhaseEntered, phase="review", visit=1)
     assert book << TREE
-    book >> book.next() << like(e.RunPlanned, run="t-1/review.1.1", access="read", lock=False)
+    book >> book.next() << like(runs.RunPlanned, run="t-1/review.1.1", access="read", lock=False)
     assert book << like(
         c.WriteIssue, kind="work", if_status="in_progress", if_assignee=ME, status="in_progress",
         add_labels=("phase:review",), remove_labels=("phase:implement",),
@@ -68,13 +70,13 @@ def test_a_verdict_leads_along_its_edge_and_the_arbiter_always_runs() -> None:
     for verdict in ("approve", "needs_changes"):
         book = Playbook().until("review")
         book >> book.reports(verdict=verdict) << ENDED
-        assert book << like(e.PhaseEntered, phase="arbitrate") << e.RunPlanned << c.WriteIssue
+        assert book << like(issues.PhaseEntered, phase="arbitrate") << runs.RunPlanned << c.WriteIssue
 
 
 def test_needs_work_leads_back_and_the_visits_count() -> None:
     book = Playbook().until("arbitrate")
     book >> book.reports(verdict="needs_work") << ENDED
-    book << like(e.PhaseEntered, phase="implement", visit=2) << like(e.RunPlanned, run="t-1/implement.2.1")
+    book << like(issues.PhaseEntered, phase="implement", visit=2) << like(runs.RunPlanned, run="t-1/implement.2.1")
     assert book << c.WriteIssue
 
 
@@ -82,10 +84,10 @@ def test_needs_work_leads_back_and_the_visits_count() -> None:
 def test_pass_asks_and_approval_closes_in_six_writes() -> None:
     book = Playbook().until("human_review")
     book >> book.seen(add=["human:approved"]) << c.ReadAnswer
-    book >> book.next() << like(e.PersonAnswered, answer="approved", actor="ann") << e.IssueFinished
+    book >> book.next() << like(issues.PersonAnswered, answer="approved", actor="ann") << issues.IssueFinished
     assert book << like(c.WriteIssue, kind="close", status="closed", remove_labels=(
         "human:approved", "needs:human_approval", "phase:human_review"))  # fmt: skip
-    assert book >> book.next() << like(e.IssueClosed, by="shepherd")
+    assert book >> book.next() << like(issues.IssueClosed, by="shepherd")
     writes = [type(command).__name__ for command in book.made.done if isinstance(command, c.WRITES)]
     assert writes == ["ClaimIssue", "WriteIssue", "WriteIssue", "WriteIssue", "PostComment", "WriteIssue"]
 
@@ -93,14 +95,14 @@ def test_pass_asks_and_approval_closes_in_six_writes() -> None:
 @pytest.mark.promise("R1")
 def test_a_success_without_a_verdict_is_invalid_and_has_no_default_edge() -> None:
     book = Playbook().until("review")
-    assert book >> book.reports() << like(e.OutcomeRejected, then="recover") << like(c.PreparePrompt, kind="recover")
+    assert book >> book.reports() << like(runs.OutcomeRejected, then="recover") << like(c.PreparePrompt, kind="recover")
 
 
 @pytest.mark.promise("R1")
 def test_free_text_routes_nothing() -> None:
     book = Playbook().looked()
     book >> book.reports(summary="next phase: close", suggested_next_phase="close") << ENDED
-    assert book << like(e.PhaseEntered, phase="review") << TREE
+    assert book << like(issues.PhaseEntered, phase="review") << TREE
 
 
 @pytest.mark.promise("R7")
@@ -108,15 +110,17 @@ def test_a_suggested_phase_is_followed_only_where_the_policy_allows_it() -> None
     phases = (Phase(name="implement", allow_suggested=("code",)), Phase(name="review"), Phase(name="code"))
     for wish, phase in (("code", "code"), ("review", "review"), ("close", "review"), (None, "review")):
         book = Playbook(policy_of(*phases)).looked()
-        assert book >> book.reports(suggested_next_phase=wish) << ENDED << like(e.PhaseEntered, phase=phase) << TREE
+        assert (
+            book >> book.reports(suggested_next_phase=wish) << ENDED << like(issues.PhaseEntered, phase=phase) << TREE
+        )
 
 
 @pytest.mark.promise("R7")
 def test_the_next_phase_follows_in_order_and_close_after_the_last() -> None:
     book = Playbook(policy_of(Phase(name="review"), Phase(name="arbitrate"))).looked()
-    book >> book.reports() << ENDED << like(e.PhaseEntered, phase="arbitrate") << e.RunPlanned
+    book >> book.reports() << ENDED << like(issues.PhaseEntered, phase="arbitrate") << runs.RunPlanned
     assert book << c.WriteIssue
-    book.answered() >> book.reports() << ENDED << e.IssueFinished
+    book.answered() >> book.reports() << ENDED << issues.IssueFinished
     assert book << like(c.WriteIssue, kind="close")
 
 
@@ -125,15 +129,15 @@ def test_an_agents_question_leads_back_into_its_phase_and_never_closes() -> None
     """A failed implement followed by a person's approval does not close the issue."""
     for label in ("human:approved", "human:changes_requested"):
         book = Playbook().looked()
-        book >> book.reports("failed", needs_human=True) << like(e.RunEnded, state="failed")
-        book << like(e.PersonAsked, phase="implement", human_phase=False) << e.CommentWanted
+        book >> book.reports("failed", needs_human=True) << like(runs.RunEnded, state="failed")
+        book << like(issues.PersonAsked, phase="implement", human_phase=False) << issues.CommentWanted
         assert book << TREE
         asked = book.answered().made.tracker["t-1"]
         raised = ("needs:human_answer", "needs:human_approval", "phase:implement")
         assert (asked.status, asked.labels) == ("blocked", raised), "told apart from a phase of people"
         book >> book.seen(add=[label]) << c.ReadAnswer
-        book >> book.next() << e.PersonAnswered << like(e.CycleBegan, cycle=2)
-        book << like(e.PhaseEntered, phase="implement", visit=2) << e.RunPlanned
+        book >> book.next() << issues.PersonAnswered << like(issues.CycleBegan, cycle=2)
+        book << like(issues.PhaseEntered, phase="implement", visit=2) << runs.RunPlanned
         assert book << like(c.WriteIssue, kind="work", status="in_progress")
         assert book.answered().made.tracker["t-1"].labels == ("phase:implement",), "it goes with the question"
 
@@ -141,8 +145,8 @@ def test_an_agents_question_leads_back_into_its_phase_and_never_closes() -> None
 @pytest.mark.promise("R2")
 def test_need_human_asks_even_in_a_phase_with_verdicts() -> None:
     book = Playbook().until("review")
-    book >> book.reports("partial", next_action="need_human") << e.RunEnded
-    assert book << like(e.PersonAsked, phase="review", human_phase=False) << e.CommentWanted << c.WriteIssue
+    book >> book.reports("partial", next_action="need_human") << runs.RunEnded
+    assert book << like(issues.PersonAsked, phase="review", human_phase=False) << issues.CommentWanted << c.WriteIssue
 
 
 @pytest.mark.promise("R3")
@@ -150,17 +154,17 @@ def test_need_human_asks_even_in_a_phase_with_verdicts() -> None:
 def test_a_failure_is_tried_again_after_a_while(outcome: dict[str, str]) -> None:
     book = Playbook().until("review")
     said = {"verdict": "approve"} | outcome
-    book >> book.reports(**said) << like(e.RunEnded, state="failed")
-    assert book << like(e.RetryScheduled, phase="review", failures=1)
+    book >> book.reports(**said) << like(runs.RunEnded, state="failed")
+    assert book << like(issues.RetryScheduled, phase="review", failures=1)
     assert book >> book.later(1)
-    book >> book.later(20) << like(e.RunPlanned, run="t-1/review.1.2", attempt=2) << c.WriteIssue
+    book >> book.later(20) << like(runs.RunPlanned, run="t-1/review.1.2", attempt=2) << c.WriteIssue
     assert book >> book.next() << c.OpenSession
 
 
 @pytest.mark.promise("R4")
 def test_attempts_that_are_used_up_park() -> None:
     book = Playbook(policy_of(Phase(name="review", retry=ONCE))).looked()
-    book >> book.reports("failed") << e.RunEnded << like(e.IssueParked, code="attempts") << e.CommentWanted
+    book >> book.reports("failed") << runs.RunEnded << like(issues.IssueParked, code="attempts") << issues.CommentWanted
     assert book << like(c.WriteIssue, kind="park", status="blocked", add_labels=("ashep:parked",))
     assert book >> book.next() << c.PostComment
 
@@ -174,9 +178,9 @@ def test_attempts_that_are_used_up_lead_along_their_edge(result: str, target: st
     assert (
         book
         >> book.reports(result)
-        << e.RunEnded
-        << like(e.PhaseEntered, phase=target)
-        << e.RunPlanned
+        << runs.RunEnded
+        << like(issues.PhaseEntered, phase=target)
+        << runs.RunPlanned
         << (c.WriteIssue)
     )
 
@@ -199,9 +203,9 @@ def test_the_delay_grows_is_capped_and_has_a_jitter_from_the_runs_id() -> None:
 @pytest.mark.promise("R8")
 def test_too_many_visits_park() -> None:
     book = Playbook(policy_of(Phase(name="review", max_visits=2, next={"success": "review"}))).looked()
-    book.answered() >> book.reports() << ENDED << like(e.PhaseEntered, visit=2)
+    book.answered() >> book.reports() << ENDED << like(issues.PhaseEntered, visit=2)
     book.left = []
-    book.answered() >> book.reports() << ENDED << like(e.IssueParked, code="max_visits") << e.CommentWanted
+    book.answered() >> book.reports() << ENDED << like(issues.IssueParked, code="max_visits") << issues.CommentWanted
     assert book << like(c.WriteIssue, kind="park")
 
 
@@ -209,8 +213,8 @@ def test_too_many_visits_park() -> None:
 def test_too_many_runs_park_before_one_more_starts() -> None:
     loop = Phase(name="review", max_visits=100, next={"success": "review"})
     book = Playbook(policy_of(loop, max_runs=1)).looked()
-    book >> book.reports() << ENDED << like(e.PhaseEntered, visit=2) << like(e.IssueParked, code="max_runs")
-    assert book << e.CommentWanted << like(c.WriteIssue, kind="park")
+    book >> book.reports() << ENDED << like(issues.PhaseEntered, visit=2) << like(issues.IssueParked, code="max_runs")
+    assert book << issues.CommentWanted << like(c.WriteIssue, kind="park")
 
 
 @pytest.mark.promise("R8")
@@ -219,8 +223,13 @@ def test_a_cycle_that_takes_too_long_parks() -> None:
         policy_of(Phase(name="review"), Phase(name="arbitrate"), max_wall_time=timedelta(minutes=1))
     ).looked()
     book.made.now += timedelta(seconds=61)
-    book >> book.reports() << ENDED << like(e.PhaseEntered, phase="arbitrate")
-    assert book << like(e.IssueParked, code="max_wall_time") << e.CommentWanted << like(c.WriteIssue, kind="park")
+    book >> book.reports() << ENDED << like(issues.PhaseEntered, phase="arbitrate")
+    assert (
+        book
+        << like(issues.IssueParked, code="max_wall_time")
+        << issues.CommentWanted
+        << like(c.WriteIssue, kind="park")
+    )
 
 
 @pytest.mark.promise("R8")
@@ -230,16 +239,16 @@ def test_the_time_without_a_daemon_is_no_working_time() -> None:
         policy_of(Phase(name="review"), Phase(name="arbitrate"), max_wall_time=timedelta(minutes=1))
     ).looked()
     book.made.now += timedelta(seconds=30)
-    book.made.turn(e.DaemonStopped("a signal"))
+    book.made.turn(resources.DaemonStopped("a signal"))
     book.made.now += timedelta(hours=12)
-    book.made.turn(e.DaemonStarted(2, "0.1.0"), e.TrackerSeen("ashep-host-1a2b", "t", "1.3.0"), up())
-    book >> book.reports() << ENDED << like(e.PhaseEntered, phase="arbitrate") << e.RunPlanned
+    book.made.turn(resources.DaemonStarted(2, "0.1.0"), tracker.TrackerSeen("ashep-host-1a2b", "t", "1.3.0"), up())
+    book >> book.reports() << ENDED << like(issues.PhaseEntered, phase="arbitrate") << runs.RunPlanned
     assert book << c.WriteIssue
     book.answered()
     book.made.now += timedelta(seconds=31)
     book >> book.reports("failed")
     book.left = []
-    book >> book.later(12) << like(e.IssueParked, code="max_wall_time") << e.CommentWanted
+    book >> book.later(12) << like(issues.IssueParked, code="max_wall_time") << issues.CommentWanted
     assert book << like(c.WriteIssue, kind="park")
 
 
@@ -249,7 +258,7 @@ def test_a_phase_that_an_edit_took_away_parks() -> None:
 
     book = Playbook().looked()
     assert book >> adopted(policies(policy_of(Phase(name="review"))))
-    book >> book.reports() << ENDED << like(e.IssueParked, code="unknown_phase") << e.CommentWanted
+    book >> book.reports() << ENDED << like(issues.IssueParked, code="unknown_phase") << issues.CommentWanted
     assert book << TREE << like(c.WriteIssue, kind="park")
 
 
@@ -258,8 +267,8 @@ def test_created_issues_come_before_the_transition_under_known_ids() -> None:
     more = [{"title": f"more {n}"} for n in range(3)]
     book = Playbook(policy_of(Phase(name="review"), Phase(name="arbitrate"), max_created_issues=2)).looked()
     book >> book.reports(created_issues=more) << ENDED
-    book << like(e.CreationWanted, depth=1, parked=False) << e.CreationWanted
-    book << like(e.CommentWanted, name="uncreated.t-1/review.1.1") << e.PhaseEntered << e.RunPlanned
+    book << like(issues.CreationWanted, depth=1, parked=False) << issues.CreationWanted
+    book << like(issues.CommentWanted, name="uncreated.t-1/review.1.1") << issues.PhaseEntered << runs.RunPlanned
     assert book << like(c.CreateIssue, parked=False, labels=())
     assert book >> book.next() << c.CreateIssue
     assert book >> book.next() << c.WriteIssue
@@ -271,8 +280,13 @@ def test_created_issues_come_before_the_transition_under_known_ids() -> None:
 @pytest.mark.promise("G4", "R12")
 def test_issues_beyond_the_depth_are_created_parked() -> None:
     book = Playbook(policy_of(Phase(name="review"), max_depth=0)).looked()
-    book >> book.reports(created_issues=[{"title": "more"}]) << ENDED << like(e.CreationWanted, depth=1, parked=True)
-    assert book << e.IssueFinished << like(c.CreateIssue, parked=True, labels=("ashep:parked",))
+    (
+        book
+        >> book.reports(created_issues=[{"title": "more"}])
+        << ENDED
+        << like(issues.CreationWanted, depth=1, parked=True)
+    )
+    assert book << issues.IssueFinished << like(c.CreateIssue, parked=True, labels=("ashep:parked",))
     made = book.answered().made
     (child,) = [view for name, view in made.tracker.items() if name != "t-1"]
     assert child.stamp is not None
@@ -287,13 +301,13 @@ def test_a_phase_for_which_a_person_is_chosen_asks() -> None:
     ann = Agent(id="ann", capabilities=("sign",), is_human=True)
     team = Agents(version=1, agents=(*TEAM.agents, ann))
     book = Playbook(policy_of(Phase(name="review"), Phase(name="sign"), Phase(name="arbitrate")), team).looked()
-    book >> book.reports() << ENDED << like(e.PhaseEntered, phase="sign", visit=1)
-    book << like(e.PersonAsked, phase="sign", human_phase=True) << e.CommentWanted
+    book >> book.reports() << ENDED << like(issues.PhaseEntered, phase="sign", visit=1)
+    book << like(issues.PersonAsked, phase="sign", human_phase=True) << issues.CommentWanted
     assert book << like(c.WriteIssue, kind="ask", add_labels=("needs:human_approval", "phase:sign"))
     assert book.flow().times("sign") == 1
     book.answered() >> book.seen(add=["human:approved"]) << c.ReadAnswer
-    book >> book.next() << e.PersonAnswered << e.CycleBegan << like(e.PhaseEntered, phase="arbitrate")
-    assert book << e.RunPlanned << c.WriteIssue
+    book >> book.next() << issues.PersonAnswered << issues.CycleBegan << like(issues.PhaseEntered, phase="arbitrate")
+    assert book << runs.RunPlanned << c.WriteIssue
 
 
 def test_an_issue_can_begin_with_a_question() -> None:
@@ -303,13 +317,13 @@ def test_an_issue_can_begin_with_a_question() -> None:
     assert book.flow().stage == "person"
     assert book.answered().made.tracker["t-1"].status == "blocked"
     book >> book.seen(add=["human:changes_requested"]) << c.ReadAnswer
-    assert book >> book.next() << e.PersonAnswered << e.IssueFinished << like(c.WriteIssue, kind="close")
+    assert book >> book.next() << issues.PersonAnswered << issues.IssueFinished << like(c.WriteIssue, kind="close")
 
 
 def test_lost_runs_park() -> None:
     book = Playbook().looked()
-    book >> e.RunEnded("t-1", book.run().id, "lost", "nobody knows") << like(e.IssueParked, code="lost")
-    assert book << e.CommentWanted << TREE << like(c.WriteIssue, kind="park")
+    book >> runs.RunEnded("t-1", book.run().id, "lost", "nobody knows") << like(issues.IssueParked, code="lost")
+    assert book << issues.CommentWanted << TREE << like(c.WriteIssue, kind="park")
 
 
 @pytest.mark.promise("D2")
@@ -374,4 +388,4 @@ def test_an_agent_that_failed_is_not_avoided_in_another_visit() -> None:
     book.answered() >> book.later(600)
     book.answered()
     assert book.run().agent == "b"
-    book >> book.reports() << ENDED << like(e.PhaseEntered, visit=2) << like(e.RunPlanned, agent="a")
+    book >> book.reports() << ENDED << like(issues.PhaseEntered, visit=2) << like(runs.RunPlanned, agent="a")

@@ -8,15 +8,17 @@ from datetime import timedelta
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.account import account, is_idle
-from ashep.core.documents import Bytes
-from ashep.core.dues import next_due
-from ashep.core.flow import wall_time
-from ashep.core.model import OpencodeSettings, Phase, Retry, Runners, Settings
-from ashep.core.observe import replaced_by, runner_read
-from ashep.core.recycling import DRAIN, LONGEST_DELAY, SPACING, STABLE, is_due, memory_read
+from ashep.core.analysis.account import account, is_idle
+from ashep.core.facts import commands as c
+from ashep.core.facts import issues, resources, runs
+from ashep.core.facts import vocabulary as e
+from ashep.core.policy.language import Bytes
+from ashep.core.policy.policies import Phase, Retry
+from ashep.core.policy.settings import OpencodeSettings, Runners, Settings
+from ashep.core.reconcile.observe import replaced_by, runner_read
+from ashep.core.resources.dues import next_due
+from ashep.core.resources.server import DRAIN, LONGEST_DELAY, SPACING, STABLE, is_due, memory_read
+from ashep.core.state.flow import wall_time
 from tests.core import given
 from tests.core.given import policy_of, up
 from tests.core.playbook import Playbook, like
@@ -24,12 +26,12 @@ from tests.core.playbook import Playbook, like
 READ = policy_of(
     Phase(name="review", timeout=timedelta(minutes=30), retry=Retry(max_attempts=1)), Phase(name="arbitrate")
 )
-AWAY = e.RunnerSeen("away", "no answer")
+AWAY = resources.RunnerSeen("away", "no answer")
 GIB = 1024**3
 LIMIT = Bytes(4 * GIB)
 
 
-def seen(book: Playbook, now: e.RunnerSeen) -> list[e.Fact]:
+def seen(book: Playbook, now: resources.RunnerSeen) -> list[e.Fact]:
     return runner_read(book.world, now, book.now)
 
 
@@ -66,7 +68,14 @@ def test_an_absence_is_no_time_of_the_run_and_burns_no_attempt() -> None:
     assert wall_time(book.flow(), book.now) == worked
     book >> book.turn("running")
     assert book
-    book >> book.reports() << like(e.RunEnded, state="succeeded") << e.PhaseEntered << e.RunPlanned << c.WriteIssue
+    (
+        book
+        >> book.reports()
+        << like(runs.RunEnded, state="succeeded")
+        << issues.PhaseEntered
+        << runs.RunPlanned
+        << c.WriteIssue
+    )
 
 
 def test_a_machine_that_sleeps_while_the_server_is_away_moves_a_deadline_once() -> None:
@@ -76,7 +85,7 @@ def test_a_machine_that_sleeps_while_the_server_is_away_moves_a_deadline_once() 
     assert deadline is not None
     book >> AWAY
     book.made.now += timedelta(hours=11)
-    book >> e.ClockJumped(timedelta(hours=11))
+    book >> resources.ClockJumped(timedelta(hours=11))
     book.made.now += timedelta(seconds=30)
     book >> up()
     assert book.run().deadline == deadline + timedelta(hours=11, seconds=30)
@@ -99,22 +108,22 @@ def test_a_phase_that_waits_for_a_server_uses_up_no_time_of_its_cycle() -> None:
     policy = policy_of(Phase(name="review"), Phase(name="arbitrate"), max_wall_time=timedelta(hours=2))
     book = Playbook(policy).until("review")
     book >> [AWAY]
-    book >> book.reports() << like(e.RunEnded) << e.PhaseEntered << like(e.IssueHeld, code="runner_away")
+    book >> book.reports() << like(runs.RunEnded) << issues.PhaseEntered << like(issues.IssueHeld, code="runner_away")
     book.answered()
     worked = wall_time(book.flow(), book.now)
     book.made.now += timedelta(hours=9)
-    book >> up() << like(e.RunPlanned, phase="arbitrate")
+    book >> up() << like(runs.RunPlanned, phase="arbitrate")
     assert wall_time(book.flow(), book.now) == worked
 
 
 def test_a_cycle_that_began_while_the_server_was_away_is_not_older_than_its_absence() -> None:
     book = Playbook(READ).until("review")
-    book >> e.IssueCancelled("t-1", "ann")
+    book >> issues.IssueCancelled("t-1", "ann")
     book.answered()
     book >> AWAY
     book.made.now += timedelta(hours=9)
-    book >> book.seen(drop=["ashep:parked"], add=["ashep:paused"]) << e.CycleBegan << e.PhaseEntered
-    book << like(e.IssueHeld, code="paused") << c.WriteIssue
+    book >> book.seen(drop=["ashep:parked"], add=["ashep:paused"]) << issues.CycleBegan << issues.PhaseEntered
+    book << like(issues.IssueHeld, code="paused") << c.WriteIssue
     book.made.now += timedelta(hours=1)
     book >> up()
     assert wall_time(book.flow(), book.now) == timedelta()
@@ -124,11 +133,11 @@ def test_a_cycle_that_began_while_the_server_was_away_is_not_older_than_its_abse
 def test_a_server_that_comes_and_goes_is_one_fact_with_a_count() -> None:
     """It answers the look at it and fails the next read, each half second: 100 times in 50 s."""
     book = Playbook(READ, config=given.settings(managed=False)).until("review")
-    told = list[e.RunnerSeen]()
+    told = list[resources.RunnerSeen]()
     for _ in range(1200):
-        for state in (e.RunnerSeen("away", f"no answer {len(told)}"), up()):
+        for state in (resources.RunnerSeen("away", f"no answer {len(told)}"), up()):
             for fact in seen(book, state):
-                assert isinstance(fact, e.RunnerSeen)
+                assert isinstance(fact, resources.RunnerSeen)
                 told.append(fact)
                 book >> fact
                 book.left = []
@@ -144,7 +153,7 @@ def test_a_server_that_comes_and_goes_is_one_fact_with_a_count() -> None:
     book.made.now += timedelta(seconds=61)
     book >> AWAY
     (back,) = seen(book, up())
-    assert isinstance(back, e.RunnerSeen)
+    assert isinstance(back, resources.RunnerSeen)
     assert back.times == 1, "and it is back at once"
 
 
@@ -152,8 +161,8 @@ def test_a_server_that_comes_and_goes_is_one_fact_with_a_count() -> None:
 def test_another_error_of_a_server_that_is_away_is_no_news() -> None:
     book = Playbook(READ)
     book >> AWAY
-    assert seen(book, e.RunnerSeen("away", "connection refused")) == []
-    assert seen(book, e.RunnerSeen("unauthorized", "wrong password")) != []
+    assert seen(book, resources.RunnerSeen("away", "connection refused")) == []
+    assert seen(book, resources.RunnerSeen("unauthorized", "wrong password")) != []
 
 
 @pytest.mark.promise("E3")
@@ -183,7 +192,7 @@ def test_a_server_that_dies_at_once_each_time_is_started_at_growing_intervals() 
     waited = list[float]()
     for life in range(2, 16):
         book >> seen(book, up(f"server-{life}"))
-        assert isinstance(book.left[0], e.ServerRestartPlanned)
+        assert isinstance(book.left[0], resources.ServerRestartPlanned)
         waited.append((book.left[0].due - book.now).total_seconds())
         book.left = []
         if waited[-1]:
@@ -198,12 +207,16 @@ def test_a_server_that_dies_at_once_each_time_is_started_at_growing_intervals() 
 @pytest.mark.promise("X9")
 def test_a_server_that_does_not_start_counts_as_failed_and_one_that_lasts_is_forgiven() -> None:
     book = Playbook(READ)
-    book >> [e.ServerFailed("server-1", "gone"), AWAY] << like(e.ServerRestartPlanned, failures=1)
-    book >> e.ServerFailed("", "did not start") << like(e.ServerRestartPlanned, failures=2, why="did not start")
+    book >> [resources.ServerFailed("server-1", "gone"), AWAY] << like(resources.ServerRestartPlanned, failures=1)
+    (
+        book
+        >> resources.ServerFailed("", "did not start")
+        << like(resources.ServerRestartPlanned, failures=2, why="did not start")
+    )
     book >> [*book.later(1), *seen(book, up("server-2"))]
     assert book
     book.made.now += STABLE
-    book >> seen(book, up("server-3")) << like(e.ServerRestartPlanned, failures=1)
+    book >> seen(book, up("server-3")) << like(resources.ServerRestartPlanned, failures=1)
     assert book
 
 
@@ -211,14 +224,14 @@ def test_an_attached_server_and_one_that_ashep_ended_itself_do_not_fail() -> Non
     book = Playbook(READ, config=given.settings(managed=False))
     assert seen(book, up("server-2")) == [up("server-2")]
     book = Playbook(READ)
-    book >> e.ServerEnded("server-1", "idle")
+    book >> resources.ServerEnded("server-1", "idle")
     assert seen(book, up("server-2")) == [up("server-2")]
 
 
 def test_a_new_daemon_knows_nothing_of_earlier_failures() -> None:
     book = Playbook(READ)
     for _ in range(5):
-        book >> e.ServerFailed("", "did not start")
+        book >> resources.ServerFailed("", "did not start")
         book.left = []
     assert book.world.server.start_after is not None
     book.made.crash()
@@ -233,20 +246,22 @@ def test_a_server_that_grew_is_drained_and_begun_anew_and_everything_goes_on() -
     book = Playbook(READ, issues=("t-1", "t-2")).until("review")
     book.looked()
     book >> big(book)
-    book << like(e.RecycleWanted, at_once=False, until=book.now + DRAIN, why="it holds 5.00 GiB, and its limit is 4GiB")
+    book << like(
+        resources.RecycleWanted, at_once=False, until=book.now + DRAIN, why="it holds 5.00 GiB, and its limit is 4GiB"
+    )
     assert book
     assert big(book) == [], "it is told once"
     assert not is_due(book.world)
     for name in ("t-1", "t-2"):
-        book >> book.reports(name=name) << like(e.RunEnded) << e.PhaseEntered
-        book << like(e.IssueHeld, issue=name, code="recycling") << c.WriteIssue
+        book >> book.reports(name=name) << like(runs.RunEnded) << issues.PhaseEntered
+        book << like(issues.IssueHeld, issue=name, code="recycling") << c.WriteIssue
         assert book
         book.answered()
     assert is_due(book.world)
     assert account(book.world, "t-1").state == "time"
     assert not is_idle(book.world)
-    book >> [e.ServerEnded("server-1", "recycled"), up("server-2")]
-    book << like(e.RunPlanned, issue="t-1") << like(e.RunPlanned, issue="t-2")
+    book >> [resources.ServerEnded("server-1", "recycled"), up("server-2")]
+    book << like(runs.RunPlanned, issue="t-1") << like(runs.RunPlanned, issue="t-2")
     assert book.world.server.recycling is None
 
 
@@ -262,7 +277,7 @@ def test_no_issue_is_taken_while_the_server_is_drained_and_that_is_not_idle() ->
 @pytest.mark.promise("X12")
 def test_a_turn_that_outlasts_the_drain_is_left_alone_and_others_begin_again() -> None:
     book = Playbook(READ, issues=("t-1", "t-2")).until("review", "t-1")
-    book >> big(book) << e.RecycleWanted
+    book >> big(book) << resources.RecycleWanted
     book >> book.later(DRAIN.total_seconds())
     book.left = []
     assert book.world.server.recycling is None
@@ -270,41 +285,41 @@ def test_a_turn_that_outlasts_the_drain_is_left_alone_and_others_begin_again() -
     assert not book.run("t-1").ended
     assert big(book) == []
     book.made.now += SPACING
-    assert big(book) == [e.ServerMemorySeen("server-1", 5 * GIB, LIMIT)], "it still is so large"
-    book >> big(book) << e.RecycleWanted
+    assert big(book) == [resources.ServerMemorySeen("server-1", 5 * GIB, LIMIT)], "it still is so large"
+    book >> big(book) << resources.RecycleWanted
     assert book
 
 
 @pytest.mark.promise("X12")
 def test_at_twice_the_limit_it_is_begun_anew_at_once_and_turns_begin_once_more() -> None:
     book = Playbook(READ).until("review")
-    book >> big(book) << like(e.RecycleWanted, at_once=False)
-    book >> big(book, 8) << like(e.RecycleWanted, at_once=True)
+    book >> big(book) << like(resources.RecycleWanted, at_once=False)
+    book >> big(book, 8) << like(resources.RecycleWanted, at_once=True)
     assert is_due(book.world)
     book.made.instance = 2
-    book >> [e.ServerEnded("server-1", "recycled"), up("server-2")]
+    book >> [resources.ServerEnded("server-1", "recycled"), up("server-2")]
     assert book
-    book >> book.turn("incomplete") << e.TurnDied << like(c.SendPrompt, again=True)
+    book >> book.turn("incomplete") << runs.TurnDied << like(c.SendPrompt, again=True)
     assert book.flow().failures == 0
 
 
 @pytest.mark.promise("X12")
 def test_a_server_that_needs_more_than_its_limit_does_not_keep_work_from_going_on() -> None:
     book = Playbook(READ)
-    book >> big(book, 9) << like(e.RecycleWanted, at_once=True)
-    book >> [e.ServerEnded("server-1", "recycled"), up("server-2")]
-    assert big(book, 9) == [e.ServerMemorySeen("server-2", 9 * GIB, LIMIT)]
+    book >> big(book, 9) << like(resources.RecycleWanted, at_once=True)
+    book >> [resources.ServerEnded("server-1", "recycled"), up("server-2")]
+    assert big(book, 9) == [resources.ServerMemorySeen("server-2", 9 * GIB, LIMIT)]
     book >> big(book, 9)
     assert book
     assert not is_due(book.world)
     book.made.now += SPACING
-    book >> big(book, 9) << e.RecycleWanted
+    book >> big(book, 9) << resources.RecycleWanted
     assert book
 
 
 def test_a_server_that_dies_while_it_is_drained_is_not_ended_once_more() -> None:
     book = Playbook(READ).until("review")
-    book >> big(book) << e.RecycleWanted
+    book >> big(book) << resources.RecycleWanted
     book >> [AWAY, *seen(book, up("server-2"))]
     assert not is_due(book.world)
     assert not book.later(DRAIN.total_seconds() + 1) or book.world.server.recycling is None
@@ -312,10 +327,10 @@ def test_a_server_that_dies_while_it_is_drained_is_not_ended_once_more() -> None
 
 def test_a_drain_survives_a_restart_of_the_daemon() -> None:
     book = Playbook(READ).until("review")
-    book >> big(book) << e.RecycleWanted
+    book >> big(book) << resources.RecycleWanted
     book.made.crash()
     assert book.world.server.recycling is not None
-    book >> book.reports() << e.RunEnded << e.PhaseEntered << like(e.IssueHeld, code="recycling")
+    book >> book.reports() << runs.RunEnded << issues.PhaseEntered << like(issues.IssueHeld, code="recycling")
 
 
 def test_no_limit_a_server_of_others_and_a_small_one() -> None:
@@ -325,7 +340,7 @@ def test_no_limit_a_server_of_others_and_a_small_one() -> None:
 
 def test_old_timers_of_the_server_are_ignored() -> None:
     book = Playbook(READ)
-    book >> big(book) << e.RecycleWanted
-    book >> [e.TimerDue("recycle:", given.T0), e.TimerDue("server:", given.T0)]
+    book >> big(book) << resources.RecycleWanted
+    book >> [resources.TimerDue("recycle:", given.T0), resources.TimerDue("server:", given.T0)]
     assert book
     assert book.world.server.recycling is not None

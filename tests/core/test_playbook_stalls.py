@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.model import Agent, Agents, Life, Phase, Retry, RunnerChoice, Stall
-from ashep.core.observe import turn_read
+from ashep.core.facts import commands as c
+from ashep.core.facts import issues, resources, runs
+from ashep.core.facts import vocabulary as e
+from ashep.core.facts.runs import Life
+from ashep.core.policy.agents import Agent, Agents, RunnerChoice
+from ashep.core.policy.policies import Phase, Retry, Stall
+from ashep.core.reconcile.observe import turn_read
 from tests.core.given import TEAM, policy_of
 from tests.core.playbook import Playbook, like
 
@@ -34,7 +37,7 @@ def alive(quiet: float, **more: object) -> Life:
 
 
 def keys(timers: list[e.Fact]) -> list[str]:
-    return [timer.key for timer in timers if isinstance(timer, e.TimerDue)]
+    return [timer.key for timer in timers if isinstance(timer, resources.TimerDue)]
 
 
 @pytest.mark.promise("T11")
@@ -43,8 +46,8 @@ def test_a_turn_is_doubted_looked_into_and_stopped_and_the_phase_is_tried_again(
     assert book.later(AFTER - 1) == []
     assert book >> book.later(1)
     assert book.run().doubted
-    book >> book.turn("running", life=alive(AFTER)) << like(e.RunEnded, state="stalled", abort=True)
-    assert book << like(e.RetryScheduled, failures=1) << c.StopTurn
+    book >> book.turn("running", life=alive(AFTER)) << like(runs.RunEnded, state="stalled", abort=True)
+    assert book << like(issues.RetryScheduled, failures=1) << c.StopTurn
 
 
 @pytest.mark.promise("T11")
@@ -81,7 +84,7 @@ def test_what_was_quiet_before_the_look_counts() -> None:
     assert book >> book.turn("running", life=alive(AFTER - 60))
     assert book.later(59) == []
     assert book >> book.later(1)
-    book >> book.turn("running", life=alive(AFTER)) << like(e.RunEnded, state="stalled")
+    book >> book.turn("running", life=alive(AFTER)) << like(runs.RunEnded, state="stalled")
 
 
 @pytest.mark.promise("T11")
@@ -93,7 +96,7 @@ def test_a_long_call_of_a_tool_is_no_stall_and_has_a_bound_of_its_own() -> None:
     assert book.run().state == "running"
     assert book >> book.later(AFTER)
     over = alive(TOOL, tool="bash", tool_for=timedelta(seconds=TOOL))
-    book >> book.turn("running", life=over) << like(e.RunEnded, state="stalled")
+    book >> book.turn("running", life=over) << like(runs.RunEnded, state="stalled")
     assert "bash" in book.flow().reports[-1].why
 
 
@@ -104,19 +107,19 @@ def test_a_provider_that_says_when_to_ask_it_again_is_waited_for() -> None:
     assert book >> book.turn("running", life=alive(AFTER, retry_in=minutes(60)))
     assert keys(book.later(64 * 60)) == []
     assert book >> book.later(60)
-    book >> book.turn("running", life=alive(65 * 60, retry_in=minutes(-5))) << like(e.RunEnded, state="stalled")
+    book >> book.turn("running", life=alive(65 * 60, retry_in=minutes(-5))) << like(runs.RunEnded, state="stalled")
 
 
 def test_a_turn_that_ends_while_it_is_doubted_counts() -> None:
     book = working()
     assert book >> book.later(AFTER)
-    book >> book.reports() << like(e.RunEnded, state="succeeded") << like(e.PhaseEntered, phase="arbitrate")
+    book >> book.reports() << like(runs.RunEnded, state="succeeded") << like(issues.PhaseEntered, phase="arbitrate")
 
 
 def test_another_prompt_has_its_own_time() -> None:
     book = working()
     book.later(AFTER - 1)
-    book >> book.turn("finished", block="no outcome") << e.OutcomeRejected << c.PreparePrompt
+    book >> book.turn("finished", block="no outcome") << runs.OutcomeRejected << c.PreparePrompt
     book.answered() >> book.turn("running")
     assert keys(book.later(AFTER - 1)) == []
     assert keys(book.later(1)) == ["stall:t-1"]
@@ -125,7 +128,7 @@ def test_another_prompt_has_its_own_time() -> None:
 def test_a_suspended_machine_makes_nobody_stall() -> None:
     book = working()
     book.made.now += minutes(60)
-    assert book >> e.ClockJumped(minutes(60))
+    assert book >> resources.ClockJumped(minutes(60))
     assert keys(book.later(AFTER - 1)) == []
     assert keys(book.later(1)) == ["stall:t-1"]
 
@@ -134,8 +137,8 @@ def test_a_suspended_machine_makes_nobody_stall() -> None:
 def test_where_the_policy_says_fail_there_is_no_other_attempt() -> None:
     book = working(action="fail")
     assert book >> book.later(AFTER)
-    book >> book.turn("running", life=alive(AFTER)) << like(e.RunEnded, state="stalled")
-    book << like(e.IssueParked, code="attempts") << e.CommentWanted
+    book >> book.turn("running", life=alive(AFTER)) << like(runs.RunEnded, state="stalled")
+    book << like(issues.IssueParked, code="attempts") << issues.CommentWanted
     assert c.StopTurn in {type(body) for body in book.left}
 
 
@@ -145,8 +148,8 @@ def test_where_the_policy_says_fail_a_failed_edge_is_followed() -> None:
     book = Playbook(policy_of(*phases)).looked()
     book >> book.turn("running")
     assert book >> book.later(AFTER)
-    book >> book.turn("running", life=alive(AFTER)) << like(e.RunEnded, state="stalled")
-    book << like(e.PhaseEntered, phase="arbitrate")
+    book >> book.turn("running", life=alive(AFTER)) << like(runs.RunEnded, state="stalled")
+    book << like(issues.PhaseEntered, phase="arbitrate")
 
 
 def test_a_doubt_of_a_turn_that_does_not_run_is_told_once() -> None:
@@ -173,7 +176,7 @@ def test_attempts_of_stalls_are_bounded() -> None:
     for _ in range(2):
         book >> book.turn("running")
         book.answered() >> book.later(AFTER)
-        book >> book.turn("running", life=alive(AFTER)) << like(e.RunEnded, state="stalled")
+        book >> book.turn("running", life=alive(AFTER)) << like(runs.RunEnded, state="stalled")
         book.answered() >> book.later(600)
         book.answered()
     assert book.flow().code == "attempts"
@@ -196,7 +199,7 @@ def stalled(*more: Agent, agents: Agents = TEAM) -> Playbook:
     return book
 
 
-def says(book: Playbook, verdict: str | None, result: str = "success", **more: Any) -> e.TurnSeen:
+def says(book: Playbook, verdict: str | None, result: str = "success", **more: Any) -> runs.TurnSeen:
     return book.reports(result, verdict=verdict, **more) if verdict else book.reports(result, **more)
 
 
@@ -210,7 +213,7 @@ def diagnosing(*more: Agent) -> Playbook:
 def test_a_stalled_turn_is_stopped_and_another_agent_reads_its_end_in_a_session_of_its_own() -> None:
     book = stalled(DOCTOR)
     session = book.run().session
-    book << like(e.DiagnosisWanted, agent="builder", slug="build") << like(c.StopTurn, session=session)
+    book << like(runs.DiagnosisWanted, agent="builder", slug="build") << like(c.StopTurn, session=session)
     assert book >> book.next() << like(c.OpenSession, access="read", reuse=None, slug="build")
     assert book >> book.next() << like(c.PreparePrompt, n=2, kind="diagnose")
     assert book >> book.next() << like(c.SendPrompt, n=2, slug="build")
@@ -219,8 +222,8 @@ def test_a_stalled_turn_is_stopped_and_another_agent_reads_its_end_in_a_session_
     assert book >> book.next()
     assert book >> book.turn("running")
     why = "no sign of life for 5m, and 5m is the bound; builder says retry: what I did"
-    book >> says(book, "retry") << like(e.RunEnded, state="stalled", why=why, abort=False)
-    assert book << like(e.RetryScheduled, failures=1)
+    book >> says(book, "retry") << like(runs.RunEnded, state="stalled", why=why, abort=False)
+    assert book << like(issues.RetryScheduled, failures=1)
     assert book.flow().cycle_runs == 1
 
 
@@ -228,25 +231,25 @@ def test_a_stalled_turn_is_stopped_and_another_agent_reads_its_end_in_a_session_
 def test_a_diagnosis_sends_the_next_attempt_to_another_agent() -> None:
     book = diagnosing()
     first = book.run().agent
-    book >> says(book, "change_agent") << like(e.RunEnded, state="stalled") << e.RetryScheduled
+    book >> says(book, "change_agent") << like(runs.RunEnded, state="stalled") << issues.RetryScheduled
     assert book
     book >> book.later(600)
-    (planned,) = [one for one in book.left if isinstance(one, e.RunPlanned)]
+    (planned,) = [one for one in book.left if isinstance(one, runs.RunPlanned)]
     assert planned.agent != first
     again = diagnosing()
-    again >> says(again, "retry") << e.RunEnded << e.RetryScheduled
-    again >> again.later(600) << like(e.RunPlanned, agent=first)
+    again >> says(again, "retry") << runs.RunEnded << issues.RetryScheduled
+    again >> again.later(600) << like(runs.RunPlanned, agent=first)
 
 
 @pytest.mark.promise("T12")
 def test_a_diagnosis_asks_a_person_in_its_own_words() -> None:
     book = diagnosing()
-    book >> says(book, "ask_person", summary="The test needs a password.") << like(e.RunEnded, state="stalled")
+    book >> says(book, "ask_person", summary="The test needs a password.") << like(runs.RunEnded, state="stalled")
     question = "review got stuck. The test needs a password."
     assert (
         book
-        << like(e.PersonAsked, phase="review", question=question, human_phase=False)
-        << e.CommentWanted
+        << like(issues.PersonAsked, phase="review", question=question, human_phase=False)
+        << issues.CommentWanted
         << (like(c.WriteIssue, kind="ask"))
     )
 
@@ -254,7 +257,7 @@ def test_a_diagnosis_asks_a_person_in_its_own_words() -> None:
 @pytest.mark.parametrize("wish", [{"needs_human": True}, {"next_action": "need_human"}])
 def test_a_diagnosis_that_needs_a_person_asks_one(wish: dict[str, Any]) -> None:
     book = diagnosing()
-    book >> says(book, "retry", **wish) << like(e.RunEnded, state="stalled") << e.PersonAsked
+    book >> says(book, "retry", **wish) << like(runs.RunEnded, state="stalled") << issues.PersonAsked
 
 
 @pytest.mark.promise("T12")
@@ -265,7 +268,12 @@ def test_a_diagnosis_that_comes_to_nothing_is_a_retry() -> None:
         lambda book: says(book, None, "failed"),
     ):
         book = diagnosing()
-        book >> seen(book) << like(e.RunEnded, state="stalled", diagnosis=None) << like(e.RetryScheduled, failures=1)
+        (
+            book
+            >> seen(book)
+            << like(runs.RunEnded, state="stalled", diagnosis=None)
+            << like(issues.RetryScheduled, failures=1)
+        )
 
 
 @pytest.mark.promise("T12")
@@ -274,8 +282,13 @@ def test_a_diagnosis_has_a_time_of_its_own_and_is_given_once() -> None:
     assert book >> book.turn("running")
     assert book >> book.later(299)
     book >> book.later(1)
-    book >> book.turn("running", life=alive(10)) << e.DeadlineReached << like(e.RunEnded, state="stalled", abort=True)
-    assert book << e.RetryScheduled << c.StopTurn
+    (
+        book
+        >> book.turn("running", life=alive(10))
+        << runs.DeadlineReached
+        << like(runs.RunEnded, state="stalled", abort=True)
+    )
+    assert book << issues.RetryScheduled << c.StopTurn
     rule = Stall(after=minutes(2), action="diagnose")
     other = Playbook(policy_of(Phase(name="review", stall=rule), Phase(name="arbitrate"))).looked()
     other >> other.turn("running")
@@ -284,8 +297,8 @@ def test_a_diagnosis_has_a_time_of_its_own_and_is_given_once() -> None:
     other.left = []
     other.answered()
     other >> other.later(120)
-    other >> other.turn("running", life=alive(120)) << like(e.RunEnded, state="stalled", abort=True)
-    assert other << e.RetryScheduled << c.StopTurn
+    other >> other.turn("running", life=alive(120)) << like(runs.RunEnded, state="stalled", abort=True)
+    assert other << issues.RetryScheduled << c.StopTurn
 
 
 @pytest.mark.promise("T12")
@@ -294,17 +307,17 @@ def test_where_nobody_can_look_into_it_a_stall_is_tried_again_and_says_so() -> N
     ann = Agent(id="ann", capabilities=("debug",), is_human=True)
     book = stalled(ann, agents=nobody)
     why = "no sign of life for 5m, and 5m is the bound; no agent with the capability debug can look into it now"
-    assert book << like(e.RunEnded, state="stalled", why=why, abort=True) << e.RetryScheduled << c.StopTurn
+    assert book << like(runs.RunEnded, state="stalled", why=why, abort=True) << issues.RetryScheduled << c.StopTurn
 
 
 def test_who_stalled_looks_into_it_only_where_nobody_else_can() -> None:
     debugger = Agent(id="critic-too", capabilities=("review", "debug"), priority=99)
     book = stalled(debugger)
     assert book.run().agent == "critic-too"
-    assert book << like(e.DiagnosisWanted, agent="builder") << c.StopTurn
+    assert book << like(runs.DiagnosisWanted, agent="builder") << c.StopTurn
 
 
 def test_a_person_in_a_diagnosis_takes_the_issue_over() -> None:
     book = diagnosing()
-    book >> book.turn("running", people=("msg_ann",)) << like(e.RunEnded, state="aborted", abort=False)
-    assert book << e.SessionTaken << e.CommentWanted << c.WriteIssue
+    book >> book.turn("running", people=("msg_ann",)) << like(runs.RunEnded, state="aborted", abort=False)
+    assert book << runs.SessionTaken << issues.CommentWanted << c.WriteIssue

@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.account import account, is_idle
-from ashep.core.model import Limits, Phase, Policy, Takeover
-from ashep.core.observe import session_read, turn_read
+from ashep.core.analysis.account import account, is_idle
+from ashep.core.facts import commands as c
+from ashep.core.facts import issues, resources, runs, tracker
+from ashep.core.policy.policies import Limits, Phase, Policy, Takeover
+from ashep.core.reconcile.observe import session_read, turn_read
 from tests.core.given import policy_of
 from tests.core.playbook import Playbook, like
 
@@ -39,7 +39,7 @@ def watched(book: Playbook, *people: str, busy: bool = False, as_of: int | None 
     held = book.flow().held or book.flow().resume
     assert held is not None
     assert held.session is not None
-    seen = e.SessionSeen("t-1", held.session, people, busy, book.world.seq if as_of is None else as_of)
+    seen = runs.SessionSeen("t-1", held.session, people, busy, book.world.seq if as_of is None else as_of)
     return session_read(book.world, seen)
 
 
@@ -56,9 +56,9 @@ def taken(book: Playbook, *people: str) -> Playbook:
 @pytest.mark.promise("P10")
 def test_a_message_of_a_person_pauses_the_issue_by_a_label_and_stops_nothing() -> None:
     book = working()
-    book >> book.turn("running", people=ANN) << like(e.RunEnded, state="aborted", abort=False)
-    book << like(e.SessionTaken, action="pause", label="ours", cooldown=None, session=book.run().session)
-    book << e.CommentWanted << like(c.ReadTree, moment="after")
+    book >> book.turn("running", people=ANN) << like(runs.RunEnded, state="aborted", abort=False)
+    book << like(runs.SessionTaken, action="pause", label="ours", cooldown=None, session=book.run().session)
+    book << issues.CommentWanted << like(c.ReadTree, moment="after")
     assert book >> book.next() << like(c.WriteIssue, kind="work", status="in_progress", add_labels=(PAUSED,))
     assert book >> book.next() << c.PostComment
     assert book.answered()
@@ -73,8 +73,8 @@ def test_a_message_of_a_person_pauses_the_issue_by_a_label_and_stops_nothing() -
 def test_a_turn_that_somebody_stopped_in_opencode_is_a_takeover_too() -> None:
     book = working()
     book >> book.turn("running")
-    book >> book.turn("finished", error="MessageAbortedError: aborted") << like(e.RunEnded, state="aborted")
-    assert book << like(e.SessionTaken, label="ours") << e.CommentWanted << c.ReadTree
+    book >> book.turn("finished", error="MessageAbortedError: aborted") << like(runs.RunEnded, state="aborted")
+    assert book << like(runs.SessionTaken, label="ours") << issues.CommentWanted << c.ReadTree
 
 
 @pytest.mark.promise("P11")
@@ -83,10 +83,10 @@ def test_a_pause_ends_when_the_label_is_taken_off_and_the_agent_goes_on_in_the_s
     session = book.run().session
     book >> watched(book, *ANN)
     assert book >> book.later(86_400)
-    book >> book.seen(drop=[PAUSED]) << e.ReleaseWanted
+    book >> book.seen(drop=[PAUSED]) << runs.ReleaseWanted
     assert book
-    book >> watched(book, *ANN) << like(e.SessionReleased, by="label") << like(c.ReadTree, moment="after")
-    book >> book.next() << like(e.RunPlanned, attempt=2, reuse=session, prompt="resume")
+    book >> watched(book, *ANN) << like(runs.SessionReleased, by="label") << like(c.ReadTree, moment="after")
+    book >> book.next() << like(runs.RunPlanned, attempt=2, reuse=session, prompt="resume")
     assert book << like(c.ReadTree, moment="before")
     assert book >> book.next() << like(c.OpenSession, reuse=session)
     assert book >> book.next() << like(c.PreparePrompt, n=1, kind="resume")
@@ -94,7 +94,7 @@ def test_a_pause_ends_when_the_label_is_taken_off_and_the_agent_goes_on_in_the_s
     assert book >> book.next()
     assert book.flow().failures == 0
     assert book.flow().resume is None
-    book >> book.reports() << like(e.RunEnded, state="succeeded")
+    book >> book.reports() << like(runs.RunEnded, state="succeeded")
     assert book.left
 
 
@@ -127,10 +127,10 @@ def test_what_a_person_leaves_at_work_in_the_session_is_waited_for() -> None:
     book = taken(working())
     as_of = book.world.seq
     book >> watched(book, *ANN, "msg_more", busy=True)
-    book >> book.seen(drop=[PAUSED]) << e.ReleaseWanted
+    book >> book.seen(drop=[PAUSED]) << runs.ReleaseWanted
     assert book >> watched(book, *ANN, "msg_more", as_of=as_of)  # a read that began before they were done
     assert book >> watched(book, *ANN, "msg_more", busy=True)
-    book >> watched(book, *ANN, "msg_more") << like(e.SessionReleased, by="label") << c.ReadTree
+    book >> watched(book, *ANN, "msg_more") << like(runs.SessionReleased, by="label") << c.ReadTree
     assert book
 
 
@@ -140,16 +140,16 @@ def test_what_is_at_work_there_for_ever_is_left_and_another_session_used() -> No
     book = taken(working())
     session = book.run().session
     book >> watched(book, *ANN, busy=True)
-    book >> book.seen(drop=[PAUSED]) << e.ReleaseWanted
+    book >> book.seen(drop=[PAUSED]) << runs.ReleaseWanted
     book.answered() >> watched(book, *ANN, busy=True)
     assert book
     assert book.later(3599) == []
     as_of = book.world.seq
     assert book >> book.later(1)
     assert watched(book, *ANN, busy=True, as_of=as_of) == []
-    book >> watched(book, *ANN, busy=True) << like(e.SessionReleased, leave=True)
+    book >> watched(book, *ANN, busy=True) << like(runs.SessionReleased, leave=True)
     book.answered()
-    planned = [entry.body for entry in book.made.entries if isinstance(entry.body, e.RunPlanned)]
+    planned = [entry.body for entry in book.made.entries if isinstance(entry.body, runs.RunPlanned)]
     assert (planned[-1].reuse, planned[-1].prompt) == (None, "task")
     assert book.run().session not in (None, session)
 
@@ -162,7 +162,7 @@ def test_a_turn_there_that_never_ends_does_not_keep_the_issue_for_ever() -> None
     book >> watched(book, *ANN, "msg_more", busy=True)  # the hour begins anew
     assert book.later(3659) == []
     assert book >> book.later(1)
-    book >> watched(book, *ANN, "msg_more", busy=True) << like(e.SessionReleased, by="quiet", leave=True)
+    book >> watched(book, *ANN, "msg_more", busy=True) << like(runs.SessionReleased, by="quiet", leave=True)
     book.answered()
     assert book.run().session not in (None, session)
 
@@ -170,11 +170,11 @@ def test_a_turn_there_that_never_ends_does_not_keep_the_issue_for_ever() -> None
 def test_a_label_that_is_set_again_before_the_session_is_at_rest_takes_it_again() -> None:
     book = taken(working())
     book >> watched(book, *ANN, busy=True)
-    book >> book.seen(drop=[PAUSED]) << e.ReleaseWanted
-    book >> book.seen(add=[PAUSED]) << like(e.SessionTaken, label="theirs")
+    book >> book.seen(drop=[PAUSED]) << runs.ReleaseWanted
+    book >> book.seen(add=[PAUSED]) << like(runs.SessionTaken, label="theirs")
     assert book >> watched(book, *ANN)
-    book >> book.seen(drop=[PAUSED]) << e.ReleaseWanted
-    book >> watched(book, *ANN) << e.SessionReleased << c.ReadTree
+    book >> book.seen(drop=[PAUSED]) << runs.ReleaseWanted
+    book >> watched(book, *ANN) << runs.SessionReleased << c.ReadTree
     assert book
 
 
@@ -183,16 +183,16 @@ def test_a_pause_with_a_cool_down_ends_by_itself_and_takes_its_own_label_off() -
     book = taken(working("pause", 300))
     book >> watched(book, *ANN)
     assert book >> book.later(301)
-    book >> watched(book, *ANN) << like(e.SessionReleased, by="quiet") << c.ReadTree
+    book >> watched(book, *ANN) << like(runs.SessionReleased, by="quiet") << c.ReadTree
     assert book >> book.next() << like(c.WriteIssue, kind="work", remove_labels=(PAUSED,))
-    assert book >> book.next() << like(e.RunPlanned, attempt=2, prompt="resume") << c.ReadTree
+    assert book >> book.next() << like(runs.RunPlanned, attempt=2, prompt="resume") << c.ReadTree
 
 
 def test_the_label_is_no_ones_before_our_write_of_it_stands() -> None:
     book = working()
     book >> book.turn("running", people=ANN)
     book.left = []
-    assert book >> e.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq)
+    assert book >> tracker.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq)
     assert book.flow().held is not None
 
 
@@ -210,8 +210,8 @@ def test_an_agent_resumes_only_after_a_fresh_read_showed_the_person_quiet_for_th
     as_of = book.world.seq
     assert book >> book.later(1)
     assert watched(book, *ANN, as_of=as_of) == []  # it began before the time was up
-    book >> watched(book, *ANN) << like(e.SessionReleased, by="quiet") << c.ReadTree
-    assert book >> book.next() << like(e.RunPlanned, attempt=2, prompt="resume") << c.WriteIssue
+    book >> watched(book, *ANN) << like(runs.SessionReleased, by="quiet") << c.ReadTree
+    assert book >> book.next() << like(runs.RunPlanned, attempt=2, prompt="resume") << c.WriteIssue
 
 
 @pytest.mark.promise("P11")
@@ -225,7 +225,7 @@ def test_another_message_begins_the_cool_down_anew() -> None:
     book >> watched(book, *ANN, "msg_more", "msg_most")
     assert book
     assert book >> book.later(60)
-    book >> watched(book, *ANN, "msg_more", "msg_most") << e.SessionReleased << c.ReadTree
+    book >> watched(book, *ANN, "msg_more", "msg_most") << runs.SessionReleased << c.ReadTree
     assert book
 
 
@@ -238,7 +238,7 @@ def test_a_turn_of_the_persons_that_runs_is_not_quiet() -> None:
     assert book.later(3659) == []
     assert book >> watched(book, *ANN)
     assert book >> book.later(60)
-    book >> watched(book, *ANN) << e.SessionReleased << c.ReadTree
+    book >> watched(book, *ANN) << runs.SessionReleased << c.ReadTree
     assert book
 
 
@@ -254,13 +254,13 @@ def test_a_person_who_comes_back_just_before_the_prompt_is_not_written_to() -> N
         book >> book.next()
     book.left = []
     back = watched(book, *ANN, "msg_again")
-    book >> [*back, book.failed()] << like(e.RunWithdrawn, code="paused") << like(e.SessionTaken, action="resume")
+    book >> [*back, book.failed()] << like(runs.RunWithdrawn, code="paused") << like(runs.SessionTaken, action="resume")
     assert book
     assert book.flow().cycle_runs == 1
     book >> watched(book, *ANN, "msg_again")
     book >> book.later(60)
     book.left = []
-    book >> watched(book, *ANN, "msg_again") << e.SessionReleased << c.ReadTree
+    book >> watched(book, *ANN, "msg_again") << runs.SessionReleased << c.ReadTree
     assert book
 
 
@@ -278,8 +278,8 @@ def test_a_session_that_is_used_again_may_be_a_persons_by_then() -> None:
         book.left = []
         book >> book.next()
     book.left = []
-    book >> e.SessionSeen("t-1", session, (), True, book.world.seq)
-    book << like(e.RunWithdrawn, code="retry", leave=session) << like(e.RunPlanned, attempt=3, reuse=None)
+    book >> runs.SessionSeen("t-1", session, (), True, book.world.seq)
+    book << like(runs.RunWithdrawn, code="retry", leave=session) << like(runs.RunPlanned, attempt=3, reuse=None)
     book.left = []
     book >> book.failed()
     book.answered()
@@ -294,7 +294,7 @@ def test_no_server_is_begun_anew_in_which_a_person_works() -> None:
     book >> watched(book, *ANN)
     book >> book.seen(drop=[PAUSED])
     book.left = []
-    book >> watched(book, *ANN) << e.SessionReleased << c.ReadTree
+    book >> watched(book, *ANN) << runs.SessionReleased << c.ReadTree
     assert not book.world.in_use
 
 
@@ -311,7 +311,7 @@ def test_where_the_session_is_gone_the_phase_begins_with_its_task() -> None:
     opened = book.dropped()
     assert isinstance(opened, c.OpenSession)
     book.left = []
-    book >> e.SessionOpened("t-1", opened.run, opened.key, "ses_new") << like(c.PreparePrompt, kind="task")
+    book >> runs.SessionOpened("t-1", opened.run, opened.key, "ses_new") << like(c.PreparePrompt, kind="task")
     assert book
 
 
@@ -323,8 +323,8 @@ def test_a_persons_work_goes_to_the_phase_that_looks_at_it() -> None:
     book = taken(working("review", 60))
     book >> watched(book, *ANN)
     book >> book.later(60)
-    book >> watched(book, *ANN) << e.SessionReleased << like(e.PhaseEntered, phase="review") << c.ReadTree
-    assert book >> book.next() << like(e.RunPlanned, phase="review", prompt="task", reuse=None) << c.WriteIssue
+    book >> watched(book, *ANN) << runs.SessionReleased << like(issues.PhaseEntered, phase="review") << c.ReadTree
+    assert book >> book.next() << like(runs.RunPlanned, phase="review", prompt="task", reuse=None) << c.WriteIssue
     assert book.flow().resume is None
 
 
@@ -338,11 +338,11 @@ def ended_before(
     book = working(action, cooldown)
     block = json.dumps({"result": "success", "summary": "what I did"} | outcome)
     wish = {"pause": "ours"}.get(action, "none")
-    book >> book.turn("finished", block=block, people=ANN) << like(e.SessionTaken, action=action, label=wish)
+    book >> book.turn("finished", block=block, people=ANN) << like(runs.SessionTaken, action=action, label=wish)
     if action == "pause":
-        book << e.CommentWanted
+        book << issues.CommentWanted
     state = "failed" if outcome else "succeeded"
-    book << like(e.RunEnded, state=state) << like(c.ReadTree, moment="after")
+    book << like(runs.RunEnded, state=state) << like(c.ReadTree, moment="after")
     assert book, book.left
     book.left = []
     book.answered()
@@ -356,10 +356,10 @@ def test_what_was_reported_is_kept_and_used_when_the_person_lets_it_go_on() -> N
     assert any("is kept" in one.text for one in book.made.comments["t-1"])
     book >> watched(book, *ANN)
     assert book >> book.later(86_400)
-    book >> book.seen(drop=[PAUSED]) << e.ReleaseWanted
-    book >> watched(book, *ANN) << like(e.SessionReleased, by="label") << like(e.PhaseEntered, phase="review")
+    book >> book.seen(drop=[PAUSED]) << runs.ReleaseWanted
+    book >> watched(book, *ANN) << like(runs.SessionReleased, by="label") << like(issues.PhaseEntered, phase="review")
     assert book << like(c.ReadTree, moment="after")
-    assert book >> book.next() << like(e.RunPlanned, phase="review", prompt="task", reuse=None) << c.WriteIssue
+    assert book >> book.next() << like(runs.RunPlanned, phase="review", prompt="task", reuse=None) << c.WriteIssue
     assert book.flow().resume is None
     assert dict(book.flow().passed)["implement"] == "success"
 
@@ -369,7 +369,7 @@ def test_what_was_reported_counts_once_the_person_has_been_quiet() -> None:
     book = ended_before("resume", 60)
     book >> watched(book, *ANN)
     assert book >> book.later(60)
-    book >> watched(book, *ANN) << like(e.SessionReleased, by="quiet") << like(e.PhaseEntered, phase="review")
+    book >> watched(book, *ANN) << like(runs.SessionReleased, by="quiet") << like(issues.PhaseEntered, phase="review")
     assert book << c.ReadTree
 
 
@@ -378,7 +378,7 @@ def test_what_was_reported_is_the_persons_work_where_that_is_looked_at() -> None
     book = ended_before("review", 60)
     book >> watched(book, *ANN)
     assert book >> book.later(60)
-    book >> watched(book, *ANN) << e.SessionReleased << like(e.PhaseEntered, phase="review") << c.ReadTree
+    book >> watched(book, *ANN) << runs.SessionReleased << like(issues.PhaseEntered, phase="review") << c.ReadTree
     assert book
     assert "a person did implement" in book.flow().why
 
@@ -388,26 +388,26 @@ def test_a_failure_that_was_reported_is_tried_again_where_the_person_was() -> No
     session = book.run().session
     book >> watched(book, *ANN)
     assert book >> book.later(60)
-    book >> watched(book, *ANN) << e.SessionReleased << like(e.RetryScheduled, failures=1) << c.ReadTree
+    book >> watched(book, *ANN) << runs.SessionReleased << like(issues.RetryScheduled, failures=1) << c.ReadTree
     assert book
     book.answered()
-    book >> book.later(60) << like(e.RunPlanned, attempt=2, prompt="resume", reuse=session)
+    book >> book.later(60) << like(runs.RunPlanned, attempt=2, prompt="resume", reuse=session)
     assert book.left
 
 
 def test_an_error_behind_which_a_person_stands_burns_no_attempt() -> None:
     book = working("resume", 60)
-    book >> book.turn("finished", error="APIError: quota", people=ANN) << like(e.RunEnded, state="aborted")
-    assert book << like(e.SessionTaken, outcome=False) << c.ReadTree
+    book >> book.turn("finished", error="APIError: quota", people=ANN) << like(runs.RunEnded, state="aborted")
+    assert book << like(runs.SessionTaken, outcome=False) << c.ReadTree
     assert book.flow().failures == 0
 
 
 def test_a_kept_outcome_survives_that_the_person_takes_the_issue_by_its_label() -> None:
     book = ended_before("resume", 60)
-    book >> book.seen(add=[PAUSED]) << like(e.SessionTaken, label="theirs", outcome=True)
+    book >> book.seen(add=[PAUSED]) << like(runs.SessionTaken, label="theirs", outcome=True)
     book.answered()
-    book >> book.seen(drop=[PAUSED]) << e.ReleaseWanted
-    book >> watched(book, *ANN) << e.SessionReleased << like(e.PhaseEntered, phase="review") << c.ReadTree
+    book >> book.seen(drop=[PAUSED]) << runs.ReleaseWanted
+    book >> watched(book, *ANN) << runs.SessionReleased << like(issues.PhaseEntered, phase="review") << c.ReadTree
     assert book
 
 
@@ -420,13 +420,13 @@ def test_a_kept_outcome_is_used_once() -> None:
     book.left = []
     book.answered()
     assert book.flow().phase == "review"
-    book >> book.turn("running", people=("msg_bob",)) << like(e.RunEnded, state="aborted")
-    book << like(e.SessionTaken, outcome=False)
+    book >> book.turn("running", people=("msg_bob",)) << like(runs.RunEnded, state="aborted")
+    book << like(runs.SessionTaken, outcome=False)
     book.left = []
     book.answered()
     book >> watched(book, "msg_bob")
     assert book >> book.later(60)
-    book >> watched(book, "msg_bob") << e.SessionReleased
+    book >> watched(book, "msg_bob") << runs.SessionReleased
     book.answered()
     assert (book.flow().phase, book.run().attempt) == ("review", 2)
 
@@ -438,15 +438,15 @@ def test_in_a_phase_whose_success_nobody_looks_at_a_review_is_a_pause() -> None:
     book.left = []
     book.answered()
     assert book.flow().phase == "review"
-    book >> book.turn("running", people=ANN) << e.RunEnded << like(e.SessionTaken, action="pause", label="ours")
-    assert book << e.CommentWanted << c.WriteIssue
+    book >> book.turn("running", people=ANN) << runs.RunEnded << like(runs.SessionTaken, action="pause", label="ours")
+    assert book << issues.CommentWanted << c.WriteIssue
 
 
 def test_a_phase_has_its_own_takeover() -> None:
     phases = (Phase(name="review", takeover=Takeover(action="resume")), Phase(name="arbitrate"))
     book = Playbook(policy_of(*phases)).looked()
-    book >> book.turn("running", people=ANN) << e.RunEnded
-    assert book << like(e.SessionTaken, action="resume", label="none", cooldown=timedelta(minutes=10))
+    book >> book.turn("running", people=ANN) << runs.RunEnded
+    assert book << like(runs.SessionTaken, action="resume", label="none", cooldown=timedelta(minutes=10))
 
 
 # --- by the label -------------------------------------------------------------------------------------------------
@@ -457,43 +457,48 @@ def test_the_label_takes_a_running_turn_once_a_fresh_read_shows_nobody_in_it() -
     book = working()
     book >> book.turn("running")
     as_of = book.world.seq
-    book >> book.seen(add=[PAUSED]) << like(e.SessionTaken, label="theirs", cooldown=None)
+    book >> book.seen(add=[PAUSED]) << like(runs.SessionTaken, label="theirs", cooldown=None)
     assert book >> book.turn("running", as_of=as_of)
-    book >> turn_read(book.world, book.turn("running")) << like(e.RunEnded, state="aborted", abort=True) << c.StopTurn
+    (
+        book
+        >> turn_read(book.world, book.turn("running"))
+        << like(runs.RunEnded, state="aborted", abort=True)
+        << c.StopTurn
+    )
     assert book >> book.next() << c.ReadTree
     book.answered()
     assert book.flow().failures == 0
     assert book >> book.later(86_400)
-    book >> book.seen(drop=[PAUSED]) << e.ReleaseWanted
-    book >> watched(book) << like(e.SessionReleased, by="label") << c.ReadTree
-    assert book >> book.next() << like(e.RunPlanned, attempt=2, prompt="resume") << c.WriteIssue
+    book >> book.seen(drop=[PAUSED]) << runs.ReleaseWanted
+    book >> watched(book) << like(runs.SessionReleased, by="label") << c.ReadTree
+    assert book >> book.next() << like(runs.RunPlanned, attempt=2, prompt="resume") << c.WriteIssue
 
 
 @pytest.mark.promise("P13")
 def test_the_label_stops_no_turn_in_which_a_person_is_already() -> None:
     book = working()
-    book >> book.seen(add=[PAUSED]) << e.SessionTaken
-    book >> book.turn("running", people=ANN) << like(e.RunEnded, state="aborted", abort=False) << c.ReadTree
+    book >> book.seen(add=[PAUSED]) << runs.SessionTaken
+    book >> book.turn("running", people=ANN) << like(runs.RunEnded, state="aborted", abort=False) << c.ReadTree
     assert book
 
 
 @pytest.mark.promise("P13")
 def test_what_an_agent_reports_after_the_issue_was_taken_leads_nowhere() -> None:
     book = working()
-    book >> book.seen(add=[PAUSED]) << e.SessionTaken
-    book >> book.reports() << like(e.RunEnded, state="aborted", abort=False) << c.ReadTree
+    book >> book.seen(add=[PAUSED]) << runs.SessionTaken
+    book >> book.reports() << like(runs.RunEnded, state="aborted", abort=False) << c.ReadTree
     assert book
     book.answered()
-    book >> book.seen(drop=[PAUSED]) << e.ReleaseWanted
-    book >> watched(book) << e.SessionReleased << c.ReadTree
-    assert book >> book.next() << like(e.RunPlanned, attempt=2) << c.WriteIssue
+    book >> book.seen(drop=[PAUSED]) << runs.ReleaseWanted
+    book >> watched(book) << runs.SessionReleased << c.ReadTree
+    assert book >> book.next() << like(runs.RunPlanned, attempt=2) << c.WriteIssue
 
 
 def test_a_stop_that_is_not_done_is_given_up_where_the_person_has_begun_a_turn() -> None:
     book = working()
     book >> book.seen(add=[PAUSED])
     book.left = []
-    book >> book.turn("running") << like(e.RunEnded, state="aborted", abort=True) << c.StopTurn
+    book >> book.turn("running") << like(runs.RunEnded, state="aborted", abort=True) << c.StopTurn
     book.left = []
     book >> book.failed()
     book.left = []
@@ -510,20 +515,20 @@ def test_the_label_ends_a_run_that_has_no_prompt_yet() -> None:
     book >> book.next()
     book.left = []
     book.dropped()
-    book >> book.seen(add=[PAUSED]) << like(e.RunEnded, state="aborted", abort=False)
-    assert book << like(e.SessionTaken, label="theirs", session=None)
-    book >> book.seen(drop=[PAUSED]) << e.ReleaseWanted << e.SessionReleased
-    assert book << like(e.RunPlanned, attempt=2, prompt="task") << c.WriteIssue
+    book >> book.seen(add=[PAUSED]) << like(runs.RunEnded, state="aborted", abort=False)
+    assert book << like(runs.SessionTaken, label="theirs", session=None)
+    book >> book.seen(drop=[PAUSED]) << runs.ReleaseWanted << runs.SessionReleased
+    assert book << like(runs.RunPlanned, attempt=2, prompt="task") << c.WriteIssue
 
 
 @pytest.mark.promise("P13")
 def test_the_label_takes_what_waits_for_a_person_to_be_quiet() -> None:
     book = taken(working("resume", 60))
     book >> watched(book, *ANN)
-    book >> book.seen(add=[PAUSED]) << like(e.SessionTaken, label="theirs", cooldown=None)
+    book >> book.seen(add=[PAUSED]) << like(runs.SessionTaken, label="theirs", cooldown=None)
     assert book.later(86_400) == []
-    book >> book.seen(drop=[PAUSED]) << e.ReleaseWanted
-    book >> watched(book, *ANN) << e.SessionReleased << c.ReadTree
+    book >> book.seen(drop=[PAUSED]) << runs.ReleaseWanted
+    book >> watched(book, *ANN) << runs.SessionReleased << c.ReadTree
     assert book
 
 
@@ -537,23 +542,25 @@ def test_no_limit_counts_the_time_of_a_person(action: Literal["pause", "resume"]
     book = taken(Playbook(rules).looked())
     book >> watched(book, *ANN, busy=True)
     book.later(86_400)
-    book >> e.ClockJumped(timedelta(hours=8))
+    book >> resources.ClockJumped(timedelta(hours=8))
     book >> watched(book, *ANN)
-    book >> e.ClockJumped(timedelta(hours=8))
+    book >> resources.ClockJumped(timedelta(hours=8))
     if action == "pause":
         book >> book.seen(drop=[PAUSED])
         book.left = []
     else:
         book >> book.later(601 + 8 * 3600)
-    book >> watched(book, *ANN) << e.SessionReleased << c.ReadTree
-    assert book >> book.next() << like(e.RunPlanned, attempt=2) << (c.ReadTree if action == "pause" else c.WriteIssue)
+    book >> watched(book, *ANN) << runs.SessionReleased << c.ReadTree
+    assert (
+        book >> book.next() << like(runs.RunPlanned, attempt=2) << (c.ReadTree if action == "pause" else c.WriteIssue)
+    )
 
 
 def test_a_machine_that_sleeps_is_no_person_who_is_quiet() -> None:
     book = taken(working("resume", 60))
     book >> watched(book, *ANN)
     book.left = []
-    assert book >> e.ClockJumped(timedelta(hours=8))
+    assert book >> resources.ClockJumped(timedelta(hours=8))
     assert book.later(8 * 3600 + 59) == []
     assert book >> book.later(1)
 
@@ -568,26 +575,26 @@ def test_a_takeover_survives_a_restart() -> None:
     assert book.flow().held is not None
     assert book.later(59) == []
     assert book >> book.later(1)
-    book >> watched(book, *ANN) << e.SessionReleased << c.ReadTree
+    book >> watched(book, *ANN) << runs.SessionReleased << c.ReadTree
     assert book
 
 
 def test_closing_an_issue_that_was_taken_touches_nothing() -> None:
     book = taken(working())
-    book >> book.seen(status="closed") << like(e.IssueClosed, by="somebody")
+    book >> book.seen(status="closed") << like(issues.IssueClosed, by="somebody")
     assert book
     assert book.flow().held is None
 
 
 def test_cancelling_what_a_person_has_takes_our_label_off_and_stops_nothing() -> None:
     book = taken(working())
-    book >> e.IssueCancelled("t-1", "ann") << like(e.IssueParked, code="cancelled") << e.CommentWanted
+    book >> issues.IssueCancelled("t-1", "ann") << like(issues.IssueParked, code="cancelled") << issues.CommentWanted
     book << like(c.WriteIssue, kind="park", remove_labels=(PAUSED,))
     assert book
 
 
 def test_a_policys_cool_down_is_that_of_setting_it_to_open_too() -> None:
     book = working("pause", 60)
-    book >> book.seen(status="open") << e.RunEnded
-    book << like(e.IssueGivenBack, not_before=book.now + timedelta(seconds=60)) << c.StopTurn << c.WriteIssue
+    book >> book.seen(status="open") << runs.RunEnded
+    book << like(issues.IssueGivenBack, not_before=book.now + timedelta(seconds=60)) << c.StopTurn << c.WriteIssue
     assert book

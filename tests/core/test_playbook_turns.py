@@ -8,14 +8,15 @@ from datetime import timedelta
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.model import Agent, Agents, Performance, Phase, ReuseFrom
+from ashep.core.facts import commands as c
+from ashep.core.facts import issues, resources, runs
+from ashep.core.policy.agents import Agent, Agents, Performance
+from ashep.core.policy.policies import Phase, ReuseFrom
 from tests.core.given import CRITIC, TEAM, policy_of, settings, up
 from tests.core.playbook import Playbook, like
 
 READ = policy_of(Phase(name="review"), Phase(name="arbitrate"))
-TAKEN_OVER = like(e.SessionTaken, action="pause", label="ours")
+TAKEN_OVER = like(runs.SessionTaken, action="pause", label="ours")
 
 
 def working() -> Playbook:
@@ -41,10 +42,10 @@ def test_a_turn_whose_managed_server_is_replaced_has_died_and_the_same_ids_are_s
     book >> book.turn("running")
     assert book >> up("server-2")
     book.made.instance = 2
-    book >> book.turn("incomplete") << like(e.TurnDied, n=1)
+    book >> book.turn("incomplete") << like(runs.TurnDied, n=1)
     assert book << like(c.SendPrompt, message_id=first.message_id, part_id=first.part_id, again=True)
     assert book.made.jobs[0].key != first.key
-    book.answered() >> book.reports() << like(e.RunEnded, state="succeeded")
+    book.answered() >> book.reports() << like(runs.RunEnded, state="succeeded")
     assert book.run().attempt == 1
 
 
@@ -58,7 +59,7 @@ def test_a_prompt_that_was_found_delivered_after_a_crash_has_no_instance_that_co
     send = book.dropped()
     assert isinstance(send, c.SendPrompt)
     book.made._effect(send)
-    assert book >> e.PromptSent("t-1", send.run, send.key, 1, "")
+    assert book >> runs.PromptSent("t-1", send.run, send.key, 1, "")
     assert book >> book.turn("stored")
 
 
@@ -72,7 +73,7 @@ def test_an_attached_servers_turn_has_died_only_after_thirty_seconds_of_looking_
     as_of = book.world.seq
     assert book >> book.later(1)
     assert book >> book.turn("incomplete", as_of=as_of)  # a read that began before the time was up
-    assert book >> book.turn("incomplete") << e.TurnDied << like(c.SendPrompt, again=True)
+    assert book >> book.turn("incomplete") << runs.TurnDied << like(c.SendPrompt, again=True)
 
 
 def test_a_turn_that_goes_on_has_not_died() -> None:
@@ -99,10 +100,10 @@ def test_a_turn_that_dies_for_ever_fails() -> None:
     book = working()
     for life in range(2, 12):
         book.made.instance = life
-        book >> book.turn("incomplete") << e.TurnDied << c.SendPrompt
+        book >> book.turn("incomplete") << runs.TurnDied << c.SendPrompt
         book.answered()
     book.made.instance = 12
-    assert book >> book.turn("incomplete") << like(e.RunEnded, state="failed") << e.RetryScheduled
+    assert book >> book.turn("incomplete") << like(runs.RunEnded, state="failed") << issues.RetryScheduled
 
 
 def never_begun(book: Playbook) -> None:
@@ -118,7 +119,7 @@ def test_a_prompt_that_is_never_begun_is_stopped_looked_at_and_sent_once_under_a
     book = working()
     first = book.made.done[-1]
     never_begun(book)
-    book >> book.turn("stored") << like(e.PromptAbandoned, n=1)
+    book >> book.turn("stored") << like(runs.PromptAbandoned, n=1)
     assert book << like(c.SendPrompt, n=1, again=False)
     second = book.made.jobs[0]
     assert isinstance(first, c.SendPrompt)
@@ -126,7 +127,7 @@ def test_a_prompt_that_is_never_begun_is_stopped_looked_at_and_sent_once_under_a
     assert second.message_id != first.message_id
     book.answered()
     never_begun(book)
-    book >> book.turn("missing") << like(e.RunEnded, state="failed", error="no_turn") << e.RetryScheduled
+    book >> book.turn("missing") << like(runs.RunEnded, state="failed", error="no_turn") << issues.RetryScheduled
     assert book
 
 
@@ -145,14 +146,14 @@ def test_a_turn_that_our_own_abort_cut_off_is_no_persons_doing() -> None:
     book = working()
     never_begun(book)
     book >> book.turn("finished", error="MessageAbortedError: aborted")
-    assert book << like(e.RunEnded, state="failed") << e.RetryScheduled
+    assert book << like(runs.RunEnded, state="failed") << issues.RetryScheduled
 
 
 def test_a_turn_that_somebody_stopped_is_taken_over() -> None:
     book = working()
     assert book >> book.turn("running")
-    book >> book.turn("finished", error="MessageAbortedError: aborted") << like(e.RunEnded, state="aborted")
-    assert book << TAKEN_OVER << e.CommentWanted << like(c.WriteIssue, kind="work", add_labels=("ashep:paused",))
+    book >> book.turn("finished", error="MessageAbortedError: aborted") << like(runs.RunEnded, state="aborted")
+    assert book << TAKEN_OVER << issues.CommentWanted << like(c.WriteIssue, kind="work", add_labels=("ashep:paused",))
 
 
 def test_a_read_while_our_stop_is_on_its_way_says_nothing() -> None:
@@ -165,15 +166,19 @@ def test_a_read_while_our_stop_is_on_its_way_says_nothing() -> None:
 
 def test_a_person_in_the_session_takes_the_issue_over_and_is_not_stopped() -> None:
     book = working()
-    book >> book.turn("running", people=("msg_ann",)) << like(e.RunEnded, state="aborted", abort=False)
-    assert book << TAKEN_OVER << e.CommentWanted << like(c.WriteIssue, kind="work", add_labels=("ashep:paused",))
+    book >> book.turn("running", people=("msg_ann",)) << like(runs.RunEnded, state="aborted", abort=False)
+    assert book << TAKEN_OVER << issues.CommentWanted << like(c.WriteIssue, kind="work", add_labels=("ashep:paused",))
 
 
 @pytest.mark.promise("T9")
 def test_an_error_of_the_provider_fails_the_attempt() -> None:
     book = working()
-    book >> book.turn("finished", error="APIError: quota") << like(e.RunEnded, state="failed", error="APIError: quota")
-    assert book << e.RetryScheduled
+    (
+        book
+        >> book.turn("finished", error="APIError: quota")
+        << like(runs.RunEnded, state="failed", error="APIError: quota")
+    )
+    assert book << issues.RetryScheduled
 
 
 # --- deadlines ----------------------------------------------------------------------------------------------------
@@ -186,15 +191,15 @@ def test_a_deadline_aborts_only_after_a_fresh_read_and_the_phase_is_tried_again(
     as_of = book.world.seq
     assert book >> book.later(1800)
     assert book >> book.turn("running", as_of=as_of)
-    book >> book.turn("running") << e.DeadlineReached << like(e.RunEnded, state="timed_out", abort=True)
-    assert book << like(e.RetryScheduled, failures=1) << c.StopTurn
+    book >> book.turn("running") << runs.DeadlineReached << like(runs.RunEnded, state="timed_out", abort=True)
+    assert book << like(issues.RetryScheduled, failures=1) << c.StopTurn
 
 
 @pytest.mark.promise("T5")
 def test_a_turn_that_was_finished_in_time_is_not_timed_out_by_a_late_look() -> None:
     book = working()
     assert book >> book.later(1800)
-    book >> book.reports() << like(e.RunEnded, state="succeeded")
+    book >> book.reports() << like(runs.RunEnded, state="succeeded")
     assert book.left
 
 
@@ -212,7 +217,7 @@ def test_the_agents_multiplier_stretches_the_deadline() -> None:
 def test_a_clock_that_jumps_moves_the_deadline() -> None:
     book = working()
     assert book >> book.turn("running")
-    assert book >> e.ClockJumped(timedelta(hours=8))
+    assert book >> resources.ClockJumped(timedelta(hours=8))
     assert book.later(1801 + 7 * 3600) == []
     assert {timer.key for timer in book.later(3600)} == {"deadline:t-1", "stall:t-1"}  # type: ignore[attr-defined]
 
@@ -223,13 +228,13 @@ def test_a_clock_that_jumps_moves_the_deadline() -> None:
 @pytest.mark.promise("R11")
 def test_an_outcome_that_is_none_gets_one_recovery_and_then_counts_as_a_failure() -> None:
     book = working()
-    book >> book.turn("finished", block=None) << like(e.OutcomeRejected, n=1, then="recover")
+    book >> book.turn("finished", block=None) << like(runs.OutcomeRejected, n=1, then="recover")
     assert book << like(c.PreparePrompt, n=2, kind="recover")
     session = book.run().session
     assert book >> book.next() << like(c.SendPrompt, n=2, session=session)
     assert book >> book.next()
-    book >> book.turn("finished", block="{}") << like(e.RunEnded, state="failed", error="no_outcome")
-    assert book << like(e.RetryScheduled, failures=1)
+    book >> book.turn("finished", block="{}") << like(runs.RunEnded, state="failed", error="no_outcome")
+    assert book << like(issues.RetryScheduled, failures=1)
 
 
 @pytest.mark.promise("R11", "T10")
@@ -239,13 +244,13 @@ def test_where_an_agent_can_extract_it_reads_the_outcome_in_a_session_of_its_own
     session = book.run().session
     book >> book.turn("finished", block=None)
     book.answered() >> book.turn("finished", block="nonsense")
-    book << like(e.OutcomeRejected, n=2, then="extract", extractor="reader")
+    book << like(runs.OutcomeRejected, n=2, then="extract", extractor="reader")
     assert book << like(c.OpenSession, access="read", reuse=None)
     assert book >> book.next() << like(c.PreparePrompt, n=3, kind="extract")
     assert book >> book.next() << like(c.SendPrompt, n=3)
     assert book.run().session != session
     assert dict(book.flow().sessions)["review"] == session
-    book.answered() >> book.reports() << like(e.RunEnded, state="succeeded")
+    book.answered() >> book.reports() << like(runs.RunEnded, state="succeeded")
     assert book.left
 
 
@@ -255,13 +260,18 @@ def test_an_extraction_without_an_outcome_fails_the_attempt() -> None:
     for block in (None, "nonsense"):
         book >> book.turn("finished", block=block)
         book.answered()
-    assert book >> book.turn("finished") << like(e.RunEnded, state="failed", error="no_outcome") << e.RetryScheduled
+    assert (
+        book
+        >> book.turn("finished")
+        << like(runs.RunEnded, state="failed", error="no_outcome")
+        << issues.RetryScheduled
+    )
 
 
 def test_a_recovered_outcome_counts() -> None:
     book = working()
     book >> book.turn("finished", block=None)
-    book.answered() >> book.reports() << like(e.RunEnded, state="succeeded")
+    book.answered() >> book.reports() << like(runs.RunEnded, state="succeeded")
     assert book.left
 
 
@@ -276,11 +286,11 @@ def test_a_session_is_used_again_where_the_policy_says_so() -> None:
     book >> book.reports("failed")
     book.left = []
     book >> book.later(30)
-    book << like(e.RunPlanned, reuse=session) << c.WriteIssue
+    book << like(runs.RunPlanned, reuse=session) << c.WriteIssue
     assert book >> book.next() << like(c.OpenSession, reuse=session)
     assert [id for id in book.flow().messages if id in book.made.sessions[session or ""]] == list(book.flow().messages)
     assert len(book.flow().messages) == 1
-    book.answered() >> book.reports() << e.RunEnded << e.PhaseEntered << like(e.RunPlanned, reuse=session)
+    book.answered() >> book.reports() << runs.RunEnded << issues.PhaseEntered << like(runs.RunPlanned, reuse=session)
     assert len(book.flow().messages) == 2
     assert book << c.WriteIssue
 
@@ -293,7 +303,7 @@ def test_a_prompt_that_is_answered_after_an_abort_does_not_bring_the_run_back() 
         book >> book.next()
     assert isinstance(book.made.jobs[0], c.SendPrompt)
     book.left = []
-    assert book >> book.seen(status="closed") << e.RunEnded << e.IssueClosed
+    assert book >> book.seen(status="closed") << runs.RunEnded << issues.IssueClosed
     assert book >> book.next() << c.StopTurn
     assert book.run().state == "aborted"
     assert book >> book.next()

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.closing_notes import escalation_of, notes_of
-from ashep.core.evidence import CheckResult
-from ashep.core.model import Human, Phase, Takeover, Verify
-from ashep.core.observe import session_read
-from ashep.core.proof import UNCHANGED
+from ashep.core.delivery.notes import escalation_of, notes_of
+from ashep.core.facts import commands as c
+from ashep.core.facts import delivery, issues, runs
+from ashep.core.facts.delivery import CheckResult
+from ashep.core.policy.policies import Human, Phase, Takeover, Verify
+from ashep.core.reconcile.observe import session_read
+from ashep.core.state.delivery import UNCHANGED
 from tests.core.given import adopted, policies, policy_of, settings, start
 from tests.core.playbook import Playbook, like
 from tests.core.test_playbook_workspaces import TREE, own
@@ -30,7 +30,7 @@ def book_of(policy: Any = TWO, **more: Any) -> Playbook:
     """An issue whose implementer is at work in its own tree, and has changed something."""
     more["config"] = more.get("config") or own()
     book = Playbook(policy, tree=TREE, **more).looked()
-    book >> e.CriteriaAdopted("t-1", "", "")
+    book >> delivery.CriteriaAdopted("t-1", "", "")
     book.answered()
     return book
 
@@ -49,18 +49,23 @@ def result(status: Any = "failed", name: str = "tests") -> CheckResult:
     return CheckResult(name, status, "told so", 1)
 
 
-def found(book: Playbook, *results: CheckResult, changed: bool = True, tree: str = "7ree") -> e.WorkVerified:
+def found(book: Playbook, *results: CheckResult, changed: bool = True, tree: str = "7ree") -> delivery.WorkVerified:
     """What the verification that is asked for finds."""
     command = book.dropped()
     assert isinstance(command, c.VerifyWork)
-    return e.WorkVerified(
+    return delivery.WorkVerified(
         "t-1", command.key, command.commit, tree, changed, command.run, "ab" * 32, results, True, "cd" * 32
     )
 
 
 def test_a_success_is_looked_into_before_anything_follows() -> None:
     book = book_of()
-    book >> book.reports() << like(e.RunEnded, state="succeeded") << like(e.VerificationWanted, phase="implement")
+    (
+        book
+        >> book.reports()
+        << like(runs.RunEnded, state="succeeded")
+        << like(delivery.VerificationWanted, phase="implement")
+    )
     assert book << c.SealTree
     book >> book.next() << like(
         c.VerifyWork, run="t-1/implement.1.1", commit="head of t-1/implement.1.1", base="c0ffee", phase="implement",
@@ -68,8 +73,8 @@ def test_a_success_is_looked_into_before_anything_follows() -> None:
     )  # fmt: skip
     assert book
     assert (book.flow().wanted, book.flow().verifying) == (False, "t-1/implement.1.1")
-    book >> found(book, result("passed")) << like(e.PhaseEntered, phase="review") << e.RunPlanned
-    entered = next(entry.body for entry in book.made.entries if isinstance(entry.body, e.PhaseEntered) and
+    book >> found(book, result("passed")) << like(issues.PhaseEntered, phase="review") << runs.RunPlanned
+    entered = next(entry.body for entry in book.made.entries if isinstance(entry.body, issues.PhaseEntered) and
                    entry.body.phase == "review")  # fmt: skip
     assert "1 of 1 checks passed in tree 7ree" in entered.why
 
@@ -79,7 +84,7 @@ def test_work_that_falls_short_goes_back_with_what_failed() -> None:
     (
         book
         >> found(book, result(), result("passed", "lint"))
-        << like(e.RetryScheduled, phase="implement", failures=0, disbelieved="t-1/implement.1.1")
+        << like(issues.RetryScheduled, phase="implement", failures=0, disbelieved="t-1/implement.1.1")
     )
     again = book.flow().why
     assert "these checks do not pass: tests; attempt 1 of 2" in again
@@ -87,12 +92,12 @@ def test_work_that_falls_short_goes_back_with_what_failed() -> None:
     assert flaw is not None
     assert (flaw.kind, flaw.log) == ("checks", "cd" * 32)
     book.left = []
-    book >> book.later(0) << like(e.RunPlanned, run="t-1/implement.1.2")
+    book >> book.later(0) << like(runs.RunPlanned, run="t-1/implement.1.2")
 
 
 def test_an_error_is_no_pass() -> None:
     book = sealed(book_of())
-    book >> found(book, result("error")) << e.RetryScheduled
+    book >> found(book, result("error")) << issues.RetryScheduled
 
 
 TOLD = Phase(
@@ -116,17 +121,22 @@ def says(book: Playbook, verdict: str) -> Playbook:
 def test_a_verdict_that_must_be_passed_is_looked_into_and_leads_where_it_leads() -> None:
     book = says(book_of(TIERS), "done")
     assert (book.flow().verifying, book.flow().phase) == ("t-1/implement.1.1", "implement")
-    book >> found(book, result()) << like(e.RetryScheduled, phase="implement", failures=0)
+    book >> found(book, result()) << like(issues.RetryScheduled, phase="implement", failures=0)
     book.left = []
     book >> book.later(0)
     book = says(book, "done")
-    book >> found(book, result("passed"), tree="other") << like(e.PhaseEntered, phase="review")
+    book >> found(book, result("passed"), tree="other") << like(issues.PhaseEntered, phase="review")
 
 
 def test_any_other_verdict_is_believed() -> None:
     book = book_of(TIERS)
     book.answered()
-    book >> book.reports(verdict="blocked") << like(e.RunEnded, state="succeeded") << like(e.PersonAsked, phase="ask")
+    (
+        book
+        >> book.reports(verdict="blocked")
+        << like(runs.RunEnded, state="succeeded")
+        << like(issues.PersonAsked, phase="ask")
+    )
 
 
 def test_a_person_lets_a_verdict_pass() -> None:
@@ -135,16 +145,20 @@ def test_a_person_lets_a_verdict_pass() -> None:
     book.left = []
     book >> book.later(0)
     book = says(book, "done")
-    book >> found(book, result(), tree="other") << like(e.PersonAsked, about="proof", disbelieved="t-1/implement.1.2")
+    (
+        book
+        >> found(book, result(), tree="other")
+        << like(issues.PersonAsked, about="proof", disbelieved="t-1/implement.1.2")
+    )
     book.answered()
     book >> book.seen(add=("human:approved",))
     book.left = []
     (
         book
         >> book.next()
-        << like(e.PersonAnswered, answer="approved")
-        << e.CycleBegan
-        << like(e.PhaseEntered, phase="review")
+        << like(issues.PersonAnswered, answer="approved")
+        << issues.CycleBegan
+        << like(issues.PhaseEntered, phase="review")
     )
 
 
@@ -156,9 +170,9 @@ def test_flags_lead_around_where_a_verdict_leads() -> None:
     book.left = []
     seal = book.dropped()
     assert isinstance(seal, c.SealTree)
-    book >> e.TreeSealed("t-1", seal.run, seal.key, "head", "7ree", ("head",), flags=("ci",))
+    book >> delivery.TreeSealed("t-1", seal.run, seal.key, "head", "7ree", ("head",), flags=("ci",))
     book.left = []
-    book >> found(book) << like(e.PersonAsked, phase="ask", human_phase=True)
+    book >> found(book) << like(issues.PersonAsked, phase="ask", human_phase=True)
 
 
 def test_a_verdict_that_the_policy_lost_meanwhile_parks() -> None:
@@ -167,12 +181,12 @@ def test_a_verdict_that_the_policy_lost_meanwhile_parks() -> None:
     other = TOLD.model_copy(update={"verdicts": ("fine",), "must_pass": ("fine",), "next": {"fine": "review"}})
     book >> adopted(policies(policy_of(other, *TIERS.phases[1:])))
     book.left = []
-    book >> holds << like(e.IssueParked, code="unknown_phase")
+    book >> holds << like(issues.IssueParked, code="unknown_phase")
 
 
 def test_what_is_a_persons_to_check_fails_nothing() -> None:
     book = sealed(book_of())
-    book >> found(book, result("skipped")) << like(e.PhaseEntered, phase="review")
+    book >> found(book, result("skipped")) << like(issues.PhaseEntered, phase="review")
 
 
 def again(book: Playbook) -> Playbook:
@@ -187,9 +201,9 @@ def test_attempts_used_up_ask_a_person() -> None:
     book = sealed(book_of())
     book >> found(book, result(), tree="one")
     book = again(book)
-    book >> found(book, result(), tree="other") << like(e.PersonAsked, about="proof", human_phase=False)
+    book >> found(book, result(), tree="other") << like(issues.PersonAsked, about="proof", human_phase=False)
     assert "attempt 2 of 2, the last" in book.flow().why
-    book << e.CommentWanted
+    book << issues.CommentWanted
     assert book << like(c.WriteIssue, kind="ask", add_labels=("needs:human_answer", "needs:human_approval"))
     noted = escalation_of(book.flow(), 2)
     assert noted is not None
@@ -211,7 +225,7 @@ def test_no_progress_ends_the_attempts_early() -> None:
     book = sealed(book_of(patient))
     book >> found(book, result())
     book = again(book)
-    book >> found(book, result()) << like(e.PersonAsked, about="proof")
+    book >> found(book, result()) << like(issues.PersonAsked, about="proof")
     assert "nothing has changed since the attempt before" in book.flow().why
     assert (escalation_of(book.flow(), 9) or {})["reason"] == "nothing_changed"
 
@@ -221,32 +235,32 @@ def test_another_failure_in_the_same_tree_is_another_attempt() -> None:
     book = sealed(book_of(patient))
     book >> found(book, result())
     book = again(book)
-    book >> found(book, result(name="lint")) << e.RetryScheduled
+    book >> found(book, result(name="lint")) << issues.RetryScheduled
 
 
 def test_each_visit_has_its_own_attempts() -> None:
     book = sealed(book_of())
-    book >> found(book, result()) << e.RetryScheduled
+    book >> found(book, result()) << issues.RetryScheduled
     book >> book.seen(add=("phase:review",), drop=("phase:implement",))
     book.answered()
     book >> book.seen(add=("phase:implement",), drop=("phase:review",))
     sealed(book)
-    book >> found(book, result(), tree="other") << e.RetryScheduled
+    book >> found(book, result(), tree="other") << issues.RetryScheduled
 
 
 def test_a_person_lets_it_pass_and_that_is_on_record() -> None:
     once = VERIFIED.model_copy(update={"verify": Verify(max_attempts=1)})
     book = sealed(book_of(policy_of(once, Phase(name="review"))))
-    book >> found(book, result(), changed=False) << like(e.PersonAsked, about="proof")
+    book >> found(book, result(), changed=False) << like(issues.PersonAsked, about="proof")
     book.answered()
     book >> book.seen(add=("human:approved",))
     book.left = []
     (
         book
         >> book.next()
-        << like(e.PersonAnswered, answer="approved")
-        << e.CycleBegan
-        << like(e.PhaseEntered, phase="review")
+        << like(issues.PersonAnswered, answer="approved")
+        << issues.CycleBegan
+        << like(issues.PhaseEntered, phase="review")
     )
     assert book.flow().waived == ("tests", UNCHANGED)
     assert book.flow().flaw is None
@@ -268,18 +282,18 @@ def test_what_was_let_pass_is_not_let_pass_once_a_person_wants_changes() -> None
 
 def test_a_person_who_wants_changes_has_it_worked_on_again_and_nothing_is_let_pass() -> None:
     book = sealed(book_of(policy_of(Phase(name="implement", verify=Verify(max_attempts=1)))))
-    book >> found(book, result()) << like(e.PersonAsked, about="proof")
+    book >> found(book, result()) << like(issues.PersonAsked, about="proof")
     book.answered()
     book >> book.seen(add=("human:changes_requested",))
     book.left = []
-    book >> book.next() << e.PersonAnswered << e.CycleBegan << like(e.PhaseEntered, phase="implement")
+    book >> book.next() << issues.PersonAnswered << issues.CycleBegan << like(issues.PhaseEntered, phase="implement")
     assert book.flow().waived == ()
     assert book.flow().flaw is not None
 
 
 def test_work_that_changes_nothing_falls_short_where_the_phase_is_verified() -> None:
     book = sealed(book_of())
-    book >> found(book, changed=False) << e.RetryScheduled
+    book >> found(book, changed=False) << issues.RetryScheduled
     assert "the work changes nothing" in book.flow().why
 
 
@@ -297,14 +311,14 @@ def test_flags_lead_elsewhere() -> None:
     book.left = []
     seal = book.dropped()
     assert isinstance(seal, c.SealTree)
-    book >> e.TreeSealed("t-1", seal.run, seal.key, "head", "7ree", ("head",), flags=("size", "ci"))
+    book >> delivery.TreeSealed("t-1", seal.run, seal.key, "head", "7ree", ("head",), flags=("size", "ci"))
     book.left = []
-    book >> found(book) << like(e.PersonAsked, phase="look", human_phase=True)
+    book >> found(book) << like(issues.PersonAsked, phase="look", human_phase=True)
 
 
 def test_in_the_shared_work_tree_nothing_is_verified() -> None:
     book = Playbook(TWO, config=settings()).looked()
-    book >> book.reports() << like(e.RunEnded, state="succeeded") << like(e.PhaseEntered, phase="review")
+    book >> book.reports() << like(runs.RunEnded, state="succeeded") << like(issues.PhaseEntered, phase="review")
 
 
 def test_a_verification_that_cannot_be_carried_out_is_tried_again_and_burns_no_attempt() -> None:
@@ -330,10 +344,10 @@ def test_checks_that_cannot_be_read_park_the_issue_before_anybody_works_on_it() 
     book.made.look()
     book.left = []
     claimed = book.next()
-    book >> [claimed, e.CriteriaAdopted("t-1", "", error="line 3: expected a list")]
-    parked = next(body for body in book.left if isinstance(body, e.IssueParked))
+    book >> [claimed, delivery.CriteriaAdopted("t-1", "", error="line 3: expected a list")]
+    parked = next(body for body in book.left if isinstance(body, issues.IssueParked))
     assert (parked.code, "line 3" in parked.why) == ("criteria", True)
-    ended = next(body for body in book.left if isinstance(body, e.RunEnded))
+    ended = next(body for body in book.left if isinstance(body, runs.RunEnded))
     assert ended.state == "aborted"
     assert book.flow().criteria is None, "they count as not read, not as none: they are read again"
 
@@ -344,19 +358,19 @@ def test_an_issue_whose_words_are_too_long_is_parked_with_their_names_before_any
     book.made.look()
     book.left = []
     claimed = book.next()
-    book >> [claimed, e.CriteriaAdopted("t-1", "", left_out=("description: 34.3 MiB", "notes: 2.0 MiB"))]
-    parked = next(body for body in book.left if isinstance(body, e.IssueParked))
+    book >> [claimed, delivery.CriteriaAdopted("t-1", "", left_out=("description: 34.3 MiB", "notes: 2.0 MiB"))]
+    parked = next(body for body in book.left if isinstance(body, issues.IssueParked))
     assert parked.code == "too_long"
     assert parked.why.startswith("too long to be read: description: 34.3 MiB, notes: 2.0 MiB; shorten that, then")
-    assert any(isinstance(body, e.RunEnded) and body.state == "aborted" for body in book.left)
+    assert any(isinstance(body, runs.RunEnded) and body.state == "aborted" for body in book.left)
     assert book.flow().criteria is None, "its checks may be among what was not read"
 
 
 def test_criteria_are_those_of_the_claim_whatever_is_seen_later() -> None:
     book = book_of()
-    book >> e.CriteriaAdopted("t-1", "ab" * 32, "ef" * 32, 1)
+    book >> delivery.CriteriaAdopted("t-1", "ab" * 32, "ef" * 32, 1)
     book.left = []
-    book >> e.CriteriaChanged("t-1", "cd" * 32, "somebody changed them")
+    book >> delivery.CriteriaChanged("t-1", "cd" * 32, "somebody changed them")
     assert book
     sealed(book)
     command = book.dropped()
@@ -394,13 +408,13 @@ def test_what_a_person_let_go_on_is_looked_into_before_anything_else_begins() ->
         held = book.flow().held
         assert held is not None
         assert held.session is not None
-        seen = e.SessionSeen("t-1", held.session, ("msg_ann",), busy=False, as_of=book.world.seq)
+        seen = runs.SessionSeen("t-1", held.session, ("msg_ann",), busy=False, as_of=book.world.seq)
         book >> session_read(book.world, seen)
-        book.left = [one for one in book.left if isinstance(one, e.VerificationWanted)]
+        book.left = [one for one in book.left if isinstance(one, delivery.VerificationWanted)]
         if book.left:
             break
         book >> book.later(60)
-    assert book << e.VerificationWanted
+    assert book << delivery.VerificationWanted
     assert not book.flow().wanted
     book.left = []
     book.answered()

@@ -8,11 +8,15 @@ from typing import Any
 
 import pytest
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.branches import branch_of, issue_of, shared_branch
-from ashep.core.model import Issue, Phase, Settings, Stamp, Takeover, Tree
-from ashep.core.observe import session_read
+from ashep.core.facts import commands as c
+from ashep.core.facts import delivery, issues, tracker
+from ashep.core.facts import runs as facts_runs
+from ashep.core.facts.delivery import Tree
+from ashep.core.facts.tracker import Issue, Stamp
+from ashep.core.policy.policies import Phase, Takeover
+from ashep.core.policy.settings import Settings
+from ashep.core.reconcile.observe import session_read
+from ashep.core.state.branches import branch_of, issue_of, shared_branch
 from tests.core import given
 from tests.core.given import ME, policy_of, settings, start
 from tests.core.playbook import Playbook, like
@@ -31,7 +35,7 @@ def book_of(*args: Any, tree: Tree = TREE, trees: bool = True, **more: Any) -> P
     more["config"] = more.get("config") or own()
     book = Playbook(*args, tree=tree if trees else None, **more)
     if not trees:
-        book.made.turn(e.TreeSeen(tree))
+        book.made.turn(delivery.TreeSeen(tree))
     return book
 
 
@@ -48,9 +52,14 @@ def test_an_issue_gets_a_tree_and_its_sessions_work_there() -> None:
     assert book >> book.next() << c.SendPrompt
     assert book >> book.next()
     assert book >> book.turn("running")
-    book >> book.reports() << like(e.RunEnded, state="succeeded") << like(e.PhaseEntered, phase="review")
+    book >> book.reports() << like(facts_runs.RunEnded, state="succeeded") << like(issues.PhaseEntered, phase="review")
     assert book << like(c.SealTree, branch="ashep/t-1")
-    book >> book.next() << like(e.RunPlanned, branch="ashep/t-1", access="read", lock=False, slot=0) << c.WriteIssue
+    (
+        book
+        >> book.next()
+        << like(facts_runs.RunPlanned, branch="ashep/t-1", access="read", lock=False, slot=0)
+        << c.WriteIssue
+    )
     assert book
     own = book.flow().own
     assert own is not None
@@ -59,7 +68,13 @@ def test_an_issue_gets_a_tree_and_its_sessions_work_there() -> None:
     assert book >> book.next() << like(c.PrepareTree, base="c0ffee", slot=0)
     assert book >> book.next() << like(c.OpenSession, directory="/trees/ashep/t-1", access="read")
     book.answered()
-    assert book >> book.reports() << like(e.RunEnded, state="succeeded") << e.IssueFinished << c.IntegrateWork
+    assert (
+        book
+        >> book.reports()
+        << like(facts_runs.RunEnded, state="succeeded")
+        << issues.IssueFinished
+        << c.IntegrateWork
+    )
 
 
 @pytest.mark.promise("I5")
@@ -115,7 +130,7 @@ def test_trees_that_cannot_be_made_hold_the_issue_and_say_why(tree: Tree, trees:
 
 def test_an_issue_that_waits_for_a_repository_begins_once_there_is_one() -> None:
     book = book_of(tree=Tree(True)).looked()
-    book >> e.TreeSeen(TREE)
+    book >> delivery.TreeSeen(TREE)
     book.answered()
     assert book.run().branch == "ashep/t-1"
 
@@ -143,7 +158,7 @@ def test_a_tree_that_cannot_be_made_is_tried_again_and_then_parks_the_issue_with
 
 def test_what_an_aborted_write_run_left_is_sealed_before_the_next() -> None:
     book = book_of(TWO).looked()
-    book >> e.IssueCancelled("t-1", "pat", book.run().id)
+    book >> issues.IssueCancelled("t-1", "pat", book.run().id)
     assert any(isinstance(command, c.StopTurn) for command in book.made.jobs)
     book.answered()
     assert book.flow().own is not None
@@ -191,7 +206,7 @@ def test_issues_that_share_a_branch_are_worked_on_one_after_the_other() -> None:
 
 def test_unfinished_work_of_one_is_not_landed_with_the_others() -> None:
     book = sharing()
-    book >> e.IssueCancelled("t-1", "pat", None)
+    book >> issues.IssueCancelled("t-1", "pat", None)
     book.answered()
     assert book.flow("t-1").stage == "parked"
     book.looked()
@@ -269,7 +284,7 @@ def refused(book: Playbook, *, infra: bool = True) -> None:
     for command in list(book.made.jobs):
         book.made.jobs.remove(command)
         if isinstance(command, c.SealTree):
-            book.made.turn(e.EffectFailed(command.issue, command.key, "git add: x: Permission denied", infra))
+            book.made.turn(tracker.EffectFailed(command.issue, command.key, "git add: x: Permission denied", infra))
         else:
             book.made.carry_out(command)
     book.left = []
@@ -291,14 +306,14 @@ def test_what_a_branch_lacks_once_more_after_a_person_was_there_is_another_comme
         book.left = []
         seal = next(one for one in book.made.jobs if isinstance(one, c.SealTree))
         book.made.jobs.remove(seal)
-        book >> e.TreeSealed("t-1", seal.run, seal.key, "beef", "7ree", ("beef",), lacking=("git refuses x",))
+        book >> delivery.TreeSealed("t-1", seal.run, seal.key, "beef", "7ree", ("beef",), lacking=("git refuses x",))
         book.answered()
         if book.flow().held is None:
             break
         session = book.flow().held.session  # type: ignore[union-attr]
         for seconds in (0, 60):
             book >> book.later(seconds)
-            seen = e.SessionSeen("t-1", session or "", ("msg_ann",), False, book.world.seq)
+            seen = facts_runs.SessionSeen("t-1", session or "", ("msg_ann",), False, book.world.seq)
             book >> session_read(book.world, seen)
     names = [one.name for one in book.made.done if isinstance(one, c.PostComment) and "git refuses x" in one.text]
     assert len(names) == len({*names}) == 2
@@ -364,7 +379,7 @@ def test_an_issue_that_is_nobodys_any_more_holds_no_slot_whatever_its_tree_says(
     book = book_of(TWO, issues=("t-1", "t-2"), config=own(1)).looked()
     assert book.flow("t-2").code == "slot"
     if how == "parked":
-        book >> e.IssueCancelled("t-1", "pat", book.run().id)
+        book >> issues.IssueCancelled("t-1", "pat", book.run().id)
     else:
         book >> book.seen(assignee="pat") if how == "left" else book >> book.seen(status="closed")
     for _ in range(4):
@@ -384,7 +399,7 @@ def test_a_tree_that_all_share_and_that_cannot_be_read_keeps_no_run_for_ever() -
         for command in list(book.made.jobs):
             book.made.jobs.remove(command)
             if isinstance(command, c.ReadTree):
-                book.made.turn(e.EffectFailed(command.issue, command.key, "fatal: index file corrupt", True))
+                book.made.turn(tracker.EffectFailed(command.issue, command.key, "fatal: index file corrupt", True))
             else:
                 book.made.carry_out(command)
         book.left = []
@@ -428,7 +443,9 @@ def test_what_a_branch_lacks_of_the_work_is_told_to_people() -> None:
     seal = book.dropped()
     assert isinstance(seal, c.SealTree)
     head = ("beef", "7ree", ("beef",))
-    book >> e.TreeSealed("t-1", seal.run, seal.key, *head, lacking=("git refuses x: it is in refs/ashep/saved/1",))
+    book >> delivery.TreeSealed(
+        "t-1", seal.run, seal.key, *head, lacking=("git refuses x: it is in refs/ashep/saved/1",)
+    )
     book.answered()
     (told,) = [one.text for one in book.made.done if isinstance(one, c.PostComment)]
     assert told == "t-1/implement.1.1 is over, and:\n- git refuses x: it is in refs/ashep/saved/1"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ashep.core.evidence import CheckResult, Verification
-from ashep.core.pull_request import MOST_SUMMARY, MOST_TITLE, body, fenced, marker, title
+from ashep.core.delivery.pull_text import MOST_SUMMARY, MOST_TITLE, body, fenced, marker, title
+from ashep.core.facts.delivery import CheckResult, Verification
 
 RESULTS = (
     CheckResult("unit", "passed", "exit code 0", 1200),

@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
-from ashep.core.events import RunnerSeen
-from ashep.core.model import Agent, Agents, Model, Phase, Policies, Policy, Prefer, RunnerChoice, Stall
-from ashep.core.registry import Weakness, explain, places, weaknesses
+from ashep.core.facts.resources import RunnerSeen
+from ashep.core.facts.runs import Model
+from ashep.core.policy.agents import Agent, Agents, RunnerChoice
+from ashep.core.policy.policies import Phase, Policies, Policy, Prefer, Stall
+from ashep.core.runs.registry import Weakness, explain, places, weaknesses
 from tests.core.given import LARGE, SMALL, STANDARD, TEAM, policies, up
 
 WISH = Phase(name="review", prefer=Prefer(different_provider_from="implement"))

@@ -10,14 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rpds import HashTrieMap, HashTrieSet
 
-from ashep.core import snapshot
-from ashep.core.commands import Command
-from ashep.core.events import DaemonStarted
-from ashep.core.flow import Flow
-from ashep.core.records import from_json, to_json
-from ashep.core.snapshot import dump, load
-from ashep.core.step import step
-from ashep.core.world import World, evolve
+from ashep.core.facts.commands import Command
+from ashep.core.facts.records import from_json, to_json
+from ashep.core.facts.resources import DaemonStarted
+from ashep.core.reconcile.evolve import evolve
+from ashep.core.reconcile.step import step
+from ashep.core.state import snapshot
+from ashep.core.state.flow import Flow
+from ashep.core.state.snapshot import dump, load
+from ashep.core.state.world import World
 from tests.core.lives import live
 from tests.core.test_laws import FEW, SEEDS
 from tests.golden.story import story

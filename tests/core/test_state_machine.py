@@ -17,14 +17,20 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from ashep.core import dispatch, evolve_run, indexes, routing, world
-from ashep.core import events as e
-from ashep.core.audit import of_indexes, of_issue, of_world
-from ashep.core.commands import Command
-from ashep.core.events import Fact
-from ashep.core.model import Comment, Issue, LabelEvent, Model, Stamp, Tree
-from ashep.core.records import Entry, from_json, to_json
-from ashep.core.replay import Replay
+from ashep.core.analysis.audit import of_indexes, of_issue, of_world
+from ashep.core.analysis.replay import Replay
+from ashep.core.facts import resources, tracker
+from ashep.core.facts import vocabulary as e
+from ashep.core.facts.commands import Command
+from ashep.core.facts.delivery import Tree
+from ashep.core.facts.records import Entry, from_json, to_json
+from ashep.core.facts.runs import Model
+from ashep.core.facts.tracker import Comment, Issue, LabelEvent, Stamp
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.issues import routing
+from ashep.core.reconcile import dispatch, evolve
+from ashep.core.runs import folding
+from ashep.core.state import indexes
 from tests.core import given
 from tests.core.chances import WILD
 from tests.core.laws import accounted, at_most_one_write, the_tree_is_shared, the_wait_is_over
@@ -32,7 +38,8 @@ from tests.core.mutants import Mutant, planted, private
 from tests.core.world_of import MadeUp
 
 TOLD = sorted(
-    set(get_args(Fact)) - {*e.DECISIONS, e.JournalBegun, e.DaemonStarted, e.Adopted}, key=lambda kind: kind.__name__
+    set(get_args(Fact)) - {*e.DECISIONS, resources.JournalBegun, resources.DaemonStarted, resources.Adopted},
+    key=lambda kind: kind.__name__,
 )
 """What a source of facts may tell at any time; a start begins a batch of its own."""
 
@@ -145,7 +152,9 @@ class Sturdy(MadeUp):
         try:
             return super()._effect(command)
         except KeyError:
-            return e.EffectFailed(getattr(command, "issue", ""), command.key, "there is no such thing", infra=False)
+            return tracker.EffectFailed(
+                getattr(command, "issue", ""), command.key, "there is no such thing", infra=False
+            )
 
 
 class Machine(RuleBasedStateMachine):
@@ -204,7 +213,7 @@ class Machine(RuleBasedStateMachine):
         assert not [*of_indexes(known)]
         the_tree_is_shared(known)
         for entry in entries:
-            if isinstance(entry.body, e.TimerDue):
+            if isinstance(entry.body, resources.TimerDue):
                 the_wait_is_over(known, entry.body)
         for flow in known.flows.values():
             at_most_one_write(flow)
@@ -227,8 +236,8 @@ def machine(examples: int, steps: int, *phases: Phase) -> None:
 
 
 BROKEN = [
-    Mutant("a fact about an unknown issue", private(world, "_evolve_issue"), "if flow is None:", "if False:"),
-    Mutant("a late answer revives a run", private(evolve_run, "_sent"), "if run.ended:", "if False:"),
+    Mutant("a fact about an unknown issue", private(evolve, "_evolve_issue"), "if flow is None:", "if False:"),
+    Mutant("a late answer revives a run", private(folding, "_sent"), "if run.ended:", "if False:"),
     Mutant("an index is forgotten", indexes.put, "if due != before:", "if due is not None:"),
     Mutant("a rule rolls dice", routing.backoff, "jitter = 0.8 +", "import random\n    jitter = random.random() +"),
     Mutant("a slot too many", dispatch.in_the_way, "room.slots <= 0", "room.slots < 0"),

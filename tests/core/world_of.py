@@ -10,24 +10,28 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.adopting import phase_of
-from ashep.core.commands import Command
-from ashep.core.diagnosing import VERDICTS
-from ashep.core.dues import due_timers, next_due
-from ashep.core.events import Fact
-from ashep.core.flow import Held, Run
-from ashep.core.model import Change, Comment, Difference, Issue, LabelEvent, Life, Stamp, Tree
-from ashep.core.observe import ready_read, requests_read, runner_read, session_read, turn_read
-from ashep.core.outstanding import message_id
-from ashep.core.pauses import windows_read
-from ashep.core.records import Entry
-from ashep.core.recycling import is_due, memory_read
-from ashep.core.requests import Asked, Request
-from ashep.core.step import step
-from ashep.core.telling import open_messages
-from ashep.core.world import World
+from ashep.core.facts import commands as c
+from ashep.core.facts import delivery, issues, resources, runs
+from ashep.core.facts import tracker as facts_tracker
+from ashep.core.facts import vocabulary as e
+from ashep.core.facts.commands import Command
+from ashep.core.facts.delivery import Tree
+from ashep.core.facts.records import Entry
+from ashep.core.facts.requests import Asked, Request
+from ashep.core.facts.runs import Life
+from ashep.core.facts.tracker import Change, Comment, Difference, Issue, LabelEvent, Stamp
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.reconcile.observe import ready_read, requests_read, runner_read, session_read, turn_read
+from ashep.core.reconcile.step import step
+from ashep.core.resources.dues import due_timers, next_due
+from ashep.core.resources.notices import open_messages
+from ashep.core.resources.server import is_due, memory_read
+from ashep.core.runs.prompting import message_id
+from ashep.core.runs.turns import VERDICTS
+from ashep.core.state.flow import Held
+from ashep.core.state.pauses import windows_read
+from ashep.core.state.run import Run
+from ashep.core.state.world import World, phase_of
 from tests.core import given
 from tests.core.base_of import Base
 from tests.core.chances import CALM, Chances, Turn, said
@@ -131,20 +135,20 @@ class MadeUp:
         if self.hit(chances.crash):
             return self.crash()
         if self.hit(chances.hint):
-            self.turn(e.ChangeHinted())
+            self.turn(facts_tracker.ChangeHinted())
         if self.hit(chances.server_death):
             self.kill_server()
         if self.hit(chances.away if self.up else 0.3):
             self.up = not self.up
             self.turn(self.seen_server())
         if self.hit(0.3 if self.world.disk_low else chances.disk):
-            self.turn(e.DiskSeen("ok" if self.world.disk_low else "low"))
+            self.turn(resources.DiskSeen("ok" if self.world.disk_low else "low"))
         if self.hit(chances.person):
             self.person()
         if self.will.random() < chances.pause:
             self.pause()
         if self.world.settings.notify.targets and chances is not CALM and self.will.random() < 0.02:
-            self.turn(e.QuietSeen(self.now + timedelta(minutes=self.will.choice([-5, 5, 300]))))
+            self.turn(resources.QuietSeen(self.now + timedelta(minutes=self.will.choice([-5, 5, 300]))))
         if chances.leak and self.will.random() < chances.leak:
             self.leak()
         self.recycle()
@@ -158,7 +162,9 @@ class MadeUp:
             self.turn(*news)
         if self.hit(chances.lease):
             self.turn(*self._expired())
-            self.turn(*(e.LeaseLost(name, "not ours") for name, flow in self.world.flows.items() if flow.leased))
+            self.turn(
+                *(facts_tracker.LeaseLost(name, "not ours") for name, flow in self.world.flows.items() if flow.leased)
+            )
         if self.late and self.hit(0.5):
             self.turn(*self._news(self.late))
             self.late = []
@@ -188,7 +194,7 @@ class MadeUp:
         self.chances, quiet = CALM, 0
         self.shut.known.clear()
         if self.world.pauses or self.world.outages:
-            self.turn(e.WorkResumed("ann"))
+            self.turn(resources.WorkResumed("ann"))
         if not self.up:
             self.up = True
             self.turn(self.seen_server())
@@ -201,19 +207,21 @@ class MadeUp:
 
     # --- looking ----------------------------------------------------------------------------------------------
 
-    def seen_server(self) -> e.RunnerSeen:
+    def seen_server(self) -> resources.RunnerSeen:
         """The agent server as it is."""
-        return given.up(f"server-{self.instance}") if self.up else e.RunnerSeen("away", "refused")
+        return given.up(f"server-{self.instance}") if self.up else resources.RunnerSeen("away", "refused")
 
     def look(self) -> None:
         """Read the tracker and journal what differs; a slow read's facts come late."""
         as_of = self.world.seq
         facts: list[Fact] = [
-            e.IssueSeen(name, view, as_of) for name, view in self.tracker.items() if view.status != "closed"
+            facts_tracker.IssueSeen(name, view, as_of) for name, view in self.tracker.items() if view.status != "closed"
         ]
-        facts += [e.IssueGone(name, as_of) for name, view in self.tracker.items() if view.status == "closed"]
+        facts += [
+            facts_tracker.IssueGone(name, as_of) for name, view in self.tracker.items() if view.status == "closed"
+        ]
         ready = tuple(sorted(name for name, view in self.tracker.items() if self._is_ready(view)))
-        facts.append(e.ReadySeen(ready, as_of))
+        facts.append(facts_tracker.ReadySeen(ready, as_of))
         if self.hit(self.chances.stale):
             self.late = facts
             return
@@ -229,13 +237,13 @@ class MadeUp:
         news: list[Fact] = []
         for fact in facts:
             match fact:
-                case e.IssueSeen():
+                case facts_tracker.IssueSeen():
                     flow = self.world.flows.get(fact.issue)
                     news += [fact] if flow is None or flow.issue != fact.view else []
-                case e.IssueGone():
+                case facts_tracker.IssueGone():
                     flow = self.world.flows.get(fact.issue)
                     news += [fact] if flow is not None and flow.stage != "closed" and not flow.look_again else []
-                case e.ReadySeen():
+                case facts_tracker.ReadySeen():
                     news += ready_read(self.world, fact.ids, fact.as_of)
                 case _:
                     news.append(fact)
@@ -244,7 +252,11 @@ class MadeUp:
     def _expired(self) -> list[Fact]:
         views = [view for name, view in self.tracker.items() if name in self.world.flows and view.assignee in self.dead]
         gone = self.now - timedelta(minutes=11)
-        return [e.LeaseExpired(view.id, view.assignee or "", gone) for view in views if view.status == "in_progress"]
+        return [
+            facts_tracker.LeaseExpired(view.id, view.assignee or "", gone)
+            for view in views
+            if view.status == "in_progress"
+        ]
 
     def watch(self) -> bool:
         """Read a running turn; whether there was news."""
@@ -271,7 +283,7 @@ class MadeUp:
                 self.wrote[held.session] = self.wrote.get(held.session, 0) + 1
             busy = self.will.random() < self.chances.person
             if news := session_read(
-                self.world, e.SessionSeen(name, held.session, self._people(held), busy, self.world.seq)
+                self.world, runs.SessionSeen(name, held.session, self._people(held), busy, self.world.seq)
             ):
                 self.turn(*news)
                 return True
@@ -285,16 +297,16 @@ class MadeUp:
             *(f"msg_more{n}" for n in range(self.wrote.get(held.session or "", 0))),
         )
 
-    def _read_turn(self, name: str, run: Run) -> e.TurnSeen:
+    def _read_turn(self, name: str, run: Run) -> runs.TurnSeen:
         message = message_id(self.world, run) or ""
         turn = self.sessions.get(run.session or "", {}).get(message)
         instance = f"server-{self.instance}"
         if turn is None:
-            return e.TurnSeen(name, run.id, run.prompt.n, message, self.world.seq, "missing", instance)
+            return runs.TurnSeen(name, run.id, run.prompt.n, message, self.world.seq, "missing", instance)
         self._go_on(turn, run)
         if self.hit(self.chances.person / 4):
             turn.people = ("msg_person",)
-        return e.TurnSeen(
+        return runs.TurnSeen(
             name, run.id, run.prompt.n, message, self.world.seq, turn.state, instance,  # type: ignore[arg-type]
             block=turn.block, error=turn.error, people=turn.people, tokens=turn.tokens, cost=turn.tokens / 1000,
             life=self._life(turn, run), refused=turn.refused,
@@ -325,7 +337,7 @@ class MadeUp:
             if any(one.id == command.request for one in turn.asks):
                 turn.asks, taken = tuple(one for one in turn.asks if one.id != command.request), True
                 self.delivered.append(command)
-        return e.RequestAnswered(command.issue, command.run, command.key, command.request, taken)
+        return runs.RequestAnswered(command.issue, command.run, command.key, command.request, taken)
 
     def _go_on(self, turn: Turn, run: Run) -> None:
         if turn.never or turn.state in ("incomplete", "finished"):
@@ -390,7 +402,7 @@ class MadeUp:
         """End the agent server and begin another one, where that is wanted now."""
         if not self.up or not is_due(self.world):
             return
-        ended = e.ServerEnded(f"server-{self.instance}", "recycled")
+        ended = resources.ServerEnded(f"server-{self.instance}", "recycled")
         self._new_server()
         self.turn(ended, self.seen_server())
 
@@ -400,21 +412,23 @@ class MadeUp:
         """Carry a command out, and hand its answer to the core."""
         if isinstance(command, c.SendNotice):
             failed = self.will.random() < self.chances.infra
-            answer = e.NoticeFailed(command.key, command.target, "no answer") if failed else self._effect(command)
+            answer = (
+                resources.NoticeFailed(command.key, command.target, "no answer") if failed else self._effect(command)
+            )
             self.turn(answer)
             return
         if isinstance(command, c.SealTree) and self._resists(command.run):
-            self.turn(e.EffectFailed(command.issue, command.key, "git will not take it", infra=True))
+            self.turn(facts_tracker.EffectFailed(command.issue, command.key, "git will not take it", infra=True))
             return
         if self.hit(self.chances.infra):
             if self.hit(0.5):
                 self._effect(command)
-            self.turn(e.EffectFailed(command.issue, command.key, "no answer", infra=True))
+            self.turn(facts_tracker.EffectFailed(command.issue, command.key, "no answer", infra=True))
             return
         if self.hit(self.chances.refused):
-            refused = e.EffectFailed(command.issue, command.key, "no", infra=False)
+            refused = facts_tracker.EffectFailed(command.issue, command.key, "no", infra=False)
             if isinstance(command, (c.ClaimIssue, c.WriteIssue)):
-                refused = e.WriteRefused(command.issue, command.key, "an open blocker")
+                refused = facts_tracker.WriteRefused(command.issue, command.key, "an open blocker")
             self.turn(refused)
             return
         answer = self._effect(command)
@@ -432,29 +446,29 @@ class MadeUp:
                 return self._write(command)
             case c.TakeOffLabels():
                 self.change(command.issue, given.ME, drop=command.labels)
-                return e.LabelsTakenOff(command.issue, command.key)
+                return facts_tracker.LabelsTakenOff(command.issue, command.key)
             case c.PostComment():
                 self.say(command.issue, given.ME, command.text)
                 self.posted[command.key] = len(self.comments[command.issue])
-                return e.CommentPosted(command.issue, command.key, command.name)
+                return facts_tracker.CommentPosted(command.issue, command.key, command.name)
             case c.CreateIssue():
                 status = "blocked" if command.parked else "open"
                 made = given.issue(command.id, status, *command.labels, stamp=command.stamp, type=command.new.type)
                 self.tracker.setdefault(command.id, made)
-                return e.IssueCreated(command.issue, command.key, command.id)
+                return facts_tracker.IssueCreated(command.issue, command.key, command.id)
             case c.ReadIssue():
                 return self._read_issue(command)
             case c.ReclaimIssue():
                 return self._reclaim(command)
             case c.SendNotice():
                 self.told += [(command.target, one.id) for one in command.notices]
-                return e.NoticeSent(command.key, command.target)
+                return resources.NoticeSent(command.key, command.target)
             case c.ReadAnswer():
                 said = self.comments.get(command.issue, [])
                 behind = self.posted.get(command.after, len(said)) if command.after else 0
                 told = tuple(comment for comment in said[behind:] if comment.author != given.ME)
                 events = tuple(self.events.get(command.issue, []))
-                return e.AnswerRead(command.issue, command.key, self.tracker[command.issue], events, told)
+                return facts_tracker.AnswerRead(command.issue, command.key, self.tracker[command.issue], events, told)
             case c.ReadAuthors():
                 about = [one for one in reversed(self.history.get(command.issue, [])) if one.what in command.changes]
                 return e.AuthorsRead(command.issue, command.key, tuple(about))
@@ -466,33 +480,33 @@ class MadeUp:
         dead = (view.status, view.assignee) == ("in_progress", command.holder) and command.holder in self.dead
         if dead:
             self.tracker[command.issue] = replace(view, status="open", assignee=None)
-        return e.IssueReclaimed(command.issue, command.key, command.holder, dead)
+        return facts_tracker.IssueReclaimed(command.issue, command.key, command.holder, dead)
 
     def _read_issue(self, command: c.ReadIssue) -> Fact:
         view = self.tracker.get(command.issue)
         if view is None:
-            return e.IssueGone(command.issue, self.world.seq, command.key)
-        return e.IssueSeen(command.issue, view, self.world.seq, command.key)
+            return facts_tracker.IssueGone(command.issue, self.world.seq, command.key)
+        return facts_tracker.IssueSeen(command.issue, view, self.world.seq, command.key)
 
     def _write(self, command: c.ClaimIssue | c.WriteIssue) -> Fact:
         view = self.tracker.get(command.issue)
         if view is None:
-            return e.WriteRefused(command.issue, command.key, "no such issue")
+            return facts_tracker.WriteRefused(command.issue, command.key, "no such issue")
         stamp: Stamp = command.stamp
         if view.stamp is not None and view.stamp.instance == stamp.instance and view.stamp.seq >= stamp.seq:
             pass
         elif isinstance(command, c.ClaimIssue):
             if not self._is_ready(view) or view.assignee not in (None, given.ME):
-                return e.ClaimRefused(command.issue, command.key, f"{view.assignee} has it")
+                return facts_tracker.ClaimRefused(command.issue, command.key, f"{view.assignee} has it")
             self._store(view, command, "in_progress", given.ME)
         else:
             if (view.status, view.assignee) != (command.if_status, command.if_assignee):
-                return e.GuardRefused(command.issue, command.key)
+                return facts_tracker.GuardRefused(command.issue, command.key)
             self._store(view, command, command.status, command.assignee)
         view = self.tracker[command.issue]
         if isinstance(command, c.ClaimIssue):
-            return e.IssueClaimed(command.issue, command.key, view)
-        return e.IssueWritten(command.issue, command.key, command.stamp.seq, view)
+            return facts_tracker.IssueClaimed(command.issue, command.key, view)
+        return facts_tracker.IssueWritten(command.issue, command.key, command.stamp.seq, view)
 
     def _store(self, view: Issue, command: c.ClaimIssue | c.WriteIssue, status: str, assignee: str | None) -> None:
         labels = tuple(sorted(set(view.labels) - set(command.remove_labels) | set(command.add_labels)))
@@ -505,41 +519,47 @@ class MadeUp:
                 session = command.reuse if reused and command.reuse else f"ses_{len(self.keys)}"
                 session = self.keys.setdefault(command.session_key, session)
                 self.sessions.setdefault(session, {})
-                return e.SessionOpened(command.issue, command.run, command.key, session, reused)
+                return runs.SessionOpened(command.issue, command.run, command.key, session, reused)
             case c.PreparePrompt():
                 shown = tuple(comment.id for comment in self.comments.get(command.issue, []))
-                return e.PromptPrepared(command.issue, command.run, command.key, command.n, "cd" * 32, shown)
+                return runs.PromptPrepared(command.issue, command.run, command.key, command.n, "cd" * 32, shown)
             case c.SendPrompt():
                 if self._comes_back(command):
-                    return e.EffectFailed(command.issue, command.key, "a person is in the session", infra=True)
+                    return facts_tracker.EffectFailed(
+                        command.issue, command.key, "a person is in the session", infra=True
+                    )
                 self._deliver(command)
-                return e.PromptSent(command.issue, command.run, command.key, command.n, f"server-{self.instance}")
+                return runs.PromptSent(command.issue, command.run, command.key, command.n, f"server-{self.instance}")
             case c.AnswerRequest():
                 return self._answer(command)
             case c.StopTurn():
                 self._abort(command.session)
-                return e.TurnStopped(command.issue, command.run, command.key)
+                return runs.TurnStopped(command.issue, command.run, command.key)
             case c.StopOrphan():
                 session = self.keys.get(command.orphan)
                 self._abort(session or "")
-                return e.OrphanStopped(command.issue, command.key, session is not None)
+                return runs.OrphanStopped(command.issue, command.key, session is not None)
             case c.PrepareTree():
                 path, base = f"/trees/{command.branch}", command.base or "c0ffee"
                 head, branch = self.heads.get(command.branch, base), command.branch
-                return e.TreePrepared(command.issue, command.run, command.key, branch, path, base, head)
+                return delivery.TreePrepared(command.issue, command.run, command.key, branch, path, base, head)
             case c.SealTree():
                 head = self.heads[command.branch] = f"head of {command.run}"
                 sealed = (head, f"tree of {command.run}", (*self.world.flows[command.issue].commits, head))
                 flag = self.base.happens(self.chances.landing, "ci", "size", "git~1")
                 names, flags = ((flag,), ()) if flag == "git~1" else ((), (flag,) if flag else ())
-                return e.TreeSealed(command.issue, command.run, command.key, *sealed, flags=flags, unwritable=names)
+                return delivery.TreeSealed(
+                    command.issue, command.run, command.key, *sealed, flags=flags, unwritable=names
+                )
             case c.RemoveTree() if self.will.random() < self.chances.landing:
-                return e.TreeKept(command.issue, command.key, command.branch, "something in it is not committed")
+                return delivery.TreeKept(command.issue, command.key, command.branch, "something in it is not committed")
             case c.RemoveTree():
-                return e.TreeRemoved(command.issue, command.key, command.branch, 7)
+                return delivery.TreeRemoved(command.issue, command.key, command.branch, 7)
             case c.ReadTree():
                 branch = self.world.tree.branch if self.world.tree is not None else None
-                return e.TreeSeen(Tree(True, "c0ffee", branch=branch), command.moment, command.issue, command.run)
+                return delivery.TreeSeen(
+                    Tree(True, "c0ffee", branch=branch), command.moment, command.issue, command.run
+                )
             case c.VerifyWork() | c.IntegrateWork() | c.MoveBase() | c.OpenPullRequest():
                 return self.base.answer(command, self.chances.landing)
             case _:
@@ -552,7 +572,7 @@ class MadeUp:
             return False
         if self.will.random() < self.chances.person * 2:
             self.wrote[held.session] = self.wrote.get(held.session, 0) + 1
-        seen = e.SessionSeen(command.issue, held.session, self._people(held), False, self.world.seq)
+        seen = runs.SessionSeen(command.issue, held.session, self._people(held), False, self.world.seq)
         if news := session_read(self.world, seen):
             self.turn(*news)
         return bool(news)
@@ -637,12 +657,12 @@ class MadeUp:
         until = self.will.choice([None, self.now + timedelta(minutes=self.will.choice([1, 30, 600]))])
         provider = self.will.choice([None, None, given.LARGE.provider, given.SMALL.provider])
         facts: list[Fact] = [
-            e.WorkPaused("ann", until=until, provider=provider),
-            e.WorkResumed("ann", provider=provider),
-            e.WorkResumed("ann"),
+            resources.WorkPaused("ann", until=until, provider=provider),
+            resources.WorkResumed("ann", provider=provider),
+            resources.WorkResumed("ann"),
             *windows_read(self.world.pauses, {"night": self.now + timedelta(minutes=20)}, self.now),
         ]
-        facts += [e.IssueCancelled(name, "ann") for name in self.will.sample(sorted(self.tracker), 1)]
+        facts += [issues.IssueCancelled(name, "ann") for name in self.will.sample(sorted(self.tracker), 1)]
         self.turn(self.will.choice(facts))
 
     def person(self) -> None:

@@ -10,10 +10,12 @@ from typing import TypeVar
 
 import anyio
 
-from ashep.adapters.memory.landing import MemoryLanding
-from ashep.core.commands import IntegrateWork
-from ashep.core.events import LandingRefused, PhaseEntered, RunPlanned, WorkConflicted, WorkLanded, WorkVerified
-from ashep.landing import Advanced, Refused
+from ashep.core.facts.commands import IntegrateWork
+from ashep.core.facts.delivery import LandingRefused, WorkConflicted, WorkLanded, WorkVerified
+from ashep.core.facts.issues import PhaseEntered
+from ashep.core.facts.runs import RunPlanned
+from ashep.ports.landing import Advanced, Refused
+from ashep.simulation.memory.landing import MemoryLanding
 from tests.loop_hands import IMPLEMENT, Hands, check_landed, landing_world
 from tests.loop_world import World, simulate
 from tests.places import made as new_folder

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.adapters.worktrees import Worktrees
+from ashep.adapters.git.worktrees import Worktrees
 from tests.conformance.trackers import QUICK, Beads
 
 pytestmark = pytest.mark.real

@@ -11,9 +11,10 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from ashep.core.records import Entry
-from ashep.core.step import RULES
-from ashep.core.world import World, evolve
+from ashep.core.facts.records import Entry
+from ashep.core.reconcile.evolve import evolve
+from ashep.core.reconcile.step import RULES
+from ashep.core.state.world import World
 from ashep.journal.log import Journal
 from tests.core.chances import WILD
 from tests.golden.picture import picture

@@ -8,9 +8,9 @@ from typing import Any, cast
 from pydantic import BaseModel
 from rpds import HashTrieMap, HashTrieSet
 
-from ashep.core.indexes import INDEXES
-from ashep.core.records import format_time
-from ashep.core.world import World
+from ashep.core.facts.records import format_time
+from ashep.core.state.indexes import INDEXES
+from ashep.core.state.world import World
 
 Known = dict[str, list[str]]
 """The fields of each class at the time of the picture: what is added later, with a default, is not compared."""

@@ -4,39 +4,23 @@ The golden journals were written from this story, each by the release in its nam
 """
 
 from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
 
-from ashep.core import commands as c
-from ashep.core import events as e
-from ashep.core.commands import Command
-from ashep.core.events import Fact
-from ashep.core.evidence import CheckResult
-from ashep.core.file_map import FileMap
-from ashep.core.finding import Finding
-from ashep.core.model import (
-    Agent,
-    Agents,
-    Change,
-    Comment,
-    Difference,
-    Human,
-    Issue,
-    LabelEvent,
-    Life,
-    Model,
-    NewIssue,
-    Notice,
-    PermissionRule,
-    Phase,
-    Policies,
-    Policy,
-    Settings,
-    Stamp,
-    Tree,
-)
-from ashep.core.outcome import CreatedIssue, Outcome
-from ashep.core.pull_events import Remark
-from ashep.core.records import Entry
-from ashep.core.requests import Asked, Request
+from ashep.core.facts import commands as c
+from ashep.core.facts import delivery, issues, resources, runs, tracker
+from ashep.core.facts import vocabulary as e
+from ashep.core.facts.commands import Command
+from ashep.core.facts.delivery import CheckResult, FileMap, Remark, Tree
+from ashep.core.facts.outcome import CreatedIssue, Outcome
+from ashep.core.facts.records import Entry
+from ashep.core.facts.requests import Asked, Request
+from ashep.core.facts.resources import Finding, Notice
+from ashep.core.facts.runs import Life, Model
+from ashep.core.facts.tracker import Change, Comment, Difference, Issue, LabelEvent, NewIssue, Stamp
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.policy.agents import Agent, Agents
+from ashep.core.policy.policies import Human, PermissionRule, Phase, Policies, Policy
+from ashep.core.policy.settings import Settings
 
 T0 = datetime(2026, 1, 1, 22, 0, tzinfo=UTC)
 MINE, INSTANCE, BLOB = "ashep-host-1a2b3c4d", "0f" * 16, "ab" * 32
@@ -84,21 +68,23 @@ def stamp(seq: int, run: str | None = None) -> Stamp:
 LIFE = Life(timedelta(minutes=4), "bash", timedelta(minutes=2), timedelta(seconds=30))
 
 
-def planned(run: str, agent: str, access: str, **more: object) -> e.RunPlanned:
+def planned(run: str, agent: str, access: Literal["read", "write"], **more: Any) -> runs.RunPlanned:
     """Plan a run."""
     name, _, rest = run.partition("/")
     phase, visit, attempt = rest.split(".")
-    values: dict[str, object] = {
+    values: dict[str, Any] = {
         "slug": "build", "model": SONNET, "capabilities": (phase,), "timeout": timedelta(minutes=30), "reuse": None,
         "lock": access == "write", "why": "the only one that may write", "others": (("critic", "has no write access"),),
     }  # fmt: skip
     more = {"stall_after": timedelta(minutes=5), "tool_timeout": timedelta(hours=1)} | more
-    return e.RunPlanned(name, run, phase, int(visit), int(attempt), agent, "opencode", access=access, **(values | more))  # type: ignore[arg-type]
+    return runs.RunPlanned(
+        name, run, phase, int(visit), int(attempt), agent, "opencode", access=access, **(values | more)
+    )  # type: ignore[arg-type]
 
 
-def turn(run: str, n: int, state: str, **more: object) -> e.TurnSeen:
+def turn(run: str, n: int, state: str, **more: object) -> runs.TurnSeen:
     """See a turn."""
-    return e.TurnSeen(run.partition("/")[0], run, n, f"msg_{n}", 60, state, "server-1", **more)  # type: ignore[arg-type]
+    return runs.TurnSeen(run.partition("/")[0], run, n, f"msg_{n}", 60, state, "server-1", **more)  # type: ignore[arg-type]
 
 
 def deliver(run: str, n: int, again: bool = False, slug: str | None = "build") -> c.SendPrompt:
@@ -112,22 +98,24 @@ def deliver(run: str, n: int, again: bool = False, slug: str | None = "build") -
 def begin() -> list[list[Fact | Command]]:
     """Start the daemon and look around."""
     return [
-        [e.JournalBegun(INSTANCE, "5ec2e7")],
+        [resources.JournalBegun(INSTANCE, "5ec2e7")],
         [
-            e.DaemonStarted(4711, "0.1.0", only=("demo-1",), max_issues=5),
-            e.Adopted("policies", POLICIES.model_dump_json(), BLOB, 1),
-            e.Adopted("agents", AGENTS.model_dump_json(), BLOB, 1),
-            e.Adopted("settings", Settings().model_dump_json(), BLOB, 1),
+            resources.DaemonStarted(4711, "0.1.0", only=("demo-1",), max_issues=5),
+            resources.Adopted("policies", POLICIES.model_dump_json(), BLOB, 1),
+            resources.Adopted("agents", AGENTS.model_dump_json(), BLOB, 1),
+            resources.Adopted("settings", Settings().model_dump_json(), BLOB, 1),
         ],
         [
-            e.TrackerSeen(MINE, "demo", "1.3.0"),
-            e.RunnerSeen("up", instance="server-1", agents=("build", "plan"), models=(SONNET, SMALL), default=SONNET),
-            e.TreeSeen(Tree(True, "c0ffee", (("a.py", "11"),), ("new.txt",))),
-            *(e.IssueSeen(f"demo-{n}", issue(n), 1) for n in range(1, 6)),
-            e.ReadySeen(tuple(f"demo-{n}" for n in range(1, 6)), 1),
-            e.ReadyChanged(("demo-6",), ("demo-5",), 1),
-            e.ChangeHinted(),
-            e.IssueHeld("demo-2", "slots", "all 1 slots are taken"),
+            tracker.TrackerSeen(MINE, "demo", "1.3.0"),
+            resources.RunnerSeen(
+                "up", instance="server-1", agents=("build", "plan"), models=(SONNET, SMALL), default=SONNET
+            ),
+            delivery.TreeSeen(Tree(True, "c0ffee", (("a.py", "11"),), ("new.txt",))),
+            *(tracker.IssueSeen(f"demo-{n}", issue(n), 1) for n in range(1, 6)),
+            tracker.ReadySeen(tuple(f"demo-{n}" for n in range(1, 6)), 1),
+            tracker.ReadyChanged(("demo-6",), ("demo-5",), 1),
+            tracker.ChangeHinted(),
+            issues.IssueHeld("demo-2", "slots", "all 1 slots are taken"),
         ],
     ]
 
@@ -139,30 +127,34 @@ def work() -> list[list[Fact | Command]]:
     good = Outcome(result="success", summary="Done: “it works”", created_issues=(more,), pointers=("a.py:1", "c0ffee"))
     return [
         [
-            e.IssueTaken("demo-1", "standard", "the first ready one"),
-            e.CycleBegan("demo-1", 1, "claimed", True),
-            e.PhaseEntered("demo-1", "implement", 1, "the policy's first"),
+            issues.IssueTaken("demo-1", "standard", "the first ready one"),
+            issues.CycleBegan("demo-1", 1, "claimed", True),
+            issues.PhaseEntered("demo-1", "implement", 1, "the policy's first"),
             c.ClaimIssue("demo-1/claim/23", "demo-1", stamp(23), ("phase:implement",), ("phase:old",)),
         ],
         [
-            e.IssueClaimed("demo-1", "demo-1/claim/23", claimed, BLOB),
+            tracker.IssueClaimed("demo-1", "demo-1/claim/23", claimed, BLOB),
             planned(RUN, "builder", "write"),
             c.ReadTree(f"{RUN}/tree/before", "demo-1", RUN, "before", None),
         ],
         [
-            e.TreeSeen(Tree(True, "c0ffee"), "before", "demo-1", RUN),
+            delivery.TreeSeen(Tree(True, "c0ffee"), "before", "demo-1", RUN),
             c.OpenSession(f"{RUN}/session", "demo-1", RUN, f"{INSTANCE}/{RUN}", "write", "build", SONNET, None),
         ],
         [
             c.PrepareTree(f"{RUN}/tree/own", "demo-1", RUN, "ashep/demo-1", "c0ffee", 2),
-            e.TreePrepared("demo-1", RUN, f"{RUN}/tree/own", "ashep/demo-1", "/trees/demo-1", "c0ffee", "c0ffee"),
+            delivery.TreePrepared(
+                "demo-1", RUN, f"{RUN}/tree/own", "ashep/demo-1", "/trees/demo-1", "c0ffee", "c0ffee"
+            ),
             c.SealTree(f"{RUN}/tree/sealed", "demo-1", RUN, "ashep/demo-1"),
             c.RemoveTree("demo-1/tree/gone/1", "demo-1", "ashep/demo-1", "beef", "main", "f00d", timedelta(days=7)),
-            e.TreeRests("demo-1", "ashep/demo-1", T0 + timedelta(days=7), timedelta(days=7), 1, "it is in use"),
-            e.TreeKept("demo-1", "demo-1/tree/gone/1", "ashep/demo-1", "it is in use"),
-            e.TreeRemoved("demo-1", "demo-1/tree/gone/2", "ashep/demo-1", 4096, ("refs/ashep/saved/x/1/commit-1",)),
+            delivery.TreeRests("demo-1", "ashep/demo-1", T0 + timedelta(days=7), timedelta(days=7), 1, "it is in use"),
+            delivery.TreeKept("demo-1", "demo-1/tree/gone/1", "ashep/demo-1", "it is in use"),
+            delivery.TreeRemoved(
+                "demo-1", "demo-1/tree/gone/2", "ashep/demo-1", 4096, ("refs/ashep/saved/x/1/commit-1",)
+            ),
             e.TreeLeft("demo-1", RUN, 'git add: error: open("x"): Permission denied'),
-            e.TreeSealed(
+            delivery.TreeSealed(
                 "demo-1",
                 RUN,
                 f"{RUN}/tree/sealed",
@@ -177,11 +169,11 @@ def work() -> list[list[Fact | Command]]:
             ),
         ],
         [
-            e.CriteriaAdopted("demo-1", "ab" * 32, BLOB, 2, ("Is it pretty?",)),
-            e.CriteriaChanged("demo-1", "cd" * 32, "somebody changed the checks"),
-            e.VerificationWanted("demo-1", RUN, "implement", "implement succeeded: done"),
+            delivery.CriteriaAdopted("demo-1", "ab" * 32, BLOB, 2, ("Is it pretty?",)),
+            delivery.CriteriaChanged("demo-1", "cd" * 32, "somebody changed the checks"),
+            delivery.VerificationWanted("demo-1", RUN, "implement", "implement succeeded: done"),
             c.VerifyWork(f"{RUN}/verify", "demo-1", "beef", "c0ffee", RUN, "standard", "implement", BLOB, change=True),
-            e.WorkVerified(
+            delivery.WorkVerified(
                 "demo-1",
                 f"{RUN}/verify",
                 "beef",
@@ -195,22 +187,22 @@ def work() -> list[list[Fact | Command]]:
                 must_change=False,
             ),
             c.IntegrateWork("demo-1/integrate/9.0", "demo-1", "ashep/demo-1", "beef", "main", "merge", "Work (demo-1)"),
-            e.WorkConflicted("demo-1", "demo-1/integrate/9.0", "beef", "c0ffee", ("calc.py",), BLOB),
-            e.WorkIntegrated("demo-1", "demo-1/integrate/9.0", "beef", "c0ffee", "f00d", "7ree"),
+            delivery.WorkConflicted("demo-1", "demo-1/integrate/9.0", "beef", "c0ffee", ("calc.py",), BLOB),
+            delivery.WorkIntegrated("demo-1", "demo-1/integrate/9.0", "beef", "c0ffee", "f00d", "7ree"),
             c.MoveBase("demo-1/land/9.0.0", "demo-1", "ashep/demo-1", "beef", "main", "c0ffee", "f00d"),
-            e.LandingRefused("demo-1", "demo-1/land/9.0.0", "dirty", "calc.py has changes"),
-            e.LandingRefused("demo-1", "demo-1/land/9.0.1", "failed", "git says: no"),
-            e.WorkLanded("demo-1", "demo-1/land/9.0.1", "main", "beef", "f00d", told=("x.lock stays",)),
+            delivery.LandingRefused("demo-1", "demo-1/land/9.0.0", "dirty", "calc.py has changes"),
+            delivery.LandingRefused("demo-1", "demo-1/land/9.0.1", "failed", "git says: no"),
+            delivery.WorkLanded("demo-1", "demo-1/land/9.0.1", "main", "beef", "f00d", told=("x.lock stays",)),
         ],
         [
             c.OpenPullRequest(
                 "demo-1/pull/9.0", "demo-1", "ashep/demo-1", "beef", "c0ffee", "main", f"{INSTANCE}/demo-1/9", "Do it"
             ),
-            e.LandingRefused("demo-1", "demo-1/pull/9.0", "away", "rate limit", timedelta(minutes=5)),
-            e.PullRequestOpened(
+            delivery.LandingRefused("demo-1", "demo-1/pull/9.0", "away", "rate limit", timedelta(minutes=5)),
+            delivery.PullRequestOpened(
                 "demo-1", "demo-1/pull/9.1", 7, "https://forge.example/7", f"{INSTANCE}/demo-1/9", "main", "beef"
             ),
-            e.PullRequestSeen(
+            delivery.PullRequestSeen(
                 "demo-1",
                 7,
                 10**6,
@@ -221,32 +213,37 @@ def work() -> list[list[Fact | Command]]:
                 log=BLOB,
                 remarks=(Remark("r/1", "changes_requested", "ann"), Remark("r/2", "comment", "lint", bot=True)),
             ),
-            e.PullRequestReturned("demo-1", 7, "review", "ann requested changes", BLOB),
-            e.PullRequestMerged("demo-1", 7, "f00d", "ann merged it"),
+            delivery.PullRequestReturned("demo-1", 7, "review", "ann requested changes", BLOB),
+            delivery.PullRequestMerged("demo-1", 7, "f00d", "ann merged it"),
         ],
         [
-            e.SessionOpened("demo-1", RUN, f"{RUN}/session", "ses_1"),
+            runs.SessionOpened("demo-1", RUN, f"{RUN}/session", "ses_1"),
             c.PreparePrompt(f"{RUN}/prepare/1", "demo-1", RUN, 1, "task"),
         ],
-        [e.PromptPrepared("demo-1", RUN, f"{RUN}/prepare/1", 1, BLOB, ("comment-1",)), deliver(RUN, 1)],
-        [e.PromptSent("demo-1", RUN, f"{RUN}/send/1", 1, "server-1"), turn(RUN, 1, "running", tokens=120, cost=0.0012)],
-        [e.TimerDue("stall:demo-1", T0 + timedelta(minutes=6)), turn(RUN, 1, "running", life=LIFE)],
+        [runs.PromptPrepared("demo-1", RUN, f"{RUN}/prepare/1", 1, BLOB, ("comment-1",)), deliver(RUN, 1)],
         [
-            e.TrackerSeen(MINE, "demo", "1.4.0", replaced="1.4.0 answers where 1.3.0 did; ashep is tried with 1.3.0"),
-            e.RunnerSeen("away", "connection refused"),
-            e.TurnDied("demo-1", RUN, 1, "its server died"),
+            runs.PromptSent("demo-1", RUN, f"{RUN}/send/1", 1, "server-1"),
+            turn(RUN, 1, "running", tokens=120, cost=0.0012),
+        ],
+        [resources.TimerDue("stall:demo-1", T0 + timedelta(minutes=6)), turn(RUN, 1, "running", life=LIFE)],
+        [
+            tracker.TrackerSeen(
+                MINE, "demo", "1.4.0", replaced="1.4.0 answers where 1.3.0 did; ashep is tried with 1.3.0"
+            ),
+            resources.RunnerSeen("away", "connection refused"),
+            runs.TurnDied("demo-1", RUN, 1, "its server died"),
             deliver(RUN, 1, again=True),
         ],
-        [e.PromptSent("demo-1", RUN, f"{RUN}/send/1", 1, "server-2")],
+        [runs.PromptSent("demo-1", RUN, f"{RUN}/send/1", 1, "server-2")],
         [
             turn(RUN, 1, "finished", block="{}", text=BLOB, provider="acme", model="large", tokens=900, cost=0.0125),
-            e.OutcomeRejected("demo-1", RUN, 1, "result: field required", "extract", "critic", "plan", SMALL),
-            e.PromptAbandoned("demo-1", RUN, 2, "30 s without a sign"),
+            runs.OutcomeRejected("demo-1", RUN, 1, "result: field required", "extract", "critic", "plan", SMALL),
+            runs.PromptAbandoned("demo-1", RUN, 2, "30 s without a sign"),
         ],
         [
             turn(RUN, 2, "finished", block=good.model_dump_json(), tokens=100, cost=0.0005, people=("msg_9",)),
-            e.RunEnded("demo-1", RUN, "succeeded", "success", good),
-            e.CreationWanted(
+            runs.RunEnded("demo-1", RUN, "succeeded", "success", good),
+            issues.CreationWanted(
                 "demo-1", "demo-aaaaaaaa", NewIssue("Test the edges", "There are many.\n", priority=3), 1, True
             ),
             c.CreateIssue(
@@ -261,29 +258,32 @@ def work() -> list[list[Fact | Command]]:
             c.ReadTree(f"{RUN}/tree/after", "demo-1", RUN, "after", "c0ffee"),
         ],
         [
-            e.IssueCreated("demo-1", "demo-aaaaaaaa", "demo-aaaaaaaa"),
-            e.TreeSeen(Tree(True, "beef", (("a.py", "12"),)), "after", "demo-1", RUN, ("beef",)),
-            e.PhaseEntered("demo-1", "review", 1, "success leads there"),
+            tracker.IssueCreated("demo-1", "demo-aaaaaaaa", "demo-aaaaaaaa"),
+            delivery.TreeSeen(Tree(True, "beef", (("a.py", "12"),)), "after", "demo-1", RUN, ("beef",)),
+            issues.PhaseEntered("demo-1", "review", 1, "success leads there"),
             planned(REVIEW, "critic", "read", slug=None, model=None),
         ],
         [
-            e.DiagnosisWanted("demo-1", REVIEW, 1, "no sign of life for 5m", "builder", "build", SONNET),
-            e.DeadlineReached("demo-1", REVIEW),
-            e.RunEnded("demo-1", REVIEW, "timed_out", "30m are over", error="it still ran", abort=True),
+            runs.DiagnosisWanted("demo-1", REVIEW, 1, "no sign of life for 5m", "builder", "build", SONNET),
+            runs.DeadlineReached("demo-1", REVIEW),
+            runs.RunEnded("demo-1", REVIEW, "timed_out", "30m are over", error="it still ran", abort=True),
             c.StopTurn(f"{REVIEW}/stop", "demo-1", REVIEW, "ses_2"),
-            e.RetryScheduled("demo-1", "review", 1, T0 + timedelta(hours=1), "attempt 2 of 3"),
+            issues.RetryScheduled("demo-1", "review", 1, T0 + timedelta(hours=1), "attempt 2 of 3"),
         ],
-        [e.TurnStopped("demo-1", REVIEW, f"{REVIEW}/stop"), e.TimerDue("wait:demo-1", T0 + timedelta(hours=1))],
+        [
+            runs.TurnStopped("demo-1", REVIEW, f"{REVIEW}/stop"),
+            resources.TimerDue("wait:demo-1", T0 + timedelta(hours=1)),
+        ],
         [
             planned(SECOND, "builder", "write"),
-            e.RunWithdrawn("demo-1", SECOND, "agent_gone", "the server lists no build"),
+            runs.RunWithdrawn("demo-1", SECOND, "agent_gone", "the server lists no build"),
         ],
         [
-            e.SessionTaken("demo-1", "resume", "none", "a person wrote", timedelta(minutes=10), "ses_2", "msg_2"),
-            e.SessionSeen("demo-1", "ses_2", ("msg_9",), False, 70),
-            e.SessionReleased("demo-1", "quiet", "nobody wrote for 10m"),
-            e.SessionTaken("demo-1", "pause", "ours", "a person wrote", None, "ses_2", "msg_2"),
-            e.ReleaseWanted("demo-1", "the label was taken off"),
+            runs.SessionTaken("demo-1", "resume", "none", "a person wrote", timedelta(minutes=10), "ses_2", "msg_2"),
+            runs.SessionSeen("demo-1", "ses_2", ("msg_9",), False, 70),
+            runs.SessionReleased("demo-1", "quiet", "nobody wrote for 10m"),
+            runs.SessionTaken("demo-1", "pause", "ours", "a person wrote", None, "ses_2", "msg_2"),
+            runs.ReleaseWanted("demo-1", "the label was taken off"),
         ],
     ]
 
@@ -296,27 +296,29 @@ def people() -> list[list[Fact | Command]]:
     moved: tuple[Difference, ...] = (("added", "phase:merge"),)
     return [
         [
-            e.PersonAsked(
+            issues.PersonAsked(
                 "demo-1", "merge", "Merge this?", T0 + timedelta(days=7), True, "approve leads there",
                 T0 + timedelta(days=1),
             ),
-            e.PersonReminded("demo-1", "merge", "Merge this?", T0 + timedelta(days=7), None, "nobody has answered yet"),
+            issues.PersonReminded(
+                "demo-1", "merge", "Merge this?", T0 + timedelta(days=7), None, "nobody has answered yet"
+            ),
             c.WriteIssue(
                 "demo-1/ask/80", "demo-1", "ask", "in_progress", MINE, stamp(80), "blocked", MINE,
                 ("needs:human_approval", "phase:merge"), ("phase:review",),
             ),
-            e.CommentWanted("demo-1", "question-80", "Merge this?"),
+            issues.CommentWanted("demo-1", "question-80", "Merge this?"),
             c.PostComment("demo-1/comment/question-80", "demo-1", "question-80", "Merge this?"),
         ],
         [
-            e.IssueWritten("demo-1", "demo-1/ask/80", 80, asked, BLOB),
-            e.CommentPosted("demo-1", "demo-1/comment/question-80", "question-80"),
-            e.ClockJumped(timedelta(minutes=61)),
+            tracker.IssueWritten("demo-1", "demo-1/ask/80", 80, asked, BLOB),
+            tracker.CommentPosted("demo-1", "demo-1/comment/question-80", "question-80"),
+            resources.ClockJumped(timedelta(minutes=61)),
         ],
         [c.ReadAnswer("demo-1/answer/90", "demo-1")],
         [
-            e.AnswerRead("demo-1", "demo-1/answer/90", asked, (set_by,), (said,)),
-            e.AnswerRefused("demo-1", ("human:approved",), "an agent has set it"),
+            tracker.AnswerRead("demo-1", "demo-1/answer/90", asked, (set_by,), (said,)),
+            issues.AnswerRefused("demo-1", ("human:approved",), "an agent has set it"),
             c.TakeOffLabels("demo-1/labels/92", "demo-1", ("human:approved",)),
         ],
         [e.ChangeDoubted("demo-1", moved), c.ReadAuthors("demo-1/authors/93", "demo-1", moved)],
@@ -324,62 +326,80 @@ def people() -> list[list[Fact | Command]]:
             e.AuthorsRead("demo-1", "demo-1/authors/93", (Change("9", moved[0], "ashep-agent", T0),)),
             e.ChangeJudged("demo-1", (), moved, "ashep-agent set the label phase:merge", ("9",)),
         ],
-        [e.LabelsTakenOff("demo-1", "demo-1/labels/92"), e.PersonAnswered("demo-1", "approved", "ann", "ann said so")],
-        [e.IssueFinished("demo-1", "approved by ann"), e.IssueClosed("demo-1", "shepherd", "approved by ann")],
         [
-            e.IssueTaken("demo-2", "standard", "next"),
+            tracker.LabelsTakenOff("demo-1", "demo-1/labels/92"),
+            issues.PersonAnswered("demo-1", "approved", "ann", "ann said so"),
+        ],
+        [
+            issues.IssueFinished("demo-1", "approved by ann"),
+            issues.IssueClosed("demo-1", "shepherd", "approved by ann"),
+        ],
+        [
+            issues.IssueTaken("demo-2", "standard", "next"),
             planned(LOST, "builder", "write"),
-            e.RunEnded("demo-2", LOST, "lost", "nobody can tell", error="HTTP 500"),
+            runs.RunEnded("demo-2", LOST, "lost", "nobody can tell", error="HTTP 500"),
             c.ReadIssue("demo-2/read/99", "demo-2"),
-            e.EffectFailed("demo-2", "demo-2/read/99", "timeout", True),
-            e.EffectFailed("demo-2", "demo-2/integrate/1", "locked", True, "/p/.git/x.lock"),
-            e.IssueParked("demo-2", "attempts", "3 attempts failed"),
-        ],
-        [e.ClaimRefused("demo-3", "demo-3/claim/1", "bob has it"), e.IssueLeft("demo-3", "assigned", "bob has it")],
-        [e.GuardRefused("demo-4", "demo-4/park/1"), e.WriteRefused("demo-4", "demo-4/close/2", "an open blocker")],
-        [e.IssueGivenBack("demo-4", "opened", "somebody did", T0 + timedelta(minutes=10)), e.IssueGone("demo-5", 90)],
-        [e.DiskSeen("low"), e.DiskSeen("ok"), e.JournalPruned(7, ("000000000001.jsonl",))],
-        [e.EditRefused(("policies.yaml:2: x: wrong",), 1), e.EditMended()],
-        [e.WorkPaused("ann", "the machine moves", T0 + timedelta(hours=8), "acme", drain=True), e.WorkResumed("bob")],
-        [e.WorkPaused("the configuration", "nights", T0 + timedelta(hours=8), window="nights")],
-        [e.WorkResumed("ann", "a person is up", "acme"), e.IssueCancelled("demo-2", "ann", LOST)],
-        [e.AccountAudited((Finding("no_end", "demo-4", "waits for a time, and has none"),), 1)],
-        [
-            e.BudgetWarned("issue", "demo-2", "tokens", 900.0, 1000.0, "nearly used up", None, "demo-2"),
-            e.BudgetReached("issue", "demo-2", "tokens", 1000.0, 1000.0, "used up", None, "demo-2"),
-            e.BudgetReached("day", "2026-01-02", "cost", 5.5, 5.0, "used up", T0 + timedelta(hours=26)),
-            e.WriteDelayed("demo-2", "demo-2/park/1", T0 + timedelta(hours=2), "as many as may be"),
-            e.RetryScheduled("demo-4", "review", 0, T0 + timedelta(hours=2), "stopped; used up", "budget"),
+            tracker.EffectFailed("demo-2", "demo-2/read/99", "timeout", True),
+            tracker.EffectFailed("demo-2", "demo-2/integrate/1", "locked", True, "/p/.git/x.lock"),
+            issues.IssueParked("demo-2", "attempts", "3 attempts failed"),
         ],
         [
-            e.QuietSeen(T0 + timedelta(hours=8)),
-            e.NoticeWanted("parked", "demo-2 is parked", ("pager", "desk"), "demo-2", cause=97),
-            e.NoticeWanted("provider_down", "the tracker is away", ("pager",), about="the tracker"),
+            tracker.ClaimRefused("demo-3", "demo-3/claim/1", "bob has it"),
+            issues.IssueLeft("demo-3", "assigned", "bob has it"),
         ],
         [
-            e.NoticesGathered("pager", (130, 131), "2 to be told", (129,)),
+            tracker.GuardRefused("demo-4", "demo-4/park/1"),
+            tracker.WriteRefused("demo-4", "demo-4/close/2", "an open blocker"),
+        ],
+        [
+            issues.IssueGivenBack("demo-4", "opened", "somebody did", T0 + timedelta(minutes=10)),
+            tracker.IssueGone("demo-5", 90),
+        ],
+        [resources.DiskSeen("low"), resources.DiskSeen("ok"), resources.JournalPruned(7, ("000000000001.jsonl",))],
+        [resources.EditRefused(("policies.yaml:2: x: wrong",), 1), resources.EditMended()],
+        [
+            resources.WorkPaused("ann", "the machine moves", T0 + timedelta(hours=8), "acme", drain=True),
+            resources.WorkResumed("bob"),
+        ],
+        [resources.WorkPaused("the configuration", "nights", T0 + timedelta(hours=8), window="nights")],
+        [resources.WorkResumed("ann", "a person is up", "acme"), issues.IssueCancelled("demo-2", "ann", LOST)],
+        [resources.AccountAudited((Finding("no_end", "demo-4", "waits for a time, and has none"),), 1)],
+        [
+            resources.BudgetWarned("issue", "demo-2", "tokens", 900.0, 1000.0, "nearly used up", None, "demo-2"),
+            resources.BudgetReached("issue", "demo-2", "tokens", 1000.0, 1000.0, "used up", None, "demo-2"),
+            resources.BudgetReached("day", "2026-01-02", "cost", 5.5, 5.0, "used up", T0 + timedelta(hours=26)),
+            resources.WriteDelayed("demo-2", "demo-2/park/1", T0 + timedelta(hours=2), "as many as may be"),
+            issues.RetryScheduled("demo-4", "review", 0, T0 + timedelta(hours=2), "stopped; used up", "budget"),
+        ],
+        [
+            resources.QuietSeen(T0 + timedelta(hours=8)),
+            resources.NoticeWanted("parked", "demo-2 is parked", ("pager", "desk"), "demo-2", cause=97),
+            resources.NoticeWanted("provider_down", "the tracker is away", ("pager",), about="the tracker"),
+        ],
+        [
+            resources.NoticesGathered("pager", (130, 131), "2 to be told", (129,)),
             c.SendNotice(
                 "notice/pager/133", "pager", (Notice(130, T0, "parked", "demo-2 is parked", "demo-2", cause=97),), 1
             ),
         ],
         [
-            e.NoticeFailed("notice/pager/133", "pager", "no route to host"),
-            e.NoticesDelayed("pager", T0 + timedelta(hours=3), "failure 1: no route to host"),
-            e.NoticeSent("notice/desk/135", "desk"),
-            e.NoticesGivenUp("pager", (130,), "20 failures, the last: no route to host"),
+            resources.NoticeFailed("notice/pager/133", "pager", "no route to host"),
+            resources.NoticesDelayed("pager", T0 + timedelta(hours=3), "failure 1: no route to host"),
+            resources.NoticeSent("notice/desk/135", "desk"),
+            resources.NoticesGivenUp("pager", (130,), "20 failures, the last: no route to host"),
         ],
         [
-            e.ServerMemorySeen("server-1", 5 * 1024**3, 4 * 1024**3),
-            e.RecycleWanted("server-1", T0 + timedelta(minutes=90), False, "it holds 5.00 GiB"),
-            e.ServerEnded("server-1", "recycled"),
-            e.ServerFailed("server-2", "it ended by itself"),
-            e.ServerRestartPlanned(2, T0 + timedelta(hours=3), "it ended by itself"),
-            e.ProviderRefused("acme", "limited", "slow down", T0 + timedelta(hours=3), 1, "demo-4/review.1.1"),
-            e.ProviderRefused("other", "unauthorized", "bad key", None, 1, "demo-4/review.1.1"),
-            e.ProviderRefused("third", "down", "overloaded", T0 + timedelta(hours=3), 2, "demo-4/review.1.1"),
-            e.ProviderRecovered("third", "demo-4/review.1.1 was not refused", "demo-4/review.1.1"),
+            resources.ServerMemorySeen("server-1", 5 * 1024**3, 4 * 1024**3),
+            resources.RecycleWanted("server-1", T0 + timedelta(minutes=90), False, "it holds 5.00 GiB"),
+            resources.ServerEnded("server-1", "recycled"),
+            resources.ServerFailed("server-2", "it ended by itself"),
+            resources.ServerRestartPlanned(2, T0 + timedelta(hours=3), "it ended by itself"),
+            resources.ProviderRefused("acme", "limited", "slow down", T0 + timedelta(hours=3), 1, "demo-4/review.1.1"),
+            resources.ProviderRefused("other", "unauthorized", "bad key", None, 1, "demo-4/review.1.1"),
+            resources.ProviderRefused("third", "down", "overloaded", T0 + timedelta(hours=3), 2, "demo-4/review.1.1"),
+            resources.ProviderRecovered("third", "demo-4/review.1.1 was not refused", "demo-4/review.1.1"),
         ],
-        [e.TrackerLost("bd: no answer in 30 s"), e.DaemonStopped("SIGTERM")],
+        [tracker.TrackerLost("bd: no answer in 30 s"), resources.DaemonStopped("SIGTERM")],
     ]  # fmt: skip
 
 
@@ -388,22 +408,22 @@ def orphans() -> list[list[Fact | Command]]:
     gone, dead = T0 - timedelta(minutes=20), "ashep-other-77"
     return [
         [
-            e.LeaseLost("demo-1", "issue not claimable"),
-            e.LeaseExpired("demo-3", dead, gone),
-            e.TakeoverWanted("demo-3", dead, "its lease ran out"),
+            tracker.LeaseLost("demo-1", "issue not claimable"),
+            tracker.LeaseExpired("demo-3", dead, gone),
+            issues.TakeoverWanted("demo-3", dead, "its lease ran out"),
             c.ReclaimIssue("demo-3/reclaim/120", "demo-3", dead),
         ],
         [
-            e.IssueReclaimed("demo-3", "demo-3/reclaim/120", dead, True),
-            e.IssueAdopted(
+            tracker.IssueReclaimed("demo-3", "demo-3/reclaim/120", dead, True),
+            issues.IssueAdopted(
                 "demo-5", "standard", "implement", "work", 2, 3, 4, "the tracker shows it as ours",
                 orphan="another:demo-5/implement.2.3",
             ),
             c.StopOrphan("demo-5/orphan/another:demo-5/implement.2.3", "demo-5", "another:demo-5/implement.2.3"),
         ],
         [
-            e.OrphanStopped("demo-5", "demo-5/orphan/another:demo-5/implement.2.3", True),
-            e.IssueAdopted(
+            runs.OrphanStopped("demo-5", "demo-5/orphan/another:demo-5/implement.2.3", True),
+            issues.IssueAdopted(
                 "demo-5", "standard", "review", "ask", 1, 0, 2, "the tracker shows it as ours",
                 question="Merge this?", due=T0 + timedelta(days=7), human_phase=True,
             ),
@@ -419,24 +439,24 @@ def asking() -> list[list[Fact | Command]]:
     return [
         [planned("demo-4/arbitrate.1.1", "builder", "write")],
         [
-            e.RequestOpened("demo-4", "demo-4/arbitrate.1.1", tool, 140),
-            e.RequestJudged("demo-4", "demo-4/arbitrate.1.1", "per_1", "deny", "no rule", message="go on without it"),
-            e.RequestOpened("demo-4", "demo-4/arbitrate.1.1", which, 140),
-            e.RequestJudged("demo-4", "demo-4/arbitrate.1.1", "que_1", "ask", "implement asks", due=due),
-            e.InputWanted("demo-4", "demo-4/arbitrate.1.1", "que_1", "Which one?", due, "it waits"),
+            runs.RequestOpened("demo-4", "demo-4/arbitrate.1.1", tool, 140),
+            runs.RequestJudged("demo-4", "demo-4/arbitrate.1.1", "per_1", "deny", "no rule", message="do without it"),
+            runs.RequestOpened("demo-4", "demo-4/arbitrate.1.1", which, 140),
+            runs.RequestJudged("demo-4", "demo-4/arbitrate.1.1", "que_1", "ask", "implement asks", due=due),
+            runs.InputWanted("demo-4", "demo-4/arbitrate.1.1", "que_1", "Which one?", due, "it waits"),
             c.AnswerRequest(f"{key}per_1", "demo-4", "demo-4/arbitrate.1.1", "per_1", "permission", "deny", (), "no"),
         ],
         [
-            e.RequestAnswered("demo-4", "demo-4/arbitrate.1.1", f"{key}per_1", "per_1", taken=False),
+            runs.RequestAnswered("demo-4", "demo-4/arbitrate.1.1", f"{key}per_1", "per_1", taken=False),
             c.ReadAnswer("demo-4/answer/150", "demo-4", "demo-4/comment/input.que_1"),
-            e.RequestJudged(
+            runs.RequestJudged(
                 "demo-4", "demo-4/arbitrate.1.1", "que_1", "answer", "ann said so", (("green",),), by="ann", used=(0,)
             ),
         ],
         [
             e.ReadRefused("demo-4", "demo-4/arbitrate.1.1", "requests", "GET /permission: 400", 155),
-            e.RequestGone("demo-4", "demo-4/arbitrate.1.1", "que_1", 160),
-            e.InputEnded("demo-4", "demo-4/arbitrate.1.1", "what it asked is answered"),
+            runs.RequestGone("demo-4", "demo-4/arbitrate.1.1", "que_1", 160),
+            runs.InputEnded("demo-4", "demo-4/arbitrate.1.1", "what it asked is answered"),
             c.OpenSession(
                 "demo-4/arbitrate.1.1/session", "demo-4", "demo-4/arbitrate.1.1", "k", "write", None, None, None,
                 (PermissionRule(tool="bash", pattern="npm *", action="ask"),),

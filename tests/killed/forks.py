@@ -17,9 +17,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from ashep import app, audit, daemon
+from ashep import app
+from ashep.actions import audit
 from ashep.cli import commands
 from ashep.cli import main as ashep
+from ashep.daemon import daemon
 from tests.killed.life import main as life
 
 PROGRAMS = {"ashep": ashep, "tests.killed.life": life}

@@ -17,11 +17,11 @@ def main() -> int:
     watch_programs(points)  # before anything of ashep takes these names for itself
     from ashep import app, connect
     from ashep.adapters.beads import BeadsTracker
-    from ashep.adapters.git import GitTree
-    from ashep.adapters.landing import GitLanding
+    from ashep.adapters.git import GitLanding
+    from ashep.adapters.git.work_tree import GitTree
+    from ashep.adapters.git.worktrees import Worktrees
     from ashep.adapters.opencode import OpencodeRunner
     from ashep.adapters.verifier import LocalVerifier
-    from ashep.adapters.worktrees import Worktrees
     from ashep.cli import main as ashep
 
     class Runners:

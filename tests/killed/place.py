@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ashep.actions.replay import replay
 from ashep.adapters.opencode.server import folder_of
-from ashep.core.replay import Replay
+from ashep.core.analysis.replay import Replay
 from ashep.demo.model import ModelServer, opencode_config
 from ashep.demo.stage import PERSON, Stage, run_of
-from ashep.replay import replay
 from tests.killed.forks import Forked, Forks
 from tests.killed.scenario import EFFECT, PHASES, POLICIES, PROVEN, TEST, effect_of
 from tests.places import made as new_folder

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ashep.comparison import compare
+from ashep.actions.replay import compare, nobody
 from ashep.config import load_other
-from ashep.replay import nobody
 from ashep.views import comparison
 from tests.loop_world import simulate
 from tests.month.month import Month, policies

@@ -8,9 +8,9 @@ from typing import Any
 import anyio
 import yaml
 
-from ashep.adapters.memory.runner import Play, Prompted
 from ashep.config import write_starter
-from ashep.core.outstanding import EXTRACTION
+from ashep.core.runs.prompting import EXTRACTION
+from ashep.simulation.memory.runner import Play, Prompted
 from tests.loop_world import World
 
 DAY = 24 * 3600.0

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ashep.core import apart, compared
+from ashep.core.analysis import compared, other_life
 from tests.core.mutants import Mutant, planted
 from tests.month.compared import Lived, differences, lived, said
 from tests.month.recount import Counted
@@ -45,9 +45,9 @@ def test_a_recount_that_comes_to_something_else_is_seen(month: Lived, change: di
 
 
 MUTANTS = [
-    Mutant("an answer to anything will do", apart.met, "asked == (question.phase", "True or asked == (question.phase"),
-    Mutant("nothing ends before it is asked", apart.met, "isinstance(body, (SessionTaken, *CYCLE_ENDS))", "False"),
-    Mutant("what follows is no run", apart.bounded, "unknown.least)", "0) - 1"),
+    Mutant("any answer will do", other_life.met, "asked == (question.phase", "True or asked == (question.phase"),
+    Mutant("nothing ends before it is asked", other_life.met, "isinstance(body, (SessionTaken, *CYCLE_ENDS))", "False"),
+    Mutant("what follows is no run", other_life.bounded, "unknown.least)", "0) - 1"),
     Mutant("cycles never end", compared.Life.count, "and not begins", "and False"),
     Mutant("a life begins with its end", compared.Life.count, "and not begins", ""),
 ]  # fmt: skip

@@ -12,16 +12,16 @@ from typing import Any, cast
 
 import anyio
 
-from ashep.adapters.memory.runner import MemoryRunner
 from ashep.config import write_starter
-from ashep.control import Control
-from ashep.core.account import account
-from ashep.core.events import DaemonStopped
-from ashep.core.model import Refusal
-from ashep.daemon import Running
+from ashep.core.analysis.account import account
+from ashep.core.facts.resources import DaemonStopped
+from ashep.core.facts.runs import Refusal
+from ashep.daemon.control import Control
+from ashep.daemon.daemon import Running
+from ashep.daemon.reload import Reload
 from ashep.errors import RunnerUnavailable, TrackerUnavailable
-from ashep.ports import Turn
-from ashep.reload import Reload
+from ashep.ports.runner import Turn
+from ashep.simulation.memory.runner import MemoryRunner
 from ashep.simulation.virtual import ImmediateJournal
 from tests.loop_world import Crash, Points, World
 from tests.night import scene

@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from ashep.adapters.memory.runner import Play, Prompted
-from ashep.core.model import Model, Refusal
+from ashep.core.facts.runs import Model, Refusal
+from ashep.simulation.memory.runner import Play, Prompted
 
 MODELS = (Model("acme", "large"), Model("globex", "medium"), Model("initech", "small"))
 TEAMS = ("red", "green", "blue")

@@ -13,11 +13,10 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from ashep.core.criteria import FileExists, FileExistsCheck
-from ashep.core.model import (
+from ashep.core.policy.agents import Agent, Agents, RunnerChoice
+from ashep.core.policy.checks import FileExists, FileExistsCheck
+from ashep.core.policy.policies import (
     CLOSE,
-    Agent,
-    Agents,
     Human,
     Limits,
     Phase,
@@ -26,7 +25,6 @@ from ashep.core.model import (
     Prefer,
     Retry,
     ReuseFrom,
-    RunnerChoice,
     Stall,
     Verify,
 )

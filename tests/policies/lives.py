@@ -12,8 +12,9 @@ from pathlib import Path
 from ashep.config import read
 from ashep.config.presets import PRESETS
 from ashep.config.presets import preset as shipped
-from ashep.core.model import Policies, Settings, WorkerSettings
-from ashep.core.soundness import Verdict, analyse
+from ashep.core.analysis.soundness import Verdict, analyse
+from ashep.core.policy.policies import Policies
+from ashep.core.policy.settings import Settings, WorkerSettings
 from ashep.simulation.casting import starter_agents
 from ashep.simulation.chances import Chances, Dice
 from ashep.simulation.lives import Cast, Life, live

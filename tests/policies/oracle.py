@@ -1,14 +1,16 @@
 """What a policy can lead to, by a second reading of the language: brute force over whole states, nothing of the core.
 
 A state here holds everything at once (what every phase ended with, and every failure that nobody made good), where
-`ashep.core.soundness` asks one question at a time. The rules are those of the design's section 5, written down anew.
+`ashep.core.analysis.soundness` asks one question at a time. The rules are those of the design's section 5, written down
+anew.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from ashep.core.model import Agents, Phase, Policy
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.policies import Phase, Policy
 
 Passed = frozenset[tuple[str, str]]
 

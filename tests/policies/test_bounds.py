@@ -7,23 +7,14 @@ import pytest
 from typer.testing import CliRunner
 
 from ashep.cli.commands import app
-from ashep.cli.policy_check import said
+from ashep.cli.policy.check import said
 from ashep.config import check_files, load, write_starter
 from ashep.config.presets import PRESETS
-from ashep.core.bounds import Bounds
-from ashep.core.model import (
-    Agents,
-    Human,
-    Performance,
-    Phase,
-    Policies,
-    Policy,
-    Retry,
-    Settings,
-    Verify,
-    WorkerSettings,
-)
-from ashep.core.soundness import analyse
+from ashep.core.analysis.bounds import Bounds
+from ashep.core.analysis.soundness import analyse
+from ashep.core.policy.agents import Agents, Performance
+from ashep.core.policy.policies import Human, Phase, Policies, Policy, Retry, Verify
+from ashep.core.policy.settings import Settings, WorkerSettings
 from tests.core.given import BUILDER, CRITIC, TEAM, policy_of
 
 GUIDE = Path("docs/guides/policies.md")

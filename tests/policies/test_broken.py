@@ -11,7 +11,7 @@ from typing import get_args
 import pytest
 
 from ashep.config import ConfigErrors, check_files, load
-from ashep.core.soundness import Code
+from ashep.core.analysis.soundness import Code
 
 FOLDER = Path(__file__).parent / "broken"
 FILES = sorted(FOLDER.glob("[0-9]*.yaml"))

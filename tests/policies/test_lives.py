@@ -8,7 +8,8 @@ from itertools import islice
 import pytest
 
 from ashep.config.presets import PRESETS
-from ashep.core import decide, dispatch, routing
+from ashep.core.issues import routing
+from ashep.core.reconcile import decide, dispatch
 from tests.core.mutants import Mutant, planted, private
 from tests.policies.lives import lived, made, preset, subjects
 

@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from ashep.config.requirements import ends_of
-from ashep.core import bounds, closing, moves, passing, routing, soundness
-from ashep.core.model import Human, Phase, Policy, Retry, Settings, Verify, WorkerSettings
-from ashep.core.soundness import Defect, Verdict, analyse
-from ashep.core.space import explore, line
+from ashep.config.rules import ends_of
+from ashep.core.analysis import bounds, moves, soundness
+from ashep.core.analysis.soundness import Defect, Verdict, analyse, explore, line
+from ashep.core.delivery import landing
+from ashep.core.issues import routing
+from ashep.core.policy.policies import Human, Phase, Policy, Retry, Verify
+from ashep.core.policy.settings import Settings, WorkerSettings
 from tests.core.given import TEAM, policy_of
 from tests.core.mutants import Mutant, planted, private
 from tests.policies.generate import Case, of_seed
@@ -162,7 +164,7 @@ BLIND = [
     ),
     Mutant("runs are free", bounds.cheapest, '(state.kind == "work")', "0"),
     Mutant("the farthest first", private(soundness, "_first_close"), "queue.popleft()", "queue.pop()"),
-    Mutant("requires nothing", passing.unmet, "ended.get(name) not in words", "False"),
+    Mutant("requires nothing", routing.unmet, "ended.get(name) not in words", "False"),
     Mutant(
         "failures close",
         private(routing, "_give_up"),
@@ -295,7 +297,7 @@ LINE = policy_of(Phase(name="implement"), Phase(name="review"))
 ENDLESS = [
     (Mutant("visits", routing.enter, ">= phase.max_visits", ">= 10**9"), TWICE),
     (Mutant("attempts", private(routing, "_try_again"), "failures < phase.retry.max_attempts", "True"), TWICE),
-    (Mutant("evidence", private(closing, "_fell_short"), "flow.unproven >= most", "False"), PROVEN),
+    (Mutant("evidence", private(landing, "_fell_short"), "flow.unproven >= most", "False"), PROVEN),
     (Mutant("landing", routing.enter, ">= phase.max_visits", ">= 10**9"), LINE),
     (Mutant("deadlines", routing.after_deadline, ">= target.max_visits", ">= 10**9"), IDLE),
 ]

@@ -11,14 +11,13 @@ from pathlib import Path
 
 import anyio
 
-from ashep.adapters.landing import GitLanding, GitRemote
+from ashep.adapters.git import GitLanding, GitRemote
+from ashep.adapters.git.worktrees import Worktrees
 from ashep.adapters.verifier import LocalVerifier
-from ashep.adapters.worktrees import Worktrees
-from ashep.core.criteria import Criteria
-from ashep.core.model import VerificationSettings
-from ashep.forge import Pushed
-from ashep.landing import Advanced, Candidate, Integrated, Method
-from ashep.verification import VerifyRequest
+from ashep.core.policy.checks import Criteria
+from ashep.core.policy.settings import VerificationSettings
+from ashep.ports.landing import Advanced, Candidate, Integrated, Method, Pushed
+from ashep.ports.verifier import VerifyRequest
 
 ONE, TWO = "ashep/t-1", "ashep/t-2"
 ENV = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}

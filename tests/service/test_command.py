@@ -17,8 +17,8 @@ TRACKER = '''
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ashep.adapters.memory.tracker import MemoryTracker
-from ashep.ports import IssueText
+from ashep.simulation.memory.tracker import MemoryTracker
+from ashep.ports.tracker import IssueText
 
 
 class Told(MemoryTracker):

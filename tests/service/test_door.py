@@ -9,8 +9,8 @@ import httpx
 import pytest
 from anyio.abc import SocketStream
 
-from ashep.service import door, serving
-from ashep.service.http import application
+from ashep.http import door, serving
+from ashep.http.http import application
 from tests.service.worlds import TOKEN, World, repository
 
 pytestmark = pytest.mark.promise("L21")

@@ -9,10 +9,10 @@ import anyio
 import httpx
 import pytest
 
-from ashep.annotations import Fresh
-from ashep.core.proof import MOST_PROOFS as KEPT
+from ashep.core.state.delivery import MOST_PROOFS as KEPT
 from ashep.errors import AshepError, TrackerUnavailable
-from ashep.service import history, http
+from ashep.http import history, http
+from ashep.ports.tracker import Fresh
 from tests.service.worlds import CHECKS, TOKEN, World, git, repository
 
 NO_CHECKS = "It works."

@@ -16,8 +16,8 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
-from ashep.service.openapi import document
-from ashep.service.operations import OPERATIONS, Operation
+from ashep.http.openapi import document
+from ashep.http.operations import OPERATIONS, Operation
 from tests.service.worlds import TOKEN, World, repository
 
 

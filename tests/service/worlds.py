@@ -11,16 +11,16 @@ import anyio
 import httpx
 from starlette.applications import Starlette
 
-from ashep.adapters.memory.annotations import MemoryAnnotations
-from ashep.adapters.memory.tracker import MemoryTracker
-from ashep.core.criteria import ManualCheck, hash_of
-from ashep.core.evidence import CheckResult, CheckStatus, Verification
-from ashep.ports import IssueText
-from ashep.service.http import application
-from ashep.service.places import Places
-from ashep.service.tickets import Tickets
-from ashep.verification import VerifyRequest
-from ashep.verifying import Outputs
+from ashep.actions.verify import Outputs
+from ashep.core.facts.delivery import CheckResult, CheckStatus, Verification
+from ashep.core.policy.checks import ManualCheck, hash_of
+from ashep.http.http import application
+from ashep.http.places import Places
+from ashep.http.tickets import Tickets
+from ashep.ports.tracker import IssueText
+from ashep.ports.verifier import VerifyRequest
+from ashep.simulation.memory.annotations import MemoryAnnotations
+from ashep.simulation.memory.tracker import MemoryTracker
 
 AT = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 TOKEN = "a-token-of-many-characters"

@@ -19,8 +19,8 @@ from typing import Any
 import anyio
 import yaml
 
-from ashep.adapters.memory.runner import Play, Prompted
 from ashep.config import write_starter
+from ashep.simulation.memory.runner import Play, Prompted
 from tests.loop_world import Points, World, policy, said, simulate
 from tests.places import made as new_folder
 from tests.soak.figures import Bound, Flat, Sample, judge

@@ -5,7 +5,7 @@ import random
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ashep.core.diagnosing import VERDICTS as DIAGNOSES
+from ashep.core.runs.turns import VERDICTS as DIAGNOSES
 from tests.torture.chaos import Dice
 
 

@@ -11,41 +11,34 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
-from ashep.adapters.memory.landing import MemoryLanding
-from ashep.adapters.memory.looking import MemoryDiffs, MemoryVerifier
-from ashep.adapters.memory.workspaces import MemoryWorkspaces
-from ashep.core.audit import Ledger
-from ashep.core.branches import branch_of
-from ashep.core.commands import IntegrateWork, MoveBase
-from ashep.core.decide import INFRA_LIMIT
-from ashep.core.events import (
-    DaemonStarted,
-    EffectFailed,
+from ashep.core.analysis.audit import Ledger
+from ashep.core.facts.commands import IntegrateWork, MoveBase
+from ashep.core.facts.delivery import LandingRefused, TreeSealed, Verification, WorkConflicted, WorkLanded, WorkVerified
+from ashep.core.facts.issues import (
     IssueClosed,
     IssueFinished,
     IssueGivenBack,
     IssueLeft,
     IssueParked,
-    JournalBegun,
-    LandingRefused,
     PersonAsked,
     PhaseEntered,
-    RunEnded,
-    RunPlanned,
-    TreeSealed,
-    WorkConflicted,
-    WorkLanded,
-    WorkVerified,
 )
-from ashep.core.evidence import Verification
-from ashep.core.landing_turns import AT_IT
-from ashep.core.model import Settings
-from ashep.core.records import Entry
-from ashep.core.world import World as Known
+from ashep.core.facts.records import Entry
+from ashep.core.facts.resources import DaemonStarted, JournalBegun
+from ashep.core.facts.runs import RunEnded, RunPlanned
+from ashep.core.facts.tracker import EffectFailed
+from ashep.core.policy.settings import Settings
+from ashep.core.reconcile.decide import INFRA_LIMIT
+from ashep.core.state.branches import branch_of
+from ashep.core.state.landing_turns import AT_IT
+from ashep.core.state.world import World as Known
+from ashep.daemon.effects.work import Means
 from ashep.errors import AshepError
-from ashep.landing import HEAD, Advanced, Refused
-from ashep.verification import VerifyRequest
-from ashep.work_effects import Means
+from ashep.ports.landing import HEAD, Advanced, Refused
+from ashep.ports.verifier import VerifyRequest
+from ashep.simulation.memory.annotations import MemoryDiffs, MemoryVerifier
+from ashep.simulation.memory.landing import MemoryLanding
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.torture.pulls import FORGE, Site
 
 if TYPE_CHECKING:

@@ -5,28 +5,16 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ashep.core.account import account
-from ashep.core.commands import ClaimIssue, CreateIssue, PostComment, SendPrompt, WriteIssue
-from ashep.core.events import (
-    ChangeJudged,
-    ClockJumped,
-    CycleBegan,
-    DaemonStarted,
-    InputEnded,
-    IssueClosed,
-    IssueGivenBack,
-    IssueLeft,
-    RequestGone,
-    RequestJudged,
-    RunEnded,
-    RunPlanned,
-    TurnSeen,
-)
-from ashep.core.finding import Finding
-from ashep.core.outcome import last_block
-from ashep.core.people import COOLDOWN
-from ashep.core.records import Entry
-from ashep.core.replay import Replay
+from ashep.core.analysis.account import account
+from ashep.core.analysis.replay import Replay
+from ashep.core.facts.commands import ClaimIssue, CreateIssue, PostComment, SendPrompt, WriteIssue
+from ashep.core.facts.issues import CycleBegan, IssueClosed, IssueGivenBack, IssueLeft
+from ashep.core.facts.outcome import last_block
+from ashep.core.facts.records import Entry
+from ashep.core.facts.resources import ClockJumped, DaemonStarted, Finding
+from ashep.core.facts.runs import InputEnded, RequestGone, RequestJudged, RunEnded, RunPlanned, TurnSeen
+from ashep.core.facts.vocabulary import ChangeJudged
+from ashep.core.issues.people import COOLDOWN
 from ashep.journal.log import Journal
 
 if TYPE_CHECKING:

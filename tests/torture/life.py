@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
-from ashep.auditor import Looked
-from ashep.core.audit import lasting
-from ashep.core.finding import Finding
-from ashep.core.model import Tree
-from ashep.core.records import Entry
-from ashep.core.world import World as Known
-from ashep.daemon import Parts, Running, WorkOptions, daemon
+from ashep.core.analysis.audit import lasting
+from ashep.core.facts.delivery import Tree
+from ashep.core.facts.records import Entry
+from ashep.core.facts.resources import Finding
+from ashep.core.state.world import World as Known
+from ashep.daemon.auditor import Looked
+from ashep.daemon.daemon import Parts, Running, WorkOptions, daemon
 from ashep.errors import AshepError, DiskFailed, JournalDamaged
 from ashep.journal.log import Journal
 from tests.torture import disk

@@ -6,9 +6,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from ashep.config import Configuration
-from ashep.control import Control
-from ashep.core.model import Budget, Budgets, Settings
-from ashep.daemon import Running, adopted
+from ashep.core.policy.settings import Budget, Budgets, Settings
+from ashep.daemon.control import Control
+from ashep.daemon.daemon import Running, adopted
 from ashep.journal.log import Journal
 
 if TYPE_CHECKING:

@@ -11,41 +11,34 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from ashep import forge_effects
 from ashep.adapters.beads.tracker import BeadsTracker
-from ashep.adapters.memory.forge import MemoryForge
 from ashep.adapters.opencode.turns import Message
-from ashep.core import (
-    asking,
-    budgets,
-    changes,
-    decide,
-    dispatch,
-    evolve_flow,
-    landing_steps,
-    observe,
-    outstanding,
-    people,
-    pull_requests,
-    routing,
-)
-from ashep.core.commands import Command, IssueCommand, SendPrompt
-from ashep.core.events import Fact, IssueHeld, TreeLeft
-from ashep.core.flow import Flow
-from ashep.core.observe import disk_read
-from ashep.core.proof import Pull
-from ashep.core.pull_events import PullRequestMerged
-from ashep.core.step import step
-from ashep.core.world import World
-from ashep.effects import Effects
-from ashep.heartbeat import Heartbeat
+from ashep.core.delivery import landing as delivery_landing
+from ashep.core.delivery import pulls
+from ashep.core.facts.commands import Command, IssueCommand, SendPrompt
+from ashep.core.facts.delivery import PullRequestMerged
+from ashep.core.facts.issues import IssueHeld
+from ashep.core.facts.vocabulary import Fact, TreeLeft
+from ashep.core.issues import folding, people, routing
+from ashep.core.reconcile import changes, decide, dispatch, observe, outstanding
+from ashep.core.reconcile.observe import disk_read
+from ashep.core.reconcile.step import step
+from ashep.core.resources import budgets
+from ashep.core.runs import requests
+from ashep.core.state.delivery import Pull
+from ashep.core.state.flow import Flow
+from ashep.core.state.world import World
+from ashep.daemon.effects import pulls as forge_effects
+from ashep.daemon.effects.execute import Effects
+from ashep.daemon.heartbeat import Heartbeat
+from ashep.daemon.leases import Leases
+from ashep.daemon.pull_watch import PullWatch
+from ashep.daemon.shepherd import Shepherd
 from ashep.journal import log
 from ashep.journal.files import Position, Scan, open_file
 from ashep.journal.lines import COMMIT, HEADER, BadLine, parse
-from ashep.leases import Leases
-from ashep.ports import Seen
-from ashep.pull_watch import PullWatch
-from ashep.shepherd import Shepherd
+from ashep.ports.tracker import Seen
+from ashep.simulation.memory.forge import MemoryForge
 from tests.torture.chaos import Kinds
 
 Planted = Callable[[], AbstractContextManager[object]]
@@ -130,7 +123,7 @@ def unguarded_transition() -> AbstractContextManager[object]:
 
 def stale_read_believed() -> AbstractContextManager[object]:
     """A read is believed whenever it began."""
-    return _everywhere("stale", lambda flow, as_of: False, evolve_flow, decide, observe)
+    return _everywhere("stale", lambda flow, as_of: False, folding, decide, observe)
 
 
 def lease_ignored() -> AbstractContextManager[object]:
@@ -198,7 +191,7 @@ def clock_in_a_hold() -> AbstractContextManager[object]:
 
 def question_without_an_end() -> AbstractContextManager[object]:
     """The time for an answer is up, and nothing comes of it."""
-    return patch.object(asking, "expired", lambda world, flow: [])
+    return patch.object(requests, "expired", lambda world, flow: [])
 
 
 def agent_taken_for_a_person() -> AbstractContextManager[object]:
@@ -258,8 +251,8 @@ def landing_out_of_turn() -> AbstractContextManager[object]:
         only = world.landings.of([(0, landing.seq, flow.issue.id)])
         return original(replace(world, landings=only), flow, landing)
 
-    original = landing_steps._landing_step  # pyright: ignore[reportPrivateUsage]
-    return patch.object(landing_steps, "_landing_step", step)
+    original = delivery_landing._landing_step  # pyright: ignore[reportPrivateUsage]
+    return patch.object(delivery_landing, "_landing_step", step)
 
 
 def push_by_force() -> AbstractContextManager[object]:
@@ -289,8 +282,8 @@ def closed_taken_for_merged() -> AbstractContextManager[object]:
             return [PullRequestMerged(fact.issue, fact.number, "", "it is over")]
         return original(world, earlier, flow, fact)
 
-    original = pull_requests.seen
-    return patch.object(pull_requests, "seen", seen)
+    original = pulls.seen
+    return patch.object(pulls, "seen", seen)
 
 
 def merged_is_merged() -> AbstractContextManager[object]:
@@ -302,8 +295,8 @@ def merged_is_merged() -> AbstractContextManager[object]:
     def seen(world: World, earlier: Flow, flow: Flow, fact: Any) -> list[Fact]:
         return original(world, earlier, flow, replace(fact, head=""))
 
-    original = pull_requests.seen
-    return _all(patch.object(pull_requests, "seen", seen), patch.object(forge_effects, "_merged_before", never))
+    original = pulls.seen
+    return _all(patch.object(pulls, "seen", seen), patch.object(forge_effects, "_merged_before", never))
 
 
 def old_results_believed() -> AbstractContextManager[object]:

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
-from ashep.adapters.memory.forge import MemoryForge
-from ashep.core.branches import branch_of
-from ashep.core.events import DaemonStarted, IssueClosed, JournalBegun, PullRequestOpened, PullRequestReturned
-from ashep.core.landing_settings import ForgeSettings
-from ashep.core.pull_events import PullRequestSeen
-from ashep.core.pull_request import marker
+from ashep.core.delivery.pull_text import marker
+from ashep.core.facts.delivery import PullRequestOpened, PullRequestReturned, PullRequestSeen
+from ashep.core.facts.issues import IssueClosed
+from ashep.core.facts.resources import DaemonStarted, JournalBegun
+from ashep.core.policy.settings import ForgeSettings
+from ashep.core.state.branches import branch_of
+from ashep.daemon.effects.pulls import Pulls
 from ashep.errors import AshepError, ForgeUnauthorized, ForgeUnavailable
-from ashep.forge import NotPushed, Opened, PullRequest, Pushed
-from ashep.forge_effects import Pulls
+from ashep.ports.landing import NotPushed, Opened, PullRequest, Pushed
+from ashep.simulation.memory.forge import MemoryForge
 
 if TYPE_CHECKING:
     from tests.torture.landing import Repository

@@ -14,12 +14,12 @@ from urllib.parse import parse_qsl
 import anyio
 import httpx
 
-from ashep.adapters.opencode.attached import AttachedServer
 from ashep.adapters.opencode.client import Address, Refused, check
+from ashep.adapters.opencode.endpoints import AttachedServer
 from ashep.adapters.opencode.runner import OpencodeRunner
-from ashep.core.model import Model
+from ashep.core.facts.runs import Model
 from ashep.errors import RunnerUnavailable, ServerNotStarted
-from ashep.ports import Catalog, Sign
+from ashep.ports.runner import Catalog, Sign
 from tests.torture.laws import IN_FLIGHT
 from tests.torture.sessions import Json, Session, Sessions
 

@@ -17,8 +17,8 @@ import anyio
 from anyio import to_thread
 from anyio._backends._asyncio import CancelScope  # its sets are walked in the order of addresses
 
-from ashep import effects
-from ashep.core.records import Entry
+from ashep.core.facts.records import Entry
+from ashep.daemon.effects import execute
 from ashep.prompt import Brief
 from tests.places import made as new_folder
 from tests.torture import disk
@@ -119,7 +119,7 @@ def simulated() -> Iterator[None]:
         patch.object(to_thread, "run_sync", _in_this_thread(to_thread.run_sync)),
         patch.object(secrets, "token_hex", _token(secrets.token_hex)),
         patch("os.getpid", lambda: 4242),
-        patch.object(effects, "render", _render),
+        patch.object(execute, "render", _render),
         patch.object(CancelScope, "__init__", cancelled_in_order(CancelScope.__init__)),
     ):
         gc.disable()  # a story makes much that lives for a moment: collecting it between stories is a tenth cheaper

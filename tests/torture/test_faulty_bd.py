@@ -4,8 +4,8 @@ from unittest.mock import patch
 
 import pytest
 
-from ashep.core.events import IssueClosed
-from ashep.core.records import Entry
+from ashep.core.facts.issues import IssueClosed
+from ashep.core.facts.records import Entry
 from tests.torture import story
 from tests.torture.chaos import Dice
 from tests.torture.story import Story, run, simulated

@@ -13,10 +13,10 @@ import anyio
 import yaml
 from anyio.abc import TaskGroup
 
-from ashep.adapters.memory.tree import MemoryTree
 from ashep.config import Configuration, load, write_starter
-from ashep.core.account import account
-from ashep.core.world import World as Known
+from ashep.core.analysis.account import account
+from ashep.core.state.world import World as Known
+from ashep.simulation.memory.tree import MemoryTree
 from tests.torture import landing
 from tests.torture.agents import Agents
 from tests.torture.bd import Process, SimulatedTracker

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from ashep.adapters.verifier import LocalVerifier
-from ashep.core.criteria import Criteria
-from ashep.core.evidence import CheckResult, Verification
-from ashep.core.model import VerificationSettings
+from ashep.core.facts.delivery import CheckResult, Verification
+from ashep.core.policy.checks import Criteria
+from ashep.core.policy.settings import VerificationSettings
+from ashep.ports.verifier import CheckType, VerifyRequest
 from ashep.redaction import Redaction
-from ashep.verification import CheckType, VerifyRequest
 
 ROOT = Path(__file__).resolve().parents[2]
 

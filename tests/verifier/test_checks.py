@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ashep.core.evidence import status_of
+from ashep.core.facts.delivery import status_of
 from ashep.errors import AshepError
 from tests.verifier.place import World
 

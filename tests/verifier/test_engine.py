@@ -13,12 +13,12 @@ import pytest
 from pydantic import JsonValue
 
 from ashep.config import read
-from ashep.config.criteria import read_criteria
+from ashep.config.checks.block import read_criteria
 from ashep.connect import verifier_of
-from ashep.core.evidence import status_of, summary_of
-from ashep.core.model import OwnCheckType, Settings, VerificationSettings
+from ashep.core.facts.delivery import status_of, summary_of
+from ashep.core.policy.settings import OwnCheckType, Settings, VerificationSettings
 from ashep.errors import ConfigError
-from ashep.verification import Found, Ground, VerifyRequest, verify_against_base
+from ashep.ports.verifier import Found, Ground, VerifyRequest, verify_against_base
 from tests.test_docs import fences
 from tests.verifier.place import ROOT, World, criteria_of
 
@@ -339,7 +339,7 @@ async def test_a_type_of_ones_own(either: World) -> None:
 
 
 OWN = """
-from ashep.verification import Found
+from ashep.ports.verifier import Found
 
 class Fussy:
     def __init__(self, context):

@@ -17,9 +17,9 @@ import psutil
 import pytest
 
 from ashep.adapters.verifier import LocalVerifier, checkout, running
-from ashep.core.criteria import CodePattern, FileExists, FileExistsCheck
+from ashep.core.policy.checks import CodePattern, FileExists, FileExistsCheck
 from ashep.errors import AshepError
-from ashep.verification import VerifyRequest
+from ashep.ports.verifier import VerifyRequest
 from tests.verifier.place import ROOT, World, criteria_of
 
 _numbers = count(1)
@@ -323,7 +323,7 @@ ALONE = """
 import sys, anyio
 from pathlib import Path
 from tests.verifier.place import Repository, World
-from ashep.core.model import VerificationSettings
+from ashep.core.policy.settings import VerificationSettings
 world = World(Repository(Path(sys.argv[1])), Path(sys.argv[2]), VerificationSettings(sandbox=sys.argv[3]))
 anyio.run(world.sh, sys.argv[4])
 """

@@ -9,8 +9,8 @@ import anyio
 import anyio.abc
 import pytest
 
-from ashep.core.evidence import CheckResult
-from ashep.verification import VerifyRequest, verify_against_base
+from ashep.core.facts.delivery import CheckResult
+from ashep.ports.verifier import VerifyRequest, verify_against_base
 from tests.verifier.place import World, criteria_of
 
 SERVER = r"""

@@ -15,9 +15,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Jso
 from ashep.adapters.beads.command import AlreadyThere, Bd, UnknownIssue, parse
 from ashep.adapters.beads.tracker import ID
 from ashep.adapters.beads.wire import STAMP_KEY
-from ashep.annotations import Annotated, Fresh, Rewritten, Titled
 from ashep.core.text import clean
 from ashep.errors import TrackerRefused, TrackerUnavailable
+from ashep.ports.tracker import Annotated, Fresh, Rewritten, Titled
 from ashep.redaction import Redaction
 
 LONGEST = 100_000

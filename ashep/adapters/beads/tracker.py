@@ -22,10 +22,10 @@ from ashep.adapters import processes, programs
 from ashep.adapters.beads import wire
 from ashep.adapters.beads.command import AlreadyThere, Bd, NothingWritten, UnknownIssue, parse, parse_with
 from ashep.adapters.beads.watch import Journal, Manifest
-from ashep.core.model import Change, Issue, Stamp
+from ashep.core.facts.tracker import Change, Issue, Stamp
 from ashep.core.text import clean
 from ashep.errors import TrackerError, TrackerMissing, TrackerRefused, TrackerUnavailable
-from ashep.ports import ClaimRequest, Creation, HalfLook, Look, Seen, TrackerInfo, Update
+from ashep.ports.tracker import ClaimRequest, Creation, HalfLook, Look, Seen, TrackerInfo, Update
 from ashep.redaction import Redaction
 
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")

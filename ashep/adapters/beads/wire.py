@@ -22,9 +22,9 @@ from pydantic import (
 )
 
 from ashep.adapters.beads.rows import size
-from ashep.core.model import Change, Comment, Difference, Issue, Stamp
+from ashep.core.facts.tracker import Change, Comment, Difference, Issue, Stamp
 from ashep.core.text import clean
-from ashep.ports import Dependency, IssueText, Seen
+from ashep.ports.tracker import Dependency, IssueText, Seen
 
 STAMP_KEY = "ashep"
 """Our key in an issue's metadata."""

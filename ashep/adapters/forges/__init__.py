@@ -1,4 +1,4 @@
-"""Forges: where people look at branches before they merge them (`ashep.forge.Forge`)."""
+"""Forges: where people look at branches before they merge them (`ashep.ports.landing.Forge`)."""
 
 import os
 from collections.abc import Mapping
@@ -9,9 +9,9 @@ from ashep.adapters.forges.gitea import Gitea
 from ashep.adapters.forges.github import HEADERS, GitHub
 from ashep.adapters.forges.gitlab import GitLab
 from ashep.adapters.forges.transport import Api, Http
-from ashep.core.landing_settings import ForgeSettings
+from ashep.core.policy.settings import ForgeSettings
 from ashep.errors import ForgeUnauthorized
-from ashep.forge import Forge
+from ashep.ports.landing import Forge
 from ashep.redaction import Redaction
 
 __all__ = ["forge_of"]

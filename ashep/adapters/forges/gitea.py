@@ -4,7 +4,6 @@ from typing import Any
 from urllib.parse import quote
 
 from ashep.adapters.forges.github import opened, status
-from ashep.adapters.forges.opening import open_once
 from ashep.adapters.forges.reading import (
     belonging,
     chosen,
@@ -17,9 +16,9 @@ from ashep.adapters.forges.reading import (
     text,
     whole,
 )
-from ashep.adapters.forges.transport import Api
-from ashep.core.pull_request import marker
-from ashep.forge import Opened, PullRequest, PullState, Said
+from ashep.adapters.forges.transport import Api, open_once
+from ashep.core.delivery.pull_text import marker
+from ashep.ports.landing import Opened, PullRequest, PullState, Said
 
 _STATUSES = {"success": "passing", "warning": "passing", "pending": "pending", "failure": "failing", "error": "failing"}
 _REVIEWS = {"APPROVED": "approved", "REQUEST_CHANGES": "changes_requested", "COMMENT": "comment"}

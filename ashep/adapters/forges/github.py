@@ -3,7 +3,6 @@
 from typing import Any
 from urllib.parse import quote
 
-from ashep.adapters.forges.opening import open_once
 from ashep.adapters.forges.reading import (
     Check,
     chosen,
@@ -17,9 +16,9 @@ from ashep.adapters.forges.reading import (
     text,
     whole,
 )
-from ashep.adapters.forges.transport import Api
-from ashep.core.pull_request import marker
-from ashep.forge import Opened, PullRequest, PullState, Said
+from ashep.adapters.forges.transport import Api, open_once
+from ashep.core.delivery.pull_text import marker
+from ashep.ports.landing import Opened, PullRequest, PullState, Said
 
 HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
 

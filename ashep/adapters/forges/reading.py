@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from ashep.adapters.forges.transport import Api
 from ashep.core.text import clean
 from ashep.errors import ForgeRefused, ForgeUnauthorized
-from ashep.forge import Ci, Said
+from ashep.ports.landing import Ci, Said
 
 MOST_TEXT = 20_000
 """Characters that are kept of one remark."""
@@ -15,7 +15,7 @@ MOST_WORDS = 4_000
 """Characters that are kept of what one check says."""
 MOST_URL = 500
 OURS = "<!-- agent-shepherd:"
-"""What a text of ours holds (`ashep.core.pull_request.marker`)."""
+"""What a text of ours holds (`ashep.core.delivery.pull_text.marker`)."""
 
 
 def field(entry: Any, *names: str) -> Any:

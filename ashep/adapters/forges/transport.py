@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Protocol
@@ -12,17 +12,27 @@ import httpx
 
 from ashep.core.text import clean
 from ashep.errors import ForgeRefused, ForgeUnauthorized, ForgeUnavailable
+from ashep.ports.landing import Opened, PullRequest
 from ashep.redaction import Redaction
 
 LARGEST = 16 * 1024 * 1024
 """Bytes of the largest answer."""
+
+
 PER_PAGE = 100
+
+
 MOST_PAGES = 10
 """Pages of one list."""
+
+
 SECONDARY = 60.0
 """Seconds to wait where a forge refuses for its rate limit and does not say how long (GitHub asks for a minute)."""
 
+
 _LIMITED = re.compile(r"rate limit|abuse", re.IGNORECASE)
+
+
 _JSON = (dict, list)
 
 
@@ -94,7 +104,7 @@ class Api:
         await self._transport.aclose()
 
     async def get(self, path: str, **params: str | int) -> Any:
-        """Read. Raises the errors of `ashep.forge.Forge`."""
+        """Read. Raises the errors of `ashep.ports.landing.Forge`."""
         return (await self._get(path, params))[0]
 
     async def _get(self, path: str, params: Mapping[str, str | int]) -> tuple[Any, Answer]:
@@ -102,7 +112,7 @@ class Api:
         return self._read(path, answer), answer
 
     async def post(self, path: str, data: Mapping[str, Any]) -> Any:
-        """Write. Raises the errors of `ashep.forge.Forge`."""
+        """Write. Raises the errors of `ashep.ports.landing.Forge`."""
         return self._read(path, await self._transport.ask("POST", path, {}, dict(data)), written=True)
 
     async def pages(self, path: str, size: str = "per_page", **params: str | int) -> list[Any]:
@@ -159,3 +169,20 @@ def _wait(answer: Answer, otherwise: float = SECONDARY) -> float:
             return otherwise
         return max(0.0, float(reset) - now)
     return otherwise
+
+
+async def open_once(
+    find: Callable[[str, str, str], Awaitable[Opened | None]],
+    post: Callable[[], Awaitable[Opened]],
+    request: PullRequest,
+    taken: tuple[int, ...],
+) -> Opened:
+    """Open a pull request, unless it stands. `taken`: the statuses by which the forge says that it does by now."""
+    if stands := await find(request.key, request.branch, request.base):
+        return stands
+    try:
+        return await post()
+    except ForgeRefused as refused:
+        if refused.status in taken and (stands := await find(request.key, request.branch, request.base)):
+            return stands
+        raise

@@ -13,8 +13,8 @@ import anyio.to_thread
 import httpx
 
 from ashep.adapters.opencode import shapes
-from ashep.adapters.opencode.agents import AGENTS, ListedAgent
-from ashep.core.permissions import SUBAGENTS, common, covers
+from ashep.adapters.opencode.shapes import LISTED_AGENTS, ListedAgent
+from ashep.core.policy.permissions import SUBAGENTS, common, covers
 from ashep.errors import RunnerRefused
 
 Rule = dict[str, str]
@@ -52,7 +52,7 @@ class Narrow:
     async def rules(self, wanted: Sequence[Rule], slug: str | None, directory: str | None) -> list[Rule]:
         """The rules of a session in this folder in which this agent answers (see `narrowed`)."""
         answer = await self._call("GET", "/agent", directory=directory)
-        listed = shapes.parse(AGENTS, answer.content)
+        listed = shapes.parse(LISTED_AGENTS, answer.content)
         if slug:
             return await anyio.to_thread.run_sync(narrowed, wanted, slug, listed)
         config = await self._call("GET", "/config", directory=directory)

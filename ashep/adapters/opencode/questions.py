@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from ashep.adapters.opencode import shapes
 from ashep.adapters.opencode.places import Places
-from ashep.core.requests import Asked, Request, Verdict
+from ashep.core.facts.requests import Asked, Request, Verdict
 from ashep.core.text import clean
 from ashep.errors import RunnerRefused
 from ashep.redaction import Redaction

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from ashep.core.model import Refusal
+from ashep.core.facts.runs import Refusal
 
 _LIMITED = re.compile(r"rate.?limit|too many|quota|limit|exceeded|slow.?down|credit|billing|\b429\b", re.IGNORECASE)
 """Words with which providers say that it is the caller who asks too much."""

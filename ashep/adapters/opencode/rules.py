@@ -16,8 +16,8 @@ protects issues are guarded writes and that an agent's bd runs under an actor of
 from collections.abc import Sequence
 from typing import Literal
 
-from ashep.core.model import PermissionRule
-from ashep.core.permissions import CHANGES, QUESTION, SECRETS, SUBAGENTS, asks_of_tools, deciding, fitting
+from ashep.core.policy.permissions import CHANGES, QUESTION, SECRETS, SUBAGENTS, asks_of_tools, deciding, fitting
+from ashep.core.policy.policies import PermissionRule
 
 Rule = dict[str, str]
 

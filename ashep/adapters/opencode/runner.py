@@ -11,15 +11,17 @@ import anyio.to_thread
 import httpx
 
 from ashep.adapters import programs
-from ashep.adapters.opencode import agents, events, life, narrowing, questions, rules, shapes, turns
+from ashep.adapters.opencode import narrowing, questions, rules, shapes, signs, turns
+from ashep.adapters.opencode import signs as life
 from ashep.adapters.opencode.client import Client, Refused, probe, was_refused
 from ashep.adapters.opencode.endpoints import Endpoint, endpoint_of
 from ashep.adapters.opencode.places import Places
 from ashep.adapters.opencode.refusals import of_status, server_time
-from ashep.core.model import Life, Model, OpencodeSettings
-from ashep.core.requests import Request, Verdict
+from ashep.core.facts.requests import Request, Verdict
+from ashep.core.facts.runs import Life, Model
+from ashep.core.policy.settings import OpencodeSettings
 from ashep.errors import RunnerError, RunnerUnavailable
-from ashep.ports import Catalog, Prompt, SessionRequest, Sign, Turn
+from ashep.ports.runner import Catalog, Prompt, SessionRequest, Sign, Turn
 from ashep.redaction import Redaction
 
 _PAGE = 100
@@ -115,9 +117,9 @@ class OpencodeRunner:
         instance, tried = client.address.instance, programs.OPENCODE_VERSION
         return Catalog(version, instance, names, models, default, memory, tried)
 
-    async def agents(self) -> tuple[agents.ListedAgent, ...]:
+    async def agents(self) -> tuple[shapes.ListedAgent, ...]:
         """List the server's agents in full, hidden ones too: not of the port, but for `ashep sync-agents`."""
-        return shapes.parse(agents.AGENTS, await self._get("/agent"))
+        return shapes.parse(shapes.LISTED_AGENTS, await self._get("/agent"))
 
     # --- sessions -------------------------------------------------------------------------------------------------
 
@@ -294,7 +296,7 @@ class OpencodeRunner:
         pause = _BACKOFF[0]
         while True:
             try:
-                async for sign in events.listen(self._connected(), self._watch, self._told):
+                async for sign in signs.listen(self._connected(), self._watch, self._told):
                     pause = _BACKOFF[0]
                     yield sign
             except httpx.ConnectError as error:

@@ -16,6 +16,7 @@ import fcntl
 import hashlib
 import os
 import secrets
+import shlex
 import socket
 import subprocess
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
@@ -23,22 +24,31 @@ from contextlib import asynccontextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 
-import anyio
 import anyio.to_thread
 from pydantic import BaseModel, ValidationError
 
-from ashep.adapters import durable, processes, programs
+from ashep.adapters import processes, programs
+from ashep.adapters.git import durable
 from ashep.adapters.opencode.client import PROBE, USER, Address, probe
 from ashep.adapters.opencode.environment import passed
+from ashep.core.policy.settings import Settings
 from ashep.errors import ProgramMissing, RunnerUnauthorized, RunnerUnavailable, ServerNotStarted
 
 _START = 40.0  # until a started server answers
+
+
 _REATTACH = 30.0  # until a running server answers; then it counts as wedged, and is ended
+
+
 _PATIENCE = 8.0  # the longest of those probes: on a busy machine a healthy server is slow
+
+
 _LOCK = 120.0  # for another starter to be done
+
 
 LOG_LIMIT = 16 * 1024 * 1024
 """Bytes of `server.log` at which its last part moves to `server.log.old` and it begins anew."""
+
 
 LOG_KEPT = 1024 * 1024
 """Bytes that move there."""
@@ -360,3 +370,29 @@ def _leader(record: Record) -> tuple[int, int] | None:
     if record.pid is None or record.started is None:
         return holders[0] if holders else None
     return (record.pid, record.started) if (record.pid, record.started) in holders else None
+
+
+_VARIABLE = "OPENCODE_SERVER_PASSWORD"
+"""Where `opencode attach` looks for the password."""
+
+
+def how_to_open(settings: Settings, project: Path, state: Path, session: str, environ: Mapping[str, str]) -> str:
+    """Give the command that opens a session, or say why there is none now."""
+    opencode = settings.runners.opencode
+    if settings.runners.own:
+        return f"Its session is {session}, of the runner {settings.runners.name}."
+    if opencode.url is not None:
+        secret = "" if opencode.password_env == _VARIABLE else f'{_VARIABLE}="${opencode.password_env}" '
+        return _told(secret, opencode.command, opencode.url, project, session)
+    file = folder_of(state, environ) / "server.json"
+    try:
+        record = Record.model_validate_json(file.read_text("utf-8"))
+    except (OSError, ValidationError):
+        return f"Its session is {session}; the agent server is not running, and starts with the next run."
+    read = f"""sed -n 's/.*"password": *"\\([^"]*\\)".*/\\1/p' {shlex.quote(str(file))}"""
+    return _told(f'{_VARIABLE}="$({read})" ', opencode.command, f"http://127.0.0.1:{record.port}", project, session)
+
+
+def _told(secret: str, command: tuple[str, ...], url: str, project: Path, session: str) -> str:
+    line = shlex.join((*command, "attach", url, "--dir", str(project), "--session", session))
+    return f"Its session opens with:\n  {secret}{line}"

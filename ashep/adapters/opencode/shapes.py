@@ -1,11 +1,12 @@
 """The shapes of OpenCode's answers, as far as they are used."""
 
 import json
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from ashep.adapters.opencode.turns import Time
+from ashep.core.facts.runs import Model
 from ashep.errors import RunnerUnavailable
 
 T = TypeVar("T")
@@ -57,11 +58,23 @@ class _Config(_Json):
 
 
 SESSION = TypeAdapter(_Session)
+
+
 HELD = TypeAdapter(_Held)
+
+
 SESSIONS = TypeAdapter(tuple[_Session, ...])
+
+
 STATUSES = TypeAdapter(dict[str, _Status])
+
+
 AGENTS = TypeAdapter(tuple[_Agent, ...])
+
+
 PROVIDERS = TypeAdapter(_Providers)
+
+
 CONFIG = TypeAdapter(_Config)
 
 
@@ -84,3 +97,45 @@ def whole(content: bytes) -> bytes:
         return json.dumps(json.loads(content), ensure_ascii=False).encode(errors="replace")
     except (ValueError, RecursionError):
         return content
+
+
+class _Shape(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class JudgedRule(_Shape):
+    """A rule of an agent's: the last one that fits decides."""
+
+    permission: str
+    pattern: str
+    action: str
+
+
+class _Tied(_Shape):
+    provider: str = Field(alias="providerID")
+    model: str = Field(alias="modelID")
+
+
+class ListedAgent(_Shape):
+    """An agent of `GET /agent`."""
+
+    name: str
+    mode: Literal["primary", "subagent", "all"]
+    native: bool | None = None
+    hidden: bool | None = None
+    tied: _Tied | None = Field(default=None, alias="model")
+    permission: tuple[JudgedRule, ...] = ()
+
+    @property
+    def model(self) -> Model | None:
+        """The model that it is tied to."""
+        return Model(self.tied.provider, self.tied.model) if self.tied else None
+
+    @property
+    def writes(self) -> bool:
+        """Whether it may edit files: the last rule that is about all of them wins."""
+        about = [rule for rule in self.permission if rule.permission in ("*", "edit") and rule.pattern == "*"]
+        return not about or about[-1].action != "deny"
+
+
+LISTED_AGENTS = TypeAdapter(tuple[ListedAgent, ...])

@@ -7,8 +7,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from ashep.adapters.opencode.refusals import Failure, of_error
-from ashep.core.model import Refusal
-from ashep.ports import MOST_TEXT, Turn, TurnState
+from ashep.core.facts.runs import Refusal
+from ashep.ports.runner import MOST_TEXT, Turn, TurnState
 
 
 class _Read(BaseModel):

@@ -1,4 +1,4 @@
-"""The verifier: carries the checks of `ashep.core.criteria` out on a clean checkout of a commit."""
+"""The verifier: carries the checks of `ashep.core.policy.checks` out on a clean checkout of a commit."""
 
 from ashep.adapters.verifier.engine import Keep, LocalVerifier
 from ashep.adapters.verifier.looking import wrong_patterns

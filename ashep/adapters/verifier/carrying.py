@@ -11,12 +11,11 @@ import anyio
 from anyio import to_thread
 
 from ashep.adapters.verifier.checkout import Checkout
-from ashep.adapters.verifier.finding import error, failed, passed
-from ashep.adapters.verifier.looking import code_pattern, file_exists
+from ashep.adapters.verifier.looking import code_pattern, error, failed, file_exists, passed
 from ashep.adapters.verifier.running import CHILDREN, PRINTED, PROCESSES, Ran, python, run
 from ashep.adapters.verifier.sandbox import Isolation, Nothing, Sandbox, environment, missing
 from ashep.adapters.verifier.serving import judged, order_of
-from ashep.core.criteria import (
+from ashep.core.policy.checks import (
     Check,
     CodePatternCheck,
     FileExistsCheck,
@@ -28,9 +27,9 @@ from ashep.core.criteria import (
     TestPass,
     TestPassCheck,
 )
-from ashep.core.documents import format_duration
+from ashep.core.policy.language import format_duration
+from ashep.ports.verifier import CheckType, Ended, Found
 from ashep.redaction import Redaction
-from ashep.verification import CheckType, Ended, Found
 
 _ASK = (*python(), str(CHILDREN / "ask.py"))
 _ASKING = 15.0  # seconds for what asks a service, beside the service's own bounds

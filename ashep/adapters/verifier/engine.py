@@ -1,4 +1,4 @@
-"""Carries lists of checks out, each tree and list once: the engine behind `ashep.verification.Verifier`."""
+"""Carries lists of checks out, each tree and list once: the engine behind `ashep.ports.verifier.Verifier`."""
 
 import hashlib
 import json
@@ -13,16 +13,16 @@ from anyio import to_thread
 from ashep import __version__
 from ashep.adapters.verifier.carrying import Stage, is_look, look
 from ashep.adapters.verifier.checkout import Checkout, Commits, Place, find
-from ashep.adapters.verifier.finding import error
+from ashep.adapters.verifier.looking import error
 from ashep.adapters.verifier.sandbox import Isolation, given_to, probe
-from ashep.core.criteria import Check, Criteria, ManualCheck, OwnCheck, asks_elsewhere, hash_of
-from ashep.core.evidence import CheckResult, Verification
-from ashep.core.model import VerificationSettings
-from ashep.core.room import LOW_DISK
+from ashep.core.facts.delivery import CheckResult, Verification
+from ashep.core.facts.resources import LOW_DISK
+from ashep.core.policy.checks import Check, Criteria, ManualCheck, OwnCheck, asks_elsewhere, hash_of
+from ashep.core.policy.settings import VerificationSettings
 from ashep.core.text import clean
 from ashep.errors import AshepError
+from ashep.ports.verifier import CheckType, Found, VerifyRequest
 from ashep.redaction import Redaction
-from ashep.verification import CheckType, Found, VerifyRequest
 
 Keep = Callable[[str], Awaitable[str]]
 """Makes a text durable and gives its hash, as `ashep.journal.blobs.Blobs.keep` does."""
@@ -84,7 +84,7 @@ class LocalVerifier:
                 self._known[one.tree, one.checks] = replace(one, results=results)
 
     async def verify(self, request: VerifyRequest) -> Verification:
-        """Carry the checks out, in order (`ashep.verification.Verifier`)."""
+        """Carry the checks out, in order (`ashep.ports.verifier.Verifier`)."""
         commits = await find(request.repository, request.commit, request.base)
         if request.known is not None:
             self.remember([request.known])

@@ -10,15 +10,16 @@ from typing import Any
 from anyio import to_thread
 
 from ashep.adapters import programs
-from ashep.adapters.verifier.finding import error, failed, passed
 from ashep.adapters.verifier.running import CHILDREN, python
-from ashep.core.criteria import CodePattern, FileExists
-from ashep.core.documents import format_duration
+from ashep.core.policy.checks import CodePattern, FileExists
+from ashep.core.policy.language import format_duration
 from ashep.core.text import clean
 from ashep.errors import ProgramTimedOut
-from ashep.verification import Found
+from ashep.ports.verifier import Found
 
 _READING = 20.0  # seconds for the patterns of an issue, beyond those that their process gives itself
+
+
 _LARGEST = 64 * 1024 * 1024
 """Bytes of a file in which texts are looked for."""
 
@@ -129,3 +130,18 @@ def _lines(count: int) -> str:
 
 def _short(text: str) -> str:
     return repr(text if len(text) <= 80 else text[:79] + "…")
+
+
+def passed(message: str, output: str = "") -> Found:
+    """It is as expected."""
+    return Found("passed", message, output)
+
+
+def failed(message: str, output: str = "") -> Found:
+    """It is otherwise than expected."""
+    return Found("failed", message, output)
+
+
+def error(message: str, output: str = "") -> Found:
+    """It could not be carried out, which proves nothing."""
+    return Found("error", message, output)

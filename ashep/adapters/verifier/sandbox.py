@@ -10,17 +10,26 @@ import anyio
 from anyio import to_thread
 
 from ashep.adapters import programs
-from ashep.adapters.verifier.folders import SCRIPTS, Folders
-from ashep.core.model import VerificationSettings
+from ashep.core.policy.settings import VerificationSettings
 from ashep.core.text import clean
 from ashep.errors import AshepError
 
 PROGRAM = "bwrap"
+
+
 _PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
 _PROBE = 20.0  # seconds for the sandbox to start `true`
+
+
 _NAMESPACES = ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
+
+
 _KEPT_IN_RUN = ("/run/current-system", "/run/wrappers", "/run/opengl-driver")
 """Where NixOS has its programs."""
+
+
 SECRET = (
     ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".git-credentials", ".npmrc", ".pypirc",
     ".password-store", ".mozilla", ".config/gh", ".config/gcloud", ".config/git/credentials", ".config/opencode",
@@ -28,6 +37,22 @@ SECRET = (
     ".local/state/ashep",
 )  # fmt: skip
 """Places in the user's home that no check sees."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """The folders of one verification."""
+
+    place: Path
+    """The folder around the others but `objects`."""
+    tree: Path
+    """The checkout, in which programs start."""
+    home: Path
+    """What programs take for the user's home."""
+    tmp: Path
+    """What they take for the place of temporary files."""
+    objects: Path
+    """The repository's objects, which the checkout's git reads."""
 
 
 class Nothing:
@@ -175,3 +200,7 @@ def missing(program: str, path: str) -> bool:
     if os.sep in program:
         return False
     return not any(os.access(os.path.join(folder or ".", program), os.X_OK) for folder in path.split(os.pathsep))
+
+
+SCRIPTS = ".agent-shepherd"
+"""The folder that comes from the base: an agent that edits its gate changes nothing."""

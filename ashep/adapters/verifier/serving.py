@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
-from ashep.adapters.verifier.finding import error, failed, passed
+from ashep.adapters.verifier.looking import error, failed, passed
 from ashep.adapters.verifier.running import Ran
-from ashep.core.criteria import HttpRequest
-from ashep.core.documents import format_duration
-from ashep.verification import Found
+from ashep.core.policy.checks import HttpRequest
+from ashep.core.policy.language import format_duration
+from ashep.ports.verifier import Found
 
 _SHOWN = 4000  # characters of an answer
 

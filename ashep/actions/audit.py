@@ -1,0 +1,215 @@
+"""`ashep audit`: the account computed anew from the journal, the tracker, the agent server and the database.
+
+Nothing is written, and nothing is started: a daemon may run meanwhile. Where one runs, only what two looks in a row
+show is told.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import anyio
+from anyio import to_thread
+
+from ashep.actions.replay import Told, nobody
+from ashep.adapters.clock import RealClock
+from ashep.adapters.opencode import OpencodeRunner
+from ashep.connect import runner_of, tracker_of
+from ashep.core.analysis.audit import (
+    Ledger,
+    in_sessions,
+    lasting,
+    of_indexes,
+    of_issue,
+    of_look,
+    of_sessions,
+    of_world,
+)
+from ashep.core.facts.resources import DaemonStarted, Finding
+from ashep.core.policy.settings import Settings
+from ashep.core.reconcile.evolve import evolve
+from ashep.core.state.flow import Flow
+from ashep.core.state.world import World
+from ashep.errors import RunnerError, RunnerUnavailable, TrackerUnavailable
+from ashep.journal.files import START, Position, batches
+from ashep.journal.lock import holder
+from ashep.journal.snapshots import beginning
+from ashep.ports.clock import Clock
+from ashep.ports.runner import Runner
+from ashep.ports.tracker import Tracker
+from ashep.store.reader import NAME, open_read_only
+from ashep.store.tables import issue_row
+
+AGAIN = 5.0
+"""Seconds between the two looks beside a running daemon."""
+
+
+class Sessions(Protocol):
+    """What is asked of an agent server."""
+
+    async def has_session(self, session: str) -> bool:
+        """Whether the server still has this session."""
+        ...
+
+
+@dataclass
+class Account:
+    """What was found, and what could not be asked."""
+
+    findings: list[Finding] = field(default_factory=list[Finding])
+    issues: int = 0
+    no_tracker: str = ""
+    """Why the tracker could not be asked; empty: it was."""
+    no_server: str = ""
+    """Why the agent server could not be asked about sessions; empty: it was, or there was nothing to ask."""
+    unverified: list[str] = field(default_factory=list[str])
+    """What was closed with nothing that shows that its work holds: no finding where nothing was to be checked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """The database's picture of the issues, and of which number it is."""
+
+    seq: int
+    rows: dict[str, dict[str, Any]]
+
+
+def drawn(state: Path) -> Drawn | None:
+    """Read the database's picture at one moment; None: there is none, or none that can be read."""
+    try:
+        with closing(open_read_only(state)) as database:
+            database.execute("BEGIN")
+            meta = {row["key"]: row["value"] for row in database.execute("SELECT * FROM meta")}
+            rows = {row["issue"]: dict(row) for row in database.execute("SELECT * FROM issues")}
+    except sqlite3.Error:
+        return None
+    return Drawn(int(meta["seq"]), rows) if "seq" in meta else None
+
+
+class Books:
+    """The journal, folded up to its last complete batch, as often as one goes on."""
+
+    def __init__(self, state: Path, told: Told = nobody) -> None:
+        self.world, _ = beginning(state / "journal")
+        self.ledger = Ledger(self.world)
+        self.started: datetime | None = None
+        self.picture: list[Finding] = []
+        self._state, self._told, self._drawn = state, told, drawn(state)
+        self._position: Position = START
+
+    def go_on(self) -> World:
+        """Fold what has come; raises `JournalDamaged`."""
+        for batch in batches(self._state / "journal", self._position):
+            for entry in batch.entries:
+                self.world = evolve(self.world, entry)
+                self.ledger.note(entry)
+                if isinstance(entry.body, DaemonStarted):
+                    self.started = entry.at
+            self._position = batch.end
+            self._told(batch.end.seq)
+            if self._drawn is not None and self._drawn.seq == batch.end.seq:
+                self.picture = [*_compared(self.world, self._drawn)]
+                self._drawn = None
+        return self.world
+
+    def findings(self, at: datetime, *, living: bool) -> list[Finding]:
+        """Say what the journal alone shows."""
+        since = {key: max(asked, self.started or asked) for key, asked in self.ledger.asked.items()}
+        found = [*of_world(self.world), *of_indexes(self.world), *self.ledger.findings(self.world), *self.picture]
+        for flow in self.world.flows.values():
+            found += of_issue(self.world, flow, at, since, living=living)
+        return found
+
+
+def _compared(world: World, picture: Drawn) -> Iterator[Finding]:
+    """Compare the database's rows with the World of the same number."""
+    for issue in sorted({*world.flows} ^ {*picture.rows}):
+        yield Finding("picture", issue, f"stands in {'the journal' if issue in world.flows else NAME} alone")
+    for issue in sorted({*world.flows} & {*picture.rows}):
+        row, should = picture.rows[issue], issue_row(world, issue)
+        wrong = sorted(name for name, value in should.items() if row.get(name) != value)
+        if wrong:
+            yield Finding("picture", issue, f"has another {', '.join(wrong)} in {NAME} than in the journal")
+
+
+def is_unverified(flow: Flow) -> bool:
+    """Whether we closed an issue that had its own tree, and neither checks nor a person say that its work holds."""
+    found = flow.evidence
+    holds = found is not None and found.changed and found.status == "passing"
+    return flow.stage == "closed" and flow.code == "shepherd" and flow.own is not None and not (holds or flow.waived)
+
+
+async def examine(state: Path, tracker: Tracker, server: Sessions, clock: Clock, told: Told = nobody) -> Account:
+    """Audit a state folder against its tracker and agent server. Raises `JournalDamaged`, `TrackerMissing`."""
+    books, account = Books(state, told), Account()
+    await to_thread.run_sync(books.go_on)
+    living = holder(state) is not None
+    found = await _look(books, tracker, server, clock, account, living=living)
+    if found and living:
+        await anyio.sleep(AGAIN)
+        found = list(lasting(found, await _look(books, tracker, server, clock, account, living=living)))
+    account.findings, account.issues = found, len(books.world.flows)
+    account.unverified = [issue for issue, flow in sorted(books.world.flows.items()) if is_unverified(flow)]
+    return account
+
+
+async def _look(
+    books: Books, tracker: Tracker, server: Sessions, clock: Clock, account: Account, *, living: bool
+) -> list[Finding]:
+    as_of, of_tracker = books.world.seq, list[Finding]()
+    try:
+        look = await tracker.look()
+    except TrackerUnavailable as error:
+        account.no_tracker = str(error)
+        await to_thread.run_sync(books.go_on)
+    else:
+        await to_thread.run_sync(books.go_on)
+        of_tracker = [*of_look(books.world, [seen.issue for seen in look.issues], as_of, taken_in=False)]
+    gone = set[str]()
+    try:
+        for _, _, session in in_sessions(books.world):
+            if not await server.has_session(session):
+                gone.add(session)
+    except RunnerError as error:
+        account.no_server = str(error)
+    return [*books.findings(clock.now(), living=living), *of_tracker, *of_sessions(books.world, gone)]
+
+
+# --- with the real tools ------------------------------------------------------------------------------------------
+
+
+class Found:
+    """The agent server that runs, asked only where there is something to ask; none is started."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner, self._attached = runner, False
+
+    async def has_session(self, session: str) -> bool:
+        """Whether the server still has this session; raises what the runner raises."""
+        if not isinstance(self._runner, OpencodeRunner):
+            raise RunnerUnavailable("only a daemon asks a runner of your own, which may have to be started for that")
+        if not self._attached:
+            await self._runner.attach()
+            self._attached = True
+        return await self._runner.has_session(session)
+
+
+def audit(project: Path, state: Path, settings: Settings, told: Told = nobody) -> Account:
+    """Audit a project. Raises `JournalDamaged`, and `TrackerMissing` where there is none to be asked at all."""
+    return anyio.run(_audit, project, state, settings, told)
+
+
+async def _audit(project: Path, state: Path, settings: Settings, told: Told) -> Account:
+    clock = RealClock()
+    tracker = tracker_of(project, settings, "ashep-audit", clock=clock)
+    runner = runner_of(project, settings, clock=clock)
+    try:
+        return await examine(state, tracker, Found(runner), clock, told)
+    finally:
+        await tracker.aclose()
+        await runner.aclose()
+        clock.close()

@@ -1,0 +1,387 @@
+"""The checks of `ashep install`: what is there, what is missing, and what to do about it. Nothing is changed."""
+
+import os
+import platform
+import re
+import shutil
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+import anyio
+from anyio import to_thread
+
+from ashep import __version__
+from ashep.actions.offer import Offer, offer
+from ashep.adapters import mounts, programs
+from ashep.adapters.beads import BeadsTracker
+from ashep.adapters.git.work_tree import GitTree
+from ashep.adapters.opencode.client import probe
+from ashep.adapters.opencode.environment import left_out
+from ashep.adapters.verifier import probe as probe_sandbox
+from ashep.config import ConfigErrors, check_files, read, settled
+from ashep.config.sync import vanished
+from ashep.connect import runner_of, secret_variables, tracker_of
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.settings import OpencodeSettings, Settings
+from ashep.core.text import clean
+from ashep.errors import AshepError, ConfigError, RunnerUnauthorized, TrackerMissing
+
+FOLDER = ".agent-shepherd"
+_MB = 1024 * 1024
+_STORE_IS_LARGE = 100 * _MB
+_DISK_IS_FULL = 100 * _MB
+_DISK_IS_LOW = 1024 * _MB
+_TRACKER = 30.0  # seconds for each call of bd
+_ALL_OF_BD = 60.0
+_OPENCODE = 30.0
+_PROBE = 5.0
+_VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
+_FILES = 200_000
+"""The most files that are counted for the store's size."""
+
+_LOG_IN = "run `opencode auth login`, or give it the provider's key (`runners.opencode.environment` names others)"
+
+Level = Literal["ok", "warning", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What a check found."""
+
+    level: Level
+    check: str
+    what: str
+    remedy: str = ""
+
+
+async def checks(project: Path, environ: Mapping[str, str], *, server: bool = False) -> list[Line]:
+    """Check everything, in the order in which it is shown; no check takes longer than two minutes.
+
+    With `server` the agent server is asked for its models, where it can be.
+    """
+    settings = await to_thread.run_sync(_settings, project)
+    lines = [Line("ok", "ashep", f"ashep {__version__}, Python {platform.python_version()}")]
+    lines += await to_thread.run_sync(configuration, project)
+    found = dict[str, list[Line]]()
+    async with anyio.create_task_group() as group:
+
+        async def keep(name: str, lines: list[Line]) -> None:
+            found[name] = lines
+
+        async def look_at(name: str) -> None:
+            match name:
+                case "bd" if settings.tracker.own:
+                    await keep(name, await own_tracker(project, settings))
+                case "bd":
+                    await keep(name, await tracker(project, settings))
+                case "opencode" if settings.runners.own:
+                    await keep(name, await to_thread.run_sync(own_runner, project, settings))
+                case "opencode":
+                    await keep(name, await agent_server(settings, environ))
+                case "git":
+                    await keep(name, await git(project, settings))
+                case "sandbox":
+                    await keep(name, await sandbox(project, settings))
+                case _:
+                    await keep(name, await to_thread.run_sync(disk, project))
+
+        for name in ("bd", "opencode", "git", "sandbox", "disk"):
+            group.start_soon(look_at, name)
+    if server and not settings.runners.own and all(line.level != "error" for line in found["opencode"]):
+        found["opencode"] += await providers(project, settings)
+    bun = Line("ok", "bun", "bun is not needed: OpenCode brings its own")
+    return [*lines, *found["bd"], *found["opencode"], bun, *found["git"], *found["sandbox"], *found["disk"]]
+
+
+def _settings(project: Path) -> Settings:
+    """Read config.yaml by itself; the defaults where it cannot be used, which `configuration` says."""
+    file = project / FOLDER / "config.yaml"
+    try:
+        written = read(Settings, file.read_text(encoding="utf-8"), file)
+    except (ConfigErrors, OSError, UnicodeDecodeError):
+        written = Settings()
+    return settled(written, project)
+
+
+# --- the checks ---------------------------------------------------------------------------------------------------
+
+
+def configuration(project: Path) -> list[Line]:
+    """Look at the user's files."""
+    folder = project / FOLDER
+    if not folder.is_dir():
+        return [Line("error", "configuration", f"{project} has no folder {FOLDER}", "run `ashep init`")]
+    findings = check_files(folder)
+    lines = [Line(finding.severity, "configuration", str(finding), "edit the file") for finding in findings]
+    return lines or [Line("ok", "configuration", f"{folder} holds no mistake")]
+
+
+async def tracker(project: Path, settings: Settings) -> list[Line]:
+    """Look at bd: whether it is there and new enough, its database and the size of that."""
+    name = settings.tracker.command[0]
+    program = await to_thread.run_sync(programs.find, name)
+    if program is None:
+        why = f"{name} is neither on PATH nor in the tools cache {programs.tools_cache()}"
+        return [Line("error", "bd", why, f"install Beads {programs.BD_VERSION} or later, or run `make setup`")]
+    bd = BeadsTracker(project, settings.tracker.command, "ashep-install", _TRACKER)
+    try:
+        with anyio.fail_after(_ALL_OF_BD):
+            info = await bd.check()
+    except TrackerMissing as error:
+        return [_unusable(project, program, str(error))]
+    except (AshepError, TimeoutError) as error:
+        why = str(error) or f"no answer in {_ALL_OF_BD:g} s"
+        return [Line("error", "bd", f"{program}: {why}", "run `bd doctor`, and see what `bd where` says")]
+    untried = "" if info.version == info.tried else f"; ashep is tried with {info.tried}"
+    lines = [
+        Line("ok", "bd", f"bd {info.version}: {program}{untried}"),
+        Line("ok", "database", f"{info.location}, prefix {info.prefix}"),
+        await to_thread.run_sync(_store, Path(info.location)),
+    ]
+    if info.journal:
+        return lines
+    hint = "`bd config set events-journal true` tells ashep of changes sooner; it is your setting"
+    said = "bd's events journal is off: changes show in the store's files, and at each look"
+    return [*lines, Line("ok", "events journal", said, hint)]
+
+
+async def own_tracker(project: Path, settings: Settings) -> list[Line]:
+    """Look at a tracker of the user's own: whether its class can be used, and what it says of itself."""
+    name = settings.tracker.type
+    try:
+        own = tracker_of(project, settings, "ashep-install")
+        with anyio.fail_after(_ALL_OF_BD):
+            info = await own.check()
+    except ConfigError as error:
+        return [Line("error", "tracker", str(error), "docs/extending.md says what a tracker is")]
+    except (AshepError, TimeoutError) as error:
+        return [Line("error", "tracker", f"{name}: {error or f'no answer in {_ALL_OF_BD:g} s'}", "see what it needs")]
+    return [Line("ok", "tracker", f"{name} {info.version}: {info.location}, prefix {info.prefix}")]
+
+
+async def sandbox(project: Path, settings: Settings) -> list[Line]:
+    """Look at what separates the programs of checks from the machine, and say what does not."""
+    async with anyio.TemporaryDirectory(prefix="ashep-install-") as scratch:
+        found = await probe_sandbox(settings.verification, [project / FOLDER / "state"], Path(scratch))
+    isolated, rest = found.lines
+    if not found.unusable:
+        return [Line("ok", "sandbox", isolated), Line("ok", "sandbox", rest)]
+    level: Level = "error" if found.refused else "warning"
+    remedy = "install bubblewrap (`apt install bubblewrap`), or set `verification.sandbox: none` knowing that"
+    return [Line(level, "sandbox", f"{isolated}; {rest}", remedy)]
+
+
+def own_runner(project: Path, settings: Settings) -> list[Line]:
+    """Look at a runner of the user's own: whether its class can be used. It is not started."""
+    name = settings.runners.name
+    try:
+        runner_of(project, settings)
+    except ConfigError as error:
+        return [Line("error", "runner", str(error), "docs/extending.md says what a runner is")]
+    return [Line("ok", "runner", f"{name} is {settings.runners.own[name].type}, which is a runner; it was not started")]
+
+
+def _unusable(project: Path, program: Path, why: str) -> Line:
+    if "too old" in why:
+        return Line("error", "bd", f"{program}: {why}", f"install bd {programs.BD_VERSION} or later")
+    if "beads" in why:
+        return Line("error", "database", f"{project} has no Beads database", "run `bd init`; ashep never does that")
+    return Line("error", "bd", f"{program}: {why}", "see what `bd where` says")
+
+
+def _store(folder: Path) -> Line:
+    size, complete = _size(folder)
+    said = f"{'' if complete else 'more than '}{size / _MB:.0f} MB in {folder}"
+    if size > _STORE_IS_LARGE:
+        return Line("warning", "store", f"{said}: every call of bd gets slower", "run `bd gc` when it suits you")
+    return Line("ok", "store", said)
+
+
+def _size(folder: Path) -> tuple[int, bool]:
+    """Add up a folder's files; False: there are too many of them."""
+    size = count = 0
+    for place, _, files in os.walk(folder):
+        for name in files:
+            count += 1
+            if count > _FILES:
+                return size, False
+            try:
+                size += os.lstat(os.path.join(place, name)).st_size
+            except OSError:
+                continue
+    return size, True
+
+
+async def agent_server(settings: Settings, environ: Mapping[str, str]) -> list[Line]:
+    """Look at OpenCode: the program of a managed server, or the address and password of an attached one."""
+    opencode = settings.runners.opencode
+    if opencode.url is not None:
+        return await _attached(opencode, environ)
+    return [*await _managed(opencode), *_left_out(settings, environ)]
+
+
+async def providers(project: Path, settings: Settings) -> list[Line]:
+    """Ask the server for the models that it can use, which are those of providers that it has a login or a key for.
+
+    No credential is read: what the server lists is compared with what agents.yaml names. A managed server that does not
+    run is started for that, and ended again.
+    """
+    registry = await to_thread.run_sync(_registry, project / FOLDER / "agents.yaml")
+    if registry is None:
+        return []  # that is told already
+    try:
+        found = await offer(project, project / FOLDER / "state", settings)
+    except AshepError as error:
+        return [Line("error", "providers", f"OpenCode cannot be asked for its models: {error}", "see its log")]
+    return judged(registry, found)
+
+
+def _registry(file: Path) -> Agents | None:
+    try:
+        return read(Agents, file.read_text(encoding="utf-8"), file)
+    except (ConfigErrors, OSError, UnicodeDecodeError):
+        return None
+
+
+def judged(registry: Agents, found: Offer) -> list[Line]:
+    """Say what the server can use, and what agents name that it cannot."""
+    if not found.models:
+        why = "OpenCode lists no model of any provider: it has no login"
+        return [Line("error", "providers", why, _LOG_IN)]
+    counted = Counter(model.provider for model in found.models)
+    some = ", ".join(f"{name} ({count} model{'' if count == 1 else 's'})" for name, count in sorted(counted.items()))
+    default = f"{found.default.provider}/{found.default.model}" if found.default else "the server's choice"
+    said = f"OpenCode can use {some}; default: {default}; only a run shows whether a login still holds"
+    lines = [Line("ok", "providers", said)]
+    for gone in vanished(registry, found.agents, found.models):
+        provider, _, model = gone.value.partition("/")
+        if gone.key == "agent_slug":
+            why, remedy = f"OpenCode has no agent {gone.value}", "name another in agents.yaml: `ashep sync-agents`"
+        elif provider in counted:
+            why, remedy = f"{provider} has no model {model}", "name another in agents.yaml: `ashep sync-agents`"
+        else:
+            why, remedy = f"OpenCode has no login for {provider}", _LOG_IN
+        lines.append(Line("warning", "providers", f"{gone.agent} cannot be used: {why}", remedy))
+    return lines
+
+
+def _left_out(settings: Settings, environ: Mapping[str, str]) -> list[Line]:
+    """Name the variables that a provider may be waiting for in vain."""
+    named, secret = settings.runners.opencode.environment, secret_variables(settings)
+    lines = list[Line]()
+    if refused := [name for name in named if name in secret]:
+        why = f"the agent server never gets {', '.join(refused)}: config.yaml takes a secret of ashep's from it"
+        lines.append(Line("warning", "environment", why, "give the provider a variable of its own"))
+    if names := [name for name in left_out(environ, named, secret) if name not in refused]:
+        why = f"no agent and no provider gets {', '.join(names[:20])}{' …' if names[20:] else ''} of this environment"
+        lines.append(Line("ok", "environment", why, "where a provider needs one: `runners.opencode.environment`"))
+    return lines
+
+
+async def _managed(settings: OpencodeSettings) -> list[Line]:
+    name = settings.command[0]
+    program = await to_thread.run_sync(programs.find, name)
+    if program is None:
+        why = f"{name} is neither on PATH nor in the tools cache {programs.tools_cache()}"
+        remedy = f"install OpenCode {programs.OPENCODE_VERSION} (npm install -g opencode-ai), or run `make setup`"
+        return [Line("error", "opencode", why, remedy)]
+    try:
+        done = await programs.run([program, *settings.command[1:], "--version"], cwd=None, env=None, timeout=_OPENCODE)
+    except AshepError as error:
+        return [Line("error", "opencode", f"{program}: {error}", f"run `{name} --version` by hand")]
+    found = _VERSION.search(done.stdout.decode(errors="replace"))
+    if done.returncode != 0 or found is None:
+        said = clean(done.stderr.decode(errors="replace")).strip()[:200] or "it does not say its version"
+        return [Line("error", "opencode", f"{program}: {said}", f"run `{name} --version` by hand")]
+    password = Line("ok", "password", "a managed server gets a random password and listens on loopback only")
+    return [_version(found[0], str(program)), password]
+
+
+def _version(version: str, where: str) -> Line:
+    if version == programs.OPENCODE_VERSION:
+        return Line("ok", "opencode", f"OpenCode {version}: {where}")
+    why = f"OpenCode {version}: {where}; ashep is tried with {programs.OPENCODE_VERSION}"
+    return Line("warning", "opencode", why, f"install {programs.OPENCODE_VERSION} if anything is odd")
+
+
+async def _attached(settings: OpencodeSettings, environ: Mapping[str, str]) -> list[Line]:
+    assert settings.url is not None
+    password = environ.get(settings.password_env) or None
+    local = _is_loopback(settings.url)
+    lines = [_password(settings, password, local=local)]
+    try:
+        version = await probe(settings.url.rstrip("/"), password, _PROBE)
+        lines.insert(0, _version(version, settings.url))
+    except RunnerUnauthorized as error:
+        remedy = f"put the server's password into the environment variable {settings.password_env}"
+        lines.insert(0, Line("error", "opencode", str(error), remedy))
+    except AshepError as error:
+        lines.insert(0, Line("error", "opencode", str(error), "start the server, or correct runners.opencode.url"))
+    why = "on an attached server an agent's bd calls carry git's user: only the session's rules protect your issues"
+    return [
+        *lines,
+        Line("warning", "actor", why, "start that server with BEADS_ACTOR=ashep-agent, or use a managed one"),
+    ]
+
+
+def _password(settings: OpencodeSettings, password: str | None, *, local: bool) -> Line:
+    name = settings.password_env
+    if password is None:
+        level: Level = "warning" if local else "error"
+        why = f"the environment variable {name} is empty: whoever reaches {settings.url} can run commands there"
+        return Line(level, "password", why, f"start the server with a password, and set {name}")
+    if not local and urlsplit(settings.url or "").scheme != "https":
+        return Line("warning", "password", f"{settings.url} sends the password unencrypted", "use https, or a tunnel")
+    return Line("ok", "password", f"the environment variable {name} holds a password")
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+async def git(project: Path, settings: Settings) -> list[Line]:
+    """Look for git and a repository, by which ashep sees what agents changed, and where issues have work trees."""
+    own = settings.worker.workspace == "worktree"
+    remedy = "without git ashep does not see what agents change, and starts runs on a tree that is not clean"
+    if await to_thread.run_sync(programs.find, "git") is None:
+        return [Line("warning", "git", "git is not on PATH", remedy)]
+    try:
+        tree = await GitTree(project, 10.0).read()
+    except AshepError as error:
+        return [Line("warning", "git", str(error), remedy)]
+    if not tree.present:
+        return [Line("warning", "git", f"{project} is in no git repository", remedy)]
+    if tree.dirty:
+        some = ", ".join(path for path, _ in tree.dirty[:3])
+        why = f"{len(tree.dirty)} tracked files are changed ({some}…): "
+        why += "the work of issues waits before it lands here" if own else "phases with write access do not start"
+        return [Line("warning", "git", why, "commit or stash them" + ("" if own else ", or set worker.allow_dirty"))]
+    if tree.head is None and own:
+        return [Line("warning", "git", "worker.workspace is worktree, and there is no commit yet", "commit something")]
+    where = "each issue gets a work tree of its own" if own else "all agents share it"
+    return [Line("ok", "git", f"a clean work tree at {tree.head[:12] if tree.head else 'no commit yet'}; {where}")]
+
+
+def disk(project: Path) -> list[Line]:
+    """Look at the space where the journal will be, and whether it may be written."""
+    folder = project / FOLDER if (project / FOLDER).is_dir() else project
+    if not os.access(folder, os.W_OK):
+        return [Line("error", "disk", f"{folder} may not be written", "give yourself the right to")]
+    free = shutil.disk_usage(folder).free
+    said = f"{free / _MB:.0f} MB are free for {folder}"
+    if free < _DISK_IS_FULL:
+        return [Line("error", "disk", said, "make room: a full disk ends ashep (exit code 74)")]
+    if free < _DISK_IS_LOW:
+        return [Line("warning", "disk", said, "make room: a full disk ends ashep (exit code 74)")]
+    if kind := mounts.network_file_system(folder):
+        return [Line("warning", "disk", mounts.warning(folder, kind), "put the project on a local disk")]
+    return [Line("ok", "disk", said)]

@@ -1,0 +1,133 @@
+"""`ashep work --dry-run`: one look at the world, one step of the core, and nothing written anywhere."""
+
+import os
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ashep import __version__
+from ashep.actions.replay import recorded
+from ashep.adapters.clock import RealClock
+from ashep.adapters.git.work_tree import GitTree
+from ashep.config import Configuration, load
+from ashep.connect import check, tracker_of
+from ashep.core.delivery.trees import Mode, mode
+from ashep.core.facts.records import Entry
+from ashep.core.facts.resources import Adopted, DaemonStarted, JournalBegun, RunnerSeen
+from ashep.core.facts.runs import RunPlanned
+from ashep.core.facts.tracker import TrackerSeen
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.policy.agents import Agents
+from ashep.core.reconcile.evolve import evolve
+from ashep.core.reconcile.observe import looked
+from ashep.core.reconcile.step import RULES, step
+from ashep.core.runs.choice import model_of
+from ashep.core.state.world import World
+from ashep.ports.tracker import IssueText, TrackerInfo
+from ashep.prompt import Brief, render
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A run that would start now."""
+
+    issue: str
+    agent: str
+    phase: str
+    prompt: str
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """What a daemon would do now: every start, and every issue that would not start with its code and reason."""
+
+    starting: tuple[Start, ...]
+    held: tuple[tuple[str, str, str], ...]
+    workspace: Mode
+    """Where issues that are begun now are worked on."""
+
+
+async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues: int | None, actor: str) -> DryRun:
+    """Look once and say who would start and who would not. The agent server is taken to be up and not asked.
+
+    `actor` is the name of a state folder that has none of its own yet.
+
+    Raises what `load` and the tracker raise.
+    """
+    configuration = load(folder)
+    settings, world = configuration.settings, recorded(folder / "state")
+    check(project, settings)
+    actor = settings.tracker.actor or world.name or actor
+    tracker = tracker_of(project, settings, actor)
+    async with aclosing(tracker):
+        info = await tracker.check()
+        look, tree = await tracker.look(), await GitTree(project).read()
+        world = _begun(world, actor, only, max_issues, configuration, info)
+        seen = looked(world, look.ready, [one.issue for one in look.issues], tree, world.seq)
+        world, entries = step(world, seen, RealClock().now(), world.seq + 1, everything=True)
+        starts = [entry.body for entry in entries if isinstance(entry.body, RunPlanned)]
+        # the words of what would start are read as a claim would read them: a look has none
+        texts = {one.issue: shown.text for one in starts if (shown := await tracker.issue(one.issue)) is not None}
+    return DryRun(
+        tuple(
+            Start(one.issue, one.agent, one.phase, _prompt(one, world, configuration, texts, folder)) for one in starts
+        ),
+        tuple(
+            (issue, flow.code or flow.stage, flow.why)
+            for issue, flow in sorted(world.flows.items())
+            if flow.stage != "closed" and issue not in {one.issue for one in starts}
+        ),
+        mode(world),
+    )
+
+
+def _begun(
+    world: World, actor: str, only: tuple[str, ...], most: int | None, configuration: Configuration, info: TrackerInfo
+) -> World:
+    """The World of a daemon that starts with these."""
+    facts: list[Fact] = [] if world.instance else [JournalBegun("dry-run", "dry-run", actor)]
+    facts += [
+        DaemonStarted(os.getpid(), __version__, only, most, trees=True),
+        Adopted("settings", configuration.settings.model_dump_json(), "", RULES),
+        Adopted("agents", configuration.agents.model_dump_json(), "", RULES),
+        Adopted("policies", configuration.policies.model_dump_json(), "", RULES),
+        TrackerSeen(actor, info.prefix, info.version),
+        _everything_listed(configuration.agents),
+    ]
+    for fact in facts:
+        world = evolve(world, Entry(world.seq + 1, world.now, fact))
+    return world
+
+
+def _everything_listed(agents: Agents) -> RunnerSeen:
+    slugs = {agent.runner.agent_slug for agent in agents.agents if agent.runner.agent_slug}
+    models = {model for agent in agents.agents if (model := model_of(agent, None))}
+    ordered = tuple(sorted(models, key=lambda model: (model.provider, model.model)))
+    return RunnerSeen("up", "not asked", agents=tuple(sorted(slugs)), models=ordered)
+
+
+def _prompt(
+    planned: RunPlanned, world: World, configuration: Configuration, texts: dict[str, IssueText], folder: Path
+) -> str:
+    flow = world.flows[planned.issue]
+    policy = configuration.policies.policies[flow.policy or ""]
+    phase = policy.phase(planned.phase)
+    text = texts.get(planned.issue, IssueText(flow.issue.title))
+    assert phase is not None, "the run was planned for it"
+    brief = Brief(
+        run=planned.run,
+        kind="task",
+        issue=planned.issue,
+        phase=phase,
+        policy=flow.policy or "",
+        visit=planned.visit,
+        attempt=planned.attempt,
+        agent=planned.agent,
+        text=replace(text, comments=()),
+        reports=flow.reports,
+        secret=world.secret,
+        writes=phase.writes,
+        branch=planned.branch or "",
+        slot=planned.slot,
+    )
+    return render(brief, folder / "prompts")

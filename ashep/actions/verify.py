@@ -1,0 +1,145 @@
+"""Verify an issue for whoever asks: the command, and the service. The daemon has `ashep.daemon.effects.work` for it.
+
+Nothing is decided here, and nothing is written: what came of it is given back.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import Any
+
+from ashep.adapters.git.fetch import Candidate, differ
+from ashep.config.checks.block import Wrong, read_criteria, wrong_pattern
+from ashep.config.checks.put import Given, put
+from ashep.core.facts.delivery import Status, Verification, status_of, summary_of
+from ashep.core.policy.checks import Criteria, hash_of
+from ashep.core.policy.settings import Settings
+from ashep.errors import AshepError
+from ashep.ports.tracker import Annotations, Rewritten, Seen, Tracker
+from ashep.ports.verifier import Verifier, VerifyRequest, verify_against_base
+
+MOST = 32 * 1024**2
+"""Characters of what checks printed that are held; the oldest texts go first."""
+
+
+class Outputs:
+    """What checks printed, for as long as somebody wants to show it: it is not made durable."""
+
+    def __init__(self, redact: Callable[[str], str] = str, most: int = MOST) -> None:
+        self._redact, self._most, self._held = redact, most, 0
+        self._texts: dict[str, str] = {}
+
+    async def keep(self, text: str) -> str:
+        """Keep a text and give its hash, as the blobs of a journal do."""
+        redacted = self._redact(text)
+        name = sha256(redacted.encode(errors="replace")).hexdigest()
+        if name not in self._texts:
+            self._texts[name] = redacted
+            self._held += len(redacted)
+        while self._held > self._most and len(self._texts) > 1:
+            self._held -= len(self._texts.pop(next(iter(self._texts))))
+        return name
+
+    def text(self, name: str) -> str:
+        """Give a text that was kept; empty: there is none of that name."""
+        return self._texts.get(name, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What the checks of an issue found."""
+
+    issue: str
+    criteria: Criteria
+    candidate: Candidate
+    verification: Verification
+    changed: bool | None
+    """Whether the candidate differs from its base; None: that is not known."""
+
+    @property
+    def status(self) -> Status:
+        """What it comes to."""
+        return status_of(self.verification.results)
+
+    def as_json(self, outputs: Outputs) -> dict[str, Any]:
+        """Give it for programs; the keys are those of docs/codes.md."""
+        made = self.verification
+        types = {check.id: check.type for check in self.criteria.checks}
+        return {
+            "issue": self.issue,
+            "status": self.status,
+            "candidate": self.candidate.name,
+            "commit": made.commit,
+            "tree": made.tree,
+            "base": self.candidate.base,
+            "criteria": hash_of(self.criteria),
+            "changed": self.changed,
+            "isolated": made.isolated,
+            "checks": [
+                asdict(one) | {"type": types.get(one.check_id), "output": outputs.text(one.output)}
+                for one in made.results
+            ],
+            "summary": asdict(summary_of(made.results)),
+        }
+
+
+async def verify(verifier: Verifier, issue: str, criteria: Criteria, candidate: Candidate) -> Verified:
+    """Carry the checks out, on the base too where one is known; raises `AshepError` where no checkout can be made."""
+    request = VerifyRequest(candidate.repository, candidate.commit, candidate.base, criteria)
+    changed = await differ(candidate.repository, candidate.commit, candidate.base)
+    return Verified(issue, criteria, candidate, await verify_against_base(verifier, request), changed)
+
+
+class NoSuchIssue(AshepError):
+    """There is no such issue."""
+
+
+class NoChecks(AshepError):
+    """An issue's acceptance criteria hold no block of checks."""
+
+
+def where(issue: str) -> str:
+    """Name an issue's acceptance criteria as errors do."""
+    return f"acceptance criteria of {issue}"
+
+
+def types(settings: Settings) -> tuple[str, ...]:
+    """Give the types of checks that the user registered."""
+    return tuple(settings.verification.types)
+
+
+async def seen(tracker: Tracker, issue: str) -> Seen:
+    """Read an issue; `NoSuchIssue` where there is none."""
+    found = await tracker.issue(issue)
+    if found is None:
+        raise NoSuchIssue(f"there is no issue {issue}")
+    return found
+
+
+def of(found: Seen, known: Collection[str], wrong: Wrong = wrong_pattern) -> Criteria:
+    """Read the checks of an issue. Raises `ConfigErrors` where they are wrong, `NoChecks` where there are none."""
+    issue = found.issue.id
+    criteria = read_criteria(found.text.acceptance, where(issue), known, wrong)
+    if criteria is None:
+        raise NoChecks(f"the {where(issue)} hold no block of checks (`ashep criteria {issue} --set FILE` puts one)")
+    return criteria
+
+
+async def set_checks(annotations: Annotations, issue: str, given: Given, known: Collection[str]) -> bool:
+    """Put checks into an issue's acceptance criteria, and leave every other word; False: they stand there so already.
+
+    Raises `ConfigErrors` where it is not clear what they replace, and `NoSuchIssue`.
+    """
+    found = await annotations.read(issue)
+    if found is None:
+        raise NoSuchIssue(f"there is no issue {issue}")
+    text = put(found.acceptance, given, where(issue), known)
+    if text == found.acceptance:
+        return False
+    await annotations.rewrite(issue, Rewritten(acceptance=text))
+    return True
+
+
+def at_work(found: Seen) -> bool:
+    """Whether the daemon has begun the issue, so that other checks count than those that are put there now."""
+    return found.issue.stamp is not None and found.issue.status in ("in_progress", "blocked")

@@ -1,0 +1,9 @@
+"""Git: trees of issues, landing (`ashep.ports.landing`), and what is read of a repository.
+
+Everything here calls one program, git. Never: which branch lands when.
+"""
+
+from ashep.adapters.git.advance import GitLanding
+from ashep.adapters.git.push import GitRemote
+
+__all__ = ["GitLanding", "GitRemote"]

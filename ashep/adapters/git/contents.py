@@ -1,0 +1,135 @@
+"""Read what a tree holds: its files, what is staged, what git ignores and what it does not see."""
+
+import os
+import re
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import anyio
+import anyio.to_thread
+
+from ashep.adapters.git.repository import Place, Repository
+from ashep.core.text import clean
+from ashep.errors import AshepError
+
+GITLINK, LINK = "160000", "120000"
+"""The modes of a submodule and of a symbolic link."""
+
+
+class Stat(NamedTuple):
+    """What tells that a file is still as it was; `ctime` cannot be set by a program."""
+
+    mode: int
+    size: int
+    mtime: int
+    ctime: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of the index."""
+
+    path: bytes
+    mode: str
+    sha: str
+    stage: int
+    hidden: bool
+    """Git was told to take the file for unchanged, or for absent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a tree holds."""
+
+    files: dict[bytes, Stat]
+    entries: tuple[Entry, ...]
+    changed: frozenset[bytes]
+    """Tracked files whose content git does not have, or may not have."""
+    ignored: frozenset[bytes]
+    head: str | None
+    head_tree: str | None
+    staged: bool
+    """The index differs from HEAD, or there is no HEAD."""
+
+
+async def look(repository: Repository, place: Place) -> Content:
+    """Read what is in a tree and in its index."""
+    files = await anyio.to_thread.run_sync(walk, place.path)
+    listed = await repository.inside(place, "ls-files", "--stage", "-v", "-z")
+    entries = tuple(_entry(line) for line in listed.split(b"\0") if line)
+    changed, ignored = b"", b""
+    if files or await anyio.Path(place.path).is_dir():
+        await _refuse_submodules(place, entries)
+        changed = await repository.inside(place, "diff-files", "--name-only", "-z", "--ignore-submodules=all")
+        ignored = await repository.inside(place, "ls-files", "--others", "--ignored", "--exclude-standard", "-z")
+    none = re.compile("^$|fatal: Needed a single revision")
+    found = await repository.inside(
+        place, "rev-parse", "--verify", "--quiet", "HEAD^{commit}", "HEAD^{tree}", absent=none
+    )
+    head, tree = (found.decode().split() or [None, None])[:2]
+    same = await repository.ask(place, "diff-index", "--cached", "--quiet", "HEAD", "--")
+    held = ignored.split(b"\0")
+    nested = tuple(
+        path for path in held if path.endswith(b"/")
+    )  # repositories in it, of which git names the folder only
+    within = [path for path in files if nested and path.startswith(nested)]
+    return Content(
+        files=files,
+        entries=entries,
+        changed=frozenset(changed.split(b"\0")) | {entry.path for entry in entries if entry.hidden or entry.stage},
+        ignored=frozenset([*held, *within]) - {b""},
+        head=head,
+        head_tree=tree,
+        staged=same.returncode != 0 or any(entry.stage for entry in entries),
+    )
+
+
+def walk(top: Path) -> dict[bytes, Stat]:
+    """List every file and link below a folder, but not the `.git` by which git knows a work tree."""
+    found, left = dict[bytes, Stat](), [b""]
+    root = os.fsencode(top)
+    while left:
+        folder = left.pop()
+        try:
+            entries = list(os.scandir(os.path.join(root, folder)))
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise AshepError(f"{os.fsdecode(os.path.join(root, folder))} cannot be read: {error.strerror}") from error
+        for entry in entries:
+            path = os.path.join(folder, entry.name)
+            try:
+                about = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            if stat.S_ISDIR(about.st_mode):
+                left.append(path)
+            elif (stat.S_ISREG(about.st_mode) or stat.S_ISLNK(about.st_mode)) and path != b".git":
+                found[path] = Stat(about.st_mode, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+    return found
+
+
+def git_files(place: Place) -> list[tuple[int, int]]:
+    """Say how git's own files of a tree are, so that a change can be seen."""
+    files = [place.admin / name for name in ("index", "HEAD", "logs/HEAD")]
+    return [(about.st_size, about.st_mtime_ns) for about in (file.stat() for file in files if file.exists())]
+
+
+def _entry(line: bytes) -> Entry:
+    about, _, path = line.partition(b"\t")
+    tag, mode, sha, stage = about.decode().split(" ")
+    return Entry(path, mode, sha, int(stage), hidden=tag.islower() or tag == "S")
+
+
+async def _refuse_submodules(place: Place, entries: Iterable[Entry]) -> None:
+    """Raise where a submodule is filled: its commits lie in the tree's own git folder, and go with it."""
+    links = [place.path / os.fsdecode(entry.path) / ".git" for entry in entries if entry.mode == GITLINK]
+    found = await anyio.to_thread.run_sync(lambda: [link.parent.name for link in links if link.is_file()])
+    if found:
+        raise AshepError(
+            f"{place.path} has a submodule with content ({clean(', '.join(found[:3]))}), whose work cannot be saved. "
+            "Push what is in it, empty it with `git submodule deinit`, and try again."
+        )

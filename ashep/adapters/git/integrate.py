@@ -1,0 +1,226 @@
+"""Makes the commit that lands a branch, in no work tree: the same candidate and base always give the same commit.
+
+`git merge-tree` merges trees in the object store (git 2.38 and later). To replay one commit, merge-tree is given a
+made-up sibling of it: the new parent's tree on the commit's own parent, which makes that parent the merge base (a
+`--merge-base` of its own came with git 2.40 only).
+"""
+
+import re
+from collections.abc import Iterator
+
+from ashep.adapters.git.git_program import SHA
+from ashep.adapters.git.objects import Commit, Merged, attributes, commits, existing, holds, merge, tip, write_commit
+from ashep.adapters.git.program import Git
+from ashep.core.text import clean
+from ashep.errors import AshepError
+from ashep.ports.landing import HEAD, ISSUE, AlreadyLanded, Candidate, Conflict, Integrated
+
+MOST_REPLAYED = 200
+"""A longer branch is squashed instead of replayed commit by commit."""
+
+
+_TRAILERS = re.compile(r"(?:[A-Za-z0-9-]+: [^\n]*(?:\n|$))+")
+
+
+def kept(branch: str) -> str:
+    """Name the ref that keeps what was integrated for a branch."""
+    return f"refs/ashep/landing/{branch}"
+
+
+class Integration:
+    """Brings candidates onto bases in one repository."""
+
+    def __init__(self, git: Git) -> None:
+        self._git = git
+
+    async def landed(self, head: str, base_branch: str) -> bool:
+        """Say whether the base holds all that `head` brings, or held it once."""
+        base = await tip(self._git, base_branch)
+        if base is None:
+            return False
+        if await self._held(head, base, ways := await attributes(self._git, base)):
+            return True
+        (there,) = await commits(self._git, [base])
+        return await merge(self._git, base, head, ways) == Merged(there.tree)
+
+    async def _held(self, head: str, base: str, ways: str) -> bool:
+        """Say whether the base's history has the head, or a commit that landed it otherwise.
+
+        A trailer alone proves nothing, agents can write one: a commit that claims to hold `head` does, if merging
+        `head` into it changes nothing. That is asked of this commit, not of the tip: what was reverted has landed.
+        """
+        if await holds(self._git, base, head):
+            return True
+        claim = (f"--grep={HEAD}: {head}", "--fixed-strings", f"{head}..{base}")
+        claims = (await self._git.word("rev-list", *claim)).split()
+        for one in await commits(self._git, claims) if claims else ():
+            if await merge(self._git, one.id, head, ways) == Merged(one.tree):
+                return True
+        return False
+
+    async def integrate(self, candidate: Candidate) -> Integrated | Conflict | AlreadyLanded:
+        """Make the commit that lands the candidate, and keep it by a ref."""
+        if not SHA.fullmatch(candidate.head):
+            raise AshepError(f"{clean(candidate.head)[:80]} is not the full id of a commit")
+        tip_now = await existing(self._git, candidate.base_branch)
+        base, head = await commits(self._git, [tip_now, candidate.head])
+        ways = await attributes(self._git, base.id)
+        if await self._held(head.id, base.id, ways):
+            return AlreadyLanded(base.id)
+        merged = await merge(self._git, base.id, head.id, ways)
+        if merged.unrelated or merged.conflicts:
+            return await conflict(self._git, candidate, base.id, merged)
+        if merged.tree == base.tree:
+            return AlreadyLanded(base.id)
+        made = await self._commit(candidate, base, head, merged, ways)
+        if isinstance(made, Integrated):
+            await self._git.keep(made.commit, base.id)
+            await self._git.bare("update-ref", "--no-deref", kept(candidate.branch), made.commit)
+            await self._git.keep_refs(kept(candidate.branch))
+        return made
+
+    async def _commit(
+        self, candidate: Candidate, base: Commit, head: Commit, merged: Merged, ways: str
+    ) -> Integrated | Conflict:
+        if candidate.method == "rebase" and (steps := await self._steps(base.id, head.id)):
+            return await self._replay(candidate, base, steps, ways)
+        message = with_trailers(_message(candidate), candidate)
+        squashed = candidate.method != "merge"
+        parents = (base.id,) if squashed else (base.id, head.id)
+        author, at = head.author if squashed else "", max(base.at, head.at)
+        commit = await write_commit(self._git, merged.tree, parents, message, author=author, at=at)
+        return Integrated(base.id, commit, merged.tree)
+
+    async def _steps(self, base: str, head: str) -> list[Commit]:
+        """Give the commits to replay, oldest first; none where they are too many, or one of them is a merge."""
+        listed = await self._git.word("rev-list", "--reverse", "--topo-order", f"{base}..{head}")
+        steps = await commits(self._git, ids) if len(ids := listed.split()) <= MOST_REPLAYED else []
+        return steps if all(len(one.parents) == 1 for one in steps) else []
+
+    async def _replay(
+        self, candidate: Candidate, base: Commit, steps: list[Commit], ways: str
+    ) -> Integrated | Conflict:
+        """Replay commits one by one; those that change nothing any more are left out."""
+        onto, tree, at = base.id, base.tree, base.at
+        pending: Commit | None = None
+        for step in steps:
+            sibling = await write_commit(self._git, tree, step.parents, "", author="", at=0)
+            merged = await merge(self._git, sibling, step.id, ways)
+            if merged.conflicts:
+                return await conflict(self._git, candidate, base.id, merged, sibling=sibling, step=step)
+            if merged.tree == tree:
+                continue
+            if pending is not None:
+                onto = await write_commit(self._git, tree, (onto,), pending.message, author=pending.author, at=at)
+            pending, tree, at = step, merged.tree, max(at, step.at)
+        assert pending is not None  # merged as a whole, they change something
+        message = with_trailers(pending.message, candidate)
+        commit = await write_commit(self._git, tree, (onto,), message, author=pending.author, at=at)
+        return Integrated(base.id, commit, tree)
+
+    async def forget(self, branch: str) -> None:
+        """Drop the ref that keeps what was integrated for a branch."""
+        await self._git.bare("update-ref", "--no-deref", "-d", kept(branch))
+
+
+def _message(candidate: Candidate) -> str:
+    said = clean(candidate.message).strip()
+    return said or f"Land {clean(candidate.branch)} for {clean(candidate.issue)}"
+
+
+def with_trailers(message: str, candidate: Candidate) -> str:
+    """Give the message with the trailers of a landing, in the block of trailers that it ends with, where it has one."""
+    body = message.rstrip("\n")
+    last = body.rpartition("\n\n")[2]
+    gap = "\n" if last != body and _TRAILERS.fullmatch(last) else "\n\n"
+    issue = " ".join(clean(candidate.issue).split())
+    return f"{body}{gap}{ISSUE}: {issue}\n{HEAD}: {candidate.head}\n"
+
+
+MOST_FILES = 20
+"""Files whose hunks are shown; all of them are named."""
+
+
+MOST_NAMED = 200
+
+
+MOST_TEXT = 16_000
+"""Characters that are told of a conflict."""
+
+
+CONTEXT = 3
+"""Lines shown before and after a hunk."""
+
+
+async def conflict(
+    git: Git,
+    candidate: Candidate,
+    base: str,
+    merged: Merged,
+    *,
+    sibling: str | None = None,
+    step: Commit | None = None,
+) -> Conflict:
+    """Tell a conflict of the candidate with its base: of the whole branch, or of one replayed commit."""
+    what = f"{clean(candidate.branch)} ({candidate.head[:12]}) and {clean(candidate.base_branch)} ({base[:12]})"
+    if merged.unrelated:
+        return Conflict(base, (), f"{what} have no common history: nothing can be merged.")
+    paths, messages = _parsed(merged.conflicts)
+    lines = [f"{what} are in conflict in {len(paths)} files:"]
+    if step is not None:
+        lines[0] = f"{what} are in conflict in {len(paths)} files, at the commit {step.id[:12]} of the branch:"
+    lines += [f"- {git.shown(path)}" for path in paths[:MOST_NAMED]]
+    lines += [f"and {len(paths) - MOST_NAMED} more"] if len(paths) > MOST_NAMED else []
+    lines += ["", *(git.shown(message).strip() for message in messages[:MOST_NAMED])]
+    names = {sibling or base: candidate.base_branch, step.id if step else candidate.head: candidate.branch}
+    for path in paths[:MOST_FILES]:
+        lines += await _hunks(git, merged.tree, path, names)
+    shown = tuple(sorted({git.shown(path) for path in paths}))
+    return Conflict(base, shown, _capped("\n".join(lines)))
+
+
+def _parsed(printed: bytes) -> tuple[list[bytes], list[bytes]]:
+    """Read what `git merge-tree -z --name-only` printed: files in conflict, and messages about conflicts."""
+    fields = iter(printed.split(b"\0")[1:])
+    paths = list(iter(lambda: next(fields, b""), b""))
+    messages: list[bytes] = []
+    while (count := next(fields, b"").strip()).isdigit():
+        for _ in range(int(count)):
+            next(fields, b"")
+        kind, message = next(fields, b""), next(fields, b"")
+        if kind.startswith(b"CONFLICT"):
+            messages.append(message)
+    return paths, messages
+
+
+async def _hunks(git: Git, tree: str, path: bytes, names: dict[str, str]) -> list[str]:
+    """Give a file's hunks in conflict, where it has any: a deleted or binary file has none."""
+    if b"\n" in path:
+        return []
+    done = await git.bare("cat-file", "--batch", stdin=tree.encode() + b":" + path + b"\n")
+    header, _, content = done.stdout.partition(b"\n")
+    if b" blob " not in header or b"\0" in content[:8000]:
+        return []
+    text = git.shown(content)
+    for commit, name in names.items():
+        text = text.replace(commit, clean(name))
+    found = list(_cut(text.splitlines()))
+    return ["", f"=== {git.shown(path)}", *found] if found else []
+
+
+def _cut(lines: list[str]) -> Iterator[str]:
+    """Give the hunks between git's markers with some lines around each."""
+    start = 0
+    shown = 0
+    for number, line in enumerate(lines):
+        if line.startswith("<<<<<<< "):
+            start = max(number - CONTEXT, shown)
+        elif line.startswith(">>>>>>> "):
+            end = min(number + 1 + CONTEXT, len(lines))
+            yield f"@@ line {start + 1} @@"
+            yield from lines[start:end]
+            shown = end
+
+
+def _capped(text: str) -> str:
+    return text if len(text) <= MOST_TEXT else text[:MOST_TEXT].rpartition("\n")[0] + "\n… (there is more)"

@@ -1,0 +1,196 @@
+"""Reads and makes git objects: commits, branches' tips, merges of trees."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import anyio
+
+from ashep.adapters.git.git_program import SHA, failed
+from ashep.adapters.git.program import Git
+from ashep.core.text import clean
+from ashep.errors import AshepError
+
+IDENTITY = "Agent Shepherd <agent-shepherd@localhost>"
+"""Who commits. Not the settings of whoever runs the daemon: the same candidate must give the same commit anywhere."""
+
+
+_UNRELATED = b"refusing to merge unrelated histories"
+
+
+_PERSON = re.compile(r"(?P<name>[^<]*)<(?P<email>[^>]*)> (?P<at>\d+) (?P<zone>[+-]\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What a commit object says."""
+
+    id: str
+    tree: str
+    parents: tuple[str, ...]
+    author: str
+    """As git writes it: name, address, seconds and zone."""
+    at: int
+    """When it was committed, in seconds since 1970."""
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What merge-tree made."""
+
+    tree: str
+    conflicts: bytes = b""
+    """What it printed of conflicts; empty where there is none."""
+    unrelated: bool = False
+    """There is no common history; nothing was merged."""
+
+
+async def tip(git: Git, branch: str) -> str | None:
+    """Give a branch's newest commit; None where there is no such branch."""
+    done = await git.bare("show-ref", "--verify", "--hash", f"refs/heads/{branch}", accepted=(0, 1, 128))
+    found = done.stdout.decode(errors="replace").strip()
+    return found if SHA.fullmatch(found) else None
+
+
+async def existing(git: Git, branch: str) -> str:
+    """Give a branch's newest commit. Raises `AshepError` where there is no such branch."""
+    found = await tip(git, branch)
+    if found is None:
+        raise AshepError(f"there is no branch {clean(branch)}")
+    return found
+
+
+async def holds(git: Git, later: str, earlier: str) -> bool:
+    """Say whether a commit comes after another, or is it."""
+    return (await git.bare("merge-base", "--is-ancestor", earlier, later, accepted=(0, 1))).returncode == 0
+
+
+async def commits(git: Git, ids: Sequence[str]) -> list[Commit]:
+    """Read commits. Raises `AshepError` where one is missing or none."""
+    printed = (await git.bare("cat-file", "--batch", stdin="".join(f"{one}\n" for one in ids).encode())).stdout
+    found, at = list[Commit](), 0
+    for one in ids:
+        head = printed[at : printed.find(b"\n", at)]
+        words = head.decode(errors="replace").split(" ")
+        if len(words) != 3 or words[1] != "commit":
+            raise AshepError(f"there is no commit {clean(one)[:80]}")
+        at, size = at + len(head) + 1, int(words[2])
+        found.append(_commit(words[0], printed[at : at + size]))
+        at += size + 1
+    return found
+
+
+def _commit(sha: str, content: bytes) -> Commit:
+    header, _, message = content.decode(errors="replace").partition("\n\n")
+    lines = [(key, value) for key, _, value in (line.partition(" ") for line in header.split("\n"))]
+    fields = dict(reversed(lines))  # the first of each counts
+    committer = _PERSON.fullmatch(fields.get("committer", ""))
+    parents = tuple(value for key, value in lines if key == "parent")
+    return Commit(
+        sha, fields["tree"], parents, fields.get("author", ""), int(committer["at"]) if committer else 0, message
+    )
+
+
+async def write_commit(git: Git, tree: str, parents: Sequence[str], message: str, *, author: str, at: int) -> str:
+    """Make a commit, the same for the same arguments; `author` is what git writes of one, or empty: ours."""
+    dated = author if _PERSON.fullmatch(author) else f"{IDENTITY} {at} +0000"
+    content = [f"tree {tree}", *(f"parent {one}" for one in parents), f"author {dated}"]
+    content += [f"committer {IDENTITY} {at} +0000", "", message.rstrip("\n") + "\n"]
+    done = await git.bare("hash-object", "-t", "commit", "-w", "--stdin", stdin="\n".join(content).encode())
+    return done.stdout.decode().strip()
+
+
+async def merge(git: Git, ours: str, theirs: str, attributes: str) -> Merged:
+    """Merge two commits into a tree."""
+    settings = ("-c", f"core.attributesFile={attributes}")
+    done = await git.bare(
+        *settings, "merge-tree", "--write-tree", "-z", "--name-only", ours, theirs, accepted=(0, 1, 128, 129)
+    )
+    if done.returncode == 129:
+        raise AshepError("git is too old to land with: it must be 2.38 or later")
+    if done.returncode == 128 and _UNRELATED in done.stderr:
+        return Merged("", unrelated=True)
+    tree = done.stdout.partition(b"\0")[0].decode(errors="replace")
+    if done.returncode == 128 or not SHA.fullmatch(tree):
+        raise await failed("merge-tree", done.returncode, git.shown(done.stderr), await git.common())
+    return Merged(tree, done.stdout if done.returncode else b"")
+
+
+_NAME = b".gitattributes"
+
+
+_LINE = re.compile(rb'\s*(?P<pattern>"(?:[^"\\]|\\.)*"|[^\s"#]\S*)(?P<attributes>\s.*)', re.DOTALL)
+
+
+_ESCAPED = re.compile(rb"\\([abfnrtv\"\\]|[0-7]{3})")
+
+
+_UNQUOTABLE = re.compile(rb"[\x00-\x1f\"\\\x7f-\xff]")
+
+
+_LETTERS = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
+
+
+async def attributes(git: Git, base: str) -> str:
+    """Write down the attributes that a commit's files have, and give the file's path."""
+    empty = await git.word("hash-object", "-t", "tree", "/dev/null")
+    found = await git.bare(
+        "diff-tree",
+        "-r",
+        "-z",
+        "--raw",
+        "--no-renames",
+        "--no-abbrev",
+        empty,
+        base,
+        "--",
+        f":(glob)**/{_NAME.decode()}",
+    )
+    fields = iter(found.stdout.split(b"\0"))
+    files = sorted(
+        (path.count(b"/"), path, head.split(b" ")[3].decode())
+        for head, path in ((head, next(fields)) for head in fields if head)
+        if head.split(b" ")[1].startswith(b"100")  # git follows no link here
+    )
+    if not files:
+        return "/dev/null"
+    lines: list[bytes] = []  # of two that match, the later one counts: those of a deeper folder come later
+    for _, path, name in files:
+        content = (await git.bare("cat-file", "blob", name)).stdout
+        lines += [content] if path == _NAME else list(_below(path.removesuffix(b"/" + _NAME), content))
+    place = anyio.Path(await git.common()) / "ashep.attributes"
+    try:
+        await place.write_bytes(b"\n".join([*lines, b""]))
+    except OSError as error:
+        raise AshepError(f"{place} cannot be written: {error.strerror}") from error
+    return str(place)
+
+
+def _below(folder: bytes, content: bytes) -> Iterator[bytes]:
+    """Give the lines of a file in a folder as they would stand at the top."""
+    above = re.sub(rb"([*?\[\\])", rb"\\\1", folder)
+    above = b"\\" + above if above.startswith(b"!") else above
+    for line in content.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
+        found = _LINE.match(line)
+        if found is None or found["pattern"].startswith((b"[attr]", b"!")):  # neither is anything in a folder
+            continue
+        pattern = found["pattern"]
+        if pattern.startswith(b'"'):
+            pattern = _ESCAPED.sub(_letter, pattern[1:-1])
+        between = b"/" if b"/" in pattern else b"/**/"
+        yield _quoted(above + between + pattern.removeprefix(b"/")) + found["attributes"]
+
+
+def _letter(found: re.Match[bytes]) -> bytes:
+    code = found[1]
+    return bytes([int(code, 8) & 0xFF]) if len(code) == 3 else _LETTERS.get(code, code)
+
+
+def _quoted(pattern: bytes) -> bytes:
+    """Quote a pattern as C does: a line could not hold every one otherwise."""
+    return (
+        b'"'
+        + _UNQUOTABLE.sub(lambda found: b"\\" + (found[0] if found[0] in b'"\\' else b"%03o" % ord(found[0])), pattern)
+        + b'"'
+    )

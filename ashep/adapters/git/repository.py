@@ -1,0 +1,368 @@
+"""A repository and the trees of issues in it: where they are, how git is called in them, and who may touch one now.
+
+A tree's git folder is always named (`GIT_DIR`, `GIT_WORK_TREE`), never looked for: trees lie below the user's checkout,
+and in a tree whose `.git` an agent deleted git would find that checkout, and reset it.
+"""
+
+import fcntl
+import os
+import re
+import shutil
+import stat
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import anyio
+import anyio.to_thread
+
+from ashep.adapters.git import durable
+from ashep.adapters.git.git_program import ABSENT, SHA, Git, failed
+from ashep.adapters.programs import Finished, says_full
+from ashep.core.state.branches import BASES
+from ashep.core.text import clean
+from ashep.errors import AshepError
+from ashep.redaction import Redaction
+
+SEALED = "refs/ashep/sealed/"
+"""Below it, by branch: the commit that it had when it was sealed last, so that nobody can take it away."""
+
+LONG = 900.0
+"""Seconds for a call of git that writes a whole tree, or reads one."""
+
+_NAMED = 5
+PATIENCE = 60.0
+"""Seconds to wait for another call on the same branch."""
+
+_SETTINGS = (
+    "commit.gpgSign=false",
+    "core.editor=true",
+    "advice.detachedHead=false",
+    # an agent can set these in the repository, and hide by them what it changed
+    "core.untrackedCache=false",
+    "core.ignoreStat=false",
+    "core.trustctime=true",
+    "core.checkStat=default",
+    "core.fileMode=true",
+    "core.protectNTFS=false",
+    "core.protectHFS=false",
+    "core.quotePath=true",
+    "merge.autoStash=false",
+    "submodule.recurse=false",
+    "status.showUntrackedFiles=all",
+)
+_LASTING = "core.fsync=all"
+"""What is saved must be there after a power cut too: the tree is deleted next."""
+_WAIT = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A tree that git knows."""
+
+    path: Path
+    """Its top."""
+    admin: Path
+    """Its git folder, `<repository>/.git/worktrees/<name>`."""
+    ref: str | None = None
+    """The branch that HEAD was on, as a full ref; None: it was detached."""
+
+    @property
+    def notes(self) -> Path:
+        """Our own folder beside git's files: what was set up, when it was used. It goes when the tree goes."""
+        return self.admin / "ashep"
+
+    @property
+    def env(self) -> dict[str, str]:
+        """What sends git to this tree, wherever it is started."""
+        return {"GIT_DIR": str(self.admin), "GIT_WORK_TREE": str(self.path)}
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """Where a repository is."""
+
+    top: Path
+    """The user's checkout that holds the project."""
+    prefix: str
+    """The project's place in it, with a slash at its end; empty at the top."""
+    common: Path
+    """The git folder that all work trees share."""
+
+
+class Repository:
+    """The repository that holds the folder `project`.
+
+    Errors: `ProgramMissing` without git, `ProgramTimedOut`, and `AshepError` with git's words.
+    """
+
+    def __init__(self, project: Path, timeout: float = 60.0, redaction: Redaction | None = None) -> None:
+        self.project, self.redaction = project, redaction or Redaction()
+        self._timeout = timeout
+        self.git = Git(timeout, redaction, (*_SETTINGS, _LASTING))
+        self.quick = Git(timeout, redaction, _SETTINGS)
+        """Git without `fsync`: for a checkout, which git can make again."""
+        self._folders: Folders | None = None
+
+    async def folders(self) -> Folders:
+        """Find the repository, once."""
+        if self._folders is None:
+            asked = ("--show-toplevel", "--show-prefix", "--path-format=absolute", "--git-common-dir")
+            found = await self.git.raw("rev-parse", *asked, cwd=self.project, absent=ABSENT)
+            if found is None:
+                raise AshepError(f"{self.project} is in no git repository; work trees of issues need one")
+            top, prefix, common = os.fsdecode(found).split("\n")[:3]
+            if "\n" in str(self.project) or not os.path.isabs(common):
+                raise AshepError(
+                    f"{str(self.project)!r}: work trees cannot be made below a folder with a line break in its name"
+                )
+            self._folders = Folders(Path(top), prefix, Path(common))
+            if not await anyio.Path(common, "head").exists():  # the disk tells HEAD from head, whatever is set
+                self._tell_cases_apart()
+        return self._folders
+
+    def _tell_cases_apart(self) -> None:
+        """Keep git from taking `readme` for `README`, and not committing it: a copied repository may say so."""
+        settings = (*_SETTINGS, "core.ignoreCase=false")
+        self.git = Git(self._timeout, self.redaction, (*settings, _LASTING))
+        self.quick = Git(self._timeout, self.redaction, settings)
+
+    def told(self) -> list[str]:
+        """Give which locks of dead gits were taken away since this was asked last."""
+        words = [*self.git.told, *self.quick.told]
+        self.git.told, self.quick.told = [], []
+        return words
+
+    async def shared(self, *arguments: str, stdin: bytes | None = None, absent: re.Pattern[str] | None = None) -> str:
+        """Call git for what all work trees share, refs and objects; "" where it said what `absent` expects."""
+        common = (await self.folders()).common
+        env = {"GIT_DIR": str(common)}
+        out = await self.git.raw(*arguments, cwd=common, env=env, stdin=stdin, absent=absent, timeout=LONG)
+        return os.fsdecode(out or b"").strip("\n")
+
+    async def ask(
+        self, place: Place, *arguments: str, env: Mapping[str, str] | None = None, stdin: bytes | None = None
+    ) -> Finished:
+        """Call git in a tree, whatever its exit code. Raises `AshepError` where the disk took nothing more."""
+        cwd = place.path if await anyio.Path(place.path).is_dir() else place.admin
+        done = await self.git.run(*arguments, cwd=cwd, env=place.env | dict(env or {}), stdin=stdin, timeout=LONG)
+        if done.returncode and says_full(said := self.git.said(done)):
+            raise await failed(arguments[0], done.returncode, said, cwd)
+        return done
+
+    async def inside(
+        self,
+        place: Place,
+        *arguments: str,
+        stdin: bytes | None = None,
+        env: Mapping[str, str] | None = None,
+        absent: re.Pattern[str] | None = None,
+    ) -> bytes:
+        """Call git in a tree and give what it printed; nothing where it said what `absent` expects."""
+        cwd = place.path if await anyio.Path(place.path).is_dir() else place.admin
+        named = place.env | dict(env or {})
+        return (await self.git.raw(*arguments, cwd=cwd, env=named, stdin=stdin, absent=absent, timeout=LONG)) or b""
+
+    async def unwritable(self, base: str, head: str) -> tuple[str, ...]:
+        """Name the first files between two commits that git, as the user has it, writes to no work tree; or none."""
+        common = (await self.folders()).common
+        env = {"GIT_DIR": str(common), "GIT_INDEX_FILE": str(common / "ashep" / f"names.{head}")}
+        made = await self.shared("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=d", base, head)
+        listed = b"".join(
+            b"100644 %s 0\t%s\0" % (head.encode(), os.fsencode(path)) for path in made.split("\0") if path
+        )
+        try:
+            arguments = ("update-index", "-z", "--index-info")
+            done = await Git(self._timeout).run(*arguments, cwd=common, env=env, stdin=listed, timeout=LONG)
+        finally:
+            await anyio.Path(env["GIT_INDEX_FILE"]).unlink(missing_ok=True)
+        return tuple(clean(one)[:200] for one in re.findall(r"Ignoring path (.+)", self.git.said(done))[:_NAMED])
+
+    async def refs(self, *names: str) -> dict[str, str]:
+        """Give the refs that are named, or lie below what is named, with their commits."""
+        listed = await self.shared("for-each-ref", "--format=%(refname)%00%(objectname)", *names)
+        return dict(line.split("\0") for line in listed.splitlines())
+
+    async def commit_of(self, revision: str) -> str | None:
+        """Give the commit that a revision is; None: there is none."""
+        none = re.compile("^$|fatal: Needed a single revision|warning: ignoring (?:dangling|broken)")
+        found = await self.shared(
+            "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}", absent=none
+        )
+        return found if SHA.fullmatch(found) else None
+
+    async def contains(self, commit: str, ancestor: str) -> bool:
+        """Say whether a commit holds another one in its history."""
+        common = (await self.folders()).common
+        done = await self.git.run(
+            "merge-base", "--is-ancestor", ancestor, commit, cwd=common, env={"GIT_DIR": str(common)}
+        )
+        if done.returncode not in (0, 1):
+            raise AshepError(f"git merge-base: {self.git.said(done)[:300]}")
+        return done.returncode == 0
+
+    async def has(self, onto: str, commit: str, seen: str | None) -> bool:
+        """Say whether a commit holds one that was seen to have what another brings, or merging that changes nothing.
+
+        Where git cannot merge them (in conflict, or git is older than 2.38) that is not known, and False.
+        """
+        if seen is not None and await self.commit_of(seen) is not None and await self.contains(onto, seen):
+            return True
+        common = (await self.folders()).common
+        words, env = ("merge-tree", "--write-tree", onto, commit), {"GIT_DIR": str(common)}
+        done = await self.quick.run(*words, cwd=common, env=env, timeout=LONG)
+        tree = await self.shared("rev-parse", f"{onto}^{{tree}}")
+        return done.returncode == 0 and done.stdout.decode().strip() == tree
+
+    async def main_ref(self) -> str | None:
+        """Give the branch that the main work tree is on, as a full ref."""
+        head = (await self.folders()).common / "HEAD"
+        text = (await anyio.Path(head).read_text()).strip()
+        return text.removeprefix("ref: ") if text.startswith("ref: ") else None
+
+    async def update_refs(self, lines: Iterable[str]) -> None:
+        """Change refs, all or none: lines of `git update-ref --stdin`. A symbolic one is changed, and not followed."""
+        if listed := list(lines):
+            words = "".join(f"{line}\n" for line in listed)
+            await self.shared("update-ref", "--no-deref", "--create-reflog", "--stdin", stdin=os.fsencode(words))
+            await durable.refs((await self.folders()).common, [line.split(" ")[1] for line in listed])
+
+    async def keep(self, *commits: str) -> None:
+        """See to it that commits, with all that they reach, survive a power cut: who made them may have flushed none.
+
+        What the bases of branches and what was sealed reach is there already. Raises `AshepError` where it is broken.
+        """
+        old = await self.refs(BASES, SEALED)
+        listed = await self.shared(*durable.REACHED, stdin=durable.reached(commits, set(old.values())))
+        await durable.objects((await self.folders()).common, listed.encode())
+
+    async def unname(self, branch: str) -> tuple[str, ...]:
+        """See to it that a branch is no symbolic ref: what is committed on one lands on another branch at once.
+
+        It is where the other one is; gone, if that is no commit. Gives what there is to tell.
+        """
+        ref = f"refs/heads/{branch}"
+        file = (await self.folders()).common / ref
+        if (target := await anyio.to_thread.run_sync(_symbolic, file)) is None:
+            return ()
+        commit = await self.commit_of(ref)
+        await anyio.Path(file).unlink()  # git changes none that leads to itself
+        if commit is not None:
+            await self.update_refs([f"update {ref} {commit}"])
+        return (f"{branch} had become a symbolic ref to {target}; it is a branch again, and {target} as it was",)
+
+    async def places(self) -> list[Place]:
+        """List every work tree that git knows beside the main one, whoever made it."""
+        common = (await self.folders()).common
+        return await anyio.to_thread.run_sync(lambda: list(_places(common)))
+
+    @asynccontextmanager
+    async def hold(self, branch: str, patience: float = PATIENCE) -> AsyncGenerator[None]:
+        """Hold a branch: nobody else, in no process, calls anything for it meanwhile.
+
+        Raises `AshepError` after `patience` seconds of waiting.
+        """
+        common = (await self.folders()).common
+        try:
+            file = await anyio.to_thread.run_sync(_lock_file, common, branch)
+        except OSError as error:
+            raise _unwritten(branch, error) from error
+        try:
+            held = _locked(file)
+            with anyio.move_on_after(patience):
+                while not held:
+                    await anyio.sleep(_WAIT)
+                    held = _locked(file)
+            if not held:
+                raise AshepError(f"another ashep is busy with the work tree of {branch}; try again when it is done")
+            try:
+                yield
+            except OSError as error:  # of a full disk say
+                raise _unwritten(branch, error) from error
+        finally:
+            os.close(file)
+
+
+def _unwritten(branch: str, error: OSError) -> AshepError:
+    """Say what could not be done for a branch, and where."""
+    return AshepError(f"the work tree of {branch}: {error}; it is tried again, so see to that: a full disk, say")
+
+
+def _places(common: Path) -> Iterator[Place]:
+    with suppress(FileNotFoundError, NotADirectoryError):
+        for entry in sorted((common / "worktrees").iterdir()):
+            with suppress(OSError, UnicodeDecodeError):
+                head = (entry / "HEAD").read_text().strip()
+                ref = head.removeprefix("ref: ") if head.startswith("ref: ") else None
+                link = os.path.normpath(entry / (entry / "gitdir").read_text().rstrip("\n"))  # relative since git 2.48
+                yield Place(Path(link).parent, entry, ref)
+
+
+def _symbolic(file: Path) -> str | None:
+    """Say where a ref leads; None: it has a commit of its own, or there is none."""
+    try:
+        said = os.readlink(file) if file.is_symlink() else file.read_text(errors="replace")
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return None
+    return clean(said.removeprefix("ref:").strip()) if file.is_symlink() or said.startswith("ref:") else None
+
+
+def _lock_file(common: Path, branch: str) -> int:
+    folder = common / "ashep" / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    return os.open(folder / quote(branch, safe=""), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def _locked(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def aside(place: Path, what: Path) -> Path:
+    """Move what stands in the way in a tree, or in its place, beside the tree, as it is, and give where it is then."""
+    left = left_of(place)
+    left.mkdir(mode=0o700, exist_ok=True)
+    number = max((int(one.name.split("-")[0]) for one in left.iterdir() if one.name[:1].isdecimal()), default=0) + 1
+    target = left / f"{number}-{what.name.lstrip('.')}"
+    with suppress(OSError):
+        if what.is_dir() and not what.is_symlink():
+            what.chmod(stat.S_IRWXU)  # a folder that may not be written to cannot be moved
+    os.rename(what, target)
+    return target
+
+
+def left_of(place: Path) -> Path:
+    """Say where what stood in the way of a tree lies beside it."""
+    return place.parent / f".{place.name}.left"  # no part of a branch's name begins with a dot
+
+
+def size_of(*folders: Path) -> int:
+    """Count the bytes on the disk below folders; links are not followed."""
+    total, left = 0, [os.fspath(folder) for folder in folders]
+    while left:
+        with suppress(OSError), os.scandir(left.pop()) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    total += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if entry.is_dir(follow_symlinks=False):
+                        left.append(entry.path)
+    return total
+
+
+def delete(folder: Path) -> None:
+    """Delete a folder with all that is in it, also where somebody took its rights away; what resists stays."""
+    if folder.is_symlink() or not folder.is_dir():
+        with suppress(OSError):
+            folder.unlink()
+        return
+    for path, folders, _ in os.walk(folder):
+        for name in folders:
+            with suppress(OSError):
+                if not os.path.islink(os.path.join(path, name)):
+                    os.chmod(os.path.join(path, name), stat.S_IRWXU)
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,368 @@
+"""Save everything that a tree holds and that no ref reaches, so that nothing is lost when it is reset or deleted.
+
+What is saved stands below `refs/ashep/saved/<branch>/<number>/`: `index`, what was staged; `conflict-1` to `-3`, the
+sides of conflicts; `files`, the whole folder; `stash-<n>` and `commit-<n>`, commits that nothing else reaches. Git's
+own ways to do it leave something out: `stash` refuses conflicts, `add` converts line ends, obeys the tree's attributes,
+and takes a repository within the tree for a submodule, of which it keeps a number only.
+"""
+
+import os
+import re
+import shutil
+import stat
+import tempfile
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio.to_thread
+
+from ashep.adapters.git.contents import GITLINK, LINK, Content, Stat, git_files, look, walk
+from ashep.adapters.git.repository import Place, Repository
+from ashep.core.text import clean
+from ashep.errors import AshepError
+
+SAVED = "refs/ashep/saved/"
+MOST_IGNORED = 256 * 1024**2
+"""Bytes of ignored files that are saved; with more of them a tree is not removed until a person says so."""
+
+_TRIES = 3
+_SYNC = 64
+"""With more files than this the whole disk is flushed once, instead of each file."""
+_AUTHOR = {
+    f"GIT_{role}_{what}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "Agent Shepherd"), ("EMAIL", "ashep@localhost"))
+}
+_OBJECT = re.compile(rb"\b[0-9a-f]{40}(?:[0-9a-f]{24})?\b")
+_MOVED = re.compile(rb"checkout: moving from (\S+) to (\S+)")
+_STASHED = re.compile(rb"(?:WIP on|On) (.+?): ")
+
+
+@dataclass(slots=True)
+class _Kept:
+    """What was saved up to now, by the last word of its ref."""
+
+    objects: dict[str, str] = field(default_factory=dict[str, str])
+
+
+async def save_commits(
+    repository: Repository, branch: str, dropped: Collection[str], reached: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Save what only these refs reach, and the branch's past, and these commits do not; give the refs that hold it."""
+    kept, common = _Kept(), (await repository.folders()).common
+    await _save_commits(repository, Place(common / "none", common / "ashep" / "none"), branch, dropped, kept, reached)
+    return await _name(repository, branch, kept)
+
+
+async def save_beside(
+    repository: Repository, place: Place, branch: str, paths: Collection[bytes]
+) -> tuple[tuple[str, ...], set[bytes]]:
+    """Save these files as they stand, however much of them may be; give the ref, and what is in it.
+
+    What is no file, cannot be read, or would be more than `MOST_IGNORED` bytes in all, is left out.
+    """
+    files = await anyio.to_thread.run_sync(_readable, place.path, paths)
+    if not files:
+        return (), set()
+    hashed = await _hashed(repository, place, files, list(files))
+    modes = {path: _mode(about) for path, about in files.items()}
+    tree = await _tree(repository, place, ((modes[path], hashed[path], _storable(path, modes[path])) for path in files))
+    commit = await _commit(repository, place, tree, None, "Files that git refuses")
+    return await _name(repository, branch, _Kept({"files": commit})), set(files)
+
+
+def _readable(top: Path, paths: Iterable[bytes]) -> dict[bytes, Stat]:
+    found, room = dict[bytes, Stat](), MOST_IGNORED
+    for path in sorted(paths):
+        file = os.path.join(os.fsencode(top), path)
+        with suppress(OSError):
+            about = os.lstat(file)
+            if stat.S_ISREG(about.st_mode) and about.st_size <= room:
+                os.close(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC))
+            elif not stat.S_ISLNK(about.st_mode):
+                continue
+            room -= about.st_size
+            found[path] = Stat(about.st_mode, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+    return found
+
+
+async def save(
+    repository: Repository,
+    place: Place,
+    branch: str,
+    *,
+    dropped: Collection[str] = (),
+    reached: Collection[str] = (),
+    onto: Collection[str] = (),
+    ignored: bool = False,
+    known: Mapping[bytes, Stat] | None = None,
+) -> tuple[str, ...]:
+    """Save a tree and give the refs; none where everything is reachable already.
+
+    `dropped`: refs that are about to be moved or deleted, so that they keep nothing; `reached`: commits that the branch
+    will have then. `onto`: commits that are about to be checked out: ignored files in their way are saved. `ignored`:
+    all ignored files are, except those that are as `known` says: the set-up made them.
+
+    Raises `AshepError` where something cannot be read, is too much, or changes all the time. Nothing is to be deleted
+    then.
+    """
+    # git takes a work tree whose folder is gone, but not one whose folder could not even be made
+    await anyio.Path(place.path.parent).mkdir(mode=0o700, parents=True, exist_ok=True)
+    for _ in range(_TRIES):
+        before = await anyio.to_thread.run_sync(git_files, place)
+        content = await look(repository, place)
+        spared = await _spared(repository, content, onto, ignored, known or {})
+        kept = _Kept()
+        await _save_index(repository, place, content, kept)
+        await _save_files(repository, place, content, spared, kept)
+        await _save_commits(repository, place, branch, dropped, kept, reached)
+        same = before == await anyio.to_thread.run_sync(git_files, place)
+        if same and content.files == await anyio.to_thread.run_sync(walk, place.path):
+            return await _name(repository, branch, kept)
+    raise AshepError(f"{place.path}: something writes there all the time; end it and try again. Nothing was removed.")
+
+
+# --- files ---
+
+
+async def _spared(
+    repository: Repository,
+    content: Content,
+    onto: Collection[str],
+    ignored: bool,
+    known: Mapping[bytes, Stat],
+) -> set[bytes]:
+    """Give the ignored files that are not saved, because they stay, or can be made again."""
+    if not ignored:
+        return set(content.ignored) - await _in_the_way(repository, content.ignored, onto)
+    made = {path for path, about in known.items() if content.files.get(path) == about}
+    wanted = {path: content.files[path].size for path in content.ignored - made if path in content.files}
+    if sum(wanted.values()) > MOST_IGNORED:
+        raise AshepError(
+            f"{sum(wanted.values()) // 1024**2} MiB of files that git ignores are in it, more than the "
+            f"{MOST_IGNORED // 1024**2} MiB that are saved: {_largest(wanted)}. Move what you want to keep, then say "
+            "--drop-ignored. Nothing was removed."
+        )
+    return made
+
+
+def _largest(sizes: Mapping[bytes, int]) -> str:
+    folders = dict[bytes, int]()
+    for path, size in sizes.items():
+        top = path.split(b"/")[0]
+        folders[top] = folders.get(top, 0) + size
+    first = sorted(folders, key=lambda name: -folders[name])[:3]
+    return clean(", ".join(f"{os.fsdecode(name)} ({folders[name] // 1024**2} MiB)" for name in first))
+
+
+async def _in_the_way(repository: Repository, ignored: Collection[bytes], onto: Collection[str]) -> set[bytes]:
+    """Give the ignored files that a checkout would write over, or take away to make a folder of their name."""
+    if not ignored:
+        return set()
+    files = set[bytes]()
+    for commit in onto:
+        names = os.fsencode(await repository.shared("ls-tree", "-r", "-z", "--name-only", commit))
+        files.update(names.rstrip(b"\0").split(b"\0"))
+    folders = {parent for path in files for parent in _parents(path)}
+    return {path for path in ignored if path in files | folders or any(above in files for above in _parents(path))}
+
+
+def _parents(path: bytes) -> Iterator[bytes]:
+    while b"/" in path:
+        path = path.rpartition(b"/")[0]
+        yield path
+
+
+async def _save_files(
+    repository: Repository, place: Place, content: Content, spared: Collection[bytes], kept: _Kept
+) -> None:
+    """Save the folder as it is; where it is as the index says, there is nothing to save."""
+    tracked = {entry.path: entry for entry in content.entries if not entry.stage}
+    fresh = [path for path in content.files if path in content.changed or (path not in tracked and path not in spared)]
+    above = {parent for path in content.files for parent in _parents(path)}
+    gone = {
+        path for path, one in tracked.items() if path not in content.files and (one.mode != GITLINK or path in above)
+    }
+    if not fresh and not (gone and content.files):
+        return
+    hashed = await _hashed(repository, place, content.files, fresh)
+    modes = {path: _mode(content.files[path]) for path in fresh}
+    lines = {path: (entry.mode, entry.sha) for path, entry in tracked.items() if path not in gone}
+    lines |= {path: (modes[path], hashed[path]) for path in fresh}
+    tree = await _tree(repository, place, ((mode, sha, _storable(path, mode)) for path, (mode, sha) in lines.items()))
+    if tree != content.head_tree:
+        kept.objects["files"] = await _commit(repository, place, tree, content.head, "The files of a work tree")
+
+
+def _mode(about: Stat) -> str:
+    if stat.S_ISLNK(about.mode):
+        return LINK
+    return "100755" if about.mode & stat.S_IXUSR else "100644"
+
+
+def _storable(path: bytes, mode: str) -> bytes:
+    """Give a path that git stores: no part of it may be called `.git`. No two paths become the same."""
+    refused = (b".git", b"%2egit", b"%2egitmodules", *((b".gitmodules",) if mode == LINK else ()))
+    return b"/".join(
+        part.replace(b"%", b"%25").replace(b".", b"%2E") if part.lower() in refused else part
+        for part in path.split(b"/")
+    )
+
+
+async def _hashed(
+    repository: Repository, place: Place, files: Mapping[bytes, Stat], paths: list[bytes]
+) -> dict[bytes, str]:
+    """Store the bytes of files, and of links the names that they lead to, as they are: no filter, no line end."""
+
+    def links(folder: Path) -> dict[bytes, bytes]:
+        found = dict[bytes, bytes]()
+        for number, path in enumerate(one for one in paths if stat.S_ISLNK(files[one].mode)):
+            file = folder / str(number)
+            file.write_bytes(os.readlink(os.path.join(os.fsencode(place.path), path)))
+            found[path] = os.fsencode(file)
+        return found
+
+    folder = Path(await anyio.to_thread.run_sync(lambda: tempfile.mkdtemp(prefix="ashep-", dir=place.admin)))
+    try:
+        try:
+            instead = await anyio.to_thread.run_sync(links, folder)
+        except OSError as error:
+            raise AshepError(f"a link in {place.path} cannot be read: {error}") from error
+        listed = b"".join(_quoted(instead.get(path, path)) + b"\n" for path in paths)
+        many = len(paths) > _SYNC
+        arguments = ("hash-object", "-w", "--no-filters", "--stdin-paths")
+        flush = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.fsync", "GIT_CONFIG_VALUE_0": "none"}
+        printed = await repository.inside(place, *arguments, stdin=listed, env=flush if many else None)
+        if many:
+            await anyio.to_thread.run_sync(os.sync)
+    finally:
+        await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
+    return dict(zip(paths, printed.decode().split(), strict=True))
+
+
+def _quoted(path: bytes) -> bytes:
+    """Quote a path as C does, where a line could not hold it otherwise."""
+    if not re.search(rb'[\x00-\x1f\x7f"\\]', path):
+        return path
+    inner = b"".join(
+        b"\\" + bytes([one]) if one in b'"\\' else b"\\%03o" % one if one < 0x20 or one == 0x7F else bytes([one])
+        for one in path
+    )
+    return b'"' + inner + b'"'
+
+
+# --- the index ---
+
+
+async def _save_index(repository: Repository, place: Place, content: Content, kept: _Kept) -> None:
+    """Save what is staged where it differs from HEAD, and the sides of conflicts."""
+    if not content.staged:
+        return
+    for stage in sorted({entry.stage for entry in content.entries}):
+        lines = [(entry.mode, entry.sha, entry.path) for entry in content.entries if entry.stage == stage]
+        tree = await _tree(repository, place, lines)
+        if tree != content.head_tree:
+            name = f"conflict-{stage}" if stage else "index"
+            what = f"The side {stage} of conflicts" if stage else "What was staged"
+            kept.objects[name] = await _commit(repository, place, tree, content.head, what)
+
+
+async def _tree(repository: Repository, place: Place, lines: Iterable[tuple[str, str, bytes]]) -> str:
+    """Write a tree object."""
+    folder = Path(await anyio.to_thread.run_sync(lambda: tempfile.mkdtemp(prefix="ashep-", dir=place.admin)))
+    env = {"GIT_INDEX_FILE": str(folder / "index")}
+    try:
+        listed = b"".join(f"{mode} {sha}\t".encode() + path + b"\0" for mode, sha, path in lines)
+        await repository.inside(
+            place, "hash-object", "-w", "--stdin", stdin=b""
+        )  # `add -N` names it, and does not make it
+        await repository.inside(place, "update-index", "-z", "--index-info", stdin=listed, env=env)
+        return (await repository.inside(place, "write-tree", env=env)).decode().strip()
+    finally:
+        await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+async def _commit(repository: Repository, place: Place, tree: str, parent: str | None, what: str) -> str:
+    parents = ("-p", parent) if parent else ()
+    words = ("commit-tree", tree, *parents, "-m", f"{what}, saved by Agent Shepherd")
+    return (await repository.inside(place, *words, env=_AUTHOR)).decode().strip()
+
+
+# --- commits that nothing else reaches ---
+
+
+async def _save_commits(
+    repository: Repository,
+    place: Place,
+    branch: str,
+    dropped: Collection[str],
+    kept: _Kept,
+    reached: Collection[str] = (),
+) -> None:
+    """Find every commit that the tree's git folder, the branch's past, and the stash name and no other ref reaches."""
+    common = (await repository.folders()).common
+    named, stashed = await anyio.to_thread.run_sync(
+        lambda: (_named(place, common, branch), _stash(place, common, branch))
+    )
+    before = [*named, *stashed, *(await repository.refs(*dropped)).values()] if dropped else [*named, *stashed]
+    listed = "".join(f"{sha}\n" for sha in dict.fromkeys(before))
+    if not listed:
+        return
+    kinds = await repository.shared("cat-file", "--batch-check", "--buffer", stdin=listed.encode())
+    commits = [line.split()[0] for line in kinds.splitlines() if line.split()[1:2] == ["commit"]]
+    if not commits:
+        return
+    kept_by = [f"--exclude={ref}" for ref in (*dropped, "refs/stash")]
+    words = ("rev-list", "--parents", "--stdin", "--not", *reached, *kept_by, "--glob=refs/*")
+    lost = await repository.shared(*words, stdin="".join(f"{sha}\n" for sha in commits).encode())
+    rows = [line.split() for line in lost.splitlines()]
+    inner = {parent for row in rows for parent in row[1:]}
+    for number, tip in enumerate((row[0] for row in rows if row[0] not in inner), 1):
+        kept.objects[f"{'stash' if tip in stashed else 'commit'}-{number}"] = tip
+
+
+def _named(place: Place, common: Path, branch: str) -> list[str]:
+    """List the ids that stand in any file of the tree's git folder (HEAD and its past, a merge, a rebase, …)."""
+    found = dict[bytes, None]()
+    for path, folders, files in os.walk(place.admin):
+        folders[:] = [name for name in folders if not (path == str(place.admin) and name in ("ashep", "modules"))]
+        for name in files:
+            if not name.startswith(("index", "sharedindex")):
+                found.update(dict.fromkeys(_OBJECT.findall(_read(Path(path, name)))))
+    found.update(dict.fromkeys(_OBJECT.findall(_read(common / "logs" / "refs" / "heads" / branch))))
+    return [one.decode() for one in found]
+
+
+def _stash(place: Place, common: Path, branch: str) -> set[str]:
+    """List the stash entries, which all work trees share, that do not say that they are of a branch of others'."""
+    head = _read(place.admin / "logs" / "HEAD")
+    ours = {branch.encode(), b"(no branch)"} | {name for pair in _MOVED.findall(head) for name in pair}
+    found = set[str]()
+    for line in _read(common / "logs" / "refs" / "stash").splitlines():
+        about, _, said = line.partition(b"\t")
+        of = _STASHED.match(said)
+        if of is None or of[1] in ours:
+            found.add(about.split(b" ")[1].decode())
+    return found
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
+
+
+async def _name(repository: Repository, branch: str, kept: _Kept) -> tuple[str, ...]:
+    """Give what is kept its refs, all at once."""
+    if not kept.objects:
+        return ()
+    prefix = f"{SAVED}{branch}/"
+    there = [ref.removeprefix(prefix).split("/")[0] for ref in await repository.refs(prefix)]
+    number = max((int(word) for word in there if word.isdecimal()), default=0) + 1
+    refs = {f"{prefix}{number}/{name}": sha for name, sha in kept.objects.items()}
+    await repository.keep(*refs.values())
+    await repository.update_refs(f"create {ref} {sha}" for ref, sha in refs.items())
+    return tuple(refs)

@@ -1,6 +1,0 @@
-"""Lands the work of issues in a git repository (`ashep.landing.Landing`), and pushes it (`ashep.forge.Remote`)."""
-
-from ashep.adapters.landing.landing import GitLanding
-from ashep.adapters.landing.pushing import GitRemote
-
-__all__ = ["GitLanding", "GitRemote"]

@@ -1,1 +1,0 @@
-"""Adapters without a world behind them: scripted, in memory, and held to the contracts of the real ones."""

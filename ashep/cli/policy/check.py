@@ -1,0 +1,116 @@
+"""`ashep policy check`: whether the policies can be left alone, and what they can cost at most."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ashep.cli import screen
+from ashep.cli.place import configured
+from ashep.cli.root import Json, example, policies, project_of
+from ashep.errors import UsageError
+
+if TYPE_CHECKING:
+    from ashep.config.findings import Finding
+    from ashep.core.analysis.bounds import Bounds
+
+
+OTHER_QUESTIONS = (
+    "questions: those of phases; agents may ask people, too, and ashep where work falls short or touches rules"
+)
+"""What the bounds leave out: nothing in a policy says how often an agent asks."""
+
+
+@policies.command(
+    short_help="Check the policies.",
+    name="check",
+    epilog=example("ashep policy check", "ashep policy check draft.yaml", "ashep policy check --json"),
+)
+def policy_check(
+    context: typer.Context,
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="FILE…", help="Drafts; by default the project's policies.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check the policies, before the night: their form, and all that they can lead to.
+
+    Every outcome, verdict, failure, answer and silence is tried with the rules that run issues, in every state that an
+    issue can come to. What must not be (a phase that nothing leads to, an issue that can never be closed, a way around
+    an approval, …) is an error, with the shortest way to it; `ashep work` refuses such a policy. Then come its bounds,
+    with the questions of its phases: agents may ask people, too.
+    The exit code is 1 where there is an error.
+    """
+    folder = configured(project_of(context))
+    for file in files or ():
+        if not file.is_file():
+            raise UsageError(f"{file}: there is no such file")
+    checked = [(file or folder / "policies.yaml", *_checked(folder, file)) for file in files or (None,)]
+    findings = [finding for _, found, _ in checked for finding in found]
+    failed = any(finding.severity == "error" for finding in findings)
+    if as_json:
+        bounds = {str(file): {name: _plain(one) for name, one in all_of.items()} for file, _, all_of in checked}
+        screen.data({"ok": not failed, "findings": [asdict(finding) for finding in findings], "bounds": bounds})
+    else:
+        for file, found, all_of in checked:
+            _say(file, found, all_of)
+    raise typer.Exit(int(failed))
+
+
+def _checked(folder: Path, file: Path | None) -> "tuple[list[Finding], dict[str, Bounds | None]]":
+    from ashep.config.files import examine
+    from ashep.config.rules import warnings
+    from ashep.core.analysis.soundness import analyse
+
+    seen = examine(folder, file)
+    if seen.policies is None or seen.agents is None or seen.settings is None:
+        return seen.findings, {}
+    findings = seen.findings + warnings(seen.policies, seen.agents, seen.settings, seen.places)
+    if file is None and (folder / "prompts").is_dir():
+        from ashep.prompt.files import wrong_templates
+
+        findings += wrong_templates(folder, seen.policies)
+    if any(finding.severity == "error" for finding in findings):
+        return findings, {}
+    analysis = analyse(seen.policies, seen.agents, seen.settings)
+    return findings, {name: verdict.bounds for name, verdict in analysis.items()}
+
+
+def _say(file: Path, findings: "list[Finding]", bounds: "dict[str, Bounds | None]") -> None:
+    for finding in findings:
+        screen.say_finding(finding.severity, f"{finding} [{finding.code}]")
+        for step in finding.story:
+            screen.say(f"    {step}")
+    for name, one in bounds.items():
+        if one is not None:
+            screen.say(f"{name}: {said(one)}")
+    if any(bounds.values()):
+        screen.say(OTHER_QUESTIONS)
+    if not any(finding.severity == "error" for finding in findings):
+        screen.say(f"{file}: no mistake found")
+
+
+def said(bounds: "Bounds") -> str:
+    """Give the bounds of a policy as a sentence."""
+    from ashep.core.policy.language import format_duration
+
+    cost = "" if bounds.best_cost is None else f", cost {bounds.best_cost:.2f}"
+    most = "" if bounds.worst_cost is None else f", cost {bounds.worst_cost:.2f}"
+    wait = f", {format_duration(bounds.worst_wait)} of waiting for people" if bounds.worst_questions else ""
+    return (
+        f"at best {_many(bounds.best_runs, 'run')} and {_many(bounds.best_questions, 'question')}{cost}; "
+        f"until a person answers at most {_many(bounds.worst_runs, 'run')}, "
+        f"{_many(bounds.worst_questions, 'question')}, {format_duration(bounds.worst_work)} of work{wait}{most}"
+    )
+
+
+def _many(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+def _plain(bounds: "Bounds | None") -> dict[str, Any] | None:
+    if bounds is None:
+        return None
+    seconds = {"worst_work": bounds.worst_work.total_seconds(), "worst_wait": bounds.worst_wait.total_seconds()}
+    return asdict(bounds) | seconds

@@ -1,0 +1,271 @@
+"""`ashep policy simulate`: one made-up issue step by step, by a script, or thousands of them by chance."""
+
+import signal
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ashep.cli import screen
+from ashep.cli.place import FOLDER
+from ashep.cli.root import Json, example, policies, project_of
+from ashep.cli.screen import Progress
+from ashep.errors import UsageError
+
+if TYPE_CHECKING:
+    from ashep.simulation.chances import Chances
+    from ashep.simulation.distribution import Distribution, Spread
+    from ashep.simulation.lives import Cast, Life
+    from ashep.simulation.moves import Point, Step
+    from ashep.simulation.script import Line
+
+
+_MINUTE = 60
+
+
+@policies.command(
+    short_help="Try a policy out on made-up issues.",
+    name="simulate",
+    epilog=example(
+        "ashep policy simulate standard",
+        "ashep policy simulate standard draft.yaml --script night.txt",
+        "ashep policy simulate standard --runs 10000 --seed 7 --chance review.approve=0.9",
+    ),
+)
+def policy_simulate(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A policy of the project, or a preset.")],
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="A draft; by default the project's policies.")
+    ] = None,
+    script: Annotated[
+        Path | None, typer.Option("--script", metavar="FILE", help="What happens, as `phase: move; phase: move`.")
+    ] = None,
+    runs: Annotated[
+        int | None, typer.Option("--runs", min=1, max=1_000_000, metavar="N", help="Live through N issues by chance.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same numbers.")] = 1,
+    chance: Annotated[
+        list[str] | None,
+        typer.Option("--chance", metavar="PHASE.MOVE=X", help="How likely a move is; `*` stands for every phase."),
+    ] = None,
+    chances: Annotated[
+        Path | None, typer.Option("--chances", metavar="FILE", help="A YAML file of chances and times.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Let made-up issues live under a policy, in memory and in virtual time, through the daemon's own decisions.
+
+    On a terminal you are asked at each point what the agent or the person does. With --script a file says it. With
+    --runs chance does, and how it ended is counted: runs, visits, questions and time of an issue, at least, in the
+    middle, for nine of ten, and at most. Nothing of the project is changed, and nothing is started. The exit code is 1
+    where an issue came to a state in which nothing can happen to it any more.
+    """
+    from ashep.simulation.casting import cast_of
+
+    _one_way(script, runs, chance, chances)
+    cast = cast_of(project_of(context) / FOLDER, name, file)
+    for line in cast.unsound:
+        screen.note(f"unsound, so that no daemon would run it: {line}")
+    if runs is not None:
+        stuck = _by_chance(cast, runs, seed, _chances(chances, chance or []), as_json)
+    elif script is not None:
+        stuck = _by_script(cast, script, as_json)
+    else:
+        stuck = _by_hand(cast)
+    raise typer.Exit(int(stuck))
+
+
+def _one_way(script: Path | None, runs: int | None, chance: list[str] | None, chances: Path | None) -> None:
+    if script is not None and runs is not None:
+        raise UsageError("--script and --runs are two ways; take one")
+    if runs is None and (chance or chances is not None):
+        raise UsageError("--chance and --chances need --runs")
+    if script is None and runs is None and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("nobody can be asked here; give --script FILE or --runs N")
+
+
+# --- by chance ----------------------------------------------------------------------------------------------------
+
+
+def _chances(file: Path | None, words: list[str]) -> "Chances":
+    from ashep.config import read
+    from ashep.simulation.chances import Chances
+
+    return (Chances() if file is None else read(Chances, _text(file), file)).but(words)
+
+
+def _by_chance(cast: "Cast", runs: int, seed: int, chances: "Chances", as_json: bool) -> bool:
+    from ashep.simulation.chances import Dice
+    from ashep.simulation.distribution import Distribution
+    from ashep.simulation.lives import AT_ONCE, live
+
+    dice, lives, progress = Dice(cast.rules, chances, seed), list["Life"](), Progress("lived through", "issues")
+    try:
+        for first in range(0, runs, AT_ONCE):
+            issues = [f"sim-{number + 1}" for number in range(first, min(first + AT_ONCE, runs))]
+            lives += live(cast, issues, dice)
+            dice.forget()
+            progress(len(lives))
+    finally:
+        progress.end()
+    told = Distribution.of(lives, [phase.name for phase in cast.rules.phases])
+    if as_json:
+        screen.data({"policy": cast.policy, "seed": seed, **told.as_json()})
+    else:
+        _print(cast, seed, told)
+    return bool(told.stuck)
+
+
+def _print(cast: "Cast", seed: int, told: "Distribution") -> None:
+    screen.say(f"{told.lives:,} issues under {cast.policy}, seed {seed}")
+    screen.say()
+    rows = [
+        _row("agent runs", told.runs), _row("visits", told.visits),
+        *(_row(f"visits of {name}", spread) for name, spread in told.phases),
+        _row("questions to people", told.questions), _row("time", told.seconds, _span),
+    ]  # fmt: skip
+    screen.table(["of an issue", "min", "median", "p90", "max", "mean"], rows)
+    screen.say()
+    ends = [[end, code, f"{count:,}", f"{count / told.lives:.1%}"] for end, code, count in told.ends]
+    screen.table(["ended", "code", "issues", "share"], ends)
+    for script in told.stuck:
+        screen.note(f"nothing can happen any more after: {script}")
+
+
+def _row(title: str, spread: "Spread", shown: Callable[[float], str] = "{:g}".format) -> list[str]:
+    mean = shown(spread.mean) if shown is _span else f"{spread.mean:.2f}"
+    return [title, *(shown(value) for value in (spread.min, spread.median, spread.p90, spread.max)), mean]
+
+
+def _span(seconds: float) -> str:
+    """Write a time: `45m`, `2h 05m`, `3d 04h`."""
+    minutes = round(seconds / _MINUTE)
+    days, hours = minutes // 1440, minutes // 60 % 24
+    if days:
+        return f"{days}d {hours:02}h"
+    return f"{hours}h {minutes % 60:02}m" if hours else f"{minutes}m"
+
+
+# --- by a script, and by hand -------------------------------------------------------------------------------------
+
+
+def _by_script(cast: "Cast", file: Path, as_json: bool) -> bool:
+    from ashep.simulation.lives import live
+    from ashep.simulation.script import read_script
+
+    script, story = read_script(_text(file), cast.rules, file), list[str]()
+    (life,) = live(cast, ["sim-1"], script, _narrator(story.append if as_json else screen.say))
+    if script.error is not None:
+        raise script.error
+    if as_json:
+        screen.data({"policy": cast.policy, **_life(life), "story": story, "not_reached": [*map(_said, script.rest())]})
+    else:
+        _sum_up(life)
+    for line in script.rest():
+        screen.note(f"{file}:{line.number}: {_said(line)} was not reached")
+    return life.end == "stuck"
+
+
+def _said(line: "Line") -> str:
+    return f"{line.point}: {line.step.move}"
+
+
+def _by_hand(cast: "Cast") -> bool:
+    from ashep.simulation.lives import live
+    from ashep.simulation.script import written
+
+    screen.say("Name a move, its number, or its beginning; Enter takes the first. Ctrl-C or Ctrl-D ends.")
+    with _interruptible():
+        (life,) = live(cast, ["sim-1"], _ask, _narrator(screen.say))
+    _sum_up(life)
+    if life.moves:
+        screen.say(f"as a script: {written(life.moves)}")
+    return life.end == "stuck"
+
+
+@contextmanager
+def _interruptible() -> Generator[None]:
+    """Let Ctrl-C end a question: the event loop's own handler would wait for the loop, which waits for the answer."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _ask(point: "Point") -> "Step | None":
+    """Let a person say what happens; None where they have enough."""
+    from ashep.simulation.moves import Step
+
+    said = {"question": "a person is asked", "landing": "its work is brought onto the base"}
+    who = said.get(point.kind, f"{point.agent}, visit {point.visit}.{point.attempt}")
+    choices = "  ".join(f"{number} {move}" for number, move in enumerate(point.moves, 1))
+    screen.say_painted((point.name, "bold"), (f"({who}): {choices}", None))
+    try:
+        while True:
+            chosen = _chosen(input("> ").strip(), point.moves)
+            if len(chosen) == 1:
+                return Step(chosen[0])
+            screen.say(f"which one: {', '.join(chosen or point.moves)}?")
+    except (EOFError, KeyboardInterrupt):
+        screen.say()
+        return None
+
+
+def _chosen(word: str, moves: tuple[str, ...]) -> list[str]:
+    """The moves that a person may mean."""
+    if not word or word in moves:
+        return [word or moves[0]]
+    if word.isdecimal() and 1 <= int(word) <= len(moves):
+        return [moves[int(word) - 1]]
+    return [move for move in moves if move.startswith(word)]
+
+
+def _narrator(say: Callable[[str], Any]) -> Any:
+    """Tell the story of a life as it goes, with the time since it began."""
+    from ashep.daemon.daemon import narrator
+    from ashep.simulation.virtual import START
+
+    now = [START]
+
+    def timed(line: str) -> None:
+        say(f"{_span((now[0] - START).total_seconds()):>7}  {line}")
+
+    tell = narrator(timed)
+
+    def picture(entries: Any, world: Any) -> None:
+        now[0] = entries[0].at if entries else now[0]
+        tell(entries, world)
+
+    return picture
+
+
+def _life(life: "Life") -> dict[str, Any]:
+    return {
+        "end": life.end, "code": life.code or None, "why": life.why, "runs": life.runs, "visits": dict(life.visits),
+        "questions": life.questions, "seconds": round(life.time.total_seconds(), 3),
+        "moves": [{"point": point, "move": step.move} for point, step in life.moves],
+    }  # fmt: skip
+
+
+def _sum_up(life: "Life") -> None:
+    code = f" ({life.code})" if life.code else ""
+    runs = f"{life.runs} run{'s' * (life.runs != 1)}"
+    asked = f"{life.questions} question{'s' * (life.questions != 1)} to people"
+    screen.say(f"{life.end}{code}: {life.why}")
+    screen.say(f"{runs}, {asked}, {_span(life.time.total_seconds())}")
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file}: cannot be read: {error}") from error

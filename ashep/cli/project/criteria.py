@@ -1,0 +1,285 @@
+"""What `ashep criteria --suggest` does: an agent proposes the checks of an issue, and a person confirms."""
+
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ashep.cli import screen
+from ashep.cli.place import configured
+from ashep.cli.root import Issue, Json, app, example, project_of, settings_of
+from ashep.errors import UsageError
+
+if TYPE_CHECKING:
+    from ashep.actions.suggest import Proposal
+    from ashep.config.checks.block import Reading
+    from ashep.config.checks.put import Given
+    from ashep.core.policy.checks import Check, Criteria
+    from ashep.core.policy.settings import Settings
+    from ashep.ports.tracker import Seen
+
+
+def proposed(project: Path, settings: "Settings", found: "Seen", known: tuple[str, ...]) -> "Proposal":
+    """Ask an agent of the project's server; a managed server that did not run is ended again."""
+    import anyio
+    from anyio import to_thread
+
+    from ashep.actions.offer import runs
+    from ashep.actions.suggest import adviser, suggest
+    from ashep.adapters.clock import RealClock
+    from ashep.config import load
+    from ashep.connect import runner_of
+
+    agent = adviser(load(configured(project)).agents)
+
+    async def ask() -> "Proposal":
+        runner, clock = runner_of(project, settings), RealClock()
+        as_found = await to_thread.run_sync(runs, configured(project) / "state")
+        screen.note(f"{agent.id if agent else 'the default agent'} is asked; that can take minutes")
+        try:
+            await runner.start()
+            return await suggest(runner, clock, found, agent, known)
+        finally:
+            with anyio.CancelScope(shield=True):
+                clock.close()
+                if not as_found:
+                    await runner.stop_server()
+                await runner.aclose()
+
+    return anyio.run(ask)
+
+
+def confirmed(found: "Proposal", *, yes: bool) -> bool:
+    """Show a proposal with its doubts, and say whether a person wants it."""
+    for finding in found.reading.findings:
+        screen.say_painted((finding.severity, "yellow"), (f"{finding} [{finding.code}]", None))
+    screen.say(f"```{found.given.language}\n{found.given.text}```")
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        screen.note(f"proposed by {found.by}, and written nowhere: --yes writes it")
+        return False
+    return typer.confirm(f"proposed by {found.by}. Put it into the issue?", default=False)
+
+
+def refuse_agents() -> None:
+    """Let nobody but a person ask for it: `UsageError` before a minute is spent."""
+    from ashep.core.issues.people import AGENT_ACTORS
+
+    if os.environ.get("BEADS_ACTOR", "").startswith(AGENT_ACTORS):
+        raise UsageError("only a person asks for checks, and no agent")
+
+
+@app.command(
+    short_help="Show, check or set what is checked of an issue.",
+    epilog=example(
+        "ashep criteria t-1",
+        "ashep criteria t-1 --lint",
+        "ashep criteria t-1 --set checks.yaml",
+        "ashep criteria t-1 --suggest",
+        "ashep criteria t-1 --json",
+    ),
+)
+def criteria(
+    context: typer.Context,
+    issue: Issue,
+    given: Annotated[
+        Path | None, typer.Option("--set", metavar="FILE", help="Put the checks of this file there; -: standard input.")
+    ] = None,
+    lint: Annotated[bool, typer.Option("--lint", help="Say what is wrong, and what is most likely not meant.")] = False,
+    suggest: Annotated[bool, typer.Option("--suggest", help="Let an agent propose checks, and confirm them.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --suggest: put them there without asking.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show the checks that a fenced block in the issue's acceptance criteria holds, and their hash.
+
+    With --set the block is put there as yourself, in the place of the one that stands there, else at the end; every
+    other word stays, and nothing is written where the file is wrong. Of an issue that ashep has begun those of before
+    go on to count, which is said.
+
+    With --suggest an agent of the project's server reads the issue and the code, and proposes checks; they are shown
+    with what is doubtful about them, and put there once you have said yes, or with --yes.
+
+    The exit code is 1 where there are no checks, or where they are wrong, and 2 where the file of --set is.
+    """
+    if (given is not None) + lint + suggest > 1:
+        raise UsageError("--set, --lint and --suggest do not go together")
+    if yes and not suggest:
+        raise UsageError("--yes goes with --suggest")
+    project = project_of(context)
+    configured(project)
+    if given is not None:
+        _set(project, issue, given, as_json=as_json)
+        return
+    if suggest:
+        _suggest(project, issue, yes=yes, as_json=as_json)
+        return
+    from ashep.actions.verify import types, where
+    from ashep.config.checks.lint import lint as look
+
+    settings = settings_of(project)
+    found = _seen(project, issue)
+    reading = look(found.text.acceptance, where(issue), types(settings))
+    if not lint:
+        reading.findings = [finding for finding in reading.findings if finding.severity == "error"]
+    if as_json:
+        screen.data(_told(issue, reading))
+    else:
+        _say(issue, reading, found, lint=lint)
+    raise typer.Exit(int(reading.criteria is None))
+
+
+def _seen(project: Path, issue: str) -> "Seen":
+    import anyio
+
+    from ashep.actions.verify import seen
+    from ashep.connect import READER, tracker_of
+
+    async def read() -> "Seen":
+        tracker = tracker_of(project, settings_of(project), READER)
+        try:
+            return await seen(tracker, issue)
+        finally:
+            await tracker.aclose()
+
+    return anyio.run(read)
+
+
+def _told(issue: str, reading: "Reading") -> dict[str, Any]:
+    from ashep.core.policy.checks import hash_of
+
+    found = reading.criteria
+    return {
+        "issue": issue,
+        "line": reading.blocks[0].first if reading.blocks else None,
+        "hash": None if found is None else hash_of(found),
+        "checks": None if found is None else found.model_dump(mode="json")["checks"],
+        "findings": [asdict(finding) for finding in reading.findings],
+    }
+
+
+def _say(issue: str, reading: "Reading", found: "Seen", *, lint: bool) -> None:
+    from ashep.actions.verify import NoChecks, of
+
+    for finding in reading.findings:
+        screen.say_finding(finding.severity, f"{finding} [{finding.code}]")
+    if reading.criteria is None:
+        if not reading.findings:
+            try:
+                of(found, ())
+            except NoChecks as error:
+                screen.note(str(error))
+        return
+    if lint:
+        if not reading.findings:
+            screen.say(f"{issue}: no mistake found")
+        return
+    screen.say(_headline(issue, reading.criteria))
+    screen.table(("CHECK", "TYPE", "WHAT", "FOR"), [_row(check) for check in reading.criteria.checks])
+
+
+def _headline(issue: str, found: "Criteria") -> str:
+    from ashep.core.policy.checks import hash_of
+
+    count = len(found.checks)
+    return f"{issue}: {count} check{'' if count == 1 else 's'}, hash {hash_of(found)}"
+
+
+def _row(check: "Check") -> tuple[str, ...]:
+    return check.id, check.type, what(check), check.description
+
+
+def what(check: "Check") -> str:
+    """Say in a few words what a check looks at."""
+    verify: dict[str, Any] = check.model_dump(mode="json")["verify"]
+    match check.type:
+        case "http_request":
+            return f"{verify['method']} {verify['path']} gives {verify['expect_status']}"
+        case "file_exists":
+            return verify["path"] + (f" with {len(verify['contains'])} texts" if verify["contains"] else "")
+        case "code_pattern":
+            no = "" if verify["must"] == "match" else "no "
+            return f"{no}{verify['pattern']} in {verify['glob']}"
+        case "test_pass":
+            return " ".join(verify["command"])
+        case "manual":
+            return verify["question"]
+        case _:
+            return ", ".join(f"{key}: {value}" for key, value in verify.items())
+
+
+def _set(project: Path, issue: str, file: Path, *, as_json: bool) -> None:
+    from ashep.actions.verify import types
+    from ashep.config.checks.put import read_given
+
+    name = "standard input" if str(file) == "-" else str(file)
+    _put(project, issue, read_given(_text(file), name, types(settings_of(project))), as_json=as_json)
+
+
+def _suggest(project: Path, issue: str, *, yes: bool, as_json: bool) -> None:
+    from ashep.actions.verify import types
+
+    refuse_agents()
+    settings = settings_of(project)
+    found = proposed(project, settings, _seen(project, issue), types(settings))
+    if as_json and not yes:
+        told = {"issue": issue, "proposed_by": found.by, "language": found.given.language, "text": found.given.text}
+        screen.data(told | {"findings": [asdict(finding) for finding in found.reading.findings]})
+    elif (as_json and yes) or confirmed(found, yes=yes):
+        _put(project, issue, found.given, as_json=as_json)
+
+
+def _put(project: Path, issue: str, given: "Given", *, as_json: bool) -> None:
+    import os
+
+    import anyio
+
+    from ashep.actions.answers import person
+    from ashep.actions.verify import at_work, seen, set_checks, types
+    from ashep.connect import annotations_of, tracker_of
+    from ashep.core.policy.checks import hash_of
+
+    settings = settings_of(project)
+    known = types(settings)
+
+    async def write() -> tuple[str, bool, "Seen"]:
+        name = await person(project, settings, os.environ)
+        annotations = annotations_of(project, settings, name)
+        tracker = tracker_of(project, settings, name)
+        try:
+            found = await seen(tracker, issue)
+            return name, await set_checks(annotations, issue, given, known), found
+        finally:
+            await tracker.aclose()
+
+    name, changed, found = anyio.run(write)
+    later = changed and at_work(found)
+    if as_json:
+        told = {"issue": issue, "changed": changed, "begun": later, "hash": hash_of(given.criteria)}
+        screen.data(told | {"checks": given.criteria.model_dump(mode="json")["checks"]})
+        return
+    screen.say(_headline(issue, given.criteria) + ("" if changed else ". They stand there so already"))
+    if changed:
+        screen.say(f"set as {name}")
+    if later:
+        screen.note(f"{issue} has begun: the checks that it had when it was taken go on to count")
+
+
+def _text(file: Path) -> str:
+    """Read a file of checks; UsageError where there is none, or where it is none of text."""
+    from ashep.config.nodes import MAX_BYTES, Unreadable, decode
+
+    try:
+        if str(file) == "-":
+            raw = sys.stdin.buffer.read(MAX_BYTES + 1)
+        else:
+            with file.open("rb") as stream:
+                raw = stream.read(MAX_BYTES + 1)
+        return decode(raw)
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read: {error.strerror}") from error
+    except Unreadable as error:
+        raise UsageError(f"{file}: {error}") from error

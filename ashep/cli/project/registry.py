@@ -1,0 +1,223 @@
+"""Commands about the agent registry: agents list, explain, check. They read files and the journal, and ask nobody."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
+
+import typer
+
+from ashep.cli import screen
+from ashep.cli.place import configured
+from ashep.cli.root import Json, agents, example, project_of
+from ashep.errors import UsageError
+
+if TYPE_CHECKING:
+    from ashep.config import Examined
+    from ashep.core.policy.agents import Agent, Agents
+    from ashep.core.policy.policies import Policies
+    from ashep.core.runs.registry import Explained
+    from ashep.core.state.world import World
+
+
+class Registry(NamedTuple):
+    """The files, as far as they can be read, and what the journal says."""
+
+    policies: "Policies"
+    agents: "Agents"
+    examined: "Examined"
+    world: "World"
+
+
+def _registry(context: typer.Context) -> Registry:
+    """Read policies and agents. Those that contradict each other are what somebody looks at here for."""
+    from ashep.actions.replay import recorded
+    from ashep.config import ConfigErrors, examine
+
+    folder = configured(project_of(context))
+    found = examine(folder)
+    if found.policies is None or found.agents is None:
+        raise ConfigErrors([finding for finding in found.findings if finding.severity == "error"])
+    return Registry(found.policies, found.agents, found, recorded(folder / "state"))
+
+
+@agents.command(
+    name="list",
+    short_help="List the agents, and which phases each can take.",
+    epilog=example("ashep agents list", "ashep agents list --json"),
+)
+def list_agents(context: typer.Context, as_json: Json = False) -> None:
+    """List the agents of agents.yaml: what each can do, what it runs on, and which phases of which policies it can
+    take. What the agent server was last seen to list counts, too. Exit codes: 0, or 2 where a file cannot be read.
+    """
+    from ashep.core.runs.registry import places
+
+    registry = _registry(context)
+    rows = [_entry(agent, places(registry.policies, agent, registry.world.runner)) for agent in registry.agents.agents]
+    if as_json:
+        screen.data({"agents": rows, "server": _server(registry.world)})
+        return
+    columns = ("AGENT", "CAPABILITIES", "ACCESS", "RUNS ON", "PRIORITY", "CAN TAKE")
+    screen.table(columns, [_row(entry) for entry in rows])
+    screen.say(_seen(registry.world))
+
+
+def _entry(agent: "Agent", takes: dict[str, tuple[str, ...]]) -> dict[str, Any]:
+    runner = None if agent.is_human else agent.runner.model_dump()
+    return {
+        "id": agent.id,
+        "capabilities": agent.capabilities,
+        "access": agent.read_write,
+        "tags": agent.tags,
+        "runner": runner,
+        "priority": agent.priority,
+        "is_human": agent.is_human,
+        "phases": takes,
+    }
+
+
+def _row(entry: dict[str, Any]) -> tuple[str, ...]:
+    takes = "; ".join(f"{policy}: {', '.join(phases)}" for policy, phases in entry["phases"].items())
+    runner = entry["runner"]
+    words = ["a person"] if runner is None else [runner["type"], runner["agent_slug"] or ""]
+    if runner is not None and runner["model"]:
+        words.append(f"{runner['provider']}/{runner['model']}")
+    capabilities = ", ".join(entry["capabilities"])
+    return entry["id"], capabilities, entry["access"], " ".join(filter(None, words)), str(entry["priority"]), takes
+
+
+@agents.command(
+    short_help="Say which agent is chosen for a phase, and why no other.",
+    epilog=example("ashep agents explain review", "ashep agents explain review --policy standard --json"),
+)
+def explain(
+    context: typer.Context,
+    phase: Annotated[str, typer.Argument(metavar="PHASE", help="The phase's name.")],
+    policy: Annotated[
+        str | None, typer.Option("--policy", metavar="NAME", help="Only in this policy; by default in each.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say which agent is chosen for a phase, and why each other one is not.
+
+    The answer is for an issue that begins the phase: agents that failed in it before go behind others, `ashep why
+    ISSUE` tells of that. Exit codes: 0, 1 where no agent can take the phase, 2 where there is no such phase.
+    """
+    from ashep.core.runs.registry import explain as explained
+
+    registry = _registry(context)
+    known = registry.policies.policies
+    if policy is not None and policy not in known:
+        _unknown(f"policy {policy}", policy, list(known))
+    found = [
+        one
+        for one in explained(registry.policies, registry.agents, phase, registry.world.runner)
+        if policy in (None, one.policy)
+    ]
+    if not found:
+        searched = [known[policy]] if policy else known.values()
+        names = dict.fromkeys(other.name for one in searched for other in one.phases)
+        _unknown(f"phase {phase}{f' in policy {policy}' if policy else ''}", phase, list(names))
+    if as_json:
+        screen.data({"choices": [_choice(registry, one) for one in found], "server": _server(registry.world)})
+    else:
+        for one in found:
+            _tell(registry, one)
+        screen.say(_seen(registry.world))
+    nobody = any(one.choice is not None and one.choice.agent is None for one in found)
+    raise typer.Exit(int(nobody))
+
+
+def _unknown(what: str, word: str, known: list[str]) -> NoReturn:
+    from ashep.config.explain import nearest
+
+    raise UsageError(f"there is no {what}{nearest(word, known)}")
+
+
+def _choice(registry: Registry, one: "Explained") -> dict[str, Any]:
+    """Give the choice as JSON."""
+    choice = one.choice
+    return {
+        "policy": one.policy,
+        "phase": one.phase.name,
+        "human": choice is None,
+        "agent": choice.agent.id if choice and choice.agent else None,
+        "why": choice.why if choice else "a person answers in this phase",
+        "others": dict(choice.others) if choice else {},
+        "granted": dict(one.granted),
+        "held": _held(registry, one),
+    }
+
+
+def _held(registry: Registry, one: "Explained") -> str | None:
+    """Say why the chosen agent could not begin now, as its provider was left."""
+    from ashep.core.runs.choice import held_providers, provider_of
+
+    if one.choice is None or one.choice.agent is None:
+        return None
+    hold = held_providers(registry.world).get(provider_of(registry.world, one.choice.agent))
+    return hold.why if hold else None
+
+
+def _tell(registry: Registry, one: "Explained") -> None:
+    told = _choice(registry, one)
+    chosen = "a person" if told["human"] else told["agent"] or "nobody"
+    screen.say_painted((f"{one.policy}/{one.phase.name}:", None), (chosen, "bold"))
+    screen.say(f"  {told['why']}")
+    if told["held"]:
+        screen.say(f"  cannot begin now: {told['held']}")
+    for agent, reason in told["others"].items():
+        screen.say(f"  not {agent}: {reason}")
+    for other, model in told["granted"].items():
+        screen.say(f"  taken for granted: {other} ran on {model}")
+
+
+def _server(world: "World") -> dict[str, Any] | None:
+    """Give what was last seen of the agent server; None: it was never seen."""
+    seen = world.runner
+    return None if seen is None else {"state": seen.state, "agents": seen.agents, "models": [*map(asdict, seen.models)]}
+
+
+def _seen(world: "World") -> str:
+    if world.runner is None:
+        return "the agent server was never seen: whether it has these agents and models is not known"
+    if world.runner.state != "up":
+        return f"the agent server is {world.runner.state}: whether it has these agents and models is not known"
+    counts = f"{len(world.runner.agents)} agents and {len(world.runner.models)} models"
+    return f"the agent server listed {counts} when it was last seen"
+
+
+@agents.command(
+    short_help="Check the agent registry.",
+    epilog=example("ashep agents check", "ashep agents check --json"),
+)
+def check(context: typer.Context, as_json: Json = False) -> None:
+    """Check the agent registry: mistakes in agents.yaml, phases that nobody can take, agents without use, and what
+    hangs by one agent or one provider. Exit codes: 0, also with warnings; 1 where there is an error.
+    """
+    from ashep.actions.replay import recorded
+    from ashep.config import examine
+    from ashep.core.runs.registry import weaknesses
+
+    folder = configured(project_of(context))
+    found = examine(folder)
+    findings = [one for one in found.findings if Path(one.file).name == "agents.yaml" or one.code in OF_AGENTS]
+    if found.agents is not None and found.policies is not None:
+        places = {agent.id: index for index, agent in enumerate(found.agents.agents)}
+        for weak in weaknesses(found.policies, found.agents, recorded(folder / "state").runner):
+            path = ("agents", places[weak.agent], "id") if weak.agent else ("agents",)
+            findings.append(found.places.finding(weak.code, "agents", path, weak.message, "warning"))
+    elif found.policies is None:
+        findings += [one for one in found.findings if one not in findings and Path(one.file).name != "config.yaml"]
+    failed = any(finding.severity == "error" for finding in findings)
+    if as_json:
+        screen.data({"ok": not failed, "findings": [asdict(finding) for finding in findings]})
+    else:
+        for finding in findings:
+            screen.say_finding(finding.severity, str(finding))
+        if not findings:
+            screen.say(f"{folder / 'agents.yaml'}: no mistake found")
+    raise typer.Exit(int(failed))
+
+
+OF_AGENTS = ("no-agent", "unknown-agent")
+"""Codes of findings in other files that are about agents."""

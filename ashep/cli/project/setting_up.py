@@ -1,0 +1,117 @@
+"""Commands that set a project up: init, install, sync-agents."""
+
+import os
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ashep.cli import screen
+from ashep.cli.place import FOLDER, configured, find_project
+from ashep.cli.root import Json, app, example, project_of, settings_of
+from ashep.errors import UsageError
+
+if TYPE_CHECKING:
+    from ashep.actions.install import Line
+
+
+@app.command(
+    short_help="Write the files of a new project.",
+    epilog=example("ashep init", "ashep init --preset planned", "ashep -C ~/project init --force"),
+)
+def init(
+    context: typer.Context,
+    preset: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="The policy to begin with: standard, quick, planned, multi-tier or bmad-story."
+        ),
+    ] = "standard",
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")] = False,
+) -> None:
+    """Write the files of a new project, with comments, into .agent-shepherd.
+
+    The preset multi-tier has a table of its transitions and a schema of its states, too, in .opencode/schemas.
+    """
+    from ashep.config import put_schemas, write_starter
+    from ashep.interchange.coding import files_of_preset
+    from ashep.interchange.writing import refuse_others, write_files
+
+    project = find_project(context.obj or Path())
+    beside = files_of_preset(preset)
+    refuse_others({project / name: text for name, text in beside.items()}, force=force)
+    for file in [*write_starter(project / FOLDER, preset, force=force), *write_files(project, beside, force=force)]:
+        screen.say(f"wrote {file}")
+    put_schemas(project / FOLDER)
+    lines = [line for line in _checked(project) if line.check in ("bd", "database", "git") and line.level != "ok"]
+    for line in lines:
+        screen.note(f"{line.what}; {line.remedy}" if line.remedy else line.what)
+    screen.say("next: `ashep install` checks what is needed, `ashep work --dry-run` says what would start")
+
+
+def _checked(project: Path, *, server: bool = False) -> "list[Line]":
+    import anyio
+
+    from ashep.actions.install import checks
+
+    return anyio.run(partial(checks, project, os.environ, server=server))
+
+
+@app.command(
+    short_help="Check that everything needed is there.", epilog=example("ashep install", "ashep install --json")
+)
+def install(context: typer.Context, as_json: Json = False) -> None:
+    """Check that everything needed is there: bd, OpenCode with the models that agents name, git, disk.
+
+    Nothing is changed. An OpenCode server that does not run is started to be asked, and ended again; no model is.
+    """
+    lines = _checked(project_of(context), server=True)
+    failed = any(line.level == "error" for line in lines)
+    if as_json:
+        screen.data({"ok": not failed, "checks": [asdict(line) for line in lines]})
+    else:
+        for line in lines:
+            screen.say_painted((line.level, None), (f"{line.check}: {line.what}", None))
+            if line.remedy:
+                screen.say(f"        {line.remedy}")
+    raise typer.Exit(int(failed))
+
+
+@app.command(
+    short_help="Add the server's agents to agents.yaml.",
+    name="sync-agents",
+    epilog=example("ashep sync-agents --dry-run", "ashep sync-agents"),
+)
+def sync_agents(
+    context: typer.Context,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
+) -> None:
+    """Add the server's agents to agents.yaml, and list its providers and models there in a comment.
+
+    Comments and entries that are there stay as they are. What a new agent can do is guessed
+    from its kind, and marked so.
+    """
+    import anyio
+
+    from ashep.actions.offer import offer
+    from ashep.config.sync import sync
+
+    project = project_of(context)
+    file = configured(project) / "agents.yaml"
+    settings = settings_of(project)
+    try:
+        before = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file}: cannot be read: {error}") from error
+    found = anyio.run(offer, project, file.parent / "state", settings)
+    result = sync(before, found.agents, found.models, found.default, file=file)
+    screen.say(result.diff.rstrip("\n") or "agents.yaml names everything that the server has")
+    for gone in result.vanished:
+        screen.note(f"{gone.agent}: the server has no {gone.key.replace('_', ' ')} {gone.value} any more; it was kept")
+    if result.diff and not dry_run:
+        from ashep.journal.paths import replace
+
+        replace(file, result.text.encode())
+        screen.say(f"wrote {file}")

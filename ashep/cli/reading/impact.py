@@ -1,0 +1,125 @@
+"""`ashep impact`: which files a change touches, and which flags it raises."""
+
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ashep.cli import screen
+from ashep.cli.root import Json, app, example, project_of, settings_of
+from ashep.errors import AshepError, UsageError
+
+if TYPE_CHECKING:
+    from ashep.core.impact.changes import Flag, Impact
+    from ashep.core.policy.settings import Settings
+    from ashep.ports.trees import Diffs
+
+
+@app.command(
+    short_help="Show which files a change touches, and what is delicate in it.",
+    epilog=example(
+        "ashep impact t-1",
+        "ashep impact --base main --head my-branch",
+        "ashep impact --base v1.2 --json",
+    ),
+)
+def impact(
+    context: typer.Context,
+    issue: Annotated[str | None, typer.Argument(help="The issue whose branch it is.", metavar="ISSUE")] = None,
+    base: Annotated[
+        str | None, typer.Option(metavar="REV", help="Where the change began; by default where the issue's branch did.")
+    ] = None,
+    head: Annotated[
+        str | None, typer.Option(metavar="REV", help="The changed commit; by default the issue's branch, or HEAD.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show which files a change creates, modifies and deletes, and its flags with the places that raise them.
+
+    Flags are: rules, agent_instructions, ci (these need a person), secrets, deleted_tests, migrations,
+    dependencies, public_api, size. `impact` in config.yaml says what else counts as what. What is looked at is what
+    was committed since both commits last were one. A secret is named by its kind and place, and never shown.
+    """
+    if issue is None and base is None:
+        raise UsageError("say which change: an issue, or --base REV")
+    project = project_of(context)
+    found = _assessed(project, settings_of(project), issue, base, head)
+    if as_json:
+        screen.data(told(found))
+    else:
+        _say(found)
+
+
+def _assessed(project: Path, settings: "Settings", issue: str | None, base: str | None, head: str | None) -> "Impact":
+    import anyio
+
+    from ashep.adapters.git.diffs import GitDiffs
+    from ashep.cli.place import configured
+    from ashep.config.files import load
+    from ashep.core.impact.named import named_by
+    from ashep.daemon.effects.work import assess
+
+    async def assessed() -> "Impact":
+        diffs, named = GitDiffs(project), named_by(settings)
+        with suppress(AshepError):  # policies that cannot be read name nothing
+            named = named_by(settings, load(configured(project)).policies)
+        began, ended = await _ends(diffs, issue, base, head)
+        return await assess(diffs, began, ended, settings.impact, named)
+
+    return anyio.run(assessed)
+
+
+async def _ends(diffs: "Diffs", issue: str | None, base: str | None, head: str | None) -> tuple[str, str]:
+    """Say between which revisions to look."""
+    from ashep.core.state.branches import BASES, branch_of
+
+    if issue is None:
+        return base or "HEAD", head or "HEAD"
+    branch = branch_of(issue)
+    if head is None and await diffs.find(f"refs/heads/{branch}") is None:
+        raise AshepError(f"{issue} has no branch {branch} here; say where its work is: --base REV --head REV")
+    if base is None:
+        recorded = f"{BASES}{branch}"
+        base = recorded if await diffs.find(recorded) is not None else "HEAD"
+    return base, head or f"refs/heads/{branch}"
+
+
+def told(found: "Impact") -> dict[str, Any]:
+    """Give an impact as JSON."""
+    from ashep.core.policy.flags import must_ask
+
+    return asdict(found) | {"asks": must_ask(found.raised)}
+
+
+def _say(found: "Impact") -> None:
+    files = found.files
+    count = len(files.created) + len(files.modified) + len(files.deleted) + files.more
+    many = f"{count} {'path' if count == 1 else 'paths'}"
+    screen.say(f"{many}, +{found.added} -{found.removed}, between {found.base[:10]} and {found.head[:10]}")
+    kinds = {"created": files.created, "modified": files.modified, "deleted": files.deleted}
+    for kind, paths in kinds.items():
+        for path in paths:
+            screen.say(f"  {kind:8}  {path}")
+    _more(files.more)
+    for flag in found.flags:
+        _say_flag(flag)
+    if not found.flags:
+        screen.say("no flag is raised")
+
+
+def _say_flag(flag: "Flag") -> None:
+    from ashep.core.policy.flags import ALWAYS_ASK
+
+    asks = "; this needs a person" if flag.name in ALWAYS_ASK else ""
+    screen.say_painted((f"{flag.name}:", "yellow"), (f"{flag.why}{asks}", None))
+    for one in flag.evidence:
+        place = f"{one.path}:{one.line}" if one.line is not None else one.path
+        screen.say("  " + ": ".join(part for part in (place, one.what) if part))
+    _more(flag.more)
+
+
+def _more(count: int) -> None:
+    if count:
+        screen.say(f"  … and {count} more")

@@ -1,0 +1,165 @@
+"""Commands about the journal itself: `ashep journal verify`, `export`, `prune`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ashep.cli import screen
+from ashep.cli.place import configured, now
+from ashep.cli.root import Json, app, example, project_of
+from ashep.cli.screen import Progress
+from ashep.errors import AshepError, JournalDamaged
+
+journal = typer.Typer(help="Check, export and prune the journal.", no_args_is_help=True, rich_markup_mode=None)
+
+
+app.add_typer(journal, name="journal", short_help="Check, export and prune the journal.")
+
+
+def _state(context: typer.Context) -> Path:
+    state = configured(project_of(context)) / "state"
+    if not (state / "journal").is_dir():
+        raise AshepError("there is no journal yet: `ashep work` begins one")
+    return state
+
+
+@journal.command(
+    short_help="Check every line, batch and file.",
+    epilog=example("ashep journal verify", "ashep journal verify --json", "ashep journal verify --salvage /tmp/saved"),
+)
+def verify(
+    context: typer.Context,
+    as_json: Json = False,
+    to: Annotated[
+        Path | None, typer.Option("--salvage", metavar="DIR", help="Write what can be read to this new folder.")
+    ] = None,
+) -> None:
+    """Check every line, batch and file of the journal, the archive's included; a daemon may run. Nothing is changed.
+
+    The exit code is 1 where something is damaged, and file and line are told. With --salvage a new state folder is
+    written: `journal/` with everything up to the damage, ready to be gone on with in place of the old one, and
+    `rest.jsonl` with the records behind it, to be looked at. The old folder is never touched.
+    """
+    state = _state(context)
+    if to is not None:
+        raise typer.Exit(_salvage(state, to, as_json=as_json))
+    from dataclasses import asdict
+
+    from ashep.journal import verify as look
+
+    progress = Progress("checked")
+    try:
+        found = look.verify(state / "journal", progress)
+    except JournalDamaged as damage:
+        progress.end()
+        if as_json:
+            screen.data({"damaged": str(damage), "file": damage.file, "line": damage.line})
+        else:
+            screen.note(str(damage))
+        raise typer.Exit(1) from None
+    progress.end()
+    if as_json:
+        screen.data({"damaged": None, **asdict(found)})
+        return
+    archived = f", {found.archived} of them archived" if found.archived else ""
+    screen.say(f"records {found.first} to {found.last}: {found.batches} batches in {found.files} files{archived}, good")
+    if found.first > 1:
+        screen.say(f"what precedes record {found.first} was pruned")
+    if found.torn:
+        screen.say(f"{found.torn} bytes behind the last batch are being written, or were never acted on")
+
+
+def _salvage(state: Path, to: Path, *, as_json: bool) -> int:
+    from dataclasses import asdict
+
+    from ashep.journal.verify import NAMED, REST, salvage
+
+    progress = Progress("read")
+    try:
+        done = salvage(state, to, progress)
+    except OSError as error:
+        raise AshepError(f"{to}: {error}") from error
+    finally:
+        progress.end()
+    if as_json:
+        screen.data(asdict(done))
+        return int(bool(done.damage))
+    screen.say(f"{to / 'journal'} holds every record up to {done.last}, {to / 'blobs'} {done.blobs} texts")
+    if done.damage:
+        screen.say(f"{to / REST} holds {done.rest} records behind the damage: {done.damage}")
+    for place in done.places:
+        screen.say(f"left out: {place} cannot be read")
+    if done.bad > len(done.places):
+        screen.say(f"left out: {done.bad - NAMED} more lines that cannot be read")
+    for blob in done.bad_blobs:
+        screen.say(f"left out: the text {blob} is not what was kept")
+    return int(bool(done.damage))
+
+
+@journal.command(
+    short_help="Print every record as a line of JSON.",
+    epilog=example(
+        "ashep journal export > journal.jsonl", "ashep journal export --issue t-1", "ashep journal export --since 5000"
+    ),
+)
+def export(
+    context: typer.Context,
+    issue: Annotated[
+        str | None, typer.Option("--issue", metavar="ISSUE", help="Only what is about this issue.")
+    ] = None,
+    since: Annotated[int, typer.Option("--since", min=0, metavar="N", help="Only from this number on.")] = 0,
+) -> None:
+    """Print every record of the journal as a line of JSON, the archive's included; its secret is left out."""
+    state = _state(context)
+    from ashep.journal.verify import as_line, exported
+
+    sys.stdout.flush()
+    for record in exported(state / "journal", issue, since):
+        sys.stdout.buffer.write(as_line(record))
+
+
+@journal.command(
+    short_help="Delete the archive for good.",
+    epilog=example("ashep journal prune", "ashep journal prune --yes"),
+)
+def prune(
+    context: typer.Context,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it: without this, only say what would go.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Delete the archived files of the journal for good, and the texts that nothing else names. No daemon may run.
+
+    What is known of every issue stays: a snapshot stands for what is gone. But replay, verify, export, the database and
+    runs.jsonl begin where the journal does from now on, and say so. That it was pruned is recorded. A daemon does this
+    by itself where `journal.keep` is a duration, and spares what belongs to issues that are not done.
+    """
+    state = _state(context)
+    from ashep.journal.archive import archived
+    from ashep.journal.files import base
+    from ashep.journal.lock import Lock
+    from ashep.journal.log import Journal
+    from ashep.journal.prune import prune
+
+    files = archived(state / "journal")
+    size, texts = sum(path.stat().st_size for path in files), 0
+    if yes and files:
+        with Lock.acquire(state, now()):
+            opened = Journal.open(state, now())
+            try:
+                texts = prune(opened, now()).texts
+            finally:
+                opened.close()
+    begins = base(state / "journal").seq or 1
+    if as_json:
+        told = {"files": [path.name for path in files], "bytes": size, "deleted": yes, "texts": texts, "first": begins}
+        screen.data(told)
+    elif not files:
+        screen.say("there is nothing in the archive")
+    elif yes:
+        what = f"{len(files)} files, {size} bytes, and {texts} texts that nothing names any more"
+        screen.say(f"deleted {what}; the journal begins with record {begins} now")
+    else:
+        what = f"{len(files)} files, {size} bytes, with the texts that nothing else names"
+        screen.say(f"would delete {what}: {files[0].name} to {files[-1].name}; add --yes to delete them for good")

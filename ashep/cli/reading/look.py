@@ -1,0 +1,171 @@
+"""What the reading commands do: status, runs, show, why, usage, report. Nothing heavy is imported, not even typer."""
+
+from functools import partial
+from pathlib import Path
+
+from ashep.cli import screen
+from ashep.cli.place import Picture, daemon_of, disk_of, now, picture, read_state
+from ashep.errors import AshepError, UsageError
+from ashep.views import attempts, proof, standing, story
+from ashep.views import report as reported
+from ashep.views import usage as used
+from ashep.views.times import local, moment, stamp
+
+
+def _hint(seen: Picture) -> None:
+    if seen.database is None:
+        screen.note("the daemon has only begun" if seen.daemon else "there is no journal yet: `ashep work` begins one")
+
+
+def status(project: Path | None, *, everything: bool = False, as_json: bool = False, watch: bool = False) -> int:
+    """Say where every issue stands; with `watch` on a screen that goes on until Ctrl-C."""
+    state = read_state(project)
+    if watch:
+        if as_json or everything:
+            raise UsageError("--watch goes with neither --json nor --all")
+        from ashep.cli.reading.watch import watch as live
+
+        return live(state)
+    with picture(state) as seen:
+        told = standing.status(seen.database, daemon_of(seen) | {"disk": disk_of(state)})
+        _hint(seen)
+    if as_json:
+        screen.data(told)
+        return 0
+    screen.say_painted((standing.headline(told, local), "bold"))
+    if paused := standing.paused(told, local):
+        screen.say_painted((paused, "bold"))
+    screen.say(standing.counts(told))
+    if where := standing.workplace(told):
+        screen.say(where)
+    outages = (
+        *standing.edits(told, now()),
+        *standing.server(told, now()),
+        *standing.outages(told, now()),
+        *standing.trees(told, now()),
+        *standing.records(told, local),
+    )
+    for line in (*outages, *standing.limits(told, now()), *standing.untold(told, now())):
+        screen.say(line)
+    screen.table(standing.COLUMNS, standing.table(told, now(), everything=everything))
+    return 0
+
+
+def runs(project: Path | None, *, issue: str | None = None, limit: int = 50, as_json: bool = False) -> int:
+    """List runs."""
+    with picture(read_state(project)) as seen:
+        told = attempts.runs(seen.database, issue, limit)
+        if issue is not None and not told["runs"] and not attempts.knows(seen.database, issue):
+            raise AshepError(f"nothing is known of an issue {issue}")
+        _hint(seen)
+    if as_json:
+        screen.data(told)
+    else:
+        screen.table(attempts.COLUMNS, attempts.table(told, now()))
+    return 0
+
+
+def show(project: Path | None, *, run: str, prompt: bool = False, as_json: bool = False) -> int:
+    """Show a run."""
+    state = read_state(project)
+    with picture(state) as seen:
+        text = partial(_blob, state) if prompt else None
+        told = attempts.show(seen.database, run, lambda name: str(_blob_file(state, name)), text)
+        kept = standing.kept_since(seen.database)
+    if told is None:
+        older = f"; of those before record {kept['first']} nothing is kept" if kept else ""
+        raise AshepError(f"there is no run {run}{older}")
+    if as_json:
+        screen.data(told)
+        return 0
+    for name, value in attempts.lines(told):
+        screen.say_painted((f"{name:>14}", "dim"), (value, None))
+    for one in told["prompts"] if prompt else ():
+        screen.say()
+        screen.say_painted((f"--- prompt {one['n']} ---", "bold"))
+        screen.say(one["text"] or "(the text is gone)")
+    return 0
+
+
+def _blob_file(state: Path, name: str) -> Path:
+    """Say where a text lies, as ashep.journal.blobs has it (which imports too much for a reader)."""
+    return state / "blobs" / name[:2] / name
+
+
+def _blob(state: Path, name: str) -> str | None:
+    try:
+        return _blob_file(state, name).read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return None
+
+
+def why(project: Path | None, *, issue: str, as_json: bool = False) -> int:
+    """Tell the story of an issue."""
+    state = read_state(project)
+    with picture(state) as seen:
+        told = story.why(seen.database, issue, partial(_blob, state))
+        _hint(seen)
+    if told is None:
+        raise AshepError(f"nothing is known of an issue {issue}")
+    if as_json:
+        screen.data(told)
+        return 0
+    screen.say_painted((f"{told['issue']}: {told['title']}", "bold"))
+    if told["kept_since"] is not None:
+        screen.say(f"what precedes {local(told['kept_since'])} is not kept")
+    for line in told["story"]:
+        reason = f" - {line['reason']}" if line["reason"] else ""
+        at = (local(line["at"]), "dim")
+        screen.say_painted(at, (line["fact"] + reason, None), (f"[#{line['trace']}]", "dim"))
+    for line in proof.lines(told):
+        screen.say(line)
+    for last in story.closing(told):
+        screen.say_painted((last, "bold" if last.startswith("now:") else None))
+    return 0
+
+
+def usage(project: Path | None, *, by: str = "provider", since: str | None = None, as_json: bool = False) -> int:
+    """Say what runs used."""
+    if by not in used.KINDS:
+        raise UsageError(f"--by {by}: it is one of {', '.join(used.KINDS)}")
+    start = _since(since) if since is not None else None
+    with picture(read_state(project)) as seen:
+        told = used.usage(seen.database, by, start)
+        _hint(seen)
+    if as_json:
+        screen.data(told)
+        return 0
+    screen.table(used.columns(told), used.table(told))
+    if seen.database is not None and not told["rows"]:
+        screen.say("nothing was used")
+    return 0
+
+
+def _since(text: str) -> str:
+    """Read `--since`, as the database writes times."""
+    try:
+        return stamp(moment(text, now()))
+    except (ValueError, OverflowError) as error:
+        remedy = "give a time (18:00), a span (90m, 12h, 7d), a date (2026-01-31) or both (2026-01-31T18:00)"
+        raise UsageError(f"--since {text}: {remedy}") from error
+
+
+def report(project: Path | None, *, since: str | None = None, as_json: bool = False, as_markdown: bool = False) -> int:
+    """Tell what became of the night."""
+    if as_json and as_markdown:
+        raise UsageError("--json and --markdown exclude each other: give one of them")
+    start, at = _since(since) if since is not None else None, now()
+    with picture(read_state(project)) as seen:
+        told = reported.report(seen.database, start or reported.default_since(seen.database, at), at)
+        _hint(seen)
+    if as_json:
+        screen.data(told)
+        return 0
+    if as_markdown:
+        for line in reported.markdown(told):
+            screen.say(line)
+        return 0
+    for text, kind in reported.lines(told):
+        style = {"title": "bold", "heading": "bold", "nothing": "dim"}.get(kind)
+        screen.say_painted((text if kind in ("title", "heading") else f"  {text}", style))
+    return 0

@@ -1,0 +1,168 @@
+"""`ashep status --watch`: a live terminal screen. It only reads, and leaves the terminal as it was."""
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from ashep.cli import screen
+from ashep.cli.place import Picture, daemon_of, disk_of, now, picture
+from ashep.errors import AshepError, UsageError
+from ashep.views import Data, standing, watching
+from ashep.views.times import local
+
+EVERY = 1.0
+"""Seconds between looks at the picture; what it shows is only read again where something changed."""
+
+
+SIGNS_EVERY = 2.0
+"""Seconds between questions to the daemon how alive its runs are."""
+
+
+_STYLES = {"person": "yellow", "running": "green", "time": "cyan", "parked": "red"}
+
+
+def watch(state: Path) -> int:
+    """Show where everything stands until Ctrl-C. Raises `UsageError` where there is no terminal to show it on."""
+    if not sys.stdout.isatty() or os.environ.get("TERM", "dumb") == "dumb":
+        raise UsageError("--watch needs a terminal; `ashep status` says once how everything stands")
+    with picture(state) as seen:  # what is to be drawn first, with words about it, is drawn before the screen is taken
+        seen_before = Seen(seen)
+    signs = Signs(state)
+    console = Console(no_color=not screen.colours(), highlight=False, emoji=False)
+    with (
+        _ended_by_signal(),
+        Live(console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False) as live,
+    ):
+        try:
+            while True:
+                with picture(state) as seen:
+                    seen_before.look(seen, state)
+                size = console.size
+                live.update(page(seen_before, signs.known, size.height), refresh=True)
+                time.sleep(EVERY)  # noqa: TID251 - a command for people, outside of everything that is replayed
+        except KeyboardInterrupt:
+            pass
+        finally:
+            signs.end()
+    return 0
+
+
+@contextmanager
+def _ended_by_signal() -> Generator[None]:
+    """Let SIGTERM end the screen as Ctrl-C does: the terminal is given back."""
+
+    def interrupt(_: int, __: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+class Seen:
+    """What the picture shows, read again only where the journal went on."""
+
+    def __init__(self, seen: Picture) -> None:
+        self.told: Data = {}
+        self.runs: dict[str, Data] = {}
+        self._key: object = None
+        self.error = ""
+        self._take(seen, {"disk": "ok"})
+
+    def look(self, seen: Picture, state: Path) -> None:
+        """Look whether it changed."""
+        key = (_number(seen), seen.daemon, seen.behind)
+        if key != self._key:
+            self._take(seen, {"disk": disk_of(state)})
+            self._key = key
+
+    def _take(self, seen: Picture, more: Data) -> None:
+        self.told = standing.status(seen.database, daemon_of(seen) | more)
+        self.runs = watching.under_way(seen.database)
+
+
+def _number(seen: Picture) -> str:
+    row = seen.database.execute("SELECT value FROM meta WHERE key = 'seq'").fetchone() if seen.database else None
+    return str(row["value"]) if row else ""
+
+
+class Signs:
+    """Asks the daemon, beside the screen, how alive its runs are; what it said last is shown."""
+
+    def __init__(self, state: Path) -> None:
+        self.known: dict[str, Data] = {}
+        self._state, self._over = state, threading.Event()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        from ashep.adapters.control_socket import ask
+
+        while not self._over.is_set():
+            try:
+                told: dict[str, Any] = ask(self._state, {"do": "watch"})
+                self.known = told.get("signs", {})
+            except AshepError:  # no daemon, or an earlier one that does not know the question
+                self.known = {}
+            self._over.wait(SIGNS_EVERY)
+
+    def end(self) -> None:
+        """Ask no more."""
+        self._over.set()
+
+
+# --- the page -----------------------------------------------------------------------------------------------------
+
+
+def page(seen: Seen, signs: dict[str, Data], height: int) -> RenderableType:
+    """Give what fits into so many lines, what waits for a person first."""
+    at, told = now(), seen.told
+    lines: list[RenderableType] = [_line(standing.headline(told, local), "bold")]
+    if paused := standing.paused(told, local):
+        lines.append(_line(paused, "bold yellow"))
+    wrong = (
+        *standing.edits(told, at),
+        *standing.server(told, at),
+        *standing.limits(told, at),
+        *standing.untold(told, at),
+    )
+    lines.extend(_line(text, "yellow") for text in wrong)
+    lines.append(_line(standing.counts(told)))
+    left = height - len(lines) - 1
+    sections = watching.sections(told, seen.runs, signs, at)
+    for section in sections:
+        shown = min(len(section.rows), left - 2)
+        if shown < 1:
+            break
+        more = f" ({len(section.rows) - shown} more)" if shown < len(section.rows) else ""
+        lines += [_line(""), _line(f"{section.title}{more}", f"bold {_STYLES[section.state]}"), _grid(section, shown)]
+        left -= shown + 2
+    lines.append(_line(f"{at.astimezone():%H:%M:%S}  Ctrl-C ends this", "dim"))
+    return Group(*lines)
+
+
+def _line(text: str, style: str = "") -> Text:
+    return Text(screen.one_line(text), style=style, no_wrap=True, overflow="ellipsis")
+
+
+def _grid(section: watching.Section, shown: int) -> Table:
+    made = Table.grid(padding=(0, 2, 0, 0), expand=True)
+    width = len(section.rows[0])
+    for place in range(width):
+        made.add_column(no_wrap=True, overflow="ellipsis", ratio=1 if place == width - 1 else None)
+    for row in section.rows[:shown]:
+        made.add_row(*(Text(screen.one_line(cell)) for cell in row))
+    return made

@@ -1,0 +1,178 @@
+"""The command that tries whether people can be told."""
+
+import os
+import time
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+import typer
+
+from ashep.cli import screen
+from ashep.cli.place import configured, now
+from ashep.cli.root import Json, app, example, notify, project_of, settings_of
+from ashep.errors import AshepError, UsageError
+from ashep.journal.lock import holder
+
+
+@notify.command("test", short_help="Send a test message to every target.", epilog=example("ashep notify test"))
+def test(context: typer.Context, as_json: Json = False) -> None:
+    """Send a test message to every target of `notify` in config.yaml, and say what came of it.
+
+    Quiet hours do not count, and no daemon is needed. The exit code is 1 where a target did not take the message, or
+    where there is none.
+    """
+    from ashep.app import notify_test
+
+    project = project_of(context)
+    configured(project)
+    found = notify_test(project)
+    if as_json:
+        screen.data([{"target": name, "told": not error, "error": error} for name, error in found])
+    elif not found:
+        raise AshepError("nobody is to be told anything: config.yaml has no `notify.targets`")
+    for name, error in found if not as_json else ():
+        screen.say(f"{name}: {f'not told: {error}' if error else 'told'}")
+    if not found or any(error for _, error in found):
+        raise typer.Exit(1)
+
+
+_LOOK = 0.5
+"""Seconds between looks at what still runs while it is drained."""
+
+
+_STARTING = 3.0
+"""Seconds that a daemon which has only begun gets to listen."""
+
+
+For = Annotated[str | None, typer.Option("--for", metavar="TIME", help="How long, such as 30m or 2h.")]
+
+
+Until = Annotated[
+    str | None, typer.Option("--until", metavar="WHEN", help="Until 07:00, or 2026-03-01T07:00, in local time.")
+]
+
+
+Provider = Annotated[str | None, typer.Option("--provider", metavar="NAME", help="Only runs on this provider.")]
+
+
+Why = Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="Why; status and holds say so.")]
+
+
+@app.command(
+    short_help="Let no run start for a while.",
+    epilog=example("ashep pause", "ashep pause --for 2h", "ashep pause --until 07:00 --provider anthropic"),
+)
+def pause(
+    context: typer.Context, last: For = None, until: Until = None, provider: Provider = None, message: Why = ""
+) -> None:
+    """Let no run start, next phases and retries included, and take no issue; what runs goes on to its end.
+
+    Without --for or --until it lasts until `ashep resume`, also over a restart.
+    """
+    end = _end(last, until, now().astimezone())
+    told = _pause(context, end, message, provider=provider)
+    what = f"{provider} is paused" if provider else "paused"
+    screen.say(f"{what} {f'until {end:%Y-%m-%d %H:%M}' if end else 'until `ashep resume`'}: no run starts")
+    if told["runs"]:
+        screen.say(f"under way, and brought to an end: {', '.join(told['runs'])}")
+
+
+@app.command(short_help="Go on after a pause.", epilog=example("ashep resume", "ashep resume --provider anthropic"))
+def resume(context: typer.Context, provider: Provider = None, message: Why = "") -> None:
+    """Go on: end every pause, those of quiet hours until they begin again; or only a provider's."""
+    told = _asked(context, {"do": "resume", "why": message, "provider": provider})
+    for one in told["ended"]:
+        screen.say(f"ended: {one}")
+    for one in told["pauses"]:
+        screen.say(f"still {one}")
+    if not told["ended"]:
+        screen.say("nothing was paused")
+
+
+@app.command(short_help="Pause, and wait for the last run.", epilog=example("ashep drain", "ashep drain --for 1h"))
+def drain(context: typer.Context, last: For = None, until: Until = None, message: Why = "") -> None:
+    """Pause, and end with 0 once the last run has ended; what still runs is said meanwhile.
+
+    Nothing else is stopped: after it the daemon waits, paused, for `ashep resume` or `ashep stop`.
+    """
+    told = _pause(context, _end(last, until, now().astimezone()), message, drain=True)
+    shown = None
+    while told["runs"]:
+        if told["runs"] != shown:
+            shown = told["runs"]
+            screen.progress(f"still under way: {', '.join(shown)}")
+        time.sleep(_LOOK)  # noqa: TID251 - a command for people, outside of everything that is replayed
+        told = _asked(context, {"do": "ask"})
+        if not told["paused"]:
+            raise AshepError("the pause is over before the last run was: runs start again")
+    screen.say("drained: nothing runs")
+
+
+@app.command(
+    short_help="Stop a run and park its issue.", epilog=example("ashep cancel t-1", "ashep cancel t-1/implement.1.1")
+)
+def cancel(
+    context: typer.Context,
+    target: Annotated[str, typer.Argument(metavar="ISSUE|RUN", help="The issue's id, or a run's.")],
+) -> None:
+    """Stop what is done for an issue: its run is aborted, and the issue parks. `ashep retry` starts it afresh."""
+    told = _asked(context, {"do": "cancel", "target": target})
+    screen.say(f"{told['issue']}: cancelled and parked; `ashep retry {told['issue']}` starts it afresh")
+    if told["run"]:
+        stopped = "its session is at rest" if told["stopped"] else "its session is still being stopped"
+        screen.say(f"{told['run']} is aborted; {stopped}")
+
+
+def _pause(context: typer.Context, end: datetime | None, why: str, **more: Any) -> dict[str, Any]:
+    return _asked(context, {"do": "pause", "until": end and end.isoformat(), "why": why, **more})
+
+
+def _end(last: str | None, until: str | None, at: datetime) -> datetime | None:
+    """Say when a pause ends; None: it does not by itself."""
+    from ashep.core.policy.language import parse_duration
+
+    if last is not None and until is not None:
+        raise UsageError("--for and --until say the same: give one of them")
+    if last is not None:
+        try:
+            wait = parse_duration(last)
+        except ValueError as error:
+            raise UsageError(f"--for {last}: {error}") from error
+        assert isinstance(wait, timedelta)
+        return at + wait
+    return None if until is None else _moment(until, at)
+
+
+def _moment(text: str, at: datetime) -> datetime:
+    """Read a time of day, the next there is, or a date and time; local where it names no zone."""
+    try:
+        if len(text) <= len("00:00"):
+            clock = datetime.strptime(text, "%H:%M")
+            today = at.replace(hour=clock.hour, minute=clock.minute, second=0, microsecond=0)
+            return today if today > at else today + timedelta(days=1)
+        return datetime.fromisoformat(text).astimezone()
+    except ValueError as error:
+        raise UsageError(f"--until {text}: expected 07:00 or 2026-03-01T07:00") from error
+
+
+def _asked(context: typer.Context, request: dict[str, Any]) -> dict[str, Any]:
+    """Ask the daemon, in this person's name; `AshepError` where none runs, or it refuses."""
+    import anyio
+
+    from ashep.actions.answers import person
+    from ashep.adapters.control_socket import NotListening, ask
+
+    project = project_of(context)
+    state = configured(project) / "state"
+    if holder(state) is None:
+        raise AshepError("ashep is not running: nothing runs and nothing starts; `ashep work` starts it")
+    if request["do"] != "ask":
+        request = request | {"by": anyio.run(person, project, settings_of(project), os.environ)}
+    until = time.monotonic() + _STARTING  # noqa: TID251 - a command for people, outside of everything that is replayed
+    while True:
+        try:
+            return ask(state, request)
+        except NotListening:
+            if time.monotonic() > until or holder(state) is None:  # noqa: TID251 - as above
+                raise
+        time.sleep(0.1)  # noqa: TID251 - as above

@@ -1,0 +1,142 @@
+"""Commands about the daemon: work, stop, demo."""
+
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ashep.cli import screen
+from ashep.cli.place import configured, now
+from ashep.cli.root import app, example, project_of
+from ashep.errors import AshepError, UsageError
+from ashep.journal.lock import holder, refuse_held
+from ashep.views.standing import WORKPLACE
+
+if TYPE_CHECKING:
+    from ashep.app import DryRun
+
+
+_STOP = 10.0
+"""Seconds that `stop` waits for the daemon to end."""
+
+
+@app.command(
+    short_help="Work on ready issues.",
+    epilog=example(
+        "ashep work", "ashep work t-1 t-2 --until-idle", "ashep work --dry-run", "ashep work --max-issues 5"
+    ),
+)
+def work(
+    context: typer.Context,
+    issues: Annotated[list[str] | None, typer.Argument(metavar="ISSUE", help="Only these issues.")] = None,
+    until_idle: Annotated[
+        bool, typer.Option("--until-idle", help="End once nothing runs and nothing can start.")
+    ] = False,
+    idle_grace: Annotated[
+        str, typer.Option("--idle-grace", metavar="TIME", help="With --until-idle: wait for what is due this soon.")
+    ] = "5m",
+    max_issues: Annotated[
+        int | None, typer.Option("--max-issues", metavar="N", min=1, help="Take at most so many issues.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say who would start and who is held, and write nothing.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --dry-run: print JSON.")] = False,
+) -> None:
+    """Work on ready issues until told to stop (SIGTERM, Ctrl-C)."""
+    project = project_of(context)
+    folder = configured(project)
+    if not dry_run:
+        refuse_held(folder / "state")  # before what takes seconds: imports, the configuration, and what it names
+    from ashep import app as daemon
+    from ashep.core.policy.language import parse_duration
+
+    if as_json and not dry_run:
+        raise UsageError("--json goes with --dry-run")
+    try:
+        grace: Any = parse_duration(idle_grace)
+    except ValueError as error:
+        raise UsageError(f"--idle-grace {idle_grace}: {error}") from error
+    options = daemon.WorkOptions(tuple(issues or ()), until_idle, grace, max_issues)
+    if dry_run:
+        _print_dry_run(daemon.dry_run(project, options), as_json=as_json)
+        return
+    raise typer.Exit(daemon.work(project, options, _progress))
+
+
+def _progress(line: str) -> None:
+    screen.progress(f"{now().astimezone():%H:%M:%S} {line}")
+
+
+def _print_dry_run(seen: "DryRun", *, as_json: bool) -> None:
+    if as_json:
+        starting = [
+            {"issue": one.issue, "agent": one.agent, "phase": one.phase, "prompt": one.prompt} for one in seen.starting
+        ]
+        held = [{"issue": issue, "code": code, "why": why} for issue, code, why in seen.held]
+        screen.data({"workspace": seen.workspace, "starting": starting, "held": held})
+        return
+    for one in seen.starting:
+        screen.say_painted((f"{one.issue}: {one.phase} would start with {one.agent}", "bold"))
+        screen.say("\n".join(f"    {line}" for line in one.prompt.splitlines()))
+    if not seen.starting:
+        screen.say("nothing would start")
+    screen.say(WORKPLACE[seen.workspace])
+    screen.table(("HELD", "CODE", "WHY"), seen.held)
+
+
+@app.command(short_help="Stop the daemon.", epilog=example("ashep stop", "ashep stop --server"))
+def stop(
+    context: typer.Context,
+    server: Annotated[bool, typer.Option("--server", help="End the managed agent server, too.")] = False,
+) -> None:
+    """Stop the daemon. Turns that run go on at the agent server, and are picked up at the next start."""
+    project = project_of(context)
+    state = configured(project) / "state"
+    daemon = holder(state)
+    until = time.monotonic() + _STOP  # noqa: TID251 - a command for people, outside of everything that is replayed
+    asked = 0
+    while daemon is not None and time.monotonic() < until:  # noqa: TID251 - as above
+        if daemon.pid and daemon.pid != asked:
+            asked = daemon.pid
+            with suppress(ProcessLookupError):
+                _terminate(asked)
+        time.sleep(0.05)  # noqa: TID251 - as above
+        daemon = holder(state)
+    if daemon is not None:
+        raise AshepError(f"process {daemon.pid} was asked to stop, and has not ended after {_STOP:.0f} seconds")
+    screen.say(f"stopped process {asked}" if asked else "ashep is not running")
+    if server:
+        from ashep.app import stop_server
+
+        screen.say("ended the agent server" if stop_server(project) else "there is no agent server of ashep's to end")
+
+
+def _terminate(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGTERM)
+    except PermissionError as error:
+        raise AshepError(f"process {pid} is another user's, and may not be stopped") from error
+
+
+@app.command(
+    short_help="Watch it work, offline.",
+    epilog=example("ashep demo", "ashep demo --simulated", "ashep demo --in /tmp/demo"),
+)
+def demo(
+    simulated: Annotated[bool, typer.Option("--simulated", help="Without bd and OpenCode, in virtual time.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the demonstration's project there to look at.")] = False,
+    place: Annotated[
+        Path | None, typer.Option("--in", metavar="DIR", help="Keep it in this folder; if it was killed there, go on.")
+    ] = None,
+) -> None:
+    """Watch issues being walked through a policy, offline, with a scripted model."""
+    from ashep.demo.run import demo as run
+
+    if simulated and place is not None:
+        raise UsageError("--in goes with the real tools, not with --simulated")
+    raise typer.Exit(run(simulated=simulated, keep=keep, place=place, say=screen.progress))

@@ -1,0 +1,219 @@
+"""What config.yaml must keep about classes of the user's own: one tracker, one runner, nothing without effect."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ashep.config.checks.block import KEY, check_problems, unknown_type
+from ashep.config.explain import nearest
+from ashep.config.findings import Finding, KeyPath, Places
+from ashep.config.nodes import Node
+from ashep.config.nodes import Problem as NodeProblem
+from ashep.core.analysis.bounds import fitting
+from ashep.core.analysis.soundness import analyse
+from ashep.core.issues.verification import claims
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.checks import KINDS
+from ashep.core.policy.language import is_name
+from ashep.core.policy.permissions import SUBAGENTS, against_reading, asks_of_tools, impossible
+from ashep.core.policy.policies import CLOSE, PermissionRule, Phase, Policies, Policy
+from ashep.core.policy.settings import OPENCODE, Settings
+
+
+def own_classes(settings: Settings) -> Iterator[tuple[str, KeyPath, str]]:
+    """Say what is wrong with `tracker`, `runners` and `verification`, by the file alone: no class is imported."""
+    tracker, runners = settings.tracker, settings.runners
+    if tracker.own and "command" in tracker.model_fields_set:
+        yield "pointless-key", ("tracker", "command"), f"has no effect with {tracker.type}; give it in `options`"
+    if not tracker.own and tracker.options:
+        yield "pointless-key", ("tracker", "options"), "only a class of your own takes options; remove them"
+    for place, name in enumerate(runners.own):
+        if not is_name(name):
+            yield "bad-name", ("runners", name), "not a name: a letter, then letters, digits, _ or - (64 at most)"
+        if place:
+            message = f"a project has one runner, and {runners.name} is one already; remove one of them"
+            yield "several-runners", ("runners", name), message
+    if runners.own and OPENCODE in runners.model_fields_set:
+        message = f"a project has one runner, and {runners.name} takes the place of opencode; remove one of them"
+        yield "several-runners", ("runners", OPENCODE), message
+    for name in settings.verification.types:
+        if name in KINDS:
+            message = f"{name} is built in; give your type another name"
+            yield "taken-name", ("verification", "types", name), message
+
+
+Problem = tuple[str, KeyPath, str]
+"""Code, path, message."""
+
+
+def tool_rules_of_settings(settings: Settings) -> Iterator[Problem]:
+    """The rules for all phases; in a phase with less access those that need more are left out."""
+    yield from _possible(settings.permissions, ())
+    yield from _alone(settings.permissions, settings.permissions, ())
+
+
+def tool_rules_of_policies(policies: Policies, settings: Settings | None) -> Iterator[Problem]:
+    """The rules of phases: none may widen its phase's access."""
+    for name, policy in policies.policies.items():
+        for index, phase in enumerate(policy.phases):
+            path: KeyPath = ("policies", name, "phases", index)
+            yield from _possible(phase.permissions, path)
+            for place, rule in enumerate(phase.permissions):
+                why = None if phase.writes or impossible(rule) else against_reading(rule)
+                if why is not None:
+                    yield "beyond-access", (*path, "permissions", place, "tool"), why
+            everywhere = settings.permissions if settings else ()
+            yield from _alone(phase.permissions, (*phase.permissions, *everywhere), path)
+
+
+def _possible(rules: Iterable[PermissionRule], path: KeyPath) -> Iterator[Problem]:
+    for place, rule in enumerate(rules):
+        if (why := impossible(rule)) is not None:
+            yield "impossible-rule", (*path, "permissions", place, "tool"), why
+
+
+def _alone(rules: Iterable[PermissionRule], together: Sequence[PermissionRule], path: KeyPath) -> Iterator[Problem]:
+    """A subagent would not be asked: where something is, there is none, and a rule for one has no effect."""
+    if not asks_of_tools(together):
+        return
+    for place, rule in enumerate(rules):
+        if rule.tool == SUBAGENTS and rule.action != "deny":
+            why = "has no effect: where a tool is asked about there are no subagents, for nobody would ask them"
+            yield "impossible-rule", (*path, "permissions", place, "tool"), why
+
+
+PROVING = ("verify", "checks", "when_flags")
+"""Keys of a phase by which a success is looked into."""
+
+
+def proof_declared(phase: Phase) -> tuple[str, ...]:
+    """Give those of the keys that say something."""
+    return tuple(key for key in PROVING if getattr(phase, key))
+
+
+def read_checks(root: Node) -> list[NodeProblem]:
+    """Read the checks of all policies of a file, each by the model of its type, so that what is said is about that."""
+    found: list[NodeProblem] = []
+    for policy in _below(root.child("policies")):
+        for phase in _below(policy.child("phases")):
+            checks = phase.child(KEY)
+            if checks is not None and isinstance(checks.value, list) and checks.value:
+                found += check_problems(checks.value)
+    return found
+
+
+def _below(node: Node | None) -> Iterable[Node]:
+    value = node.value if node is not None else None
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def proof_of_phase(policy: Policy, phase: Phase, path: KeyPath) -> Iterator[Problem]:
+    """Say where a key has no effect, or a change would be led nowhere or around what follows."""
+    if phase.human is not None:
+        return  # no key of an agent's means anything there, and that is said
+    for key in proof_declared(phase) if not claims(phase) else ():
+        message = "of verdicts only those are looked into that `must_pass` names; name those that say the work holds"
+        yield "verify-with-verdicts", (*path, key), message
+    names = [other.name for other in policy.phases]
+    for flag, target in phase.when_flags.items():
+        place: KeyPath = (*path, "when_flags", flag)
+        if target == CLOSE:
+            message = (
+                "a change that is flagged cannot go around what follows; name a phase, one that asks a person, say"
+            )
+            yield "flagged-close", place, message
+        elif target not in names:
+            yield "unknown-target", place, f"this policy has no phase {target}{nearest(target, names)}"
+
+
+def in_vain(policies: Policies) -> Iterator[Problem]:
+    """Say where a change is asked for that nobody can have made."""
+    for name, policy in policies.policies.items():
+        writers = [phase for phase in policy.phases if phase.human is None and phase.writes]
+        for index, phase in enumerate(policy.phases):
+            if phase.verify is not None and phase.human is None and (not writers or (index == 0 and not phase.writes)):
+                message = "nothing is written before this phase succeeds: its work can never hold; take a later phase"
+                yield "nothing-to-verify", ("policies", name, "phases", index, "verify"), message
+
+
+def checks_of_types(policies: Policies, settings: Settings) -> Iterator[Problem]:
+    """Say which checks are of a type that nobody registered."""
+    known = settings.verification.types
+    for name, policy in policies.policies.items():
+        for index, phase in enumerate(policy.phases):
+            for place, one in enumerate(phase.checks):
+                if one.type not in KINDS and one.type not in known:
+                    path: KeyPath = ("policies", name, "phases", index, KEY, place, "type")
+                    yield "unknown-type", path, unknown_type(one.type, tuple(known))
+
+
+def ends_of(phase: Phase) -> tuple[str, ...]:
+    """What a phase can end with so that the issue goes on; a failure is no such end."""
+    if phase.human is not None:
+        return ("approved", "changes_requested")
+    return (*phase.verdicts, "partial") if phase.verdicts else ("success", "partial")
+
+
+def requirements_of_phase(policy: Policy, phase: Phase, path: KeyPath) -> Iterator[Problem]:
+    """Names that mean nothing."""
+    names = [other.name for other in policy.phases]
+    for name, words in phase.requires.items():
+        place: KeyPath = (*path, "requires", name)
+        other = policy.phase(name)
+        if other is None:
+            yield "unknown-phase", place, f"this policy has no phase {name}{nearest(name, names)}"
+        elif not words:
+            yield "requires-nothing", place, f"name what {name} must have ended with: {', '.join(ends_of(other))}"
+        else:
+            yield from _words(other, words, place)
+    yield from _words(phase, phase.must_pass, (*path, "must_pass"))
+
+
+def _words(phase: Phase, words: tuple[str, ...], place: KeyPath) -> Iterator[Problem]:
+    known = ends_of(phase)
+    for index, word in enumerate(words):
+        if word not in known:
+            yield "unknown-end", (*place, index), f"{phase.name} never ends with {word}{nearest(word, known)}"
+
+
+def unsound(policies: Policies, agents: Agents, settings: Settings, places: Places) -> Iterator[Finding]:
+    """Search all that the policies can lead to; they must be free of other mistakes."""
+    for verdict in analyse(policies, agents, settings).values():
+        for one in verdict.findings:
+            message = f"{one.message}; {one.remedy}"
+            yield places.finding(one.code, "policies", one.key_path, message, one.severity, one.story)
+
+
+def warnings(policies: Policies, agents: Agents, settings: Settings, places: Places) -> list[Finding]:
+    """What a person should know before the night although nothing of it is a mistake."""
+    found = [*_weak_points(policies, agents), *_unseen(policies, settings)]
+    return [places.finding(code, "policies", path, message, "warning") for code, path, message in found]
+
+
+def _weak_points(policies: Policies, agents: Agents) -> Iterator[Problem]:
+    """Phases that one agent, or one provider, can stop by being away."""
+    for name, policy in policies.policies.items():
+        for index, phase in enumerate(policy.phases):
+            able = [] if phase.human else fitting(phase, agents)
+            place: KeyPath = ("policies", name, "phases", index, "name")
+            if len(able) == 1:
+                yield "one-agent", place, f"only {able[0].id} can take {phase.name}: without it, issues wait here"
+            elif len(providers := {agent.runner.provider for agent in able}) == 1 and None not in providers:
+                why = f"all agents for {phase.name} are of the provider {providers.pop()}: its outage stops this phase"
+                yield "one-provider", place, why
+
+
+def _unseen(policies: Policies, settings: Settings) -> Iterator[Problem]:
+    """Phases whose work is to be looked into, where config.yaml says that all work is done in the shared work tree
+    (who sets `lock_work_tree` says so, too).
+    """
+    worker = settings.worker
+    if worker.workspace != "shared" or worker.model_fields_set.isdisjoint({"workspace", "lock_work_tree"}):
+        return
+    for name, policy in policies.policies.items():
+        for index, phase in enumerate(policy.phases):
+            for key in proof_declared(phase):
+                why = (
+                    "has no effect in the shared work tree, which config.yaml asks for: set worker.workspace: worktree"
+                )
+                yield "shared-work-tree", ("policies", name, "phases", index, key), why

@@ -1,0 +1,171 @@
+"""The account of an issue: exactly one of six states, with a reason (promise 3). Every picture is drawn from it."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from ashep.core.resources.notices import is_to_be_told
+from ashep.core.runs.requests import asked_now, question_of
+from ashep.core.state.flow import Flow
+from ashep.core.state.holds import NO_PROVIDER, PAUSED, WITHHELD
+from ashep.core.state.indexes import turn
+from ashep.core.state.pauses import until
+from ashep.core.state.providers import outage_of
+from ashep.core.state.run import Run
+from ashep.core.state.world import World
+
+State = Literal["running", "person", "time", "parked", "not_eligible", "closed"]
+
+TIMED = (
+    "slot", "work_tree", "cooldown", "runner_away", "runner_unauthorized", "tracker_away", "retry",
+    "tree_dirty", "branch", "no_base", "no_repository", "tree_unseen", "no_agent", "disk_low", *WITHHELD,
+)  # fmt: skip
+"""Holds that end by themselves or once the machine is put right; the others are about the issue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Where an issue stands, for people."""
+
+    issue: str
+    title: str
+    state: State
+    reason: str
+    code: str
+    since: datetime | None
+    phase: str | None
+    policy: str | None
+    run: str | None
+    due: datetime | None = None
+
+
+def account(world: World, issue: str) -> Account:
+    """Say where an issue that the daemon knows stands; raises KeyError for one that it does not."""
+    flow = world.flows[issue]
+    state, code, reason = _finishing(world, flow) if flow.stage == "finishing" else _state(flow)
+    if state == "running" and flow.run and not flow.run.ended and world.runner and world.runner.state != "up":
+        state, code = "time", f"runner_{world.runner.state}"
+        reason = f"{flow.run.id} waits for the agent server: {world.runner.detail or 'it does not answer'}"
+    run = flow.run.id if flow.run and (state == "running" or code == "input") else None
+    phase = flow.phase if flow.active else None
+    due = (_shared_due(world, flow, code) if state == "time" else None) or world.dues.get(issue)
+    due = None if state == "closed" else due  # that is its tree's
+    return Account(issue, flow.issue.title, state, reason, code, flow.since, phase, flow.policy, run, due)
+
+
+def _shared_due(world: World, flow: Flow, code: str) -> datetime | None:
+    """When it may go on, where that is no due time of the issue's own: a pause's end, a provider's, the budget's."""
+    if code in PAUSED:
+        return until(world.pauses, flow.held_by)
+    if code in NO_PROVIDER:
+        outage = outage_of(world.outages, flow.held_by)
+        return outage.until if outage is not None else None
+    scope = {"budget": "day", "budget_provider": "provider"}.get(code, code)
+    marks = (mark for mark in world.spending.marks if mark.hard and mark.scope == scope)
+    return min((mark.until for mark in marks if mark.until is not None), default=None)
+
+
+def _state(flow: Flow) -> tuple[State, str, str]:
+    match flow.stage:
+        case "closed":
+            return "closed", flow.code, flow.why
+        case "parked":
+            return "parked", flow.code, flow.why
+        case "person":
+            asked = flow.question.text if flow.question else flow.why
+            return "person", "question", f"asked: {asked[:200]}"
+        case "work" if flow.code == "paused" and (flow.run is None or flow.run.settled):
+            return "person", "paused", f"a person has the session: {flow.why}" if flow.held else flow.why
+        case "work" if (asked := asked_now(flow)) is not None:
+            return "person", "input", f"asked: {question_of(asked.request)[:200]}"
+        case "work" if flow.effect_after is not None:
+            return "time", "effect", _tried(flow)
+        case "work" if flow.run is not None and not flow.run.ended:
+            return "running", flow.run.state, f"{flow.run.id} by {flow.run.agent}: {flow.why}{_unseen(flow.run)}"
+        case "work" if flow.verifying:
+            return "running", "verify", f"what {flow.verifying} made is being verified: {flow.why}"
+        case "work":
+            return "time", flow.code or "wanted", flow.why
+        case "giving_back":
+            return "running", flow.stage, flow.why
+        case "idle" | "left" if flow.code in TIMED:
+            return "time", flow.code, flow.why
+        case _:
+            return "not_eligible", flow.code or "unseen", flow.why or "not looked into yet"
+
+
+def _unseen(run: Run) -> str:
+    words = {"requests": "what its session asks", "turn": "how its turn stands"}
+    seen = " and ".join(words[one] for one in run.unshown)
+    return f"; the agent server refuses to show {seen}" if seen else ""
+
+
+def _finishing(world: World, flow: Flow) -> tuple[State, str, str]:
+    """Where an issue is whose work is done: in the queue, on its way to the base, or about to be closed."""
+    landing = flow.landing
+    if flow.effect_after is not None:
+        return "time", "effect", _tried(flow)
+    if landing is None or landing.over:
+        return "running", "finishing", flow.why
+    if landing.due is not None:
+        return "time", flow.code, flow.why
+    if flow.reviewed:
+        return "person", "pull_request", f"its pull request waits to be merged: {flow.pull.url if flow.pull else ''}"
+    if (first := behind(world, flow)) is not None:
+        return "time", "landing_queue", f"waits for {first}, which lands first: {landing.onto} takes one at a time"
+    if landing.verify and not landing.verified and (landing.commit or not landing.onto):
+        return "running", "landing_verify", f"what would land on {landing.onto or 'its branch'} is being verified"
+    if landing.into:
+        return "running", "landing", f"its pull request into {landing.into} is being opened"
+    return "running", "landing", f"its work is being brought onto {landing.onto}"
+
+
+def _tried(flow: Flow) -> str:
+    lock = f": another git holds {flow.lock}, or left it" if flow.lock else ""
+    return f"an effect failed {flow.infra} times and is tried again{lock}"
+
+
+def behind(world: World, flow: Flow) -> str | None:
+    """Give the issue that lands first where another one waits for it; None: it waits for none."""
+    waits = flow.landing is not None and flow.landing.onto and not flow.landing.landed
+    first = turn(world) if waits else None
+    return first if first != flow.issue.id else None
+
+
+def is_idle(world: World, soon: timedelta = timedelta()) -> bool:
+    """Nothing runs, nothing could start, and no timer is due within `soon`: people and parked issues are no work.
+
+    What a pause keeps waiting is work where the pause has an end; else only a person can go on with it. Work is also to
+    tell people what is due by then.
+    """
+    due = next((due for due, _ in world.due_order), None)
+    soon_at = world.now + soon
+    if world.busy or (due is not None and due <= soon_at):
+        return False
+    return not _goes_on(world) and not _tries(world, soon_at) and not is_to_be_told(world, soon_at)
+
+
+def _goes_on(world: World) -> bool:
+    if not any(pause.until for pause in world.pauses):
+        return False
+    flows = (world.flows[issue] for issue in world.unclosed)
+    return any(flow.code in PAUSED and until(world.pauses, flow.held_by) is not None for flow in flows)
+
+
+def _tries(world: World, soon: datetime) -> bool:
+    """Whether a provider that something waits for may be tried until then."""
+    names = {one.provider for one in world.outages if one.tried_since or (one.until and one.until <= soon)}
+    flows = (world.flows[issue] for issue in world.unclosed) if names else ()
+    return any(flow.code in NO_PROVIDER and flow.held_by in names for flow in flows)
+
+
+def is_held_up(world: World) -> bool:
+    """Whether something could start if only agent server, tracker or provider answered, or there were room.
+
+    What a tracker has to show that does not answer nobody knows.
+    """
+    if world.tracker_error:
+        return True
+    away = ("runner_away", "runner_unauthorized", "tracker_away", "disk_low", *NO_PROVIDER)
+    flows = (world.flows[issue] for issue in world.unclosed)
+    return any(flow.code in away and flow.stage in ("idle", "left", "work") for flow in flows)

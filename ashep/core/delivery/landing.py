@@ -1,0 +1,397 @@
+"""What follows from evidence, and from what came of landing: work goes on, back to who wrote it, or to a person."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from ashep.core.delivery.pull_text import title
+from ashep.core.facts.commands import Command, IntegrateWork, MoveBase, OpenPullRequest, PrepareTree, VerifyWork
+from ashep.core.facts.delivery import (
+    CriteriaAdopted,
+    LandingRefused,
+    PullRequestMerged,
+    TreeSealed,
+    Verification,
+    WorkConflicted,
+    WorkIntegrated,
+    WorkLanded,
+    WorkVerified,
+    green_before,
+    summary_of,
+)
+from ashep.core.facts.issues import CommentWanted, RetryScheduled
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.issues.routing import abort, ask, enter, gone, park, proven, writer_of
+from ashep.core.policy.flags import must_ask
+from ashep.core.policy.policies import Phase, Verify
+from ashep.core.state.delivery import MOST_PROOFS, UNCHANGED, Evidence, Flaw, Landing, Proof, must_change, proof_of
+from ashep.core.state.flow import Flow
+from ashep.core.state.frozen import replace
+from ashep.core.state.indexes import turn
+from ashep.core.state.landing_turns import at_liberty
+from ashep.core.state.world import World
+
+MOST_NAMED = 10
+"""Checks or files that a reason names."""
+
+
+MOST_FAILED = 5
+"""How often in a row git may fail to move a base before a person is to see to it."""
+
+
+def verified(world: World, earlier: Flow, flow: Flow, fact: WorkVerified) -> list[Fact]:
+    """Say what follows from evidence: of a run's success, or of what is about to land."""
+    evidence = flow.evidence
+    if evidence is None or evidence.commit != fact.commit:
+        return []
+    if fact.run:
+        return _of_run(world, earlier, flow, evidence) if flow.verifying == fact.run else []
+    landing, lacking = flow.landing, evidence.lacking(flow.waived)
+    if landing is None:
+        return []
+    if lacking:
+        return back(world, flow, f"on {landing.onto or 'its branch'} it did not hold: {_named(lacking)}")
+    return _told(flow, landing.commit or fact.commit) if landing.over else []
+
+
+def _of_run(world: World, earlier: Flow, flow: Flow, evidence: Evidence) -> list[Fact]:
+    policy = world.policy(flow)
+    phase = policy.phase(flow.phase) if policy and flow.phase else None
+    if policy is None or phase is None:
+        return park(flow, "unknown_phase", gone(world, flow, flow.phase))
+    lacking = evidence.lacking(flow.waived)
+    if not lacking:
+        return enter(world, flow, proven(flow, policy, phase), f"{flow.why}; {words(evidence)}")
+    return _fell_short(world, earlier, flow, phase, evidence)
+
+
+def _fell_short(world: World, earlier: Flow, flow: Flow, phase: Phase, evidence: Evidence) -> list[Fact]:
+    lacking, before = evidence.lacking(flow.waived), earlier.evidence
+    said, most = dict(flow.passed).get(phase.name, "success"), (phase.verify or Verify()).max_attempts
+    told = f"{phase.name} says {said}, but {_short(lacking)}"
+    same = before is not None and (before.tree, before.lacking(flow.waived)) == (evidence.tree, lacking)
+    if same and flow.unproven > 1:
+        return _ask(world, flow, phase, f"{told}; nothing has changed since the attempt before")
+    if flow.unproven >= most:
+        return _ask(world, flow, phase, f"{told}; attempt {flow.unproven} of {most}, the last")
+    again = f"{told}; attempt {flow.unproven} of {most}"
+    retry = RetryScheduled(flow.issue.id, phase.name, flow.failures, world.now, again, disbelieved=flow.verifying)
+    return [retry]
+
+
+def _ask(world: World, flow: Flow, phase: Phase, why: str) -> list[Fact]:
+    return ask(world, flow, phase.name, f"{why}. Let it pass?"[:2000], why, human=None, about="proof")
+
+
+def _short(lacking: tuple[str, ...]) -> str:
+    failed = tuple(name for name in lacking if name != UNCHANGED)
+    parts = ["the work changes nothing"] if UNCHANGED in lacking else []
+    parts += [f"these checks do not pass: {_named(failed)}"] if failed else []
+    return ", and ".join(parts)
+
+
+def _named(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
+
+
+def words(evidence: Evidence) -> str:
+    """Say in a few words what was found, and of what."""
+    counted, where = summary_of(evidence.results), f"in tree {evidence.tree[:12]}"
+    nothing = "" if evidence.changed else "; it changes nothing"
+    if not evidence.results:
+        return f"nothing was to be checked {where}{nothing}"
+    skipped = f", {counted.skipped} for a person" if counted.skipped else ""
+    green = green_before(evidence.results)
+    before = f", {green} of them before any work, too" if green else ""
+    return f"{counted.passed} of {counted.total} checks passed{skipped} {where}{before}{nothing}"
+
+
+# --- landing ------------------------------------------------------------------------------------------------------
+
+
+def conflicted(world: World, flow: Flow, fact: WorkConflicted) -> list[Fact]:
+    """Have the work mended that contradicts the base."""
+    landing = flow.landing
+    if landing is None:
+        return []
+    where = _named(fact.paths) or "everything: they have no common history"
+    return back(world, flow, f"its work and {landing.onto} contradict each other in {where}")
+
+
+def refused(world: World, flow: Flow, fact: LandingRefused) -> list[Fact]:
+    """Give up what only a person can make possible; what may pass by itself is tried again."""
+    if flow.landing is None or fact.code in ("moved", "dirty", "locked", "away"):
+        return []
+    why, code = f"its work cannot land: {fact.why}", fact.code
+    if code == "names":
+        return back(world, flow, why)
+    if code == "failed":
+        most = flow.landing.failed >= MOST_FAILED
+        return park(flow, "landing_unwritten", f"{why} ({MOST_FAILED} tries)") if most else []
+    if code in ("theirs", "refused"):
+        return park(flow, "landing_theirs" if code == "theirs" else "landing_refused", why)
+    return park(flow, "landing_protected" if code == "protected" else "landing_gone", why)
+
+
+def landed(flow: Flow, fact: WorkLanded | PullRequestMerged) -> list[Fact]:
+    """Tell people where the work is."""
+    notes = fact.told if isinstance(fact, WorkLanded) else ()
+    return _told(flow, fact.commit, notes) if flow.landing is not None and flow.landing.over else []
+
+
+def _told(flow: Flow, commit: str, notes: tuple[str, ...] = ()) -> list[Fact]:
+    landing, evidence = flow.landing, flow.evidence
+    assert landing is not None
+    onto = landing.onto or landing.into
+    where = (f"Landed on `{onto}`" + (f" as {commit}" if commit else "")) if onto else f"Done at {commit}"
+    proof = words(evidence) if evidence is not None and landing.verify else "nothing was to be checked"
+    waived = f" A person let these pass: {_named(flow.waived)}." if flow.waived else ""
+    noted = "".join(f"\n\nNote: {note[:1000]}." for note in notes[:MOST_NAMED])
+    return [CommentWanted(flow.issue.id, f"landed.{landing.seq}", f"{where}; {proof}.{waived}{noted}")]
+
+
+def misnamed(world: World, flow: Flow, fact: TreeSealed) -> list[Fact]:
+    """Have files renamed with which nothing could land, before anything else follows from the work."""
+    policy = world.policy(flow)
+    writer = writer_of(policy, flow) if policy else None
+    mends = flow.stage == "work" and flow.wanted and flow.phase == writer  # its next run is told
+    if not fact.unwritable or mends or flow.stage not in ("work", "person", "finishing"):
+        return []
+    return back(world, flow, f"its work cannot land: {unwritable(fact)}")
+
+
+def flagged(world: World, flow: Flow) -> list[Fact]:
+    """Ask a person about work that touches what makes later work trusted, unless this very work was approved."""
+    own, run, policy = flow.own, flow.run, world.policy(flow)
+    if flow.stage != "finishing" or own is None or flow.phase is None:
+        return []
+    flags = must_ask(own.flags, pushed=flow.landing is not None and bool(flow.landing.into))
+    if not flags or own.approved == own.head or (run is not None and not run.forgettable):
+        return []
+    phase = policy.phase(flow.phase) if policy else None
+    if phase is None:
+        return park(flow, "unknown_phase", gone(world, flow, flow.phase))
+    why = f"it touches {', '.join(flags)}, about which a person is always asked"
+    lands = flow.landing is not None and (flow.landing.onto or flow.landing.into)
+    asked = "May this land" if lands else "May this be closed"
+    return ask(world, flow, phase.name, f"{asked}? {why[0].upper()}{why[1:]}.", why, human=None, about="change")
+
+
+def criteria(flow: Flow, fact: CriteriaAdopted) -> list[Fact]:
+    """Give an issue up whose checks cannot be read: its author is to put them right before anybody works on it."""
+    if not flow.active:
+        return []
+    if fact.left_out:
+        why = f"too long to be read: {', '.join(fact.left_out)}; shorten that, then `ashep retry {flow.issue.id}`"
+        return [*abort(flow, "its words are too long"), *park(flow, "too_long", why)]
+    if not fact.error:
+        return []
+    why = f"the checks in its acceptance criteria cannot be read: {fact.error[:1000]}"
+    return [*abort(flow, "its checks cannot be read"), *park(flow, "criteria", why)]
+
+
+def back(world: World, flow: Flow, why: str) -> list[Fact]:
+    """Have those mend the work who wrote it, within what the policy allows them."""
+    policy = world.policy(flow)
+    writer = writer_of(policy, flow) if policy else None
+    if writer is None:
+        return park(flow, "not_landed", why)
+    return enter(world, flow, writer, why)
+
+
+DIRTY_AGAIN, DIRTY_LONGEST = timedelta(minutes=1), timedelta(minutes=10)
+"""How long a base whose checkout is in the way is left alone, at first and at last, unless that is seen to change."""
+
+
+MOVED_AGAIN = timedelta(minutes=1)
+"""How long a base is left alone that keeps moving."""
+
+
+OFTEN = 3
+"""How often in a row it may have moved before that."""
+
+
+AWAY_AGAIN = timedelta(minutes=1)
+"""How long a forge is left alone that does not answer, at first."""
+
+
+MOST_DOUBLED = 5
+"""How often that time doubles, at most."""
+
+
+def fold_verified(flow: Flow, fact: WorkVerified, at: datetime) -> Flow:
+    """Fold what a verification came to, if it is of what is looked into now."""
+    if fact.run != flow.verifying or not (fact.run or fact.commit == about_to_land(flow)):
+        return flow  # somebody had it otherwise meanwhile
+    evidence = Evidence(
+        fact.commit, fact.tree, fact.results, fact.changed, fact.isolated, fact.log, fact.run, fact.checks,
+        fact.must_change,
+    )  # fmt: skip
+    lacking = evidence.lacking(flow.waived)
+    onto = flow.landing.onto if flow.landing is not None else ""
+    flaw = Flaw("checks", f"did not hold: {', '.join(lacking)}", fact.log, onto) if lacking else None
+    flow = replace(flow, evidence=evidence, flaw=flaw, proofs=_noted(flow, evidence, at))
+    if fact.run:
+        return replace(flow, unproven=flow.unproven + 1) if lacking else flow
+    landing = flow.landing
+    if landing is None or lacking:
+        return flow
+    return replace(flow, landing=dataclasses.replace(landing, verified=True), flaw=None)
+
+
+def _noted(flow: Flow, evidence: Evidence, at: datetime) -> tuple[Proof, ...]:
+    """Note what was found, where anything was checked."""
+    if not evidence.results:
+        return flow.proofs
+    branch = flow.own.branch if flow.own is not None else ""
+    criteria = flow.criteria.hash if flow.criteria is not None else ""
+    made = proof_of(at, branch, evidence.commit, evidence.tree, criteria, evidence.results)
+    return (*flow.proofs, made)[-MOST_PROOFS:]
+
+
+def fold_landing(flow: Flow, fact: WorkIntegrated | WorkConflicted | WorkLanded | LandingRefused, at: datetime) -> Flow:
+    """Fold a step of landing."""
+    landing, own = flow.landing, flow.own
+    if own is not None and not isinstance(fact, LandingRefused):
+        since = fact.commit if isinstance(fact, WorkLanded) else fact.base
+        flow = replace(flow, own=dataclasses.replace(own, since=since))
+    if isinstance(fact, WorkLanded):
+        flow = replace(flow, landed=(fact.base_branch, fact.commit))
+    if landing is None:
+        return flow
+    match fact:
+        case WorkIntegrated():
+            landing = dataclasses.replace(landing, base=fact.base, commit=fact.commit, verified=False)
+            return replace(flow, landing=landing)
+        case WorkConflicted():
+            why = f"contradicts {landing.onto} in {', '.join(fact.paths[:5]) or 'everything'}"
+            return replace(flow, flaw=Flaw("conflict", why, fact.log, landing.onto))
+        case WorkLanded():
+            landing = dataclasses.replace(landing, landed=True, commit=landing.commit or fact.commit, refused=0)
+            why = f"landed on {fact.base_branch} as {fact.commit[:12]}"
+            return replace(flow, landing=landing, flaw=None, code="", why=why, since=at)
+        case LandingRefused():
+            refused = landing.refused + 1
+            wait = MOVED_AGAIN if refused > OFTEN else None
+            if fact.code in ("dirty", "locked"):
+                wait = min(DIRTY_AGAIN * 2 ** min(refused - 1, MOST_DOUBLED), DIRTY_LONGEST)
+            failed = landing.failed + 1 if fact.code == "failed" else 0
+            if failed:
+                wait = DIRTY_AGAIN * 2 ** min(failed - 1, MOST_DOUBLED)
+            if fact.code == "away":
+                wait = max(AWAY_AGAIN * 2 ** min(refused - 1, MOST_DOUBLED), fact.wait)
+            landing = dataclasses.replace(landing, refused=refused, failed=failed, due=at + wait if wait else None)
+            if fact.code == "moved":
+                landing = dataclasses.replace(landing, round=landing.round + 1, commit="", base="", verified=False)
+            if fact.code == "names":
+                flow = replace(flow, flaw=Flaw("names", fact.why, ""))
+            code = f"landing_{fact.code}"
+            return replace(
+                flow, landing=landing, code=code, why=fact.why, since=flow.since if flow.code == code else at
+            )
+        case _:
+            assert_never(fact)
+
+
+def checkout_changed(flow: Flow) -> Flow:
+    """What stood in the way of a base may be gone: its next try need not wait."""
+    landing = flow.landing
+    if landing is None or landing.due is None or flow.code != "landing_dirty":
+        return flow
+    return replace(flow, landing=dataclasses.replace(landing, due=None))
+
+
+# --- a tree of its own --------------------------------------------------------------------------------------------
+
+
+def unwritable(fact: TreeSealed) -> str:
+    """Say which of the files that a run left land nowhere."""
+    return f"git writes to no work tree what is called {', '.join(fact.unwritable)}"
+
+
+def next_of_work(world: World, flow: Flow) -> Command | None:
+    """Give the next step; None: there is none, or not now."""
+    own, landing = flow.own, flow.landing
+    if own is None or not at_liberty(flow):
+        return None
+    if flow.stage == "work" and flow.verifying:
+        policy = world.policy(flow)
+        phase = policy.phase(flow.phase) if policy and flow.phase else None
+        change = phase is not None and phase.verify is not None
+        return _verify(flow, f"{flow.verifying}/verify", own.head, own.base, flow.verifying, change=change)
+    if flow.stage == "finishing" and landing is not None and landing.due is None:
+        return _landing_step(world, flow, landing)
+    return None
+
+
+def is_wanted(flow: Flow, command: VerifyWork) -> bool:
+    """Whether anything would still follow from what a verification finds."""
+    return flow.verifying == command.run if command.run else about_to_land(flow) == command.commit
+
+
+def may_close(flow: Flow) -> bool:
+    """Whether nothing stands between the issue and its being closed."""
+    return flow.landing is None or flow.landing.over
+
+
+def _landing_step(world: World, flow: Flow, landing: Landing) -> Command | None:
+    issue, own = flow.issue.id, flow.own
+    assert own is not None
+    if landing.over:
+        return None
+    step, change = f"{landing.seq}.{landing.round}", must_change(world.policy(flow))
+    if not own.base:  # an earlier journal's
+        return PrepareTree(f"{issue}/tree/{step}", issue, "", own.branch, None, own.slot)
+    if landing.into and (landing.verified or not landing.verify):
+        return _ask_for_merge(world, flow, landing)
+    if not landing.onto:
+        return _verify(flow, f"{issue}/verify/{step}", own.head, own.base, change=change)
+    if not landing.landed and turn(world) != issue:
+        return None
+    if not landing.commit:
+        message = f"{flow.issue.title} ({issue})"
+        method = world.settings.landing.method
+        key = f"{issue}/integrate/{step}"
+        return IntegrateWork(key, issue, own.branch, own.head, landing.onto, method, message)
+    if landing.verify and not landing.verified:
+        return _verify(flow, f"{issue}/verify/{step}", landing.commit, landing.base or own.base, change=change)
+    key = f"{issue}/land/{step}.{landing.refused}"
+    return MoveBase(key, issue, own.branch, own.head, landing.onto, landing.base, landing.commit)
+
+
+def _ask_for_merge(world: World, flow: Flow, landing: Landing) -> Command | None:
+    issue, own, pull = flow.issue.id, flow.own, flow.pull
+    if landing.asked or own is None:
+        return None
+    goes_on = pull is not None and pull.state == "open" and pull.base == landing.into
+    name = pull.name if pull is not None and goes_on else f"{world.instance}/{issue}/{landing.seq}"
+    key = f"{issue}/pull/{landing.seq}.{landing.refused}"
+    head = title(issue, flow.issue.title)
+    return OpenPullRequest(key, issue, own.branch, own.head, own.base, landing.into, name, head)
+
+
+def _verify(flow: Flow, key: str, commit: str, base: str, run: str = "", *, change: bool) -> VerifyWork:
+    criteria = flow.criteria
+    phase = flow.phase if run else None
+    blob = criteria.blob if criteria is not None else ""
+    return VerifyWork(
+        key, flow.issue.id, commit, base, run, flow.policy or "", phase or "", blob, criteria is None, change
+    )
+
+
+def about_to_land(flow: Flow) -> str:
+    """Give the commit that is on its way, or done where it lands nowhere; empty: none is, or it was not made yet."""
+    if flow.landing is None:
+        return ""
+    return flow.landing.commit if flow.landing.onto else flow.own.head if flow.own is not None else ""
+
+
+def found_before(flow: Flow) -> tuple[Verification | None, bool]:
+    """Give what is known of the work already, and whether even that is to be found afresh: a person wants it again."""
+    known = flow.evidence
+    if known is None or not known.checks:
+        return None, flow.cycle > 1
+    return Verification(known.commit, known.tree, known.checks, known.results, known.isolated), False

@@ -1,0 +1,101 @@
+"""How long the trees and branches of closed issues stand: `trees.keep` after the issue is closed, and longer where what
+is in them is nowhere else. When they are looked at is decided here; whether anything would be lost, git says then.
+"""
+
+from datetime import datetime, timedelta
+
+from ashep.core.facts.commands import RemoveTree
+from ashep.core.facts.delivery import TreeKept, TreeRests
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.state.delivery import OwnTree, is_shared
+from ashep.core.state.flow import Flow
+from ashep.core.state.world import World
+
+AGAIN = timedelta(days=1)
+"""When a tree that was kept is looked at again, the first time."""
+
+MOST_DOUBLED = 5
+"""How often that time doubles, at most: a tree that a person left uncommitted work in is looked at once a month."""
+
+
+def begins(world: World, flow: Flow) -> list[Fact]:
+    """The issue is closed: its tree has its time."""
+    own, keep = flow.own, world.settings.trees.keep
+    return [_until(flow, own, world.now + keep, keep)] if own is not None and own.base and keep is not None else []
+
+
+def after_settings(world: World) -> list[Fact]:
+    """Give the trees that stand the times of the settings that have come into force.
+
+    A tree that had none, as those of an earlier release, has all of it from now on: nothing goes that nobody was told
+    of.
+    """
+    keep, facts = world.settings.trees.keep, list[TreeRests]()
+    for flow in world.flows.values():
+        own = flow.own
+        if flow.stage != "closed" or own is None or not own.base:
+            continue
+        rest = own.rest
+        if rest is None:
+            facts += [_until(flow, own, world.now + keep, keep)] if keep is not None else []
+        elif rest.keep != keep and not rest.asked:
+            later = None if keep is None else world.now + keep
+            if rest.due is not None and rest.keep is not None and keep is not None:
+                later = max(world.now, rest.due + keep - rest.keep)
+            facts.append(TreeRests(flow.issue.id, own.branch, later, keep, rest.tries, rest.why))
+    return [*sorted(facts, key=_issue)]
+
+
+def _issue(fact: TreeRests) -> str:
+    return fact.issue
+
+
+def due(world: World, flow: Flow) -> list[Fact]:
+    """Its time is over. A branch that issues share stands as long as one of them needs it, and one that was pushed for
+    good: what is begun anew from the base, when the issue is opened again, could not be pushed after it.
+    """
+    own = flow.own
+    if own is None:
+        return []
+    others = [one for one in world.flows.values() if one is not flow and one.own and one.own.branch == own.branch]
+    if any(one.pull is not None for one in (flow, *others)):
+        tries = own.rest.tries if own.rest else 0
+        why = "it was pushed, and whoever works on it next goes on from there"
+        return [TreeRests(flow.issue.id, own.branch, None, world.settings.trees.keep, tries, why)]
+    if not is_shared(own.branch):
+        return []
+    if at_work := [one.issue.id for one in others if one.stage != "closed" and one.own and one.own.base]:
+        return _again(world, flow, own, f"{min(at_work)} is not done on {own.branch}")
+    times = [one.own.rest.due for one in others if one.own and one.own.rest and one.own.rest.due]
+    if times and max(times) > world.now:
+        return [_until(flow, own, max(times), world.settings.trees.keep)]
+    return []
+
+
+def kept(world: World, flow: Flow, fact: TreeKept) -> list[Fact]:
+    """It had to stay: it is looked at again after a while, each time a longer one."""
+    return _again(world, flow, flow.own, fact.why) if flow.own is not None and flow.stage == "closed" else []
+
+
+def _again(world: World, flow: Flow, own: OwnTree, why: str) -> list[Fact]:
+    tries, keep = own.rest.tries if own.rest else 0, world.settings.trees.keep
+    if keep is None:
+        return []
+    later = world.now + AGAIN * 2 ** min(tries, MOST_DOUBLED)
+    return [TreeRests(flow.issue.id, own.branch, later, keep, tries + 1, why)]
+
+
+def _until(flow: Flow, own: OwnTree, due: datetime, keep: timedelta | None) -> TreeRests:
+    return TreeRests(flow.issue.id, own.branch, due, keep)
+
+
+def going(world: World, flow: Flow) -> RemoveTree | None:
+    """Give the command by which a tree whose time is over goes; None: it has time, or something of it is under way."""
+    own, run, keep = flow.own, flow.run, world.settings.trees.keep
+    if flow.stage != "closed" or own is None or own.rest is None or not own.rest.asked or keep is None:
+        return None
+    if flow.open or (run is not None and not run.forgettable):
+        return None
+    onto, commit = flow.landed or ("", "")
+    key = f"{flow.issue.id}/tree/gone/{own.rest.asked}"
+    return RemoveTree(key, flow.issue.id, own.branch, own.head, onto, commit, keep)

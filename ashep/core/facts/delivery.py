@@ -1,0 +1,415 @@
+"""What checks found, and of what: evidence is bound to the hash of a git tree, so that it holds for exactly that."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The user's work tree at one moment.
+
+    `dirty` holds tracked files that are changed or staged, each with a hash of its present content; `untracked` is
+    only warned about. `head` is None in a repository without a commit, and `present` False outside of one.
+    """
+
+    present: bool
+    head: str | None = None
+    dirty: tuple[tuple[str, str], ...] = ()
+    untracked: tuple[str, ...] = ()
+    branch: str | None = None
+    """The branch that is checked out; None: none is, or nobody looked."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeSeen:
+    """The user's work tree. By difference at a look; always before and after a write run, with that run's id."""
+
+    tree: Tree
+    moment: Literal["look", "before", "after"] = "look"
+    issue: str | None = None
+    run: str | None = None
+    commits: tuple[str, ...] = ()
+    """After a run: the commits made since it began, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreePrepared:
+    """The issue's own work tree stands, for a run to begin in it."""
+
+    issue: str
+    run: str
+    key: str
+    branch: str
+    path: str
+    base: str
+    """The commit that the branch began from."""
+    head: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileMap:
+    """Which files a change touches. A renamed file is created under its name and deleted under its former one."""
+
+    created: tuple[str, ...] = ()
+    modified: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+    more: int = 0
+    """How many paths are not named, because there are so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeSealed:
+    """What a run left in the issue's own work tree is committed on its branch."""
+
+    issue: str
+    run: str
+    key: str
+    head: str
+    tree: str
+    """The git tree hash of `head`."""
+    commits: tuple[str, ...]
+    """All after the base, oldest first."""
+    told: tuple[str, ...] = ()
+    """What was found out of order, and what was done about it."""
+    flags: tuple[str, ...] = ()
+    """What all its changes since the base touch (`ashep.core.policy.flags`)."""
+    files: FileMap | None = None
+    """The files that they touch; None: it is not known."""
+    lacking: tuple[str, ...] = ()
+    """Of what was told, what its branch lacks, where that is, and what to do."""
+    unwritable: tuple[str, ...] = ()
+    """Files among them that git would write to no work tree: with them it cannot land."""
+
+
+CheckStatus = Literal["passed", "failed", "skipped", "error"]
+"""skipped: it is a person's · error: it could not be carried out, which proves nothing."""
+
+
+Status = Literal["passing", "failing", "blocked"]
+"""passing: something was checked, and nothing failed · failing: a check failed · blocked: one could not be carried out,
+or nothing was checked at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What one check found."""
+
+    check_id: str
+    status: CheckStatus
+    message: str
+    """One line: what was expected and what was found."""
+    duration_ms: int
+    output: str = ""
+    """The blob of what it printed, capped and without secrets; empty where it printed nothing."""
+    proves_nothing: bool = False
+    """It passed on the base already, before any work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Results, counted; an error counts as failed."""
+
+    total: int
+    passed: int
+    failed: int
+    skipped: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What the checks of one list found in one tree."""
+
+    commit: str
+    tree: str
+    """The git tree's hash: what was verified, whatever commit brings it."""
+    checks: str
+    """The hash of the list of checks and of all that their answer depends on beside the tree: the scripts of the base,
+    the sandbox, the network, the environment, the classes of the user's own. With the same tree and hash nothing is
+    verified twice."""
+    results: tuple[CheckResult, ...]
+    isolated: bool | None
+    """Whether their programs ran in a sandbox; None: none of them ran a program."""
+
+
+def against(found: Verification, base: Verification) -> Verification:
+    """Flag the checks that passed on the base already: they say nothing about the work."""
+    green = {result.check_id for result in base.results if result.status == "passed"}
+    results = (replace(one, proves_nothing=one.status == "passed" and one.check_id in green) for one in found.results)
+    return replace(found, results=tuple(results))
+
+
+def status_of(results: tuple[CheckResult, ...]) -> Status:
+    """Say what results come to."""
+    found = {result.status for result in results}
+    if "failed" in found:
+        return "failing"
+    return "passing" if "passed" in found and "error" not in found else "blocked"
+
+
+def green_before(results: tuple[CheckResult, ...]) -> int:
+    """Count those that passed, and did so before any work: they prove nothing about it."""
+    return sum(one.status == "passed" and one.proves_nothing for one in results)
+
+
+def summary_of(results: tuple[CheckResult, ...]) -> Summary:
+    """Count results."""
+    passed, skipped = (sum(one.status == status for one in results) for status in ("passed", "skipped"))
+    return Summary(len(results), passed, len(results) - passed - skipped, skipped)
+
+
+ROOM = 8_000
+"""Characters of all the paths that a short one names."""
+
+
+def shortened(files: FileMap) -> FileMap:
+    """Name files while there is room, and count the others: whoever reads a list of issues reads their maps, too."""
+    room, more, named = ROOM, files.more, list[tuple[str, ...]]()
+    for paths in (files.created, files.modified, files.deleted):
+        shown = list[str]()
+        for path in paths:
+            room -= len(path)
+            if room >= 0:
+                shown.append(path)
+            else:
+                more += 1
+        named.append(tuple(shown))
+    return FileMap(*named, more=more)
+
+
+# --- what is seen -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CriteriaAdopted:
+    """The checks in an issue's acceptance criteria, as they stood when it was taken: those are what counts."""
+
+    issue: str
+    hash: str
+    """`ashep.core.policy.checks.hash_of`; empty: it has none."""
+    blob: str = ""
+    """Their normal form."""
+    checks: int = 0
+    manual: tuple[str, ...] = ()
+    """Questions to a person."""
+    error: str = ""
+    """Why they cannot be read."""
+    left_out: tuple[str, ...] = ()
+    """Which of the issue's own words are too long to be read, with their sizes; its checks may be among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class CriteriaChanged:
+    """Somebody changed the checks of an issue that is being worked on. That changes nothing about what counts."""
+
+    issue: str
+    hash: str
+    why: str
+
+
+# --- decisions ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationWanted:
+    """A run says that it succeeded; whether its work holds is to be seen before anything follows from that."""
+
+    issue: str
+    run: str
+    phase: str
+    why: str
+
+
+# --- answers of effects -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class WorkVerified:
+    """What checks found in a tree. `run`: whose success was to be verified; empty: it was about to land."""
+
+    issue: str
+    key: str
+    commit: str
+    tree: str
+    """The git tree hash of `commit`: what the results hold for."""
+    changed: bool
+    """Whether the work differs from what it began from. Until rules 5 it was looked at only where it is to differ, and
+    true elsewhere."""
+    run: str = ""
+    checks: str = ""
+    """The hash of what was checked; empty: there was nothing to check."""
+    results: tuple[CheckResult, ...] = ()
+    isolated: bool | None = False
+    """Whether the programs of checks ran in a sandbox; None: no program ran."""
+    log: str = field(default="")
+    """The blob of what failed, for whoever is to mend it."""
+    must_change: bool = True
+    """Whether work that changes nothing falls short."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkIntegrated:
+    """The work stands on the newest base, as a commit that nothing points to yet."""
+
+    issue: str
+    key: str
+    head: str
+    base: str
+    """The base's commit then."""
+    commit: str
+    tree: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkConflicted:
+    """The work and the newest base contradict each other."""
+
+    issue: str
+    key: str
+    head: str
+    base: str
+    paths: tuple[str, ...]
+    log: str = ""
+    """The blob of what contradicts what."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkLanded:
+    """The base holds the work. `already`: it did before, or there was nothing to bring."""
+
+    issue: str
+    key: str
+    base_branch: str
+    head: str
+    commit: str
+    """The base's commit."""
+    already: bool = False
+    told: tuple[str, ...] = ()
+    """What was found out of order in the repository, and what was done about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LandingRefused:
+    """The base was not moved: see `ashep.ports.landing.Refused`."""
+
+    issue: str
+    key: str
+    code: str
+    """`ashep.ports.landing.Code`; of a pull request: protected · theirs · refused · away (`ashep.ports.landing`)"""
+    why: str
+    wait: timedelta = timedelta()
+    """How long it wants to be left alone, at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """That somebody said something of a pull request; their words are kept apart."""
+
+    id: str
+    """Stable, and of this remark alone."""
+    kind: Literal["comment", "approved", "changes_requested"]
+    by: str
+    bot: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequestOpened:
+    """The branch is pushed, and a pull request asks for it: a new one, or the one that stood."""
+
+    issue: str
+    key: str
+    number: int
+    url: str
+    name: str
+    """By which it is found again."""
+    base: str
+    """The branch that it asks to be merged into."""
+    head: str
+    """The commit that was pushed."""
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequestSeen:
+    """What became of a pull request that waits for people. By difference."""
+
+    issue: str
+    number: int
+    as_of: int
+    """The number of the last record when the read began."""
+    state: Literal["open", "merged", "closed", "gone"]
+    """gone: the forge shows no such pull request any more."""
+    head: str = ""
+    """The newest commit of its branch at the forge."""
+    by: str = ""
+    """Who merged or closed it."""
+    merged_as: str = ""
+    """The commit by which the base has it."""
+    ci: Literal["none", "pending", "passing", "failing"] = "none"
+    failing: tuple[str, ...] = ()
+    """The forge's checks that failed."""
+    remarks: tuple[Remark, ...] = ()
+    """What was said since the work was last pushed, oldest first; `ashep.ports.landing` bounds how much that is."""
+    log: str = ""
+    """The blob of all of it: the checks that failed, and what was said."""
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequestReturned:
+    """What CI or a person says of the work sends it back to who wrote it."""
+
+    issue: str
+    number: int
+    kind: Literal["ci", "review"]
+    why: str
+    log: str = ""
+    """The blob of what they say."""
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequestMerged:
+    """Somebody merged it: the base has the work."""
+
+    issue: str
+    number: int
+    commit: str
+    """The base's commit; empty: the forge does not say."""
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRests:
+    """The tree of an issue that is closed, and its branch, stand until a time; then they are looked at, and may go."""
+
+    issue: str
+    branch: str
+    due: datetime | None
+    """None: they stand for ever."""
+    keep: timedelta | None
+    """`trees.keep`, by which the time was set."""
+    tries: int = 0
+    """How often they were to go, and were kept."""
+    why: str = ""
+    """Why they were kept then."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRemoved:
+    """A tree and its branch are gone, for the base holds all that was in them."""
+
+    issue: str
+    key: str
+    branch: str
+    freed: int = 0
+    """Bytes on the disk."""
+    saved: tuple[str, ...] = ()
+    """Refs that hold what was beside the branch: its past, and what had been moved out of the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeKept:
+    """A tree was to go, and something in it, or on its branch, is nowhere else, or somebody uses it."""
+
+    issue: str
+    key: str
+    branch: str
+    why: str

@@ -1,0 +1,245 @@
+"""A question that waits for a person."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from ashep.core.facts.tracker import NewIssue
+
+
+@dataclass(frozen=True, slots=True)
+class IssueCancelled:
+    """A person wants no more to be done for the issue, or for this run of it."""
+
+    issue: str
+    by: str
+    run: str | None = None
+
+
+# --- decisions ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class IssueHeld:
+    """The issue does not start, for a reason that changed. `code` is stable, `why` is for people."""
+
+    issue: str
+    code: str
+    why: str
+    of: str = ""
+    """What stands in the way, where a hold of this code may be of several: a pause's key, a provider."""
+
+
+@dataclass(frozen=True, slots=True)
+class IssueTaken:
+    """A ready issue was chosen to be worked on under a policy."""
+
+    issue: str
+    policy: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class IssueAdopted:
+    """An issue that is ours in the tracker, and of which this journal knows nothing, is gone on with.
+
+    How far it had got stands in its stamp: this happens where a state folder was lost.
+    """
+
+    issue: str
+    policy: str
+    phase: str
+    kind: Literal["work", "ask", "park"]
+    visit: int
+    attempt: int
+    cycle_runs: int
+    why: str
+    orphan: str | None = None
+    """The key of the old run's session, which is stopped before a new run starts."""
+    question: str = ""
+    due: datetime | None = None
+    human_phase: bool = False
+    branch: str | None = None
+    """The branch on which it was worked on, where issues have work trees of their own."""
+    onto: str | None = None
+    """The branch that the user's checkout has now."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakeoverWanted:
+    """The claim of a daemon that died is to be taken back, so that the issue is free again."""
+
+    issue: str
+    holder: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class CycleBegan:
+    """Limits and visits count afresh (design section 7)."""
+
+    issue: str
+    cycle: int
+    why: str
+    keeps: bool = False
+    """What phases ended with goes on to count for `requires`: a person did not want changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseEntered:
+    """The issue is in this phase now: an agent phase wants a run."""
+
+    issue: str
+    phase: str
+    visit: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class RetryScheduled:
+    """Another attempt of the phase is due."""
+
+    issue: str
+    phase: str
+    failures: int
+    due: datetime
+    why: str
+    code: str = "retry"
+    """What it waits for, where that is no attempt's delay."""
+    disbelieved: str = ""
+    """The run that reported a success which does not hold."""
+
+
+About = Literal["phase", "proof", "change"]
+"""phase: what a human phase, or an agent, asks · proof: whether work is let pass whose checks failed · change: whether
+work may land that touches what a person is always asked about."""
+
+
+@dataclass(frozen=True, slots=True)
+class PersonAsked:
+    """A question to a person, of a human phase or of the agent phase that asked."""
+
+    issue: str
+    phase: str
+    question: str
+    due: datetime
+    human_phase: bool
+    why: str
+    remind: datetime | None = None
+    """When people are to be reminded of it."""
+    about: About = "phase"
+    disbelieved: str = ""
+    """The run that reported a success which does not hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class PersonReminded:
+    """The question is still open, and people are reminded of it."""
+
+    issue: str
+    phase: str
+    question: str
+    due: datetime
+    """When it is given up."""
+    remind: datetime | None
+    """When they are to be reminded again, if that is before."""
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class PersonAnswered:
+    """A person's label answered the question."""
+
+    issue: str
+    answer: Literal["approved", "changes_requested"]
+    actor: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRefused:
+    """An answer label counts for nothing: ashep, an agent or nobody known has set it. It is taken off."""
+
+    issue: str
+    labels: tuple[str, ...]
+    why: str
+    judged: tuple[str, ...] = ()
+    """The label events that were looked at: a later answer is not judged by them, whatever the clock was set to."""
+
+
+@dataclass(frozen=True, slots=True)
+class IssueParked:
+    """Shepherd gave up on the issue, with a reason; a person takes `ashep:parked` off to start afresh."""
+
+    issue: str
+    code: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class IssueGivenBack:
+    """The issue is put back to `open` without our name (guarded)."""
+
+    issue: str
+    code: str
+    why: str
+    not_before: datetime | None = None
+    """It is not taken again before this."""
+
+
+@dataclass(frozen=True, slots=True)
+class IssueLeft:
+    """The issue is a person's now; nothing is written to it."""
+
+    issue: str
+    code: str
+    why: str
+    not_before: datetime | None = None
+    """It is not taken again before this."""
+
+
+@dataclass(frozen=True, slots=True)
+class IssueFinished:
+    """The policy leads to `close`; `why` is the evidence."""
+
+    issue: str
+    why: str
+    onto: str = ""
+    """The branch on which its work is to land first; empty: on none."""
+    verify: bool = False
+    """Whether something must be checked first."""
+    into: str = ""
+    """The branch into which people are to merge its pull request first; empty: there is to be none."""
+
+
+@dataclass(frozen=True, slots=True)
+class IssueClosed:
+    """The issue is closed in the tracker: by us with evidence, or by somebody else."""
+
+    issue: str
+    by: Literal["shepherd", "somebody"]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommentWanted:
+    """A comment is to be posted; `name` is unique within the issue."""
+
+    issue: str
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreationWanted:
+    """An issue is to be created under this id."""
+
+    issue: str
+    id: str
+    new: NewIssue
+    depth: int
+    parked: bool
+
+
+Passed = tuple[tuple[str, str], ...]
+"""Phases, each with the verdict, the result or the person's answer that it last ended with."""

@@ -1,0 +1,40 @@
+"""What a session asks while its turn goes on: leave to use a tool, or the questions of OpenCode's question tool."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question of a request."""
+
+    text: str
+    options: tuple[str, ...] = ()
+    """The labels that it offers; another text answers it, too."""
+    several: bool = False
+    """More than one option may be chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Something that a session waits for an answer to. Its texts are an agent's, and bounded."""
+
+    id: str
+    session: str
+    """The run's session, also where a subagent below it asks."""
+    kind: Literal["permission", "question"]
+    tool: str = ""
+    """What leave is asked for, by OpenCode's name of the permission."""
+    patterns: tuple[str, ...] = ()
+    """What its rules are matched with: the commands of a line, paths."""
+    detail: str = ""
+    """The whole command line, or the file."""
+    asks: tuple[Asked, ...] = ()
+    """The questions, where it is one."""
+    unlisted: str = ""
+    """Why the server cannot list what is asked there: this is what it told when it was asked. Without an id nothing is
+    known of what the session asks, if it asks anything."""
+
+
+Verdict = Literal["allow", "deny", "answer", "ask"]
+"""allow, deny: the answer to a permission · answer: that to a question · ask: a person is to answer."""

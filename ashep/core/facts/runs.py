@@ -1,0 +1,374 @@
+"""Facts of an attempt: its plan, session, prompts, turns, what it asks, and its end."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Literal
+
+from ashep.core.facts.outcome import Outcome
+from ashep.core.facts.requests import Request, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """How alive a busy session was found to be. Spans, no times: its server may have another clock."""
+
+    quiet: timedelta
+    """Since its last sign, or a subagent's; where nobody watched for so long, since it is watched."""
+    tool: str | None = None
+    """A tool at work in it."""
+    tool_for: timedelta = timedelta()
+    """How long that has been seen at work, at least."""
+    retry_in: timedelta | None = None
+    """Until the provider is asked again, where it said when."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A provider did not take what a turn asked of it."""
+
+    kind: Literal["limited", "down", "unauthorized"]
+    """limited: too much was asked, or the quota is used up · down: it fails · unauthorized: it wants other
+    credentials."""
+    why: str
+    """Its words."""
+    again_in: timedelta | None = None
+    """Until it is asked again, or may be, where somebody said when."""
+    attempt: int = 1
+    """How often the turn was refused in a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSeen:
+    """What a read of a run's session showed. By difference of its state."""
+
+    issue: str
+    run: str
+    n: int
+    message: str
+    """The prompt's message id."""
+    as_of: int
+    state: Literal["missing", "stored", "running", "incomplete", "finished"]
+    instance: str
+    block: str | None = None
+    """The last fenced json block of the final message."""
+    text: str | None = None
+    """The blob of the final message."""
+    error: str | None = None
+    provider: str | None = None
+    model: str | None = None
+    tokens: int = 0
+    cost: float = 0.0
+    people: tuple[str, ...] = ()
+    life: Life | None = None
+    """Signs of life, where it was read whether there are any."""
+    refused: Refusal | None = None
+    """The provider did not take it: it is asked again in the turn, or that was the turn's end."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSeen:
+    """What a person does in a session that they took, by difference; or that they are quiet still, when it is asked."""
+
+    issue: str
+    session: str
+    people: tuple[str, ...]
+    """Ids of their messages after our prompt."""
+    busy: bool
+    """Whether a turn runs in it."""
+    as_of: int
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOpened:
+    """A run's session asks for leave to use a tool, or a question. By difference."""
+
+    issue: str
+    run: str
+    request: Request
+    as_of: int
+
+
+@dataclass(frozen=True, slots=True)
+class RequestGone:
+    """The server does not list the request any more: it was answered in OpenCode, or its turn is over."""
+
+    issue: str
+    run: str
+    request: str
+    as_of: int
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A provider's model."""
+
+    provider: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlanned:
+    """An agent was chosen for an attempt; this fact's sequence number is the run's trace id."""
+
+    issue: str
+    run: str
+    phase: str
+    visit: int
+    attempt: int
+    agent: str
+    runner: str
+    slug: str | None
+    model: Model | None
+    capabilities: tuple[str, ...]
+    access: Literal["read", "write"]
+    timeout: timedelta
+    reuse: str | None
+    """The session to continue in."""
+    lock: bool
+    """Whether the work tree's lock is held by the issue from now on."""
+    why: str
+    others: tuple[tuple[str, str], ...] = ()
+    """Every agent that was not chosen, with the reason."""
+    stall_after: timedelta | None = None
+    """How long a turn may show no sign of life; None: no such rule was in force."""
+    tool_timeout: timedelta | None = None
+    """How long one call of a tool may run that shows nothing."""
+    prompt: Literal["task", "resume"] = "task"
+    """resume: a person had the session that it goes on in, and the agent is told so."""
+    branch: str | None = None
+    """The branch in whose own work tree it runs; None: in the shared one."""
+    slot: int = 0
+    """The number that such a tree has among those in use."""
+    onto: str | None = None
+    """The branch that the user has checked out."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunWithdrawn:
+    """A planned run did not start, for a reason that is no fault of an agent's."""
+
+    issue: str
+    run: str
+    code: str
+    why: str
+    leave: str | None = None
+    """The session that it was to go on in, and that is used no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeRejected:
+    """The final message held no valid outcome; `then` says what is tried next."""
+
+    issue: str
+    run: str
+    n: int
+    why: str
+    then: Literal["recover", "extract"]
+    extractor: str | None = None
+    slug: str | None = None
+    model: Model | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DiagnosisWanted:
+    """A turn has stalled: it is stopped, and another agent is asked why, before the run ends."""
+
+    issue: str
+    run: str
+    n: int
+    why: str
+    agent: str
+    slug: str | None = None
+    model: Model | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnDied:
+    """The turn ended without an end because its server did; the same ids are sent again."""
+
+    issue: str
+    run: str
+    n: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class PromptAbandoned:
+    """A prompt was never begun: 30 s without a sign, an abort, and a second read. A new id is used."""
+
+    issue: str
+    run: str
+    n: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeadlineReached:
+    """The run's time is up; it is aborted once a fresh read shows that it still runs."""
+
+    issue: str
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """The run is over."""
+
+    issue: str
+    run: str
+    state: Literal["succeeded", "failed", "timed_out", "stalled", "aborted", "lost"]
+    why: str
+    outcome: Outcome | None = None
+    error: str | None = None
+    abort: bool = False
+    """Its session may still be at work and is aborted."""
+    counts: bool = True
+    """Whether it is one of the cycle's `max_runs`."""
+    diagnosis: Outcome | None = None
+    """What another agent made of a stall; its verdict is retry, change_agent or ask_person."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTaken:
+    """A person took the issue's session, or the issue: nothing is sent there until they are done."""
+
+    issue: str
+    action: Literal["pause", "review", "resume"]
+    """What follows when they are done."""
+    label: Literal["none", "ours", "theirs"]
+    """Whether the label for it is to be set by us, or a person has set it, and ends it by taking it off."""
+    why: str
+    cooldown: timedelta | None = None
+    """How long they must have been quiet in the session to be done; None: that ends nothing."""
+    session: str | None = None
+    message: str | None = None
+    """The last prompt's message id: what people wrote stands behind it."""
+    outcome: bool = False
+    """What the run had reported by then counts when they are done."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseWanted:
+    """The person is done: what is still at work in the session is waited for."""
+
+    issue: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionReleased:
+    """The person is done, and the issue goes on."""
+
+    issue: str
+    by: Literal["label", "quiet"]
+    why: str
+    leave: bool = False
+    """Something is still at work in the session: the issue goes on in another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestJudged:
+    """What becomes of a session's request: rules and prepared answers say it, a person, or the end of their time."""
+
+    issue: str
+    run: str
+    request: str
+    verdict: Verdict
+    why: str
+    answers: tuple[tuple[str, ...], ...] = ()
+    """To each of its questions."""
+    message: str = ""
+    """What the agent is told with it."""
+    due: datetime | None = None
+    """`ask`: until when a person may answer."""
+    by: str = ""
+    """The person who answered."""
+    used: tuple[int, ...] = ()
+    """Which of the phase's prepared answers were used."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputWanted:
+    """A run waits in its session: its request is put to a person."""
+
+    issue: str
+    run: str
+    request: str
+    question: str
+    due: datetime
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class InputEnded:
+    """The run waits for no person any more: the issue is worked on again."""
+
+    issue: str
+    run: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOpened:
+    """The run has its session."""
+
+    issue: str
+    run: str
+    key: str
+    session: str
+    reused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PromptPrepared:
+    """The prompt's text is kept as a blob, fsynced."""
+
+    issue: str
+    run: str
+    key: str
+    n: int
+    blob: str
+    comments: tuple[str, ...] = field(default=())
+    """Ids of comments that it shows."""
+    before: tuple[str, ...] = ()
+    """User messages that its session holds already: where the clock is set back, they will stand behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptSent:
+    """The server has taken the prompt."""
+
+    issue: str
+    run: str
+    key: str
+    n: int
+    instance: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStopped:
+    """An abort was verified: the session is not busy."""
+
+    issue: str
+    run: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestAnswered:
+    """The answer was delivered; `taken` False: the server does not know the request any more."""
+
+    issue: str
+    run: str
+    key: str
+    request: str
+    taken: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class OrphanStopped:
+    """The session of a run that another journal knew is at rest; `found`: our server had one."""
+
+    issue: str
+    key: str
+    found: bool

@@ -1,0 +1,334 @@
+"""What a change touches: the files of an issue, and flags that policies route by and people look at.
+
+All of it follows from a diff and the settings. `ashep.ports.trees` is the port that reads diffs.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Literal, TypeVar
+
+from ashep.core.facts.delivery import FileMap
+from ashep.core.impact import paths as impact_paths
+from ashep.core.impact import sources
+from ashep.core.impact.named import NOTHING, Named
+from ashep.core.impact.secrets import Line, find_secrets
+from ashep.core.policy.flags import ALWAYS_ASK, FLAGS, FlagName
+from ashep.core.policy.globs import Globs
+from ashep.core.policy.settings import ImpactSettings
+
+MOST_PATHS = 100
+"""Paths of each kind that a file map names."""
+
+MOST_EVIDENCE = 20
+"""Places that a flag names."""
+
+LONGEST_PATH = 300
+"""Characters of a path that is shown."""
+
+Counted = TypeVar("Counted")
+
+# --- what was read ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFile:
+    """A file that a diff changes."""
+
+    path: str
+    kind: Literal["created", "modified", "deleted", "renamed"]
+    former: str | None = None
+    """Where it was, if it was renamed."""
+    added: int = 0
+    """Lines."""
+    removed: int = 0
+    added_lines: tuple[Line, ...] = ()
+    """As they are numbered now."""
+    removed_lines: tuple[Line, ...] = ()
+    """As they were numbered before."""
+    unread: Literal["binary", "large", "submodule"] | None = None
+    """Why its lines are neither here nor counted."""
+    link: bool = False
+    """It is a symbolic link now: its line is where it leads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """What lies between two commits."""
+
+    base: str
+    head: str
+    files: tuple[ChangedFile, ...] = ()
+    """By path."""
+
+
+# --- what it comes to ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A place for which a flag is raised."""
+
+    path: str
+    what: str = ""
+    """What is there, in a few words; of a secret its kind alone."""
+    line: int | None = None
+    """Its number in the file as it is now; where something is gone, as it was before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """Something that a change touches, and how that is known."""
+
+    name: FlagName
+    why: str
+    evidence: tuple[Evidence, ...] = ()
+    more: int = 0
+    """How many places are not named, because there are so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """What a change touches; bounded, so that a fact can hold it."""
+
+    base: str
+    head: str
+    files: FileMap = field(default_factory=FileMap)
+    flags: tuple[Flag, ...] = ()
+    """The gravest first."""
+    added: int = 0
+    """Lines, those of lock files too."""
+    removed: int = 0
+
+    @property
+    def raised(self) -> tuple[FlagName, ...]:
+        """The names of the flags."""
+        return tuple(flag.name for flag in self.flags)
+
+
+def impact_of(diff: Diff, settings: ImpactSettings | None = None, named: Named = NOTHING) -> Impact:
+    """Say what a diff touches; `named`: by the configuration. It reads every added line: a large one takes seconds."""
+    ways = _Ways(settings or ImpactSettings())
+    found: Mapping[FlagName, Iterable[Evidence]] = {
+        "rules": chain(ways.touched("rules", diff), _named(named, diff), _links(diff)),
+        "agent_instructions": ways.touched("agent_instructions", diff),
+        "ci": ways.touched("ci", diff),
+        "secrets": _secrets(ways, diff),
+        "deleted_tests": _deleted_tests(ways, diff),
+        "migrations": ways.touched("migrations", diff),
+        "dependencies": chain(ways.touched("dependencies", diff), _submodules(diff)),
+        "public_api": chain(ways.touched("public_api", diff), _declarations(ways, diff)),
+        "size": _size(ways, diff),
+    }
+    flags = (_flag(name, tuple(found[name])) for name in FLAGS)
+    return Impact(
+        diff.base,
+        diff.head,
+        file_map(diff),
+        tuple(flag for flag in flags if flag.evidence),
+        sum(file.added for file in diff.files),
+        sum(file.removed for file in diff.files),
+    )
+
+
+def file_map(diff: Diff) -> FileMap:
+    """Say which files a diff touches."""
+    created = sorted(_shown(file.path) for file in diff.files if file.kind in ("created", "renamed"))
+    modified = sorted(_shown(file.path) for file in diff.files if file.kind == "modified")
+    former = (file.former for file in diff.files if file.kind == "renamed" and file.former)
+    deleted = sorted(map(_shown, chain((file.path for file in diff.files if file.kind == "deleted"), former)))
+    left_out = sum(max(len(paths) - MOST_PATHS, 0) for paths in (created, modified, deleted))
+    return FileMap(*(tuple(paths[:MOST_PATHS]) for paths in (created, modified, deleted)), more=left_out)
+
+
+# --- how it is found ----------------------------------------------------------------------------------------------
+
+_WHY: Mapping[FlagName, tuple[str, str]] = {
+    "rules": ("a file that Agent Shepherd goes by is changed, or a link leaves the tree",
+        "{} files that Agent Shepherd goes by are changed, or links leave the tree"),
+    "agent_instructions": ("a file that instructs agents is changed", "{} files that instruct agents are changed"),
+    "ci": ("a file of the continuous integration is changed", "{} files of the continuous integration are changed"),
+    "secrets": ("something that looks like a secret was added", "{} things that look like secrets were added"),
+    "deleted_tests": ("a test is gone or left out", "in {} places tests are gone or left out"),
+    "migrations": ("a file that changes a database is changed", "{} files that change a database are changed"),
+    "dependencies": ("a file that names dependencies is changed", "{} files that name dependencies are changed"),
+    "public_api": ("what others may use is changed or gone", "in {} places what others may use is changed or gone"),
+    "size": ("the change is large", "the change is large"),
+}  # fmt: skip
+"""What one piece of evidence comes to, and what several do."""
+
+
+def _flag(name: FlagName, evidence: tuple[Evidence, ...]) -> Flag:
+    one, several = _WHY[name]
+    why = one if len(evidence) == 1 else several.format(len(evidence))
+    return Flag(name, why, evidence[:MOST_EVIDENCE], max(len(evidence) - MOST_EVIDENCE, 0))
+
+
+class _Ways:
+    """The globs that count, each set made once for a diff."""
+
+    def __init__(self, settings: ImpactSettings) -> None:
+        self.settings = settings
+        self._sets: Mapping[str, Globs] = {
+            "rules": Globs(impact_paths.RULES),
+            "agent_instructions": Globs((*impact_paths.AGENT_INSTRUCTIONS, *settings.agent_instructions)),
+            "ci": Globs((*impact_paths.CI, *settings.ci)),
+            "migrations": Globs((*impact_paths.MIGRATIONS, *settings.migrations)),
+            "dependencies": Globs((*impact_paths.DEPENDENCIES, *settings.dependencies)),
+            "public_api": Globs((*impact_paths.PUBLIC_API, *settings.public_api)),
+        }
+        self._tests = Globs((*impact_paths.TESTS, *settings.tests), exact=True)  # Latest.java is no test
+        self._ignored = Globs(settings.ignore)
+        self.fixtures = Globs(settings.fixtures)
+        self.lock_files = Globs(impact_paths.LOCK_FILES)
+
+    def touched(self, name: FlagName, diff: Diff) -> Iterator[Evidence]:
+        """Find the files of a kind, by their path or by their former one."""
+        for file in diff.files:
+            if name not in ALWAYS_ASK and self.ignores(file):
+                continue
+            if any(self._sets[name].has(path) for path in (file.path, file.former) if path):
+                former = f" from {_shown(file.former)}" if file.former else ""
+                yield Evidence(_shown(file.path), file.kind + former)
+
+    def ignores(self, file: ChangedFile) -> bool:
+        """Whether the user wants to hear nothing of it; a file is not ignored for the place that it was moved to."""
+        return all(self._ignored.has(path) for path in (file.path, file.former) if path)
+
+    def is_test(self, path: str) -> bool:
+        return self._tests.has(path)
+
+    def holds_tests(self, file: ChangedFile) -> bool:
+        """Whether its lines may be tests; in Rust they stand beside what they test."""
+        return self.is_test(file.path) or sources.language_of(file.path) == "rust"
+
+    def held_tests(self, file: ChangedFile) -> bool:
+        """Whether its former lines may have been tests."""
+        return self.is_test(file.former or file.path) or sources.language_of(file.former or file.path) == "rust"
+
+
+def _named(named: Named, diff: Diff) -> Iterator[Evidence]:
+    for file in diff.files:
+        if any(named.has(path) for path in (file.path, file.former) if path):
+            yield Evidence(_shown(file.path), f"{file.kind}; the configuration names it")
+
+
+def _links(diff: Diff) -> Iterator[Evidence]:
+    """Find links that lead out of the tree, or into what is git's: whoever follows them reads or writes there."""
+    for file in diff.files:
+        if not file.link or file.kind == "deleted":
+            continue
+        target = file.added_lines[0][1] if file.added_lines else ""
+        there = target if target.startswith("/") else impact_paths.tidy(f"{file.path}/../{target}")
+        if not target or there.startswith(("/", "../")) or there == ".." or ".git" in there.split("/"):
+            yield Evidence(
+                _shown(file.path), f"a link that leaves the tree, to {_shown(target) or 'what was not read'}"
+            )
+
+
+def _submodules(diff: Diff) -> Iterator[Evidence]:
+    return (Evidence(_shown(file.path), "submodule") for file in diff.files if file.unread == "submodule")
+
+
+def _secrets(ways: _Ways, diff: Diff) -> Iterator[Evidence]:
+    for file in diff.files:
+        if file.added_lines and not ways.fixtures.has(file.path) and not ways.ignores(file):
+            for leak in find_secrets(file.path, file.added_lines):
+                yield Evidence(_shown(file.path), leak.kind, leak.line)
+
+
+_PRIVATE = re.compile(r"(?:^|/)(?:_(?!_)|(?:internal|private)/)")
+
+
+def _declarations(ways: _Ways, diff: Diff) -> Iterator[Evidence]:
+    """Find what a program declared for others and does not any more, at least not in these words."""
+    for file in diff.files:
+        path = file.former or file.path
+        language = sources.language_of(path)
+        if _PRIVATE.search(path) or ways.is_test(path) or ways.ignores(file):
+            continue
+        kept = Counter(_words(text) for _, text in file.added_lines)
+        for number, text in file.removed_lines:
+            name = sources.offered_in(language, text)
+            if name and not _take(kept, _words(text)):
+                yield Evidence(_shown(path), f"{name[:80]} is changed or gone", number)
+
+
+def _deleted_tests(ways: _Ways, diff: Diff) -> Iterator[Evidence]:
+    files = [file for file in diff.files if ways.held_tests(file) and not ways.ignores(file)]
+    now = Counter(name for file in diff.files if ways.holds_tests(file) for _, name in _tests(file, file.added_lines))
+    gone = [[one for one in _tests(file, file.removed_lines) if not _take(now, one[1])] for file in files]
+    fewer = [_marks(file, file.removed_lines) - _marks(file, file.added_lines) for file in files]
+    fewer_in: Counter[str] = Counter()
+    for file, count in zip(files, fewer, strict=True):
+        fewer_in[sources.language_of(file.path)] += count
+    for file, names, count in zip(files, gone, fewer, strict=True):
+        if file.kind != "deleted":
+            for number, (_, name) in names:
+                yield Evidence(_shown(file.path), f"{name[:120]} is gone", number)
+            if count > 0 and fewer_in[sources.language_of(file.path)] > 0:
+                yield Evidence(_shown(file.path), "one test fewer" if count == 1 else f"{count} tests fewer")
+        yield from _lost_file(ways, file, all_moved=not names and any(_tests(file, file.removed_lines)))
+        yield from _left_out(file)
+
+
+def _lost_file(ways: _Ways, file: ChangedFile, *, all_moved: bool) -> Iterator[Evidence]:
+    """Find a file of tests that is none any more, unless all of its tests stand in others now."""
+    if file.kind == "deleted" and ways.is_test(file.path) and not all_moved:
+        yield Evidence(_shown(file.path), "deleted")
+    elif file.former and ways.is_test(file.former) and not ways.is_test(file.path):
+        yield Evidence(_shown(file.former), f"moved to {_shown(file.path)}, where no tests are looked for")
+
+
+def _tests(file: ChangedFile, lines: Iterable[Line]) -> Iterator[tuple[int, tuple[str, str]]]:
+    language = sources.language_of(file.path)
+    for number, text in lines:
+        if name := sources.named_test(language, text):
+            yield number, (language, name)
+
+
+def _marks(file: ChangedFile, lines: Iterable[Line]) -> int:
+    language = sources.language_of(file.path)
+    return sum(sources.marks_test(language, text) for _, text in lines)
+
+
+def _left_out(file: ChangedFile) -> Iterator[Evidence]:
+    """Find tests that were there and are not run any more; a new file's are no loss."""
+    language = sources.language_of(file.path)
+    if file.kind not in ("modified", "renamed"):
+        return
+    before = sum(sources.skips(language, text) for _, text in file.removed_lines)
+    now = [number for number, text in file.added_lines if sources.skips(language, text)]
+    for number in now if len(now) > before else ():
+        yield Evidence(_shown(file.path), "left out, or expected to fail", number)
+
+
+def _size(ways: _Ways, diff: Diff) -> Iterator[Evidence]:
+    files = [file for file in diff.files if not ways.ignores(file)]
+    lines = sum(file.added + file.removed for file in files if not ways.lock_files.has(file.path))
+    if len(files) > ways.settings.max_files:
+        yield Evidence("", f"{len(files)} files, more than {ways.settings.max_files}")
+    if lines > ways.settings.max_lines:
+        yield Evidence("", f"{lines} lines, more than {ways.settings.max_lines}")
+    for file in files:
+        if file.unread == "large":
+            yield Evidence(_shown(file.path), "too large to be looked through")
+
+
+def _take(counted: Counter[Counted], one: Counted) -> bool:
+    """Take one of what was counted; False where none is left."""
+    if not counted[one]:
+        return False
+    counted[one] -= 1
+    return True
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _shown(path: str) -> str:
+    half = LONGEST_PATH // 2
+    return path if len(path) <= LONGEST_PATH else f"{path[: half - 1]}…{path[-half:]}"

@@ -1,0 +1,119 @@
+"""Which paths of a repository are of what kind, in the ecosystems that are common: what `impact` begins with.
+
+Each entry is a glob from the repository's top (`ashep.core.policy.globs`); a name without a folder counts in every
+folder.
+"""
+
+_PUBLIC_API = """
+openapi*.yaml openapi*.yml openapi*.json swagger*.yaml swagger*.yml swagger*.json asyncapi*.yaml asyncapi*.yml
+asyncapi*.json *.proto *.graphql *.graphqls *.gql *.thrift *.avsc *.wsdl *.xsd *.smithy *.raml *.capnp *.fbs *.wit
+*.api.md *.d.ts *.pyi PublicAPI.Shipped.txt PublicAPI.Unshipped.txt *.api public-api.* api-extractor.json
+"""
+
+_MIGRATIONS = """
+**/migrations/** **/migration/** **/db/migrate/** **/alembic/** **/flyway/** **/liquibase/** **/changesets/*.sql
+V*__*.sql U*__*.sql R__*.sql db.changelog* databasechangelog* schema.prisma schema.sql structure.sql **/db/schema.rb
+**/drizzle/** **/evolutions/** alembic.ini
+"""
+
+_LOCK_FILES = """
+poetry.lock uv.lock pdm.lock Pipfile.lock pylock*.toml conda-lock.yml package-lock.json npm-shrinkwrap.json yarn.lock
+pnpm-lock.yaml bun.lock bun.lockb deno.lock go.sum go.work.sum Cargo.lock gradle.lockfile Gemfile.lock composer.lock
+packages.lock.json mix.lock rebar.lock pubspec.lock Podfile.lock Package.resolved Cartfile.resolved conan.lock
+flake.lock renv.lock Manifest.toml stack.yaml.lock cabal.project.freeze MODULE.bazel.lock .terraform.lock.hcl
+"""
+
+_DEPENDENCIES = (
+    _LOCK_FILES
+    + """
+requirements*.txt requirements*.in constraints*.txt **/requirements/*.txt **/requirements/*.in pyproject.toml setup.py
+setup.cfg Pipfile environment.yml environment.yaml package.json pnpm-workspace.yaml .npmrc .yarnrc .yarnrc.yml
+deno.json deno.jsonc bower.json go.mod go.work Cargo.toml pom.xml build.gradle build.gradle.kts settings.gradle
+settings.gradle.kts libs.versions.toml **/gradle/wrapper/** build.sbt **/project/plugins.sbt ivy.xml Gemfile *.gemspec
+composer.json *.csproj *.fsproj *.vbproj packages.config Directory.Packages.props Directory.Build.props NuGet.config
+paket.dependencies mix.exs rebar.config pubspec.yaml Podfile Package.swift Cartfile conanfile.txt conanfile.py
+vcpkg.json WORKSPACE WORKSPACE.bazel MODULE.bazel flake.nix *.cabal cabal.project stack.yaml cpanfile Project.toml
+deps.edn project.clj shard.yml .gitmodules
+"""
+)
+
+_CI = """
+**/.github/workflows/** **/.github/actions/** **/.github/dependabot.yml **/.github/dependabot.yaml CODEOWNERS
+**/.gitlab-ci*.yml **/.gitlab-ci*.yaml **/.gitlab/** **/.circleci/** .travis.yml azure-pipelines*.yml
+azure-pipelines*.yaml **/.azure-pipelines/** **/.azuredevops/** Jenkinsfile* bitbucket-pipelines.yml **/.buildkite/**
+.drone.* .woodpecker* **/.woodpecker/** appveyor.yml .appveyor.yml .cirrus.yml .cirrus.star **/.teamcity/**
+cloudbuild.yaml cloudbuild.yml cloudbuild.json buildspec*.yml **/.semaphore/** **/.forgejo/** **/.gitea/** **/.ci/**
+ci/** codefresh.yml wercker.yml **/.tekton/** **/.harness/** renovate.json renovate.json5 .renovaterc*
+.pre-commit-config.yaml **/.husky/** **/.githooks/** lefthook.yml .lefthook.yml codecov.yml .codecov.yml
+sonar-project.properties
+"""
+
+_BY_ITSELF = """
+.gitattributes .envrc .devcontainer.json **/.devcontainer/** **/.vscode/tasks.json **/.vscode/settings.json
+**/.vscode/launch.json **/.vscode/extensions.json *.code-workspace **/.idea/runConfigurations/** **/.run/**
+**/.idea/externalDependencies.xml **/.idea/watcherTasks.xml **/.zed/** **/.fleet/**
+.exrc .nvim.lua .nvimrc .dir-locals.el
+.mise.toml mise.toml .tool-versions .direnvrc .gitpod.yml
+"""
+
+_RULES = "**/.agent-shepherd/** **/.beads/**"
+
+_AGENT_INSTRUCTIONS = """
+AGENTS.md AGENTS.*.md AGENT.md **/.agents/** CLAUDE.md CLAUDE.*.md **/.claude/** GEMINI.md **/.gemini/** QWEN.md
+**/.qwen/** CRUSH.md **/.crush/** WARP.md SKILL.md .cursorrules **/.cursor/** .cursorignore
+**/.github/copilot-instructions.md **/.github/instructions/** **/.github/prompts/** **/.github/chatmodes/**
+**/.github/agents/** **/.github/skills/** opencode.json opencode.jsonc **/.opencode/** .windsurfrules **/.windsurf/**
+.clinerules **/.clinerules/** .clineignore .roorules* **/.roo/** .roomodes .rules .aider* .continuerules
+**/.continue/** **/.kiro/** **/.junie/** **/.augment/** .augment-guidelines .goosehints **/.codex/** **/.amazonq/**
+**/.trae/** **/.factory/** .mcp.json mcp.json
+"""
+
+_TESTS = """
+test_*.py *_test.py *_tests.py tests.py conftest.py **/test/** **/tests/** **/__tests__/** **/spec/** **/specs/**
+**/e2e/** **/testdata/** *.test.* *.spec.* *.cy.ts *.cy.js *_test.go *_test.rs *Test.java *Tests.java *IT.java
+*Test.kt *Tests.kt *Spec.scala *Test.scala *Spec.groovy *Test.cs *Tests.cs *Test.php *_spec.rb *_test.rb *Tests.swift
+*_test.cc *_test.cpp *_test.c *_unittest.cc *_test.exs *.bats *_test.dart
+"""
+
+
+def tidy(path: str) -> str:
+    """Take `.`, doubled slashes and what `..` undoes out of a path; what leads out of its folder begins with `..`."""
+    parts = list[str]()
+    for part in path.split("/"):
+        if part != "..":
+            parts += [part] if part not in ("", ".") else []
+        elif parts and parts[-1] != "..":
+            parts.pop()
+        elif not path.startswith("/"):
+            parts.append(part)
+    return ("/" if path.startswith("/") else "") + "/".join(parts)
+
+
+def _globs(text: str) -> tuple[str, ...]:
+    return tuple(glob if "/" in glob else f"**/{glob}" for glob in text.split())
+
+
+def _with_folders(text: str) -> tuple[str, ...]:
+    """Give the folders, too, in which the files stand: a link in the place of one is all of its files."""
+    globs = _globs(text)
+    parts = (glob.removeprefix("**/").split("/")[:-1] for glob in globs)
+    folders = ("/".join(names[:length]) for names in parts for length in range(1, len(names) + 1))
+    return tuple(dict.fromkeys((*globs, *(f"**/{folder}" for folder in folders if folder.startswith(".")))))
+
+
+PUBLIC_API = _globs(_PUBLIC_API)
+"""Contracts with others, in languages made for that."""
+MIGRATIONS = _globs(_MIGRATIONS)
+"""What changes a database that exists."""
+LOCK_FILES = _globs(_LOCK_FILES)
+"""What a tool writes: their lines are not counted."""
+DEPENDENCIES = _globs(_DEPENDENCIES)
+"""What says which foreign code is used."""
+CI = _with_folders(_CI + _BY_ITSELF)
+"""What judges a change before people do, and what runs by itself where somebody opens or merges it."""
+RULES = _with_folders(_RULES)
+"""What Agent Shepherd itself goes by, and its tracker."""
+AGENT_INSTRUCTIONS = _with_folders(_AGENT_INSTRUCTIONS)
+"""What agents are told before anybody says anything."""
+TESTS = _globs(_TESTS)
+"""Tests and what they need."""

@@ -1,0 +1,375 @@
+"""How a fact changes the one flow it is about: the inner part of `evolve`. No policy rules, no world."""
+
+import dataclasses
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from ashep.core.facts.commands import (
+    ClaimIssue,
+    Command,
+    CreateIssue,
+    PostComment,
+    ReadAnswer,
+    ReadAuthors,
+    ReadIssue,
+    ReadTree,
+    ReclaimIssue,
+    SealTree,
+    SendPrompt,
+    StopOrphan,
+    StopTurn,
+    TakeOffLabels,
+    WriteIssue,
+)
+from ashep.core.facts.issues import (
+    AnswerRefused,
+    CommentWanted,
+    CreationWanted,
+    CycleBegan,
+    IssueAdopted,
+    IssueClosed,
+    IssueFinished,
+    IssueGivenBack,
+    IssueHeld,
+    IssueLeft,
+    IssueParked,
+    IssueTaken,
+    PersonAnswered,
+    PersonAsked,
+    PersonReminded,
+    PhaseEntered,
+    RetryScheduled,
+    TakeoverWanted,
+)
+from ashep.core.facts.runs import OrphanStopped
+from ashep.core.facts.tracker import (
+    AnswerRead,
+    ClaimRefused,
+    CommentPosted,
+    EffectFailed,
+    GuardRefused,
+    IssueClaimed,
+    IssueCreated,
+    IssueGone,
+    IssueReclaimed,
+    IssueSeen,
+    IssueWritten,
+    LabelsTakenOff,
+    WriteRefused,
+)
+from ashep.core.facts.vocabulary import AuthorsRead, ChangeDoubted, ChangeJudged
+from ashep.core.state import authors
+from ashep.core.state.delivery import Landing, OwnTree
+from ashep.core.state.flow import Flow, Posture, Question, Stage, noted
+from ashep.core.state.frozen import replace
+from ashep.core.state.intents import MAX_REPORTS, done, stale
+
+Decision = (
+    IssueHeld | IssueTaken | CycleBegan | PhaseEntered | RetryScheduled | PersonAsked | PersonReminded
+    | PersonAnswered | AnswerRefused | IssueParked | IssueGivenBack | IssueLeft | IssueFinished | IssueClosed
+    | CommentWanted | CreationWanted | IssueAdopted | TakeoverWanted | ChangeDoubted | ChangeJudged
+)  # fmt: skip
+
+
+Answer = (
+    EffectFailed | IssueClaimed | ClaimRefused | IssueWritten | GuardRefused | WriteRefused | CommentPosted
+    | IssueCreated | LabelsTakenOff | AnswerRead | IssueGone | OrphanStopped | IssueReclaimed | AuthorsRead
+)  # fmt: skip
+
+
+def asked(flow: Flow, command: Command) -> Flow:
+    """An intent stands in the journal."""
+    writing = _posture(flow, command) if isinstance(command, (ClaimIssue, WriteIssue)) else flow.writing
+    if isinstance(command, SendPrompt):
+        flow = replace(flow, messages=(*flow.messages, command.message_id)[-MAX_REPORTS:])
+    return replace(flow, open=(*flow.open, command), writing=writing)
+
+
+def _posture(flow: Flow, command: ClaimIssue | WriteIssue) -> Posture | None:
+    undo = flow.authors.undo
+    if undo is None or command.stamp.seq != undo.seq:
+        return flow.target
+    return dataclasses.replace(flow.written, seq=undo.seq) if flow.written else None
+
+
+# --- decisions ----------------------------------------------------------------------------------------------------
+
+
+def fold_decision(flow: Flow, fact: Decision, seq: int, at: datetime) -> Flow:
+    """Fold a decision about an issue."""
+    match fact:
+        case IssueHeld():
+            return replace(flow, code=fact.code, why=fact.why, held_by=fact.of, since=at)
+        case IssueTaken():
+            flow = replace(flow, policy=fact.policy, not_before=None, written=None, writing=None, criteria=None)
+            flow = replace(flow, landed=None, authors=authors.Authors(before=flow.issue.labels))
+            return _stage(flow, "work", at, "", fact.why)
+        case CycleBegan():
+            return replace(
+                flow, cycle=fact.cycle, cycle_began=at, thought=timedelta(), cycle_runs=0, cycle_visits=(), created=0,
+                failures=0, infra=0, infra_began=None, lock="", spent=(0, 0.0), marks=(),
+                passed=flow.passed if fact.keeps else (), waived=flow.waived if fact.keeps else (),
+                evidence=flow.evidence if fact.keeps else None,
+            )  # fmt: skip
+        case PhaseEntered():
+            return _entered(flow, fact, seq, at)
+        case IssueAdopted():
+            return _adopted(flow, fact, seq, at)
+        case TakeoverWanted():
+            return replace(flow, reclaim=fact.holder)
+        case RetryScheduled():
+            held = replace(flow, wanted=True, not_before=fact.due, failures=fact.failures, verifying="")
+            return replace(held, code=fact.code, why=fact.why, held_by="", since=at)
+        case PersonAsked():
+            return _asked_person(flow, fact, seq, at)
+        case PersonReminded() if flow.question is not None:
+            reminded = dataclasses.replace(flow.question, remind=fact.remind, reminded=at)
+            return replace(flow, question=reminded)
+        case PersonReminded():
+            return flow
+        case PersonAnswered():
+            thinking = at - flow.question.asked if flow.question else timedelta()
+            asked = flow.question.phase if flow.question and flow.question.human_phase else None
+            passed = noted(flow.passed, asked, fact.answer) if asked else flow.passed
+            flow = answered(flow, fact.answer)
+            return replace(flow, thought=flow.thought + thinking, question=None, passed=passed)
+        case AnswerRefused():
+            return replace(flow, take_off=fact.labels, judged=flow.judged | set(fact.judged))
+        case ChangeDoubted():
+            doubted = dataclasses.replace(flow.authors, doubts=fact.changes, seq=seq)
+            return replace(flow, authors=doubted)
+        case ChangeJudged():
+            return _judged(flow, fact, seq)
+        case CommentWanted():
+            return replace(flow, comments=(*flow.comments, (fact.name, fact.text)))
+        case CreationWanted():
+            return replace(flow, creations=(*flow.creations, fact), created=flow.created + 1)
+        case _:
+            return _outcome_of_flow(flow, fact, seq, at)
+
+
+def _judged(flow: Flow, fact: ChangeJudged, seq: int) -> Flow:
+    answered_again = replace(flow, authors=authors.judged(flow.authors, fact, seq), answer_seq=0)
+    judged = replace(answered_again, judged=flow.judged | set(fact.judged))
+    stood = flow.written
+    if stood is None or not (fact.refused and fact.undo) or flow.target is None or flow.target.seq != stood.seq:
+        return judged
+    return replace(judged, target=dataclasses.replace(stood, seq=seq))  # as it was, once more
+
+
+def _outcome_of_flow(
+    flow: Flow, fact: IssueParked | IssueGivenBack | IssueLeft | IssueFinished | IssueClosed, seq: int, at: datetime
+) -> Flow:
+    quiet = replace(flow, wanted=False, question=None, not_before=None)
+    match fact:
+        case IssueParked():
+            quiet = replace(quiet, target=Posture(seq, "park", flow.phase))
+            return _stage(quiet, "parked", at, fact.code, fact.why)
+        case IssueGivenBack():
+            quiet = replace(quiet, target=Posture(seq, "give_back", None), not_before=fact.not_before)
+            quiet = replace(quiet, comments=(), take_off=())  # what was to be said is over
+            return _stage(quiet, "giving_back", at, fact.code, fact.why)
+        case IssueLeft():
+            quiet = replace(quiet, target=None, written=None, comments=(), creations=(), take_off=())
+            quiet = replace(quiet, not_before=fact.not_before)
+            return _stage(quiet, "left", at, fact.code, fact.why)
+        case IssueFinished():
+            quiet = _stage(replace(quiet, target=Posture(seq, "close", None)), "finishing", at, "", fact.why)
+            landing = Landing(seq, fact.onto, fact.verify, into=fact.into)
+            return replace(quiet, landing=landing) if fact.onto or fact.into or fact.verify else quiet
+        case IssueClosed():
+            quiet = replace(quiet, target=None, written=None, look_again=False, authors=authors.NOBODY)
+            quiet = replace(quiet, comments=(), creations=(), take_off=())
+            return _stage(quiet, "closed", at, fact.by, fact.why)
+        case _:
+            assert_never(fact)
+
+
+def _stage(flow: Flow, stage: Stage, at: datetime, code: str, why: str) -> Flow:
+    return replace(flow, stage=stage, since=at, code=code, why=why, held=None, resume=None, verifying="", landing=None)
+
+
+def _entered(flow: Flow, fact: PhaseEntered, seq: int, at: datetime) -> Flow:
+    flow = _visit(flow, fact.phase, fact.visit)
+    flow = replace(
+        flow,
+        attempt=0,
+        failures=0,
+        unproven=0,
+        wanted=True,
+        question=None,
+        not_before=None,
+        target=Posture(seq, "work", fact.phase),
+    )
+    return _stage(flow, "work", at, "", fact.why)
+
+
+def _adopted(flow: Flow, fact: IssueAdopted, seq: int, at: datetime) -> Flow:
+    """What stands in the tracker counts as written by us; the next run's stamp names this journal.
+
+    It counts as written here and now: the stamp's number is another journal's, and may be that of a record to come.
+    """
+    stands = Posture(seq, fact.kind, fact.phase)
+    waits = fact.kind == "work" and flow.issue.status == "blocked"  # its run asked a person: it is to be worked on
+    written = Posture(0, "ask", fact.phase, input=True) if waits else stands
+    flow = replace(
+        inherited(flow), policy=fact.policy, phase=fact.phase, visit=fact.visit, attempt=fact.attempt,
+        failures=fact.attempt,  # what became of them nobody knows any more: they are used up
+        visits=tuple((dict(flow.visits) | {fact.phase: fact.visit}).items()), cycle=max(flow.cycle, 1),
+        cycle_began=at, cycle_runs=fact.cycle_runs, cycle_visits=((fact.phase, 1),), written=written, target=stands,
+        own=flow.own or (OwnTree(fact.branch, 0, onto=fact.onto) if fact.branch else None),
+        writing=None, wanted=fact.kind == "work", orphan=fact.orphan, not_before=None, question=None,
+    )  # fmt: skip
+    match fact.kind:
+        case "work":
+            return _stage(flow, "work", at, "", fact.why)
+        case "ask":
+            question = Question(fact.phase, fact.question, fact.human_phase, at, fact.due or at)
+            return _stage(replace(flow, question=question), "person", at, "", fact.why)
+        case "park":
+            return _stage(flow, "parked", at, "adopted", fact.why)
+
+
+def inherited(flow: Flow) -> Flow:
+    """Go on counting where the stamp on the issue says that others have got to."""
+    stamp = flow.issue.stamp
+    if stamp is None:
+        return flow
+    floor = max(flow.floor, stamp.runs, stamp.visit)
+    return replace(flow, depth=stamp.depth, runs=max(flow.runs, stamp.runs), floor=floor)
+
+
+def _visit(flow: Flow, phase: str, visit: int) -> Flow:
+    visits = dict(flow.visits) | {phase: visit}
+    cycle = dict(flow.cycle_visits)
+    cycle[phase] = cycle.get(phase, 0) + 1
+    return replace(flow, phase=phase, visit=visit, visits=tuple(visits.items()), cycle_visits=tuple(cycle.items()))
+
+
+def _asked_person(flow: Flow, fact: PersonAsked, seq: int, at: datetime) -> Flow:
+    entered = flow.stage == "work" and flow.wanted and flow.phase == fact.phase
+    if fact.human_phase and not entered:  # an agent phase for which a person was chosen was entered before
+        flow = _visit(flow, fact.phase, flow.times(fact.phase) + 1)
+    question = Question(fact.phase, fact.question, fact.human_phase, at, fact.due, fact.remind, about=fact.about)
+    posture = Posture(seq, "ask", fact.phase)
+    flow = replace(flow, wanted=False, not_before=None, question=question, target=posture)
+    return _stage(flow, "person", at, "", fact.why)
+
+
+# --- answers of effects, and what was seen ------------------------------------------------------------------------
+
+
+def fold_answer(flow: Flow, fact: Answer, seq: int, at: datetime) -> Flow:
+    """Fold what the tracker answered to a write, or showed."""
+    match fact:
+        case EffectFailed():
+            return _failed(flow, fact, seq, at)
+        case IssueClaimed() | IssueWritten():
+            flow = done(flow, fact.key, seq)
+            flow = replace(landed(flow, seq), issue=fact.view, view_seq=seq, text=fact.text or flow.text)
+            return replace(flow, authors=authors.shown(flow.authors, fact.view))
+        case ClaimRefused() | GuardRefused():
+            return replace(done(flow, fact.key, seq), writing=None, look_again=True)
+        case WriteRefused():  # what it was to put back is given up with it
+            return replace(done(flow, fact.key, seq), writing=None, authors=authors.written(flow.authors))
+        case CommentPosted():
+            left = tuple(comment for comment in flow.comments if comment[0] != fact.name)
+            return replace(done(flow, fact.key, seq), comments=left)
+        case IssueCreated():
+            left = tuple(creation for creation in flow.creations if creation.id != fact.id)
+            return replace(done(flow, fact.key, seq), creations=left)
+        case LabelsTakenOff():
+            labels = tuple(label for label in flow.issue.labels if label not in flow.take_off)
+            return replace(done(flow, fact.key, seq), take_off=(), issue=dataclasses.replace(flow.issue, labels=labels))
+        case AnswerRead():
+            flow = done(flow, fact.key, seq)
+            known = authors.shown(flow.authors, fact.view)
+            return replace(flow, issue=fact.view, view_seq=seq, answer_seq=seq, answers=fact.comments, authors=known)
+        case AuthorsRead():
+            return done(flow, fact.key, seq)
+        case OrphanStopped():
+            return replace(done(flow, fact.key, seq), orphan=None)
+        case IssueReclaimed():
+            return replace(done(flow, fact.key, seq), reclaim=None)
+        case IssueGone():
+            flow = done(flow, fact.key, seq)
+            if fact.key is None and (stale(flow, fact.as_of) or not flow.active):
+                return flow
+            return replace(flow, look_again=fact.key is None)
+        case _:
+            assert_never(fact)
+
+
+def landed(flow: Flow, seq: int) -> Flow:
+    """The open write stands in the tracker. What waited for it gets a newer number, or it would be taken for done."""
+    flow = replace(flow, written=flow.writing, writing=None, authors=authors.written(flow.authors))
+    if flow.stage == "giving_back" and flow.written and flow.written.kind == "give_back":
+        return replace(flow, stage="idle", written=None, target=None)
+    if flow.written and flow.target and flow.target.seq < flow.written.seq:
+        flow = replace(flow, target=dataclasses.replace(flow.target, seq=seq))
+    return flow if flow.active else replace(flow, written=None)
+
+
+def _failed(flow: Flow, fact: EffectFailed, seq: int, at: datetime) -> Flow:
+    command = next((command for command in flow.open if command.key == fact.key), None)
+    if command is None:
+        return flow
+    if not fact.infra and not isinstance(command, (ReadIssue, ReadAnswer, ReadAuthors)):
+        return _given_up(done(flow, fact.key, seq), command)
+    tries = dict(flow.tries)
+    tries[fact.key] = tries.get(fact.key, 0) + 1
+    wait = min(2.0 ** min(flow.infra, 6), 60.0)
+    return replace(
+        flow, open=tuple(other for other in flow.open if other.key != fact.key), tries=tuple(tries.items()),
+        infra=flow.infra + 1, infra_began=flow.infra_began or at, lock=fact.lock,
+        effect_after=at + timedelta(seconds=wait),
+    )  # fmt: skip
+
+
+def _given_up(flow: Flow, command: Command) -> Flow:
+    """An effect is refused for good: it is not wanted any more, or it would be asked for again at once."""
+    run = flow.run
+    match command:
+        case PostComment():
+            return replace(flow, comments=tuple(one for one in flow.comments if one[0] != command.name))
+        case CreateIssue():
+            return replace(flow, creations=tuple(one for one in flow.creations if one.id != command.id))
+        case TakeOffLabels():
+            return replace(flow, take_off=())
+        case ReclaimIssue():
+            return replace(flow, reclaim=None)
+        case StopOrphan():
+            return replace(flow, orphan=None)
+        case ClaimIssue() | WriteIssue():
+            return replace(flow, writing=None)
+        case StopTurn() if run is not None:
+            return replace(flow, run=replace(run, stop=False))
+        case ReadTree(moment="after") | SealTree() if run is not None:
+            return replace(flow, run=replace(run, tree_wanted="no"))
+        case _:
+            return flow
+
+
+def seen(flow: Flow, fact: IssueSeen, seq: int, at: datetime) -> Flow:
+    """The tracker showed the issue."""
+    flow = done(flow, fact.key, seq)
+    if stale(flow, fact.as_of):
+        return flow
+    known = authors.shown(flow.authors, fact.view)
+    flow = replace(flow, issue=fact.view, view_seq=seq, look_again=False, lease_lost=False, authors=known)
+    if flow.stage == "closed" and fact.view.status != "closed":
+        run = flow.run if flow.run is not None and not flow.run.settled else None
+        return _stage(replace(flow, phase=None, policy=None, run=run), "idle", at, "", "re-opened")
+    return flow
+
+
+def answered(flow: Flow, answer: str) -> Flow:
+    """A person answered: what was approved is this very work, and what may fail is known."""
+    own, question = flow.own, flow.question
+    if answer != "approved" or question is None:
+        return flow
+    if own is not None and (question.human_phase or question.about != "phase"):
+        flow = replace(flow, own=dataclasses.replace(own, approved=own.head))
+    if question.about == "proof" and flow.evidence is not None:
+        flow = replace(flow, waived=tuple(sorted({*flow.waived, *flow.evidence.lacking(flow.waived)})), flaw=None)
+    return flow

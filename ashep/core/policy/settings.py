@@ -1,0 +1,502 @@
+"""What the users' files mean, and what the tracker, the agents and their server look like to the core.
+
+The classes under `Document` are the configuration language: each field's docstring is its reference documentation
+(docs/configuration.md is made from them). The dataclasses below them are values that facts and commands carry.
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, ConfigDict, Field, JsonValue, model_validator
+
+from ashep.core.policy.globs import parse_glob
+from ashep.core.policy.language import (
+    BEADS,
+    Bytes,
+    Document,
+    Dotted,
+    Duration,
+    Kept,
+    Name,
+    Options,
+    Size,
+    Span,
+    TrackerType,
+    Word,
+)
+from ashep.core.policy.policies import PermissionRule
+
+# --- config.yaml ------------------------------------------------------------------------------------------------
+
+
+class TrackerSettings(Document):
+    """Where issues come from."""
+
+    type: TrackerType = BEADS
+    """`beads`, or a class of your own, as `package.module:Class` (docs/extending.md)."""
+    command: Annotated[tuple[Word, ...], Field(min_length=1)] = ("bd",)
+    """The program and its first arguments."""
+    poll_every: Span = timedelta(seconds=10)
+    """The longest gap between looks while something is under way; three times that when idle with a working hint."""
+    timeout: Span = timedelta(seconds=30)
+    """The bound of one call; then its process group is killed."""
+    actor: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+    """The name under which ashep claims; `null`: `ashep-<host>-<hash of the state folder's real path>`."""
+    options: Options = {}
+    """What a class of your own is given. They are kept in the journal: for a secret, name an environment variable."""
+
+    @property
+    def own(self) -> bool:
+        """Whether it is a class of the user's."""
+        return self.type != BEADS
+
+
+class QuietHours(Document):
+    """A time in which no run starts: quiet hours, or a maintenance window."""
+
+    at: Word
+    """When it begins, as cron has it, in the machine's time zone: minute, hour, day of the month, month, day of the
+    week. `0 22 * * *` is every evening at ten, `0 22 * * fri` on Fridays."""
+    lasts: Annotated[Span, Field(le=timedelta(days=7))]
+    """How long it lasts."""
+    name: Word | None = None
+    """How it is called in holds and in `ashep status`; `null`: by its `at`."""
+
+
+class SetupStep(Document):
+    """A step by which a new work tree of an issue is set up: files to copy, or a command to run."""
+
+    files: Annotated[tuple[str, ...], Field(max_length=100)] = ()
+    """Patterns of files and folders in the project that git ignores, such as `.env`: they are copied. `**` stands for
+    any number of folders."""
+    run: Annotated[tuple[Word, ...], Field(max_length=1000)] = ()
+    """A program and its arguments, run in the tree, with `ASHEP_SLOT` (a number below `max_concurrent_runs` that no
+    other run has) and `ASHEP_MAIN` (the project's own folder) in its environment. No shell reads them."""
+    timeout: Span = timedelta(minutes=10)
+    """How long the command may take."""
+
+    @model_validator(mode="after")
+    def _one_thing(self) -> Self:
+        if bool(self.files) == bool(self.run):
+            raise ValueError("either `files` or `run`")
+        for pattern in self.files:
+            if pattern.startswith("/") or ".." in pattern.split("/"):
+                raise ValueError(f"a pattern below the project's folder, not {pattern!r}")
+        return self
+
+
+def _without_default(schema: dict[str, JsonValue]) -> None:
+    """Leave a default out of the JSON schema: what counts where a key is not set depends on the project."""
+    del schema["default"]
+
+
+class WorkerSettings(Document):
+    """How much runs at once, and where."""
+
+    max_concurrent_runs: Annotated[int, Field(ge=1, le=64)] = 3
+    """Runs at one time."""
+    workspace: Annotated[Literal["worktree", "shared"], Field(json_schema_extra=_without_default)] = "shared"
+    """`shared`: all sessions run in the user's work tree. `worktree`: each issue gets a git work tree and a branch of
+    its own (`ashep/<issue>`), its sessions run there, and what a run leaves is committed there. An issue that has a
+    tree of its own goes on in it, whatever is set here. Where nothing is set it is `worktree` in a git repository with
+    a commit, and `shared` elsewhere, and wherever `lock_work_tree` is set."""
+    lock_work_tree: bool = True
+    """While the work tree is shared, a write run excludes every other run, and the lock stays with its issue until
+    that closes, parks or waits for a person. Who sets it means a shared work tree, where `workspace` does not say
+    otherwise."""
+    allow_dirty: bool = False
+    """Start write runs in the shared work tree although tracked files carry changes that ashep's runs did not make."""
+    trees: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
+    """The folder for the work trees of issues; a relative one counts from the project's folder, `~` is your own.
+    `null`: `.agent-shepherd/state/trees`."""
+    setup: Annotated[tuple[SetupStep, ...], Field(max_length=50)] = ()
+    """How a new work tree of an issue is set up, step by step, once for each tree."""
+    disk_floor: Size | None = Bytes(1024**3)
+    """So much must be free on the disk where a new work tree is made; `null`: nothing is asked."""
+    quiet_hours: Annotated[tuple[QuietHours, ...], Field(max_length=100)] = ()
+    """Times in which no run starts and no issue is taken; what runs goes on to its end. `ashep resume` ends one that
+    has begun, until it begins again."""
+
+
+class TreesSettings(Document):
+    """How long the work trees and branches of closed issues stand."""
+
+    keep: Span | None = timedelta(days=7)
+    """So long after its issue is closed a work tree goes by itself, and its branch with it, if the base branch holds
+    its work, and nothing in it is uncommitted, is on no branch, changed within that time, or is in use. What stays is
+    looked at again after a day, then after two, four and so on. `null`: nothing goes by itself (`ashep trees gc`)."""
+
+
+class MonitorSettings(Document):
+    """How sessions are watched."""
+
+    check_every: Span = timedelta(seconds=2)
+    """The longest gap between two looks at the sessions of running turns."""
+
+
+class OpencodeSettings(Document):
+    """The OpenCode server."""
+
+    managed: bool = True
+    """Start a server on loopback, with a random password and its own data folder; false: attach to `url`."""
+    url: str | None = None
+    """Attach to this server; it is then not managed."""
+    command: Annotated[tuple[Word, ...], Field(min_length=1)] = ("opencode",)
+    """The program and its first arguments."""
+    password_env: str = "OPENCODE_SERVER_PASSWORD"
+    """The environment variable that holds the password of an attached server."""
+    idle_stop: Span = timedelta(minutes=30)
+    """A managed server is ended when nothing ran for so long."""
+    memory_limit: Annotated[Size, Field(ge=256 * 1024**2)] | None = Bytes(4 * 1024**3)
+    """The memory (resident, its whole process group: language servers and MCP servers too, what agents run in a shell
+    not) above which a managed server is ended and begun anew, once nothing runs on it; at twice as much at once.
+    `null`: no limit. A server that has just begun holds about 0.5 GiB."""
+    nice: Annotated[int, Field(ge=0, le=19)] = 0
+    """The scheduling priority of a managed server and of all that it starts: the higher, the more it gives way."""
+    environment: tuple[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)], ...] = ()
+    """Environment variables that a managed server, and with it every agent's shell, gets beside the usual ones and the
+    keys of providers (docs/guides/service.md). A variable that `landing.forge` or `notify` takes a secret from never
+    passes."""
+
+
+class OwnRunner(Document):
+    """A runner of your own, under a name of your own, in the place of OpenCode: a project has one runner."""
+
+    type: Dotted
+    """Its class, as `package.module:Class` (docs/extending.md)."""
+    options: Options = {}
+    """What the class is given. They are kept in the journal: for a secret, name an environment variable."""
+
+
+OPENCODE = "opencode"
+"""The runner that is built in."""
+
+
+class Runners(Document):
+    """What executes runs."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, OwnRunner] = Field(init=False)  # pyright: ignore[reportIncompatibleVariableOverride] - how pydantic types them
+
+    opencode: OpencodeSettings = OpencodeSettings()
+    """The OpenCode server."""
+
+    @property
+    def own(self) -> Mapping[str, OwnRunner]:
+        """The user's own, by name."""
+        return self.__pydantic_extra__ or {}
+
+    @property
+    def name(self) -> str:
+        """The project's runner."""
+        return next(iter(self.own), OPENCODE)
+
+
+class QuestionSettings(Document):
+    """What becomes of questions that agents ask in the midst of a run."""
+
+    deadline: Span = timedelta(minutes=30)
+    """How long such a question may stay open. Then what was asked for is denied, and the run goes on."""
+
+
+class JournalSettings(Document):
+    """How the journal is kept."""
+
+    max_file_size: Annotated[Size, Field(ge=64 * 1024, le=1024**3)] = Bytes(16 * 1024**2)
+    """The next file is begun once one has this size: a start reads the last file line by line."""
+    keep: Kept = Bytes(256 * 1024**2)
+    """A size: whole files older than the newest ones of this size together move to `state/journal/archive`, where
+    everything that reads the journal finds them, and nothing is deleted. A duration, at least `1d`: whole files with
+    nothing younger move there, and are deleted, with what belongs to them alone, once no issue that was begun and is
+    not done has a record in them (docs/durability.md#what-is-kept)."""
+
+
+class Labels(Document):
+    """The labels by which people and ashep talk to each other."""
+
+    phase_prefix: str = "phase:"
+    """Before the phase's name."""
+    policy_prefix: str = "policy:"
+    """Before the name of a policy that is forced."""
+    branch_prefix: str = "branch:"
+    """Before the name of a branch that issues share, those of an epic say: they are worked on in one tree, one after
+    the other, and each lands by itself."""
+    excluded: str = "ashep:excluded"
+    """Never touch this issue."""
+    needs_approval: str = "needs:human_approval"
+    """A person's answer is waited for."""
+    needs_input: str = "needs:human_input"
+    """A person's text is waited for."""
+    needs_answer: str = "needs:human_answer"
+    """Stands beside one of these where the question was raised in the work, by an agent, by a verification or by what
+    is touched, and is not that of a phase of people."""
+    approved: str = "human:approved"
+    """A person's yes."""
+    changes_requested: str = "human:changes_requested"
+    """A person's no, with comments."""
+    paused: str = "ashep:paused"
+    """A person has taken over: nothing is sent or started until it is taken off."""
+    parked: str = "ashep:parked"
+    """Shepherd gave up; taking it off starts afresh."""
+
+
+class Budget(Document):
+    """What may be used. Figures are the agent server's own."""
+
+    tokens: Annotated[int, Field(ge=1)] | None = None
+    """Tokens of every kind: read, written, cached; `null`: no limit."""
+    cost: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """Cost in the provider's currency; `null`: no limit."""
+
+
+class Budgets(Document):
+    """How much may be used. Each limit is hard; `warn_at` makes a soft one of it. A day is UTC's, from midnight on."""
+
+    warn_at: Annotated[float, Field(gt=0, le=1)] = 0.8
+    """The share of a limit at which a person is warned, once for each scope and period."""
+    run: Budget = Budget()
+    """One run: over it the run is aborted and the issue parks."""
+    issue: Budget = Budget()
+    """One issue in one cycle, all its runs together: over it no run of it goes on or starts, and the issue parks."""
+    day: Budget = Budget()
+    """All runs of a day: over it runs under way are stopped, and nothing starts until the day is over."""
+    providers: dict[Name, Budget] = {}
+    """By provider, all its runs of a day: over it its runs are stopped, and its phases wait until the day is over, or
+    go to an agent of another provider that fits."""
+    total: Budget = Budget()
+    """All runs since the journal began: over it nothing starts until the limit is raised."""
+    runs_per_hour: Annotated[int, Field(ge=1)] | None = None
+    """No more runs start in an hour; `null`: no limit."""
+    writes_per_minute: Annotated[int, Field(ge=1)] | None = None
+    """No more writes to the tracker are made in a minute: those that are too many wait. Heartbeats do not count.
+    `null`: no limit."""
+
+
+NoticeKind = Literal["waiting", "parked", "provider_down", "budget", "stopped_unexpectedly", "finding"]
+"""What is worth a person."""
+
+
+class NotifyTarget(Document):
+    """Somebody who is told: by a program (`command`), or by apprise, whose URLs are secrets and stand elsewhere."""
+
+    name: Name | None = None
+    """How it is called in `ashep status`; `null`: by its kind and place, such as `command-1`."""
+    command: Annotated[tuple[Word, ...], Field(min_length=1)] | None = None
+    """The program and its arguments. It gets the message as JSON on its standard input, and as text in the environment
+    variables `ASHEP_TITLE` and `ASHEP_TEXT`; it has 30 seconds, and any exit code but 0 is a failure."""
+    apprise_env: Word | None = None
+    """The environment variable that holds apprise's URLs, with white space between them. It needs `ashep[notify]`."""
+    apprise_file: Word | None = None
+    """The file that holds them, one a line, with comments behind `#`; `~` is the home folder, and a relative path
+    begins at the project's folder."""
+
+
+class Notify(Document):
+    """Who is told of what is worth a person, when nobody watches."""
+
+    targets: Annotated[tuple[NotifyTarget, ...], Field(max_length=20)] = ()
+    """Each of them is told everything."""
+    events: tuple[NoticeKind, ...] = (
+        "waiting", "parked", "provider_down", "budget", "stopped_unexpectedly", "finding",
+    )  # fmt: skip
+    """What they are told of: an issue that waits for a person; one that is parked; a provider, the agent server or the
+    tracker that is away for long; a budget at its `warn_at` or over; an ashep that ended without a word, once it runs
+    again; a finding of the audit."""
+    batch: Duration = timedelta(minutes=1)
+    """How long others are waited for, to be told in the same message. What is over by then is not told."""
+    quiet_hours: Annotated[tuple[QuietHours, ...], Field(max_length=100)] = ()
+    """Times in which nobody is told: it is kept until they are over."""
+    urgent: tuple[NoticeKind, ...] = ()
+    """What is told in quiet hours, too."""
+
+
+GlobList = Annotated[tuple[Annotated[Word, AfterValidator(parse_glob)], ...], Field(max_length=200)]
+"""Some globs."""
+
+
+class ImpactSettings(Document):
+    """What counts as what in a change, beside what is built in (docs/guides/impact.md). A glob begins at the
+    repository's top; `*` and `?` stay within a folder, `**` goes across; capitals and small letters are the same.
+    """
+
+    agent_instructions: GlobList = ()
+    """Files that instruct agents."""
+    ci: GlobList = ()
+    """Files that judge a change: of the continuous integration, of hooks."""
+    migrations: GlobList = ()
+    """Files that change a database."""
+    dependencies: GlobList = ()
+    """Files that name foreign code."""
+    public_api: GlobList = ()
+    """Files that say what others may use."""
+    tests: GlobList = ()
+    """Tests and what they need; here capitals and small letters differ."""
+    fixtures: GlobList = ()
+    """Files in which no secrets are looked for."""
+    ignore: GlobList = ()
+    """Files that raise no flag: generated ones, say. Agent Shepherd's own rules, and what `agent_instructions` and `ci`
+    say, cannot be ignored."""
+    max_files: Annotated[int, Field(ge=1)] = 100
+    """A change of more files is large."""
+    max_lines: Annotated[int, Field(ge=1)] = 2000
+    """A change of more lines, added and removed, is large; those of lock files do not count."""
+
+
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,199}$")]
+"""The name of an environment variable."""
+
+
+class OwnCheckType(Document):
+    """A type of checks of your own, under the name that checks give as their `type`."""
+
+    type: Dotted
+    """Its class, as `package.module:Class` (docs/extending.md)."""
+    options: Options = {}
+    """What the class is given. They are kept in the journal: for a secret, name an environment variable."""
+
+
+ADDRESS = r"^https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[0-9]{1,5})?(/[^\s?#]*)?$"
+"""An address without a password, a query or a fragment."""
+
+
+class VerificationSettings(Document):
+    """How checks are carried out (docs/guides/verification.md)."""
+
+    sandbox: Literal["auto", "bwrap", "none"] = "auto"
+    """Where the programs of checks run. `bwrap`: in bubblewrap, and where that cannot be used no such check is carried
+    out. `auto`: in bubblewrap where it can be used, else without a sandbox; `ashep install` says what is not isolated.
+    `none`: without one."""
+    network: bool = False
+    """Whether the programs of checks reach the network out of the sandbox. They always have a loopback."""
+    environment: Annotated[tuple[Variable, ...], Field(max_length=100)] = ()
+    """Environment variables that the programs of checks are given as ashep has them, beside `PATH` and `LANG`. They run
+    the work of agents: name no secret here."""
+    memory_limit: Annotated[Size, Field(ge=64 * 1024**2)] | None = Bytes(4 * 1024**3)
+    """The memory (resident, of all its processes, without what they share) above which a check's program is killed, and
+    fails. `null`: no limit."""
+    types: Annotated[dict[Name, OwnCheckType], Field(max_length=100)] = {}
+    """Types of checks of your own."""
+    service_url: Annotated[str, Field(pattern=ADDRESS, max_length=500)] | None = None
+    """What a check of the type `http_request` asks that starts no `service`: the address of one that runs by itself, as
+    `http://localhost:3000`. It is not made of the checkout, so such a check says nothing about exactly this work: it is
+    asked anew each time. `null`: a check without a service cannot be carried out."""
+    repositories: Annotated[
+        tuple[Annotated[str, Field(min_length=1, max_length=1000)], ...], Field(max_length=100)
+    ] = ()
+    """Which repositories `ashep serve` may be asked for: paths (a relative one begins at the project's folder) and
+    addresses that git fetches from, each as a request names it. Without any, the project itself alone; with some, these
+    alone: `.` is the project. No password belongs in an address."""
+
+
+ForgeType = Literal["github", "gitlab", "gitea", "gh"]
+
+
+class ForgeSettings(Document):
+    """Where pull requests are opened."""
+
+    type: ForgeType
+    """`github`, `gitlab` or `gitea` (Forgejo too) by their HTTP interface; `gh`: GitHub by its own program, which is
+    logged in already."""
+    repository: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)+$", max_length=300)]
+    """`owner/name`; at GitLab the whole path of the project."""
+    url: Annotated[str, Field(pattern=r"^https?://[^\s@?#]+$")] | None = None
+    """The address of its interface, as `https://git.example/api/v1`; null: that of github.com or gitlab.com. Needed for
+    `gitea`; no part of `gh`."""
+    token_env: Word | None = None
+    """The environment variable that holds the token; null: `GITHUB_TOKEN`, `GITLAB_TOKEN` or `GITEA_TOKEN`."""
+    remote: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)] = "origin"
+    """The git remote that branches are pushed to."""
+    timeout: Span = timedelta(seconds=30)
+    """The bound of one request."""
+    poll_every: Span = timedelta(minutes=1)
+    """How often an open pull request is looked at."""
+
+    people: tuple[Word, ...] | None = None
+    """Whose remarks and reviews count, by their names there; null: those of who belongs to the repository (GitHub:
+    owners, members, collaborators; GitLab: members from Developer on; Gitea: who may push). No agent sees others'."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if ".." in self.repository.split("/"):
+            raise ValueError("`repository` is the path of a repository, as owner/name")
+        if self.type == "gitea" and self.url is None:
+            raise ValueError("gitea needs `url`, as https://git.example/api/v1")
+        if self.type == "gh" and (self.url is not None or self.token_env is not None):
+            raise ValueError("gh knows its address and its token itself: leave `url` and `token_env` out")
+        return self
+
+    @property
+    def address(self) -> str:
+        """The address of its interface, without a slash at its end."""
+        return (self.url or _ADDRESSES[self.type]).rstrip("/")
+
+    @property
+    def token_variable(self) -> str:
+        """The environment variable that holds the token; empty for gh."""
+        return self.token_env or _TOKENS[self.type]
+
+
+class LandingSettings(Document):
+    """Where the work of an issue goes that its policy closes. It concerns issues with a work tree of their own."""
+
+    mode: Literal["merge", "branch", "pull_request"] = "merge"
+    """`merge`: it is brought onto the newest base, verified there where anything is to be checked, and then the base
+    moves. `branch`: it stays on the issue's branch. `pull_request`: once what is to be checked holds, the branch is
+    pushed, and a pull request asks people to merge it; the issue closes when one of them did. It needs `forge`."""
+    base: Annotated[str, Field(pattern=r"^[^-\s][^\s]*$", max_length=200)] | None = None
+    """The branch on which work lands; `null`: the one that the user's checkout had when the issue's tree was made."""
+    method: Literal["merge", "squash", "rebase"] = "merge"
+    """A merge commit; one commit with all of it; or its commits anew on the base, one by one."""
+    forge: ForgeSettings | None = None
+    """Where pull requests are opened."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.mode == "pull_request" and self.forge is None:
+            raise ValueError("`mode: pull_request` needs `forge`, as {type: github, repository: owner/name}")
+        return self
+
+
+class Settings(Document):
+    """The file `.agent-shepherd/config.yaml`; every key is optional."""
+
+    version: Literal[1] = 1
+    """The version of the file's language."""
+    tracker: TrackerSettings = TrackerSettings()
+    """Where issues come from."""
+    worker: Annotated[WorkerSettings, Field(json_schema_extra=_without_default)] = WorkerSettings()
+    """How much runs at once, and where."""
+    trees: TreesSettings = TreesSettings()
+    """How long the work trees and branches of closed issues stand."""
+    monitor: MonitorSettings = MonitorSettings()
+    """How sessions are watched."""
+    runners: Runners = Runners()
+    """What executes runs."""
+    journal: JournalSettings = JournalSettings()
+    """How the journal is kept."""
+    budgets: Budgets = Budgets()
+    """How much may be used."""
+    permissions: Annotated[tuple[PermissionRule, ...], Field(max_length=100)] = ()
+    """What agents may use tools for, in every phase whose access has room for it. A phase's own rules go first."""
+    questions: QuestionSettings = QuestionSettings()
+    """What becomes of questions that agents ask in the midst of a run."""
+    notify: Notify = Notify()
+    """Who is told of what is worth a person."""
+    impact: ImpactSettings = ImpactSettings()
+    """What counts as what in a change."""
+    landing: LandingSettings = LandingSettings()
+    """Where work goes that is done."""
+    labels: Labels = Labels()
+    """The labels by which people and ashep talk to each other."""
+    verification: VerificationSettings = VerificationSettings()
+    """How checks are carried out."""
+    redact: tuple[str, ...] = ()
+    """Names of environment variables whose values must not be written down: what tools and agents say loses them before
+    it is kept. A value has at least 8 characters. The agent server's password is always among them."""
+
+
+_ADDRESSES = {"github": "https://api.github.com", "gitlab": "https://gitlab.com/api/v4", "gh": "", "gitea": ""}
+
+
+_TOKENS = {"github": "GITHUB_TOKEN", "gitlab": "GITLAB_TOKEN", "gitea": "GITEA_TOKEN", "gh": ""}

@@ -1,0 +1,233 @@
+"""Reads become facts by difference: what a read shows is compared with the World, and only what differs is a fact.
+
+An unchanged read leaves nothing (design section 3). `as_of` is the sequence number at which the read began.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import datetime
+
+from ashep.core.facts.commands import AnswerRequest
+from ashep.core.facts.delivery import CriteriaChanged, Tree, TreeSeen
+from ashep.core.facts.requests import Request
+from ashep.core.facts.resources import DiskSeen, RunnerSeen, ServerFailed, is_low
+from ashep.core.facts.runs import RequestGone, RequestOpened, SessionSeen, TurnSeen
+from ashep.core.facts.tracker import (
+    ChangeHinted,
+    Issue,
+    IssueGone,
+    IssueSeen,
+    LeaseExpired,
+    LeaseLost,
+    ReadyChanged,
+    TrackerSeen,
+)
+from ashep.core.facts.vocabulary import Fact, ReadRefused
+from ashep.core.policy.checks import Criteria, hash_of
+from ashep.core.reconcile.intake import LEASE_GRACE
+from ashep.core.resources import providers
+from ashep.core.resources.budgets import is_worth_telling
+from ashep.core.state.flow import Flow
+from ashep.core.state.intents import stale
+from ashep.core.state.server import flapped, steadied
+from ashep.core.state.world import World
+
+NO_CHECKS = Criteria()
+"""What stands for an issue's checks that were taken away, or cannot be read any more."""
+
+
+def looked(
+    world: World,
+    ready: tuple[str, ...] | None,
+    issues: Iterable[Issue],
+    tree: Tree | None,
+    as_of: int,
+    others: Iterable[str] = (),
+) -> list[Fact]:
+    """Compare a complete view of the tracker, and the work tree, with the World; of `others` no more than that they
+    are there.
+
+    `ready` is None where that could not be read: what was known of it stays, and is as fresh as it was.
+    """
+    facts: list[Fact] = []
+    if tree is not None and tree != world.tree:
+        facts.append(TreeSeen(tree))
+    seen = list(issues)
+    facts += issues_read(world, seen, as_of)
+    facts += _gone(world, {issue.id for issue in seen}.union(others), as_of)
+    return facts if ready is None else facts + ready_read(world, ready, as_of)
+
+
+def ready_read(world: World, ready: tuple[str, ...], as_of: int) -> list[Fact]:
+    """Compare a complete view of what is ready with what is known of it."""
+    known = {*world.ready}
+    added = tuple(issue for issue in ready if issue not in known)
+    removed = tuple(sorted(known.difference(ready)))
+    return [ReadyChanged(added, removed, as_of)] if added or removed or not world.ready_fresh else []
+
+
+def issues_read(world: World, views: Iterable[Issue], as_of: int) -> list[Fact]:
+    """Compare issues with what is known of them."""
+    return [fact for view in views for fact in issue_read(world, view, as_of)]
+
+
+def issue_read(world: World, view: Issue, as_of: int) -> list[Fact]:
+    """Compare one issue with what is known of it."""
+    flow = world.flows.get(view.id)
+    if flow is None:
+        return [IssueSeen(view.id, view, as_of)]
+    if stale(flow, as_of) or (view == flow.issue and not flow.look_again and flow.stage != "closed"):
+        return []
+    return [IssueSeen(view.id, view, as_of)]
+
+
+def criteria_read(flow: Flow, criteria: Criteria | None) -> list[Fact]:
+    """Compare an issue's checks with those that were adopted, and tell others once; None: there are none."""
+    known = flow.criteria
+    if known is None or not flow.active:
+        return []
+    now = hash_of(criteria or NO_CHECKS)
+    if now == (known.seen or known.hash or hash_of(NO_CHECKS)):
+        return []
+    why = "somebody changed the checks in the acceptance criteria; those that were adopted go on to count"
+    return [CriteriaChanged(flow.issue.id, now, why)]
+
+
+def _gone(world: World, listed: set[str], as_of: int) -> Iterator[Fact]:
+    for issue in sorted(issue for issue in world.unclosed if issue not in listed):
+        flow = world.flows[issue]
+        if not flow.look_again and not stale(flow, as_of):
+            yield IssueGone(issue, as_of)
+
+
+def expired_leases(world: World, leases: Iterable[tuple[Issue, datetime | None]], now: datetime) -> list[Fact]:
+    """Find the issues whose holder, another daemon, must be dead: each lease is told of once."""
+    return [
+        LeaseExpired(view.id, view.assignee, expired)
+        for view, expired in leases
+        if expired is not None
+        and expired + LEASE_GRACE <= now
+        and view.stamp is not None
+        and view.assignee not in (None, world.actor)
+        and (flow := world.flows.get(view.id)) is not None
+        and flow.expired != (view.assignee, expired)
+    ]
+
+
+def lease_lost(world: World, issue: str, why: str, as_of: int) -> list[Fact]:
+    """A heartbeat was refused: that says nothing where our own write has changed the issue meanwhile."""
+    flow = world.flows.get(issue)
+    return [] if flow is None or not flow.leased or flow.lease_lost or stale(flow, as_of) else [LeaseLost(issue, why)]
+
+
+def hinted(world: World) -> list[Fact]:
+    """Something may have changed: worth a fact only where a start could come from the present view."""
+    return [ChangeHinted()] if world.ready_fresh else []
+
+
+def tracker_read(world: World, seen: TrackerSeen, tried: str = "") -> list[Fact]:
+    """Compare what the tracker is, and what of it cannot be read, with what is known; `tried` as in `replaced_by`."""
+    known = world.tracker
+    if known is not None:
+        seen = replace(seen, replaced=replaced_by(known.version, seen.version, tried))
+        known = replace(known, lacks=seen.lacks if known.lacks and seen.lacks else known.lacks, replaced="")
+    return [] if known == seen and not world.tracker_error else [seen]
+
+
+def replaced_by(before: str, now: str, tried: str) -> str:
+    """Say that another version answers than before, and, where that is none, which one ashep is `tried` with."""
+    if "" in (before, now) or before == now:
+        return ""
+    return f"{now} answers where {before} did" + ("" if tried in ("", now) else f"; ashep is tried with {tried}")
+
+
+def runner_read(world: World, seen: RunnerSeen, now: datetime) -> list[Fact]:
+    """Compare the agent server's state with what is known of it.
+
+    One that comes and goes is away, until it has answered for longer than it does: that is one fact with a count.
+    """
+    last, known = world.runner, world.server.instance
+    if is_known(last, seen):
+        return []
+    if seen.state == "up" and last is not None and last.state != "up":
+        other = world.managed and seen.instance != known  # its starts have pauses of their own
+        times = 0 if other else flapped(world.server)
+        since = world.server.away
+        if since is not None and since <= now < since + steadied(times):  # a clock that was set back tells nothing
+            return []
+        seen = replace(seen, times=times + 1)
+    if seen.state == "up" and world.managed and known not in ("", seen.instance):
+        return [ServerFailed(known, "it ended by itself, or did not answer any more and was ended"), seen]
+    return [seen]
+
+
+def is_known(last: RunnerSeen | None, seen: RunnerSeen) -> bool:
+    """Whether a look shows the server as it was; why exactly it does not answer is no news."""
+    return last is not None and (seen == replace(last, times=0, replaced="") or last.state == seen.state != "up")
+
+
+def turn_read(world: World, seen: TurnSeen) -> list[Fact]:
+    """Compare a read of a session with what is known of the turn; a verdict that waits for a fresh read gets it."""
+    flow = world.flows.get(seen.issue)
+    run = flow.run if flow else None
+    if flow is None or run is None or run.id != seen.run or run.ended or seen.n != run.prompt.n or not run.prompt.sent:
+        return []
+    if seen.as_of < run.effect_seq or seen.as_of < run.fresh_after:
+        return []
+    same = seen.state == run.turn and seen.people == run.people and seen.instance == run.turn_instance
+    looked_into = run.doubted and seen.life is not None and seen.state == "running"
+    told = same and run.fresh_after == 0 and not looked_into
+    if told and not is_worth_telling(world, flow, run, seen) and not providers.is_worth_telling(world, run, seen):
+        return []
+    return [seen]
+
+
+def turn_refused(world: World, issue: str, run_id: str, why: str, as_of: int) -> list[Fact]:
+    """A read of a session was refused: told once, and where a verdict waits for a read, which this one is."""
+    flow = world.flows.get(issue)
+    run = flow.run if flow else None
+    if run is None or run.id != run_id or run.ended or not run.prompt.sent:
+        return []
+    waits = run.fresh_after != 0 and as_of >= run.fresh_after
+    return [ReadRefused(issue, run_id, "turn", why[:1000], as_of)] if waits or "turn" not in run.unshown else []
+
+
+def session_read(world: World, seen: SessionSeen) -> list[Fact]:
+    """Compare a read of a session that a person took with what is known; whether they are quiet is said when asked."""
+    flow = world.flows.get(seen.issue)
+    held = flow.held if flow else None
+    if flow is None or held is None:
+        back = flow.resume if flow else None
+        return [seen] if back is not None and not set(seen.people) <= set(back.people) else []
+    asked = held.fresh_after != 0 and seen.as_of >= held.fresh_after
+    return [seen] if asked or (seen.people, seen.busy) != (held.people, held.busy) else []
+
+
+def requests_read(world: World, listed: Iterable[Request], as_of: int) -> list[Fact]:
+    """Compare what the server lists as unanswered with what is known of each run's requests."""
+    found: dict[str, list[Request]] = {}
+    for request in listed:
+        found.setdefault(request.session, []).append(request)
+    facts: list[Fact] = []
+    for issue in sorted(world.live):
+        flow, run = world.flows[issue], world.flows[issue].run
+        if run is None or run.ended or run.session is None or not run.prompt.sent or flow.held is not None:
+            continue
+        said = found.get(run.session, [])
+        mine, unlisted = [one for one in said if one.id], next((one.unlisted for one in said if one.unlisted), "")
+        if unlisted and "requests" not in run.unshown:
+            facts.append(ReadRefused(issue, run.id, "requests", unlisted[:1000], as_of))
+        known = {*flow.requests, *(pending.request.id for pending in run.requests)}
+        facts += (RequestOpened(issue, run.id, one, as_of) for one in mine if one.id not in known)
+        under_way = {command.request for command in flow.open if isinstance(command, AnswerRequest)}
+        listed_now = {one.id for one in mine}
+        left = () if unlisted else (one for one in run.requests if one.request.id not in listed_now)
+        gone = (pending for pending in left if pending.seq <= as_of)
+        facts += (RequestGone(issue, run.id, one.request.id, as_of) for one in gone if one.request.id not in under_way)
+    return facts
+
+
+def disk_read(world: World, free: int) -> list[Fact]:
+    """Compare the room on the disk with what is known of it."""
+    low = is_low(free, was_low=world.disk_low)
+    return [] if low == world.disk_low else [DiskSeen("low" if low else "ok")]

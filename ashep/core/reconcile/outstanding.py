@@ -1,0 +1,209 @@
+"""What should be under way for an issue: commands are the difference between that and what is known.
+
+The order is the order in which effects must happen: a stopped turn, the work tree's state, what the agent asked to be
+created, the issue's posture in the tracker, comments, and only then the run. At most one write to an issue and one to a
+session is open at any time.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ashep.core.delivery.landing import may_close, next_of_work
+from ashep.core.facts.commands import (
+    WRITES,
+    ClaimIssue,
+    Command,
+    CreateIssue,
+    PostComment,
+    ReadAnswer,
+    ReadAuthors,
+    ReadIssue,
+    ReclaimIssue,
+    TakeOffLabels,
+    WriteIssue,
+)
+from ashep.core.facts.tracker import Stamp
+from ashep.core.issues.people import STATUS, answer_labels, phase_labels
+from ashep.core.runs.prompting import run_effects
+from ashep.core.runs.requests import listens
+from ashep.core.state.authors import lookup
+from ashep.core.state.flow import Flow, Posture
+from ashep.core.state.world import World
+
+MARKED_FOR_CHANGES = ("ask.",)
+"""Comments that begin so tell a person what there is to look at."""
+
+
+MOST_NAMED = 50
+"""Commits, and files, that such a comment names."""
+
+
+def outstanding(world: World, issue: str) -> list[Command]:
+    """The commands that this issue lacks."""
+    flow = world.flows.get(issue)
+    if flow is None:
+        return []
+    if flow.effect_after is not None:  # what people did is asked after all the same
+        return _asked_after(flow)
+    tries, known = dict(flow.tries), {command.key for command in flow.open}
+    of_work = None if flow.authors.doubts else next_of_work(world, flow)
+    wanted = [*run_effects(world, flow), *([of_work] if of_work else ()), *_tracker_effects(world, flow)]
+    lacking = (command for command in wanted if command.key not in known)
+    return [replace(one, tries=tries[one.key]) if one.key in tries else one for one in lacking]
+
+
+def _asked_after(flow: Flow) -> list[Command]:
+    """Who changed the issue is read at once, although another effect has failed: once, then it waits as all do."""
+    if not flow.authors.doubts or flow.look_again:
+        return []
+    asked, busy = lookup(flow.issue.id, flow.authors), (*WRITES, ReadIssue, ReadAnswer, ReadAuthors)
+    tried = asked.key in dict(flow.tries) or any(isinstance(command, busy) for command in flow.open)
+    return [] if tried else [asked]
+
+
+# --- the tracker --------------------------------------------------------------------------------------------------
+
+
+def _tracker_effects(world: World, flow: Flow) -> Iterator[Command]:
+    if any(isinstance(command, (*WRITES, ReadIssue, ReadAnswer, ReadAuthors)) for command in flow.open):
+        return
+    command = _tracker_effect(world, flow)
+    if command is not None and not (flow.write_after is not None and isinstance(command, WRITES)):
+        yield command
+
+
+def _tracker_effect(world: World, flow: Flow) -> Command | None:
+    issue = flow.issue.id
+    if flow.look_again:
+        return ReadIssue(f"{issue}/read/{flow.view_seq}.{flow.write_seq}", issue)
+    if flow.reclaim is not None and not flow.active and flow.stage != "closed":
+        return ReclaimIssue(f"{issue}/reclaim/{flow.view_seq}", issue, flow.reclaim)
+    if flow.authors.doubts:
+        return lookup(issue, flow.authors)
+    given_up = flow.stage in ("parked", "giving_back")  # said at once, although the run may not be settled
+    if flow.run is not None and flow.run.tree_wanted in ("after", "again") and not given_up:
+        return None
+    if flow.creations:
+        return _creation(world, flow)
+    if (undo := _undo(world, flow)) is not None:
+        return undo
+    unwritten = flow.target is not None and (flow.written is None or flow.written.seq != flow.target.seq)
+    if unwritten and flow.target is not None and flow.target.kind == "close":
+        unwritten = not flow.comments and may_close(flow)
+    if flow.target is not None and unwritten:
+        return _posture(world, flow, flow.target)
+    if flow.take_off:
+        return TakeOffLabels(f"{issue}/labels/{flow.answer_seq}", issue, flow.take_off)
+    if flow.comments:
+        name, text = flow.comments[0]
+        key = f"{issue}/comment/{name}"
+        shown = f"{text}{_changes(world, flow)}" if name.startswith(MARKED_FOR_CHANGES) else text
+        return PostComment(key, issue, name, shown)
+    if flow.stage == "person" and answer_labels(world, flow.issue) and flow.answer_seq < flow.view_seq:
+        return ReadAnswer(f"{issue}/answer/{flow.view_seq}", issue)
+    if (name := listens(flow)) is not None:
+        return ReadAnswer(f"{issue}/answer/{flow.view_seq}", issue, f"{issue}/comment/{name}")
+    return None
+
+
+def _creation(world: World, flow: Flow) -> Command:
+    wanted = flow.creations[0]
+    stamp = Stamp(world.instance, wanted_seq(flow), flow.run.id if flow.run else None, depth=wanted.depth)
+    labels = (world.settings.labels.parked,) if wanted.parked else ()
+    key = f"{flow.issue.id}/create/{wanted.id}"
+    return CreateIssue(key, flow.issue.id, wanted.id, wanted.new, stamp, wanted.parked, labels)
+
+
+def wanted_seq(flow: Flow) -> int:
+    """The trace id of the run that asked for something."""
+    return flow.run.trace if flow.run else 0
+
+
+def _undo(world: World, flow: Flow) -> Command | None:
+    """Put back what no person changed, where no other write would: that waits, or the issue is not ours."""
+    undo, view, written = flow.authors.undo, flow.issue, flow.written
+    if undo is None:
+        return None
+    if written is not None and flow.target is not None and flow.target.kind == "close" and flow.unwritten:
+        return _posture(world, flow, dataclasses.replace(written, seq=undo.seq))
+    if flow.active or view.stamp is None:
+        return None
+    add, drop = (tuple(label for kind, label in undo.labels if kind == one) for one in ("removed", "added"))
+    stamp, key = dataclasses.replace(view.stamp, seq=undo.seq), f"{view.id}/write/{undo.seq}"
+    status, who = view.status, view.assignee
+    return WriteIssue(key, view.id, "park", status, who, stamp, status, who, add, drop)
+
+
+def _posture(world: World, flow: Flow, target: Posture) -> Command:
+    view, labels = flow.issue, world.settings.labels
+    stamp = _stamp(world, flow, target)
+    add = set[str]()
+    drop = {labels.approved, labels.changes_requested, labels.needs_approval, labels.needs_input, labels.needs_answer}
+    drop |= {labels.parked}
+    drop |= {labels.phase_prefix + name for name in phase_labels(world, view)}
+    if target.kind in ("work", "ask", "park") and target.phase:
+        add.add(labels.phase_prefix + target.phase)
+    if target.kind == "ask":
+        add.add(labels.needs_input if target.input else labels.needs_approval)
+        if target.input or (flow.question is not None and not flow.question.human_phase):
+            add.add(labels.needs_answer)
+    if target.kind == "park":
+        add.add(labels.parked)
+    if target.paused:
+        add.add(labels.paused)
+    elif flow.written is not None and flow.written.paused:
+        drop.add(labels.paused)  # it is ours
+    if target.kind == "give_back":
+        drop -= {labels.phase_prefix + name for name in phase_labels(world, view) if name != _own_phase(flow)}
+    undo = flow.authors.undo
+    if undo is not None and undo.seq == target.seq:
+        drop -= {labels.approved, labels.changes_requested}  # they answer the question that stands
+    drop = {label for label in drop - add if label in view.labels or (target.kind == "ask" and _answer(world, label))}
+    if undo is not None:
+        add |= {label for kind, label in undo.labels if kind == "removed"} if target.kind != "give_back" else set()
+        drop |= {label for kind, label in undo.labels if kind == "added"} & set(view.labels)
+    key = f"{view.id}/write/{target.seq}"
+    added, dropped = tuple(sorted(add - set(view.labels))), tuple(sorted(drop))
+    if flow.written is None and view.status == "open" and target.kind == "work":
+        return ClaimIssue(key, view.id, stamp, added, dropped)
+    mine = world.actor if target.kind in ("work", "ask", "park", "close") else None
+    return WriteIssue(
+        key, view.id, target.kind, view.status, view.assignee, stamp, STATUS[target.kind], mine, added, dropped
+    )
+
+
+def _answer(world: World, label: str) -> bool:
+    labels = world.settings.labels
+    return label in (labels.approved, labels.changes_requested)
+
+
+def _own_phase(flow: Flow) -> str | None:
+    return flow.written.phase if flow.written else flow.phase
+
+
+def _stamp(world: World, flow: Flow, target: Posture) -> Stamp:
+    run = flow.run if flow.run and not flow.run.ended else None
+    name = run.id if run else f"{flow.issue.id}/{flow.phase}.{flow.visit}.{flow.attempt + 1}"
+    attempt = run.attempt if run else flow.attempt
+    return Stamp(
+        world.instance,
+        target.seq,
+        name,
+        flow.visit,
+        attempt,
+        max((flow.runs, *(visit for _, visit in flow.visits))),  # who adopts it counts visits on from there
+        flow.depth,
+        flow.cycle_runs,
+        world.actor,
+    )
+
+
+def _changes(world: World, flow: Flow) -> str:
+    lines = [f"- commit {sha}" for sha in flow.commits[-MOST_NAMED:]]
+    left = sorted(path for path, (_, issue) in world.left_over.items() if issue == flow.issue.id)
+    lines += [f"- left uncommitted: {path[:300]}" for path in left[:MOST_NAMED]]
+    lines += [f"- left uncommitted: {len(left) - MOST_NAMED} more"] if len(left) > MOST_NAMED else []
+    if not lines:
+        return "\n\nThis issue's runs left no commits and no files."
+    return "\n\nThis issue's changes:\n" + "\n".join(lines)

@@ -1,0 +1,38 @@
+"""What is due: every wait is a time in the World, of an issue or of all of them, so that a restart resumes it."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import chain, islice, takewhile
+
+from ashep.core.facts.resources import TimerDue
+from ashep.core.resources import notices
+from ashep.core.state import pauses, providers, server
+from ashep.core.state.spending import TIMER, next_budget
+from ashep.core.state.timers import flow_dues
+from ashep.core.state.world import World
+
+
+def due_timers(world: World, now: datetime) -> Iterator[TimerDue]:
+    """The timers whose time has passed."""
+    for key, due in _of_all(world):
+        if due <= now:
+            yield TimerDue(key, due)
+    passed = takewhile(lambda item: item[0] <= now, world.due_order)
+    for issue in sorted(issue for _, issue in passed):
+        for name, due in flow_dues(world.flows[issue]):
+            if due <= now:
+                yield TimerDue(f"{name}:{issue}", due)
+
+
+def next_due(world: World) -> datetime | None:
+    """The earliest due time there is."""
+    issues = islice((due for due, _ in world.due_order), 1)
+    return min(chain(issues, (due for _, due in _of_all(world))), default=None)
+
+
+def _of_all(world: World) -> list[tuple[str, datetime]]:
+    """The due times that are no issue's, by their timers' keys."""
+    budget = next_budget(world.spending)
+    budgets = [(f"{TIMER}:", budget)] if budget else []
+    shared = [*pauses.dues(world.pauses), *providers.dues(world.outages), *budgets]
+    return [*shared, *server.dues(world.server), *notices.dues(world)]

@@ -1,0 +1,212 @@
+"""How a fact changes a flow's run, and how an effect's answer closes its intent: a part of `evolve`."""
+
+import dataclasses
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from ashep.core.facts.resources import BudgetReached, BudgetWarned, WriteDelayed
+from ashep.core.facts.runs import (
+    DeadlineReached,
+    DiagnosisWanted,
+    Model,
+    OutcomeRejected,
+    PromptAbandoned,
+    PromptPrepared,
+    PromptSent,
+    RunEnded,
+    RunPlanned,
+    RunWithdrawn,
+    SessionOpened,
+    TurnDied,
+    TurnSeen,
+    TurnStopped,
+)
+from ashep.core.state.delivery import OwnTree
+from ashep.core.state.flow import Flow, Posture, noted
+from ashep.core.state.frozen import replace
+from ashep.core.state.intents import MAX_REPORTS, done, unfounded
+from ashep.core.state.run import NO_SIGN, Report, Run, Sent, due_after, growth, provider_of, used
+from ashep.core.state.spending import Spending, add, marked
+
+DIAGNOSIS = timedelta(minutes=5)
+"""How long the diagnosis of a stalled turn may take."""
+
+
+RunFact = (
+    RunPlanned | RunWithdrawn | OutcomeRejected | TurnDied | PromptAbandoned | DeadlineReached | RunEnded | TurnSeen
+    | DiagnosisWanted | SessionOpened | PromptPrepared | PromptSent | TurnStopped
+)  # fmt: skip
+
+
+def run_fact(flow: Flow, fact: RunFact, seq: int, at: datetime) -> Flow:
+    """Fold a fact that is about the flow's run."""
+    if isinstance(fact, RunPlanned):
+        return _planned(flow, fact, seq, at)
+    flow = done(flow, getattr(fact, "key", None), seq)
+    run = flow.run
+    if run is None or run.id != fact.run:
+        return flow
+    match fact:
+        case RunWithdrawn():
+            run = replace(run, state="aborted", tree_wanted="no")
+            sessions = tuple(one for one in flow.sessions if one[1] != fact.leave)
+            held = replace(flow, run=run, wanted=True, cycle_runs=flow.cycle_runs - 1, sessions=sessions)
+            return replace(held, code=fact.code, why=fact.why, since=at)
+        case RunEnded():
+            return _ended(flow, run, fact)
+        case SessionOpened():
+            extract = "open" if run.extract == "wanted" else run.extract
+            run = replace(run, session=fact.session, extract=extract)
+            if run.prompt.kind == "resume" and not fact.reused:  # the session that a person had is gone
+                run, flow = replace(run, prompt=replace(run.prompt, kind="task")), replace(flow, resume=None)
+            flow = replace(flow, run=run)
+            sessions = dict(flow.sessions) | {run.phase: fact.session}
+            return flow if extract == "open" else replace(flow, sessions=tuple(sessions.items()))
+        case PromptPrepared():
+            run = replace(run, prompt=replace(run.prompt, blob=fact.blob, before=fact.before, stamp=at))
+            return replace(flow, run=run, shown=flow.shown | set(fact.comments))
+        case PromptSent():
+            return replace(flow, run=_sent(run, fact, seq, at), resume=None)
+        case TurnSeen():
+            return _turn(*_counted(flow, run, fact), fact, at)
+        case TurnStopped():
+            second = run.probation == "stop"
+            run = replace(run, stop=False, effect_seq=seq)
+            return replace(flow, run=replace(run, probation="second_look", fresh_after=seq) if second else run)
+        case DeadlineReached():
+            return flow
+        case OutcomeRejected() | DiagnosisWanted() | TurnDied() | PromptAbandoned():
+            return replace(flow, run=_again(run, fact, at))
+        case _:
+            assert_never(fact)
+
+
+def _counted(flow: Flow, run: Run, fact: TurnSeen) -> tuple[Flow, Run]:
+    """What a turn used, as `ashep.core.runs.record` tells it."""
+    turns = run.turns if run.ended else used(run.turns, fact)
+    if turns == run.turns:
+        return flow, run
+    tokens, cost = growth(run.turns, fact)
+    spent = (flow.spent[0] + tokens, round(flow.spent[1] + cost, 9))
+    return replace(flow, spent=spent), replace(run, turns=turns)
+
+
+def spent(spending: Spending, flow: Flow, fact: TurnSeen, default: Model | None, at: datetime) -> Spending:
+    """What a turn used, in the account of the day and of all; `default`: the server's model. Before it is folded."""
+    run = flow.run
+    if run is None or run.id != fact.run or run.ended:
+        return spending
+    tokens, cost = growth(run.turns, fact)
+    if not tokens and not cost:
+        return spending
+    return add(spending, fact.provider or provider_of(run, default), tokens, cost, at)
+
+
+def budget(flow: Flow, fact: BudgetWarned | BudgetReached | WriteDelayed) -> Flow:
+    """A limit of the issue or its run was passed, or a write of it waits."""
+    if isinstance(fact, WriteDelayed):
+        return replace(flow, write_after=fact.due)
+    return replace(flow, marks=marked(flow.marks, fact))
+
+
+def _planned(flow: Flow, fact: RunPlanned, seq: int, at: datetime) -> Flow:
+    run = Run(
+        fact.run, fact.phase, fact.visit, fact.attempt, fact.agent, fact.runner, fact.slug, fact.model, fact.access,
+        fact.timeout, seq, at, fact.reuse, fact.branch, prompt=Sent(1, fact.prompt, slug=fact.slug, model=fact.model),
+        tree_wanted="before" if fact.access == "write" or fact.branch else "no", stall_after=fact.stall_after,
+        tool_timeout=fact.tool_timeout,
+    )  # fmt: skip
+    flow = replace(
+        _moved_in(flow, fact), run=run, attempt=fact.attempt, wanted=False, runs=flow.runs + 1, not_before=None
+    )
+    flow = replace(flow, marks=tuple(mark for mark in flow.marks if mark.scope != "run"))
+    stamp = flow.issue.stamp
+    if fact.attempt > 1 and (stamp is None or stamp.run != fact.run):
+        # the stamp is to name this run: whoever adopts the issue counts on from it
+        flow = replace(flow, target=Posture(seq, "work", fact.phase))
+    return replace(flow, cycle_runs=flow.cycle_runs + 1, code="", why=fact.why, since=at)
+
+
+def _moved_in(flow: Flow, fact: RunPlanned) -> Flow:
+    """A run is to work in a tree of the issue's own: what was known of that tree stays known."""
+    if fact.branch is None:
+        return flow
+    own = flow.own if flow.own is not None and flow.own.branch == fact.branch else OwnTree(fact.branch, fact.slot)
+    return replace(flow, own=dataclasses.replace(own, slot=fact.slot, onto=own.onto or fact.onto))
+
+
+def _sent(run: Run, fact: PromptSent, seq: int, at: datetime) -> Run:
+    prompt = replace(run.prompt, sent=True, instance=fact.instance, again=False)
+    if run.ended:  # it was aborted while the prompt was on its way
+        return replace(run, prompt=prompt, effect_seq=seq)
+    stall_due = at + run.stall_after if run.stall_after is not None else None
+    run = replace(
+        run, prompt=prompt, state="running", turn="", probation="no", sign_due=at + NO_SIGN, effect_seq=seq,
+        stall_due=stall_due, doubted=False,
+    )  # fmt: skip
+    if prompt.kind == "diagnose":
+        return replace(run, deadline=at + DIAGNOSIS)
+    return run if run.started else replace(run, started=at, deadline=at + run.timeout)
+
+
+def _turn(flow: Flow, run: Run, fact: TurnSeen, at: datetime) -> Flow:
+    if unfounded(flow, run, fact):
+        return flow
+    fresh = 0 if fact.as_of >= run.fresh_after else run.fresh_after
+    began = fact.state == "incomplete" and run.turn != "incomplete"
+    run = replace(run, turn=fact.state, turn_instance=fact.instance, people=fact.people, fresh_after=fresh)
+    if fact.state in ("running", "finished"):
+        run = replace(run, sign_due=None, probation="no", stop=False)
+    elif began:  # it must look so in every read over 30 s, whatever was thought of it before
+        run = replace(run, sign_due=at + NO_SIGN, probation="no", stop=False)
+    elif run.probation == "suspect" and fresh == 0 and fact.state in ("missing", "stored"):
+        run = replace(run, probation="stop", stop=True)
+    run = _refusal(run, fact)
+    if run.doubted and fresh == 0 and fact.life is not None and fact.state == "running":
+        run = replace(run, doubted=False, stall_due=due_after(run, fact.life, at))
+    return replace(flow, run=run)
+
+
+def _refusal(run: Run, fact: TurnSeen) -> Run:
+    """A provider's refusal, if there is one; while it is waited for in the turn, that is no time of the run's."""
+    if fact.refused is None or fact.refused.attempt == run.refused:
+        return run if fact.refused is not None else replace(run, refused=0)
+    wait = fact.refused.again_in if fact.state == "running" else None
+    deadline = run.deadline + wait if run.deadline is not None and wait is not None else run.deadline
+    return replace(run, refused=fact.refused.attempt, deadline=deadline)
+
+
+def _again(run: Run, fact: OutcomeRejected | DiagnosisWanted | TurnDied | PromptAbandoned, at: datetime) -> Run:
+    run = replace(run, turn="", probation="no", sign_due=None, fresh_after=0, stall_due=None, doubted=False)
+    match fact:
+        case OutcomeRejected() if fact.then == "extract":
+            prompt = Sent(fact.n + 1, "extract", slug=fact.slug, model=fact.model, wrong=fact.why)
+            return replace(run, prompt=prompt, extract="wanted")
+        case OutcomeRejected():
+            return replace(run, prompt=Sent(fact.n + 1, "recover", slug=run.slug, model=run.model, wrong=fact.why))
+        case DiagnosisWanted():
+            prompt = Sent(fact.n + 1, "diagnose", slug=fact.slug, model=fact.model, wrong=fact.why, by=fact.agent)
+            return replace(run, prompt=prompt, extract="wanted", stop=True, deadline=None, overdue=False)
+        case TurnDied():
+            return replace(run, prompt=replace(run.prompt, sent=False, again=True), restarts=run.restarts + 1)
+        case PromptAbandoned():
+            return replace(run, prompt=replace(run.prompt, sent=False, tries=run.prompt.tries + 1, stamp=at))
+        case _:
+            assert_never(fact)
+
+
+def _ended(flow: Flow, run: Run, fact: RunEnded) -> Flow:
+    avoid = fact.diagnosis is not None and fact.diagnosis.verdict == "change_agent"
+    report = Report(run.id, run.phase, run.agent, fact.state, fact.why, fact.outcome, fact.error, avoid, run.trace)
+    failed = fact.state in ("failed", "timed_out", "stalled")
+    ended = replace(
+        run, state=fact.state, stop=fact.abort and run.session is not None, sign_due=None, probation="no", requests=(),
+        tree_wanted="after" if run.before is not None else "no",
+    )  # fmt: skip
+    models = tuple((dict(flow.models) | {run.phase: run.model}).items()) if run.model else flow.models
+    reports = (*flow.reports, report)[-MAX_REPORTS:]
+    over = (*flow.requests, *(pending.request.id for pending in run.requests))[-MAX_REPORTS:]
+    runs = flow.cycle_runs if fact.counts else flow.cycle_runs - 1
+    word = fact.outcome.passed if fact.outcome else None
+    flow = replace(flow, models=models, requests=over, cycle_runs=runs, passed=noted(flow.passed, run.phase, word))
+    return replace(flow, run=ended, reports=reports, failures=flow.failures + failed)

@@ -1,0 +1,160 @@
+"""Sessions and prompts of a run: which command is next, and the ids by which a retry is the same."""
+
+import hashlib
+from collections.abc import Iterator
+from datetime import datetime
+
+from ashep.core.delivery.resting import going
+from ashep.core.delivery.trees import after, branch_for, own_trees
+from ashep.core.facts.commands import (
+    AnswerRequest,
+    Command,
+    OpenSession,
+    PreparePrompt,
+    PrepareTree,
+    ReadTree,
+    RemoveTree,
+    SealTree,
+    SendPrompt,
+    StopOrphan,
+    StopTurn,
+)
+from ashep.core.runs.requests import rules_of, to_answer
+from ashep.core.state.flow import Flow
+from ashep.core.state.run import Run
+from ashep.core.state.world import World, phase_of
+
+RUN_EFFECTS = (
+    OpenSession, PreparePrompt, SendPrompt, AnswerRequest, StopTurn, ReadTree, PrepareTree, SealTree, StopOrphan,
+    RemoveTree,
+)  # fmt: skip
+"""Effects of runs, one of which is open at a time."""
+
+
+EXTRACTION = "/extract"
+"""How the keys of an extraction's session end."""
+
+
+DIAGNOSED = "/diagnose"
+"""How the keys of a diagnosis's session end."""
+
+
+# --- the run ------------------------------------------------------------------------------------------------------
+
+
+def run_effects(world: World, flow: Flow) -> Iterator[Command]:
+    """Give the effects that a run needs now and of which none is open."""
+    run = flow.run
+    if any(isinstance(command, RUN_EFFECTS) for command in flow.open):
+        return
+    if (removal := going(world, flow)) is not None:
+        yield removal
+        return
+    up = world.runner is not None and world.runner.state == "up"
+    if flow.orphan is not None and flow.active:
+        if up and flow.held is None and not flow.authors.doubts:  # a person may be in it
+            branch = branch_for(flow.issue, world.settings.labels) if own_trees(world) else None
+            yield StopOrphan(f"{flow.issue.id}/orphan/{flow.orphan}", flow.issue.id, flow.orphan, branch=branch)
+        return
+    if run is None:
+        return
+    if run.stop and run.session is not None:
+        if up:
+            yield StopTurn(
+                f"{run.id}/stop/{run.prompt.n}.{run.prompt.tries}.{run.restarts}.{run.ended:d}",
+                flow.issue.id,
+                run.id,
+                run.session,
+            )
+        return
+    if run.tree_wanted in ("after", "again"):
+        yield _after(flow, run)
+        return
+    if up and flow.held is None and (answer := to_answer(flow)) is not None:
+        yield answer
+        return
+    posted = flow.target is not None and flow.written is not None and flow.written.seq == flow.target.seq
+    if run.ended or flow.stage != "work" or not posted or not up or flow.held is not None or flow.authors.doubts:
+        return
+    command = _next_step(world, flow, run)
+    if command is not None:
+        yield command
+
+
+def _next_step(world: World, flow: Flow, run: Run) -> Command | None:
+    issue, prompt = flow.issue.id, run.prompt
+    if run.tree_wanted == "before":
+        return _before(flow, run)
+    if run.extract == "wanted" or run.session is None:
+        return _open_session(world, flow, run)
+    if prompt.blob is None:
+        return PreparePrompt(f"{run.id}/prepare/{prompt.n}", issue, run.id, prompt.n, prompt.kind)
+    if not prompt.sent and prompt.stamp is not None:
+        message, part = prompt_ids(world.instance, run.session, run.id, prompt.n, prompt.tries, prompt.stamp)
+        key = f"{run.id}/prompt/{prompt.n}.{prompt.tries}.{run.restarts}"
+        return SendPrompt(
+            key,
+            issue,
+            run.id,
+            prompt.n,
+            run.session,
+            message,
+            part,
+            prompt.blob,
+            prompt.slug,
+            prompt.model,
+            prompt.again,
+        )
+    return None
+
+
+def _before(flow: Flow, run: Run) -> Command:
+    key, issue, own = f"{run.id}/tree/before", flow.issue.id, flow.own
+    if run.branch is None or own is None:
+        return ReadTree(key, issue, run.id, "before", None)
+    return PrepareTree(key, issue, run.id, run.branch, own.base or None, own.slot)
+
+
+def _after(flow: Flow, run: Run) -> Command:
+    key, issue = after(run.id), flow.issue.id
+    if run.branch is None:
+        return ReadTree(key, issue, run.id, "after", run.before.head if run.before else None)
+    return SealTree(key, issue, run.id, run.branch)
+
+
+def _open_session(world: World, flow: Flow, run: Run) -> Command:
+    extract = run.extract == "wanted"
+    suffix = (DIAGNOSED if run.prompt.kind == "diagnose" else EXTRACTION) if extract else ""
+    prompt = run.prompt
+    access = "read" if extract else run.access
+    phase = None if extract else phase_of(world, flow)
+    return OpenSession(
+        f"{run.id}/session{suffix}",
+        flow.issue.id,
+        run.id,
+        f"{world.instance}:{run.id}{suffix}",
+        access,
+        prompt.slug,
+        prompt.model,
+        None if extract else run.reuse,
+        rules_of(world, phase, writes=access == "write"),
+        directory=flow.own.path if run.branch is not None and flow.own is not None else None,
+    )
+
+
+def prompt_ids(instance: str, session: str, run: str, n: int, tries: int, stamp: datetime) -> tuple[str, str]:
+    """Message and part id of a prompt, derived so that a resend has the same (design section 6).
+
+    The server sorts messages by id: twelve hex digits of time (milliseconds × 4096), then characters of no order.
+    """
+    seed = hashlib.sha256(f"{instance}\0{session}\0{run}\0{n}\0{tries}".encode()).hexdigest()
+    millis = int(stamp.timestamp() * 1000)
+    head = f"{(millis * 0x1000 + 1) & 0xFFFFFFFFFFFF:012x}"
+    return f"msg_{head}{seed[:14]}", f"prt_{head}{seed[14:28]}"
+
+
+def message_id(world: World, run: Run) -> str | None:
+    """The message id of the run's present prompt, once it has one."""
+    if run.session is None or run.prompt.stamp is None:
+        return None
+    return prompt_ids(world.instance, run.session, run.id, run.prompt.n, run.prompt.tries, run.prompt.stamp)[0]

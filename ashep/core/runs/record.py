@@ -1,0 +1,163 @@
+"""The record of a run as people and programs read it (`runs.jsonl`, `state/ashep.db`): a fold of the run's own facts.
+
+It needs no World, so that one run can be told again from its facts alone.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from ashep.core.facts.issues import PersonAsked, RetryScheduled
+from ashep.core.facts.outcome import Outcome
+from ashep.core.facts.records import Entry
+from ashep.core.facts.runs import (
+    DiagnosisWanted,
+    OutcomeRejected,
+    PromptSent,
+    RunEnded,
+    RunPlanned,
+    RunWithdrawn,
+    SessionOpened,
+    TurnDied,
+    TurnSeen,
+)
+from ashep.core.state.run import Turns, used
+
+
+class RunRecord(BaseModel):
+    """A line of `.agent-shepherd/runs.jsonl`: one finished run."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    run: str
+    """The run's id: `<issue>/<phase>.<visit>.<attempt>`."""
+    issue: str
+    """The issue's id."""
+    phase: str
+    """The policy's phase."""
+    visit: int
+    """How often the issue had entered the phase."""
+    attempt: int
+    """Which try inside the visit."""
+    agent: str
+    """The agent's id in agents.yaml."""
+    runner: str
+    """What executed it."""
+    provider: str | None = None
+    """The provider that answered; before that, the one that was asked for."""
+    model: str | None = None
+    """The model that answered; before that, the one that was asked for."""
+    capability: str
+    """What the phase needed; several are joined by commas."""
+    access: Literal["read", "write"]
+    """Whether it might change the work tree."""
+    state: Literal[
+        "planned", "running", "succeeded", "failed", "timed_out", "stalled", "aborted", "lost", "withdrawn"
+    ] = "planned"
+    """How it stands; a run in runs.jsonl is neither planned, running nor withdrawn (before it began)."""
+    planned_at: datetime
+    """When its agent was chosen."""
+    started_at: datetime | None = None
+    """When its first prompt was delivered."""
+    ended_at: datetime | None = None
+    """When it was over."""
+    session: str | None = None
+    """The agent server's session."""
+    outcome: Outcome | None = None
+    """What the agent reported."""
+    why: str
+    """Why it was planned; once it is over, why it ended as it did."""
+    error: str | None = None
+    """What went wrong; also why a success that was reported was not believed, of a run that then counts as failed."""
+    tokens: int = 0
+    """Tokens of all its turns, an extraction's included."""
+    cost: float = 0.0
+    """Cost of all its turns, in the provider's currency."""
+    restarts: int = 0
+    """Turns that had to be started again because the agent server died."""
+    trace: int
+    """The journal's sequence number of the decision that led to it."""
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing changes any more."""
+        return self.ended_at is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """A run while its facts come in."""
+
+    record: RunRecord
+    turns: Turns = ()
+    """Number, tokens and cost of each prompt's turn, as last seen."""
+    ended: int | None = None
+    """The sequence number of its end."""
+    extracting: bool = False
+    """The turns from now on are another agent's, which reads the outcome out of the run's words."""
+
+
+def run_of(entry: Entry) -> str | None:
+    """Name the run that an entry is about."""
+    return getattr(entry.body, "run", None) or getattr(entry.body, "disbelieved", None)
+
+
+def tell(tally: Tally | None, entry: Entry) -> Tally | None:
+    """Fold an entry about a run; nothing is added once it is over, but that its success was not believed, nor before it
+    was planned.
+    """
+    body = entry.body
+    if isinstance(body, RunPlanned):
+        return Tally(_planned(body, entry)) if tally is None else tally
+    if isinstance(body, (RetryScheduled, PersonAsked)):
+        doubted = tally is not None and tally.record.state == "succeeded"
+        return _with(tally, state="failed", error=body.why) if tally is not None and doubted else tally
+    if tally is None or tally.record.over:
+        return tally
+    record = tally.record
+    match body:
+        case SessionOpened() if not tally.extracting:
+            return _with(tally, session=body.session)
+        case PromptSent():
+            return _with(tally, state="running", started_at=record.started_at or entry.at)
+        case TurnSeen():
+            return _seen(tally, body)
+        case TurnDied():
+            return _with(tally, restarts=record.restarts + 1)
+        case DiagnosisWanted():
+            return replace(tally, extracting=True)
+        case OutcomeRejected():
+            return replace(tally, extracting=body.then == "extract")
+        case RunWithdrawn():
+            return replace(_with(tally, state="withdrawn", why=body.why, ended_at=entry.at), ended=entry.seq)
+        case RunEnded():
+            end = {"state": body.state, "why": body.why, "outcome": body.outcome, "error": body.error}
+            return replace(_with(tally, **end, ended_at=entry.at), ended=entry.seq)
+        case _:
+            return tally
+
+
+def _planned(fact: RunPlanned, entry: Entry) -> RunRecord:
+    return RunRecord(
+        run=fact.run, issue=fact.issue, phase=fact.phase, visit=fact.visit, attempt=fact.attempt, agent=fact.agent,
+        runner=fact.runner, provider=fact.model.provider if fact.model else None,
+        model=fact.model.model if fact.model else None, capability=",".join(fact.capabilities), access=fact.access,
+        planned_at=entry.at, why=fact.why, trace=entry.seq,
+    )  # fmt: skip
+
+
+def _with(tally: Tally, **values: Any) -> Tally:
+    return replace(tally, record=tally.record.model_copy(update=values))
+
+
+def _seen(tally: Tally, fact: TurnSeen) -> Tally:
+    turns = used(tally.turns, fact)
+    values: dict[str, Any] = {
+        "tokens": sum(turn[1] for turn in turns),
+        "cost": round(sum(turn[2] for turn in turns), 9),
+    }
+    if fact.model is not None and not tally.extracting:
+        values |= {"provider": fact.provider, "model": fact.model}
+    return replace(_with(tally, **values), turns=turns)

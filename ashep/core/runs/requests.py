@@ -1,0 +1,390 @@
+"""What becomes of what a session asks: rules say it, answers that were prepared, a person, or the end of their time.
+
+Only one request of a run is put to a person at a time; each has its own end, counted from when it was seen. Where
+nobody answers, a tool is denied, and a question is answered by a sentence that says how to go on: to reject it would
+end the turn, and so would a denial without a sentence (facts/opencode.md 7).
+"""
+
+import dataclasses
+import re
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from ashep.core.facts.commands import AnswerRequest
+from ashep.core.facts.issues import CommentWanted
+from ashep.core.facts.requests import Asked, Request
+from ashep.core.facts.runs import InputEnded, InputWanted, RequestAnswered, RequestGone, RequestJudged, RequestOpened
+from ashep.core.facts.tracker import AnswerRead, Comment
+from ashep.core.facts.vocabulary import Fact, ReadRefused
+from ashep.core.issues.people import is_person
+from ashep.core.policy.language import format_duration
+from ashep.core.policy.permissions import fitting, judge, may_ask
+from ashep.core.policy.policies import PermissionRule, Phase, PreparedAnswer
+from ashep.core.state.flow import Flow, Posture
+from ashep.core.state.frozen import replace
+from ashep.core.state.intents import MAX_REPORTS, done
+from ashep.core.state.run import Pending, Run
+from ashep.core.state.world import World, phase_of
+from ashep.core.text import clean
+
+ADDRESSED = re.compile(r"\s*@ashep\b[:,]?\s*", re.IGNORECASE)
+"""How a comment begins that answers."""
+
+
+SIGNED = re.compile(r"\(ashep answer, [^()\n]*+\)")
+"""How one ends that `ashep answer` wrote."""
+
+
+YES = frozenset({"y", "yes", "ok", "allow", "allowed", "approve", "approved", "once"})
+"""What allows a tool: any other text denies it, and is told to the agent."""
+
+
+GO_ON = (
+    "Go on without it. If the work cannot be done without it, report the result `failed`, and say in the summary what "
+    "is needed."
+)
+
+
+DECIDE = (
+    "Decide yourself what is most sensible, go on, and say in the summary what you assumed. If only a person can "
+    "decide it, report `needs_human`."
+)
+
+
+LATE = "late."
+"""How the names of comments begin that say that nobody answered."""
+
+
+def rules_of(world: World, phase: Phase | None, *, writes: bool) -> tuple[PermissionRule, ...]:
+    """The user's rules for a run, the first that fits decides."""
+    own = phase.permissions if phase else ()
+    return tuple(fitting((*own, *world.settings.permissions), writes=writes))
+
+
+# --- what rules and prepared answers say ----------------------------------------------------------------------------
+
+
+def opened(world: World, flow: Flow, fact: RequestOpened) -> list[Fact]:
+    """Judge a request."""
+    run = flow.run
+    if run is None or run.id != fact.run or run.ended:
+        return []
+    apart = run.extract == "open"  # a session of its own, which only reads
+    phase = None if apart else phase_of(world, flow)
+    rules = rules_of(world, phase, writes=run.access == "write" and not apart)
+    if fact.request.kind == "question":
+        return [_question(world, run, fact, phase, rules)]
+    action, rule = judge(rules, fact.request.tool, fact.request.patterns)
+    said = f"`{rule.tool}: {rule.pattern}`" if rule else ""
+    if not fact.request.tool:  # the server told of it in a way that nobody can read
+        action = "deny"
+    if action == "ask":
+        return [_ask(world, fact, f"the rule {said} asks a person")]
+    if action == "allow":
+        return [RequestJudged(fact.issue, run.id, fact.request.id, "allow", f"the rule {said} allows it")]
+    why = f"the rule {said} denies it" if rule and fact.request.tool else "no rule allows it"
+    return [RequestJudged(fact.issue, run.id, fact.request.id, "deny", why, message=f"ashep: {why}. {GO_ON}")]
+
+
+def _question(
+    world: World, run: Run, fact: RequestOpened, phase: Phase | None, rules: tuple[PermissionRule, ...]
+) -> RequestJudged:
+    request = fact.request
+    prepared = _prepared(phase, run.used, request)
+    if prepared is not None:
+        used, answers = prepared
+        why = f"answered as {run.phase} has it prepared"
+        return RequestJudged(fact.issue, run.id, request.id, "answer", why, answers, used=used)
+    if not may_ask(rules):
+        why = "a rule denies questions"
+        return _told_to_decide(fact.issue, run, request, why, f"ashep: nobody answers here. {DECIDE}")
+    return _ask(world, fact, f"{run.phase} asks")
+
+
+def _prepared(
+    phase: Phase | None, used: tuple[int, ...], request: Request
+) -> tuple[tuple[int, ...], tuple[tuple[str, ...], ...]] | None:
+    """The prepared answers to all questions of a request, in order; None where one of them has none."""
+    taken: list[int] = []
+    answers: list[tuple[str, ...]] = []
+    for asked in request.asks:
+        for place, one in enumerate(phase.answers if phase else ()):
+            fits = isinstance(one, str) or one.match.casefold() in asked.text.casefold()
+            if fits and place not in (*used, *taken):
+                taken.append(place)
+                answers.append(chosen(asked, one.answer if isinstance(one, PreparedAnswer) else one))
+                break
+        else:
+            return None
+    return tuple(taken), tuple(answers)
+
+
+def _ask(world: World, fact: RequestOpened, why: str) -> RequestJudged:
+    due = world.now + world.settings.questions.deadline
+    return RequestJudged(fact.issue, fact.run, fact.request.id, "ask", why, due=due)
+
+
+def _told_to_decide(issue: str, run: Run, request: Request, why: str, message: str, by: str = "") -> RequestJudged:
+    """Nobody answers: a permission is denied, a question answered with a sentence that lets the turn go on."""
+    if request.kind == "permission":
+        return RequestJudged(issue, run.id, request.id, "deny", why, message=message, by=by)
+    answers = tuple((message,) for _ in request.asks)
+    return RequestJudged(issue, run.id, request.id, "answer", why, answers, by=by)
+
+
+# --- a person -------------------------------------------------------------------------------------------------------
+
+
+def asked_now(flow: Flow) -> Pending | None:
+    """The request that is put to a person, as long as that may be answered."""
+    if not flow.waits_for_input or flow.run is None or flow.held is not None:
+        return None
+    return next((one for one in flow.run.requests if one.request.id == flow.run.shown and one.verdict == "ask"), None)
+
+
+def advance(world: World, flow: Flow) -> list[Fact]:
+    """Put the next request to a person, or go on where none is left: after each change of the run's requests."""
+    run = flow.run
+    if run is None or run.ended or flow.stage != "work":
+        return []
+    asks = [pending for pending in run.requests if pending.verdict == "ask"]
+    if any(pending.request.id == run.shown for pending in run.requests):
+        return []  # it stands there, or its answer is on its way
+    if asks:
+        return _put(world, flow, run, asks[0])
+    return over(flow, "what it asked is answered")
+
+
+def over(flow: Flow, why: str) -> list[Fact]:
+    """Wait for nobody any more."""
+    run = flow.run
+    if run is None or run.waits_since is None or flow.stage != "work":
+        return []
+    return [InputEnded(flow.issue.id, run.id, why)]
+
+
+def _put(world: World, flow: Flow, run: Run, pending: Pending) -> list[Fact]:
+    issue, request, due = flow.issue.id, pending.request, pending.due or world.now
+    question = question_of(request)
+    text = f"**{run.phase} asks:** {clean(question)}\n\n{_how(issue, request)}\n\n{_until(due, request)}"
+    return [
+        InputWanted(issue, run.id, request.id, question, due, f"{run.id} waits in its session"),
+        CommentWanted(issue, f"{INPUT}{request.id}", text),
+    ]
+
+
+def question_of(request: Request) -> str:
+    """Say in words what is asked."""
+    if request.kind == "permission":
+        what = request.detail or ", ".join(request.patterns)
+        return f"may it use {request.tool}: {what}?"
+    return "\n\n".join(_shown(asked) for asked in request.asks)
+
+
+def _shown(asked: Asked) -> str:
+    options = "".join(f"\n{number}. {option}" for number, option in enumerate(asked.options, 1))
+    return f"{asked.text}{options}"
+
+
+def _how(issue: str, request: Request) -> str:
+    ways = f'Answer with `ashep answer {issue} "…"`, or with a comment that begins with `@ashep`'
+    if request.kind == "permission":
+        return f"{ways}: `yes` allows it this once, anything else denies it and is told to the agent."
+    several = ", one line for each question" if len(request.asks) > 1 else ""
+    chooses = "; a number chooses an option" if any(asked.options for asked in request.asks) else ""
+    return f"{ways}{several}{chooses}."
+
+
+def _until(due: datetime, request: Request) -> str:
+    then = "it is denied" if request.kind == "permission" else "the agent is told to decide itself"
+    return f"After {due:%Y-%m-%d %H:%M} UTC {then}."
+
+
+def told(world: World, flow: Flow, fact: AnswerRead) -> list[Fact]:
+    """Look for a person's answer among the comments behind the question."""
+    pending, run = asked_now(flow), flow.run
+    if pending is None or run is None:
+        return []
+    for comment in fact.comments:
+        words = _words(world, comment)
+        if words:
+            return [_answered(flow, run, pending.request, words, comment.author)]
+    return []
+
+
+def _words(world: World, comment: Comment) -> str:
+    """What a comment answers; empty: it is no answer, or no person's."""
+    addressed = ADDRESSED.match(comment.text)
+    if addressed is None or not is_person(comment.author, world.actor):
+        return ""
+    words = comment.text[addressed.end() :].strip()
+    signed = words.rfind("(ashep answer, ")
+    return words[:signed].rstrip() if signed >= 0 and SIGNED.fullmatch(words, signed) else words
+
+
+def _answered(flow: Flow, run: Run, request: Request, words: str, who: str) -> RequestJudged:
+    issue, why = flow.issue.id, f"{who} answered: {words[:300]}"
+    if request.kind == "question":
+        lines = [line for line in words.split("\n") if line.strip()]
+        if len(request.asks) == 1:
+            lines = [words]
+        answers = tuple(
+            chosen(asked, lines[place]) if place < len(lines) else (f"ashep: this was not answered. {DECIDE}",)
+            for place, asked in enumerate(request.asks)
+        )
+        return RequestJudged(issue, run.id, request.id, "answer", why, answers, by=who)
+    if words.strip(" .!").casefold() in YES:
+        return RequestJudged(issue, run.id, request.id, "allow", why, by=who)
+    message = f"ashep: a person denies this, and says: {words}"
+    return RequestJudged(issue, run.id, request.id, "deny", why, message=message, by=who)
+
+
+def chosen(asked: Asked, words: str) -> tuple[str, ...]:
+    """What an answer chooses: options by number, by name or by how only they begin, else the text itself."""
+    words = words.strip()
+    parts = [part.strip() for part in words.split(",")] if asked.several else [words]
+    found = [_option(asked, part) for part in parts]
+    return tuple(option for option in found if option) if all(found) else (words,)
+
+
+def _option(asked: Asked, words: str) -> str | None:
+    if len(words) < 10 and words.isdecimal() and 0 < int(words) <= len(asked.options):
+        return asked.options[int(words) - 1]
+    same = [option for option in asked.options if option.casefold() == words.casefold()]
+    alike = same or [option for option in asked.options if words and option.casefold().startswith(words.casefold())]
+    return alike[0] if len(alike) == 1 else None
+
+
+# --- nobody ---------------------------------------------------------------------------------------------------------
+
+
+def expired(world: World, flow: Flow) -> list[Fact]:
+    """The time for an answer is up: what was asked for is denied, and the run goes on."""
+    run = flow.run
+    if run is None or run.ended:
+        return []
+    facts: list[Fact] = []
+    bound = format_duration(world.settings.questions.deadline)
+    for pending in run.requests:
+        if pending.verdict == "ask" and pending.due is not None and pending.due <= world.now:
+            how = GO_ON if pending.request.kind == "permission" else DECIDE
+            message = f"ashep: nobody answered within {bound}. {how}"
+            facts.append(_told_to_decide(flow.issue.id, run, pending.request, f"nobody answered in {bound}", message))
+            told = "Nobody answered in time: the agent was told to go on without an answer."
+            facts.append(CommentWanted(flow.issue.id, f"{LATE}{pending.request.id}", told))
+    return facts
+
+
+def withdrawn(world: World, flow: Flow) -> list[Fact]:
+    """A person took the label off that says that somebody is waited for: the run is to go on without an answer."""
+    run, written, label = flow.run, flow.written, world.settings.labels.needs_input
+    stands = written is not None and written.input and flow.target is not None and written.seq == flow.target.seq
+    if run is None or not stands or not flow.waits_for_input or label in flow.issue.labels:
+        return []
+    why = f"somebody took the label {label} off"
+    return [
+        _told_to_decide(
+            flow.issue.id, run, pending.request, why,
+            f"ashep: nobody will answer this. {GO_ON if pending.request.kind == 'permission' else DECIDE}",
+        )
+        for pending in run.requests
+        if pending.verdict == "ask"
+    ]  # fmt: skip
+
+
+# --- what is to be done ---------------------------------------------------------------------------------------------
+
+
+def listens(flow: Flow) -> str | None:
+    """The name of the comment behind which an answer may stand; None: none is waited for, or it is not posted."""
+    pending = asked_now(flow)
+    if pending is None or flow.answer_seq >= flow.view_seq:
+        return None
+    name = f"{INPUT}{pending.request.id}"
+    return None if name in dict(flow.comments) else name
+
+
+def to_answer(flow: Flow) -> AnswerRequest | None:
+    """The answer that is to be delivered next."""
+    run = flow.run
+    if run is None or run.ended:
+        return None
+    for pending in run.requests:
+        if pending.verdict not in (None, "ask"):
+            return AnswerRequest(
+                f"{run.id}/answer/{pending.request.id}", flow.issue.id, run.id, pending.request.id,
+                pending.request.kind, pending.verdict, pending.answers, pending.message, session=run.session or "",
+            )  # fmt: skip
+    return None
+
+
+RequestFact = RequestOpened | RequestGone | ReadRefused | RequestJudged | InputWanted | InputEnded | RequestAnswered
+
+
+INPUT = "input."
+"""How the names of comments begin that put a request to a person."""
+
+
+def request_fact(flow: Flow, fact: RequestFact, seq: int, at: datetime) -> Flow:
+    """Fold a fact about a session's requests."""
+    if isinstance(fact, RequestAnswered):
+        flow = done(flow, fact.key, seq)
+    run = flow.run
+    if run is None or run.id != fact.run:
+        return flow
+    if isinstance(fact, InputEnded):
+        flow = replace(_ended(flow, run, at), why=fact.why, since=at)
+        asks = flow.target is not None and flow.target.input
+        return replace(flow, target=Posture(seq, "work", run.phase)) if asks else flow
+    if run.ended:
+        return flow
+    match fact:
+        case RequestOpened():
+            pending = Pending(fact.request, seq)
+            return replace(flow, run=replace(run, requests=(*run.requests, pending)))
+        case ReadRefused():
+            fresh = 0 if fact.what == "turn" and fact.as_of >= run.fresh_after else run.fresh_after
+            unshown = tuple(dict.fromkeys((*run.unshown, fact.what)))
+            return replace(flow, run=replace(run, unshown=unshown, fresh_after=fresh))
+        case RequestGone() | RequestAnswered():
+            return _over(flow, run, fact.request)
+        case RequestJudged():
+            return replace(flow, run=_judged(run, fact))
+        case InputWanted():
+            run = replace(run, shown=fact.request, waits_since=run.waits_since or at)
+            flow = replace(flow, run=run, target=Posture(seq, "ask", run.phase, input=True))
+            return replace(flow, why=fact.why, since=at)
+        case _:
+            assert_never(fact)
+
+
+def _over(flow: Flow, run: Run, request: str) -> Flow:
+    left = tuple(pending for pending in run.requests if pending.request.id != request)
+    known = (*flow.requests, request)[-MAX_REPORTS:]
+    return replace(flow, run=replace(run, requests=left), requests=known)
+
+
+def _judged(run: Run, fact: RequestJudged) -> Run:
+    def judged(pending: Pending) -> Pending:
+        if pending.request.id != fact.request:
+            return pending
+        return dataclasses.replace(
+            pending, verdict=fact.verdict, answers=fact.answers, message=fact.message, due=fact.due
+        )
+
+    return replace(run, requests=tuple(map(judged, run.requests)), used=(*run.used, *fact.used))
+
+
+def _ended(flow: Flow, run: Run, at: datetime) -> Flow:
+    """Nobody is waited for any more: the run's times go on where they stood, and what was to be said is over."""
+    waited = at - run.waits_since if run.waits_since is not None else timedelta()
+    left = tuple(pending for pending in run.requests if pending.verdict != "ask")
+    over = (*flow.requests, *(one.request.id for one in run.requests if one.verdict == "ask"))[-MAX_REPORTS:]
+    run = replace(
+        run, requests=left, shown="", waits_since=None, doubted=False,
+        deadline=run.deadline + waited if run.deadline else None,
+        sign_due=run.sign_due + waited if run.sign_due else None,
+        stall_due=at + run.stall_after if run.stall_after is not None else None,
+    )  # fmt: skip
+    comments = tuple(comment for comment in flow.comments if not comment[0].startswith(INPUT))
+    return replace(flow, run=run, thought=flow.thought + waited, comments=comments, requests=over)

@@ -1,0 +1,303 @@
+"""A person takes a session, or the issue: nothing is sent, nothing is stopped, until they are done.
+
+They do it by a message in the session, by stopping the turn there, or by the label `ashep:paused`. What follows is the
+policy's `takeover`. Whether they are done is said by the label, or by a fresh read that shows them quiet.
+"""
+
+import dataclasses
+from datetime import datetime, timedelta
+from typing import Literal, NamedTuple, assert_never
+
+from ashep.core.facts.commands import SendPrompt
+from ashep.core.facts.delivery import VerificationWanted
+from ashep.core.facts.issues import CommentWanted
+from ashep.core.facts.runs import (
+    ReleaseWanted,
+    RunEnded,
+    RunWithdrawn,
+    SessionReleased,
+    SessionSeen,
+    SessionTaken,
+    TurnSeen,
+)
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.issues.people import COOLDOWN
+from ashep.core.issues.routing import after_run, enter, following
+from ashep.core.issues.verification import is_proven
+from ashep.core.policy.language import format_duration
+from ashep.core.policy.policies import CLOSE, Phase, Policy, Takeover
+from ashep.core.runs.prompting import message_id
+from ashep.core.state.flow import Flow, Held, Posture, noted
+from ashep.core.state.frozen import replace
+from ashep.core.state.holds import Hold
+from ashep.core.state.run import Run
+from ashep.core.state.world import World
+
+
+def takeover_of(policy: Policy | None, phase: Phase | None) -> Takeover:
+    """What a policy says of takeovers in a phase; `review` is as `pause` where a success leads to no other phase."""
+    if policy is None or phase is None:
+        return Takeover()
+    wish = phase.takeover or policy.takeover
+    if wish.action == "review" and reviewed_by(policy, phase) is None:
+        return wish.model_copy(update={"action": "pause"})
+    return wish
+
+
+def reviewed_by(policy: Policy, phase: Phase) -> str | None:
+    """The phase that a success of this one leads to by itself; None: there is none that would look at the work."""
+    target = phase.next.get("success") or following(policy, phase)
+    return None if phase.verdicts or target == CLOSE else target
+
+
+def keeps(world: World, flow: Flow) -> Hold | None:
+    """Give the hold of an issue that a person has."""
+    if flow.held is not None:
+        return Hold("paused", flow.why)
+    if world.settings.labels.paused in flow.issue.labels:
+        return Hold("paused", "a person has taken over: its label says paused")
+    return None
+
+
+# --- taking -------------------------------------------------------------------------------------------------------
+
+
+class Taken(NamedTuple):
+    """A session that a person took."""
+
+    session: str | None
+    message: str | None
+    outcome: bool = False
+    """What its run had reported is kept."""
+
+
+def in_session(world: World, flow: Flow, run: Run, why: str, reported: RunEnded | None = None) -> list[Fact]:
+    """A person wrote in the run's session, or stopped its turn: the run ends, and nothing of theirs is touched.
+
+    `reported`: how it ended before that was seen; nothing follows from it before they are done.
+    """
+    taken = Taken(run.session, message_id(world, run), reported is not None)
+    if reported is not None:
+        return [*_by_policy(world, flow, taken, run.id, why), reported]
+    return [RunEnded(flow.issue.id, run.id, "aborted", why), *_by_policy(world, flow, taken, run.id, why)]
+
+
+def _by_policy(world: World, flow: Flow, taken: Taken, run: str, why: str) -> list[Fact]:
+    issue, label, wish = flow.issue.id, world.settings.labels.paused, _wish(world, flow)
+    if label in flow.issue.labels:
+        return [SessionTaken(issue, wish.action, "theirs", why, None, *taken)]
+    ours: Literal["none", "ours"] = "ours" if wish.action == "pause" else "none"
+    cooldown = wish.cooldown or (COOLDOWN if ours == "none" else None)
+    fact = SessionTaken(issue, wish.action, ours, why, cooldown, *taken)
+    if ours == "none":
+        return [fact]
+    quiet = f", or you have been quiet there for {format_duration(cooldown)}" if cooldown else ""
+    text = (
+        f"A person took over: {why}. Nothing more is sent to this session until the label `{label}` is taken off "
+        f"(`ashep release {issue}`){quiet}. `ashep take {issue}` says how to open it."
+        f"{' What its agent reported before is kept, and counts then.' if taken.outcome else ''}"
+    )
+    return [fact, CommentWanted(issue, f"taken.{run}", text)]
+
+
+def _wish(world: World, flow: Flow) -> Takeover:
+    policy = world.policy(flow)
+    return takeover_of(policy, policy.phase(flow.phase) if policy and flow.phase else None)
+
+
+def labelled(world: World, flow: Flow) -> list[Fact]:
+    """Compare the label with what is known: a person sets it to take the issue, and takes it off when they are done."""
+    if flow.stage != "work" or flow.written is None:
+        return []
+    label, held, ours = world.settings.labels.paused, flow.held, flow.written.paused
+    if label in flow.issue.labels:
+        known = held is not None and held.label == "theirs" and not held.ending
+        return [] if ours or known else _take(world, flow, f"the label {label} was set")
+    if held is None or held.ending or not (held.label == "theirs" or (held.label == "ours" and ours)):
+        return []
+    why = f"the label {label} was taken off"
+    wanted = ReleaseWanted(flow.issue.id, why)
+    return [wanted] if held.session is not None else [wanted, SessionReleased(flow.issue.id, "label", why)]
+
+
+def kept(flow: Flow, why: str) -> list[Fact]:
+    """A person had set the label before we did: it is theirs, and stays until they take it off."""
+    held = flow.held
+    if held is None or held.label != "ours" or held.ending:
+        return []
+    return [SessionTaken(flow.issue.id, held.action, "theirs", why, None, held.session, held.message, held.outcome)]
+
+
+def _take(world: World, flow: Flow, why: str) -> list[Fact]:
+    """Take the issue for a person. A turn that is under way is stopped once a read shows that nobody else is in it."""
+    issue, run, held = flow.issue.id, flow.run, flow.held
+    wish, facts = _wish(world, flow), list[Fact]()
+    taken = Taken(held.session, held.message, held.outcome) if held else Taken(None, None)
+    if run is not None and not run.ended:
+        taken = Taken(run.session, message_id(world, run))
+        if not run.prompt.sent:
+            sending = any(isinstance(command, SendPrompt) for command in flow.open)
+            facts.append(RunEnded(issue, run.id, "aborted", why, abort=sending))
+            taken = taken if sending else Taken(None, None)
+    return [*facts, SessionTaken(issue, wish.action, "theirs", why, None, *taken)]
+
+
+def turn_of_held(flow: Flow, run: Run, fact: TurnSeen) -> list[Fact]:
+    """End the run of an issue that was taken; its turn is stopped where a fresh read shows no person in the session."""
+    if fact.state == "finished" or fact.people:
+        return [RunEnded(flow.issue.id, run.id, "aborted", flow.why)]
+    return [] if run.fresh_after else [RunEnded(flow.issue.id, run.id, "aborted", flow.why, abort=True)]
+
+
+# --- going on -----------------------------------------------------------------------------------------------------
+
+
+def session_seen(world: World, before: Flow, flow: Flow, fact: SessionSeen) -> list[Fact]:
+    """Judge a read of a taken session; `before` is the flow before it was folded."""
+    issue, held, was = flow.issue.id, flow.held, before.held
+    if held is None or was is None:
+        return _came_back(world, flow, fact)
+    if fact.session != held.session or held.fresh_after:
+        return []
+    asked = was.fresh_after != 0 and (was.people, was.busy) == (held.people, held.busy)
+    if held.busy:
+        late = asked and held.due is None and (held.ending or held.cooldown is not None)
+        why = f"what is at work there was waited for {format_duration(LEFT_AT_WORK)} without a word of theirs"
+        return [SessionReleased(issue, "label" if held.ending else "quiet", why, leave=True)] if late else []
+    if held.ending:
+        return [SessionReleased(issue, "label", "the person is done")]
+    if not asked or held.cooldown is None:
+        return []
+    return [SessionReleased(issue, "quiet", f"nobody wrote in the session for {format_duration(held.cooldown)}")]
+
+
+def _came_back(world: World, flow: Flow, fact: SessionSeen) -> list[Fact]:
+    """Just before a run goes on in a session, a person was found in it."""
+    held, run = flow.resume, flow.run
+    if run is None or run.ended or run.prompt.sent:
+        return []
+    if held is None and fact.busy and fact.session == run.session:
+        why = f"a turn that is none of ours runs in {fact.session}: another session is used"
+        return [RunWithdrawn(flow.issue.id, run.id, "retry", why, leave=fact.session)]
+    if held is not None and fact.session == held.session and not set(fact.people) <= set(held.people):
+        taken, why = Taken(held.session, held.message), "a person wrote in the session again"
+        withdrawn = RunWithdrawn(flow.issue.id, run.id, "paused", why)
+        return [withdrawn, *_by_policy(world, flow, taken, run.id, why)]
+    return []
+
+
+def released(world: World, flow: Flow, held: Held, why: str) -> list[Fact]:
+    """Say what follows once the person is done: the next phase looks at their work, or the phase goes on."""
+    policy = world.policy(flow)
+    phase = policy.phase(flow.phase) if policy and flow.phase else None
+    target = reviewed_by(policy, phase) if policy and phase and held.action == "review" else None
+    if phase is None or target is None:
+        return _as_reported(world, flow, held, why)
+    done = f"a person did {phase.name}: {why}"
+    if flow.run is not None and is_proven(phase, flow, "success"):
+        return [VerificationWanted(flow.issue.id, flow.run.id, phase.name, done)]
+    return enter(world, flow, target, done)
+
+
+def _as_reported(world: World, flow: Flow, held: Held, why: str) -> list[Fact]:
+    """What the run had reported when the person was found in its session counts now."""
+    said = flow.reports[-1] if held.outcome and flow.reports else None
+    if said is None or flow.run is None or said.run != flow.run.id or said.outcome is None or said.state == "aborted":
+        return []
+    state = "succeeded" if said.state == "succeeded" else "failed"
+    return after_run(world, flow, RunEnded(flow.issue.id, said.run, state, f"{said.why}; {why}", said.outcome))
+
+
+LEFT_AT_WORK = timedelta(hours=1)
+"""What is at work in the session of a person who is done, or says no more, is waited for so long; then it is left."""
+
+
+HeldFact = SessionTaken | SessionSeen | ReleaseWanted | SessionReleased
+
+
+def held_fact(flow: Flow, fact: HeldFact, seq: int, at: datetime) -> Flow:
+    """Fold a fact about a taken session."""
+    match fact:
+        case SessionTaken():
+            return _taken(flow, fact, seq, at)
+        case SessionSeen():
+            return flow if flow.held is None else _theirs(replace(flow, held=_seen(flow.held, fact, at)), fact)
+        case ReleaseWanted():
+            due = at + LEFT_AT_WORK if flow.held and flow.held.session else None
+            held = replace(flow.held, ending=True, due=due, fresh_after=seq) if flow.held else None
+            return _label_is_gone(replace(flow, held=held, why=fact.why))
+        case SessionReleased():
+            return _released(flow, fact, seq, at)
+        case _:
+            assert_never(fact)
+
+
+def without(sessions: tuple[tuple[str, str], ...], gone: str | None) -> tuple[tuple[str, str], ...]:
+    """The last sessions of phases but this one, which nobody goes on in."""
+    return tuple(one for one in sessions if one[1] != gone)
+
+
+def _taken(flow: Flow, fact: SessionTaken, seq: int, at: datetime) -> Flow:
+    run, target = flow.run, flow.target
+    here = run if run is not None and run.session is not None and run.session == fact.session else None
+    busy = here is not None and here.turn == "running"
+    held = Held(fact.action, fact.label, fact.cooldown, fact.session, fact.message, here.people if here else (), busy)
+    held = replace(held, outcome=fact.outcome)
+    if run is not None and not run.ended:  # it is ended by a read that begins now
+        run = replace(run, fresh_after=seq)
+    if fact.label == "ours":
+        target = Posture(seq, "work", flow.phase, paused=True)
+    elif held.label == "theirs":
+        flow = _label_is_gone(flow)
+        target = flow.target
+    flow = replace(flow, held=replace(held, due=_due(held, at)), resume=None, run=run, target=target, wanted=True)
+    return replace(flow, code="paused", held_by="", why=fact.why, since=at)
+
+
+def _due(held: Held, at: datetime) -> datetime | None:
+    if held.session is None or held.cooldown is None or held.ending:
+        return None
+    return at + held.cooldown + (LEFT_AT_WORK if held.busy else timedelta())
+
+
+def _seen(held: Held, fact: SessionSeen, at: datetime) -> Held:
+    if fact.session != held.session:
+        return held
+    fresh = 0 if fact.as_of >= held.fresh_after else held.fresh_after
+    if (fact.people, fact.busy) == (held.people, held.busy):
+        return replace(held, fresh_after=fresh)
+    seen = replace(held, people=fact.people, busy=fact.busy, fresh_after=fresh)
+    if held.ending:
+        return replace(seen, due=held.due or (at + LEFT_AT_WORK if seen.busy else None))
+    return replace(seen, due=_due(seen, at))
+
+
+def _theirs(flow: Flow, fact: SessionSeen) -> Flow:
+    """A turn that a person's message began is not stopped in place of ours, whose stop is not done."""
+    run = flow.run
+    if run is None or not run.stop or not fact.people or fact.session != run.session:
+        return flow
+    return replace(flow, run=replace(run, stop=False))
+
+
+def _label_is_gone(flow: Flow) -> Flow:
+    """What we wrote stands there no more, or is a person's: nothing of it is to be taken off."""
+    written = dataclasses.replace(flow.written, paused=False) if flow.written else None
+    return replace(
+        flow, written=written, target=dataclasses.replace(flow.target, paused=False) if flow.target else None
+    )
+
+
+def _released(flow: Flow, fact: SessionReleased, seq: int, at: datetime) -> Flow:
+    held, run = flow.held, flow.run
+    if run is not None and run.settled and run.before is not None:
+        run = replace(run, tree_wanted="again")  # what the person changed meanwhile is the issue's
+    code = ""
+    if held is not None and held.label == "ours" and fact.by == "quiet":
+        flow, code = replace(flow, target=Posture(seq, "work", flow.phase)), "paused"  # until our label is off again
+    if held is not None and held.action == "review" and flow.phase:
+        flow = replace(flow, passed=noted(flow.passed, flow.phase, "success"))
+    resume = held if held is not None and held.session is not None and not fact.leave else None
+    if held is not None and fact.leave:
+        flow = replace(flow, sessions=without(flow.sessions, held.session))
+    return replace(flow, held=None, resume=resume, run=run, wanted=True, code=code, held_by="", why=fact.why, since=at)

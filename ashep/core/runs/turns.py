@@ -1,0 +1,218 @@
+"""What a read of a session means: finished, died, never begun, too late, or a person's (design section 6)."""
+
+from datetime import datetime, timedelta
+
+from ashep.core.facts.outcome import Outcome, read_outcome
+from ashep.core.facts.runs import (
+    DeadlineReached,
+    DiagnosisWanted,
+    Life,
+    OutcomeRejected,
+    PromptAbandoned,
+    RunEnded,
+    TurnDied,
+    TurnSeen,
+)
+from ashep.core.facts.vocabulary import Fact, ReadRefused
+from ashep.core.policy.language import format_duration
+from ashep.core.policy.policies import Phase
+from ashep.core.resources.providers import ABORTED, ends_run, stopped
+from ashep.core.runs.choice import choose_beside, model_of
+from ashep.core.runs.folding import DIAGNOSIS
+from ashep.core.runs.takeover import in_session, turn_of_held
+from ashep.core.state.flow import Flow
+from ashep.core.state.intents import unfounded
+from ashep.core.state.run import Probation, Run, due_after
+from ashep.core.state.world import World, phase_of
+
+MAX_RESTARTS = 10
+"""Turns of one run that are started again because the agent server died."""
+
+
+MAX_ABANDONED = 1
+"""Prompts of one run that are sent again under new ids; one more and the attempt has failed (facts/opencode.md 16)."""
+
+
+EXTRACT = Phase(name="extract")
+"""What an extraction asks of an agent: the capability `extract`, to read."""
+
+
+def turn_seen(world: World, before: Flow, flow: Flow, fact: TurnSeen) -> list[Fact]:
+    """Judge a read; `before` is the flow before it was folded."""
+    run = flow.run
+    if run is None or before.run is None or unfounded(flow, run, fact):
+        return []
+    if flow.held is not None:
+        return turn_of_held(flow, run, fact)
+    if fact.state == "finished":
+        return _finished(world, flow, run, fact, before.run.probation)
+    if fact.people:
+        return in_session(world, flow, run, f"a person wrote in the session ({fact.people[0]})")
+    if run.overdue and run.fresh_after == 0:
+        why = f"no outcome within {run.timeout}"
+        issue = flow.issue.id
+        late = RunEnded(issue, run.id, "timed_out", why, abort=True)
+        return [DeadlineReached(issue, run.id), overdue(flow, run) if is_diagnosis(run) else late]
+    if fact.state == "running" and ends_run(fact):
+        return [overdue(flow, run)] if is_diagnosis(run) else stopped(world, flow, run, fact)
+    if fact.state == "running":
+        return _stalled(world, flow, before.run, run, fact)
+    same = fact.state != "incomplete" or before.run.turn == "incomplete"
+    suspicion = before.run.probation if same and run.fresh_after == 0 else "no"
+    return _quiet(world, flow, run, fact, suspicion)
+
+
+def read_refused(flow: Flow, fact: ReadRefused) -> list[Fact]:
+    """Give up a run that is over its time, or was taken, although nobody can see how its turn stands."""
+    run = flow.run
+    if fact.what != "turn" or run is None or run.id != fact.run or run.ended or run.fresh_after:
+        return []
+    if flow.held is not None:
+        return [RunEnded(fact.issue, run.id, "aborted", flow.why)]
+    if not run.overdue:
+        return []
+    why = f"no outcome within {run.timeout}, and the agent server shows nothing of it: {fact.why[:300]}"
+    return [DeadlineReached(fact.issue, run.id), RunEnded(fact.issue, run.id, "timed_out", why, abort=True)]
+
+
+def _stalled(world: World, flow: Flow, before: Run, run: Run, fact: TurnSeen) -> list[Fact]:
+    if fact.life is None or not has_stalled(before, run, fact.life, world.now):
+        return []
+    return after_stall(world, flow, run, why_stalled(run, fact.life))
+
+
+def _quiet(world: World, flow: Flow, run: Run, fact: TurnSeen, suspicion: str) -> list[Fact]:
+    issue = flow.issue.id
+    given = run.prompt.instance  # unknown where a prompt was found delivered after a crash
+    died = world.managed and bool(fact.instance) and bool(given) and fact.instance != given
+    if died or (fact.state == "incomplete" and suspicion == "suspect"):
+        if run.restarts >= MAX_RESTARTS:
+            return [RunEnded(issue, run.id, "failed", f"the agent server died {run.restarts} times during the run")]
+        proof = "its server is gone" if died else "incomplete and not busy for 30 s"
+        return [TurnDied(issue, run.id, fact.n, f"the turn died: {proof}")]
+    if fact.state in ("missing", "stored") and suspicion == "second_look":
+        if run.prompt.tries >= MAX_ABANDONED:
+            why = "the server took the prompt and began no turn"
+            return [RunEnded(issue, run.id, "failed", why, error="no_turn")]
+        return [PromptAbandoned(issue, run.id, fact.n, "30 s without a sign of a turn, and none after an abort")]
+    return []
+
+
+def _finished(world: World, flow: Flow, run: Run, fact: TurnSeen, probation: Probation) -> list[Fact]:
+    issue = flow.issue.id
+    if fact.people:  # what they want is decided before what was reported, which is kept
+        said = _said(world, flow, fact)
+        why = f"a person wrote in the session ({fact.people[0]})"
+        return in_session(world, flow, run, why, said if isinstance(said, RunEnded) else None)
+    if fact.error is not None:
+        ours = probation in ("stop", "second_look")  # we stopped it, because it seemed not to begin
+        if fact.error.startswith(ABORTED) and run.prompt.instance in ("", fact.instance) and not ours:
+            return in_session(world, flow, run, "somebody stopped the turn in OpenCode")
+        if is_diagnosis(run):
+            return diagnosed(flow, run, fact)
+        if fact.refused is not None:
+            return stopped(world, flow, run, fact)
+        return [RunEnded(issue, run.id, "failed", f"the turn ended with {fact.error[:500]}", error=fact.error[:2000])]
+    if is_diagnosis(run):
+        return diagnosed(flow, run, fact)
+    said = _said(world, flow, fact)
+    return [said] if isinstance(said, RunEnded) else _rejected(world, flow, run, said)
+
+
+def _said(world: World, flow: Flow, fact: TurnSeen) -> RunEnded | str:
+    """How a run ends with what was reported in its turn; a text says why that is no outcome of its phase."""
+    phase = phase_of(world, flow)
+    if fact.error is not None or (flow.run is not None and is_diagnosis(flow.run)):
+        return "an error, or a diagnosis"
+    outcome = read_outcome(fact.block, phase.verdicts if phase else ())
+    if not isinstance(outcome, Outcome):
+        return outcome
+    state = "succeeded" if outcome.result == "success" and outcome.next_action != "repeat_phase" else "failed"
+    return RunEnded(fact.issue, fact.run, state, f"reported {outcome.verdict or outcome.result}", outcome)
+
+
+def _rejected(world: World, flow: Flow, run: Run, why: str) -> list[Fact]:
+    issue, phase = flow.issue.id, phase_of(world, flow)
+    if run.prompt.kind in ("task", "resume"):
+        return [OutcomeRejected(issue, run.id, run.prompt.n, why, "recover")]
+    extractor = choose_beside(world, EXTRACT)
+    if run.prompt.kind == "recover" and extractor is not None and phase is not None:
+        slug, model = extractor.runner.agent_slug, model_of(extractor, None)
+        return [OutcomeRejected(issue, run.id, run.prompt.n, why, "extract", extractor.id, slug, model)]
+    return [RunEnded(issue, run.id, "failed", f"no_outcome: {why}", error="no_outcome")]
+
+
+DEBUG = Phase(name="debug", access="read")
+"""What a diagnosis asks of an agent: the capability `debug`, to read."""
+
+
+RETRY, CHANGE_AGENT, ASK_PERSON = "retry", "change_agent", "ask_person"
+
+
+VERDICTS = (RETRY, CHANGE_AGENT, ASK_PERSON)
+"""What a diagnosis says: try again, let another agent try, or ask a person."""
+
+
+def after_stall(world: World, flow: Flow, run: Run, why: str) -> list[Fact]:
+    """Say what follows when a turn has stalled: its run ends, or is looked into first."""
+    issue, phase = flow.issue.id, phase_of(world, flow)
+    if is_diagnosis(run):
+        return [_ended(flow, run, f"{run.prompt.wrong}; its diagnosis stalled, too")]
+    if phase is None or phase.stall.action != "diagnose":
+        return [RunEnded(issue, run.id, "stalled", why, abort=True)]
+    agent = choose_beside(world, DEBUG, {run.agent: 1})
+    if agent is None:
+        why = f"{why}; no agent with the capability debug can look into it now"
+        return [RunEnded(issue, run.id, "stalled", why, abort=True)]
+    slug, model = agent.runner.agent_slug, model_of(agent, None)
+    return [DiagnosisWanted(issue, run.id, run.prompt.n, why, agent.id, slug, model)]
+
+
+def is_diagnosis(run: Run) -> bool:
+    """Whether the run has stalled, and its present prompt asks another agent about it."""
+    return run.prompt.kind == "diagnose"
+
+
+def overdue(flow: Flow, run: Run) -> RunEnded:
+    """A diagnosis took too long."""
+    return _ended(flow, run, f"{run.prompt.wrong}; its diagnosis took longer than {format_duration(DIAGNOSIS)}")
+
+
+def diagnosed(flow: Flow, run: Run, fact: TurnSeen) -> list[Fact]:
+    """Read what the diagnosis says; where it says nothing that counts, the stall is one like any other."""
+    stalled = run.prompt.wrong
+    if fact.error is not None:
+        return [_ended(flow, run, f"{stalled}; its diagnosis ended with {fact.error[:200]}")]
+    outcome = read_outcome(fact.block, VERDICTS)
+    if not isinstance(outcome, Outcome):
+        return [_ended(flow, run, f"{stalled}; its diagnosis said nothing valid: {outcome}")]
+    if outcome.verdict is None:
+        return [_ended(flow, run, f"{stalled}; its diagnosis came to nothing: {outcome.summary[:300]}")]
+    verdict = ASK_PERSON if outcome.needs_human or outcome.next_action == "need_human" else outcome.verdict
+    outcome = outcome.model_copy(update={"verdict": verdict})
+    why = f"{stalled}; {run.prompt.by} says {verdict}: {outcome.summary[:300]}"
+    return [RunEnded(flow.issue.id, run.id, "stalled", why, diagnosis=outcome)]
+
+
+def _ended(flow: Flow, run: Run, why: str) -> RunEnded:
+    return RunEnded(flow.issue.id, run.id, "stalled", why, abort=True)
+
+
+def has_stalled(before: Run, run: Run, life: Life | None, now: datetime) -> bool:
+    """Whether a fresh read of a doubted turn shows that it has stalled; `before`: the run before that read."""
+    if not before.doubted or life is None or run.fresh_after != 0:
+        return False
+    due = due_after(run, life, now)
+    return due is not None and due <= now
+
+
+def why_stalled(run: Run, life: Life) -> str:
+    """Say it in a sentence."""
+    quiet = _whole(life.quiet)
+    if life.tool is not None:
+        return f"the tool {life.tool} has run for {_whole(life.tool_for)} and shown nothing for {quiet}"
+    return f"no sign of life for {quiet}, and {_whole(run.stall_after or timedelta())} is the bound"
+
+
+def _whole(span: timedelta) -> str:
+    return format_duration(timedelta(seconds=round(span.total_seconds())))

@@ -1,0 +1,106 @@
+"""Providers that take nothing for a while: a circuit breaker for each, as the World keeps it (a part of `evolve`).
+
+Closed: no outage is known. Open: nothing starts on it until a time, or until its credentials may be others. Half-open:
+one run tries, and shows whether it takes again what it is asked (Nygard, Release It!, 2007).
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from ashep.core.facts.resources import ProviderRecovered, ProviderRefused
+from ashep.core.state.frozen import replace
+
+TIMER, PROOF = "provider", "proof"
+"""The names of the timers that let a provider be tried, and what tries it be looked at."""
+
+PROVEN = timedelta(seconds=15)
+"""A turn that goes on for so long and was not refused shows that its provider takes again what it is asked."""
+
+
+@dataclass(frozen=True)
+class Outage:
+    """A provider that takes nothing."""
+
+    provider: str
+    kind: Literal["limited", "down", "unauthorized"]
+    why: str
+    since: datetime
+    until: datetime | None
+    """When it may be tried; None: when its credentials may be others."""
+    refusals: int = 1
+    """How often in a row a try was refused."""
+    tried_since: datetime | None = None
+    """Since when one run may try; None: nothing may."""
+    proof_due: datetime | None = None
+    """When a turn that still goes on will have shown that it is over."""
+    proof_after: int = 0
+    """A read that began at or after this sequence number shows it; 0: the time is not up."""
+
+
+Outages = tuple[Outage, ...]
+
+
+def outage_of(outages: Outages, provider: str) -> Outage | None:
+    """The outage of a provider, if there is one."""
+    return next((outage for outage in outages if outage.provider == provider), None)
+
+
+def refused(outages: Outages, fact: ProviderRefused, at: datetime) -> Outages:
+    """A provider takes nothing; what was known of that is replaced."""
+    known = outage_of(outages, fact.provider)
+    since = known.since if known is not None and known.kind == fact.kind else at
+    fresh = Outage(fact.provider, fact.kind, fact.why, since, fact.until, fact.refusals)
+    return (*_others(outages, fact.provider), fresh)
+
+
+def recovered(outages: Outages, fact: ProviderRecovered) -> Outages:
+    """A provider takes again what it is asked."""
+    return _others(outages, fact.provider)
+
+
+def over(outages: Outages, provider: str, due: datetime, at: datetime) -> Outages:
+    """The time has come at which a provider may be tried."""
+    return tuple(_half_open(one, at) if (one.provider, one.until) == (provider, due) else one for one in outages)
+
+
+def asked(outages: Outages, provider: str, at: datetime) -> Outages:
+    """A provider that may be tried was sent a prompt."""
+    known = outage_of(outages, provider)
+    if known is None or known.tried_since is None:
+        return outages
+    return (*_others(outages, provider), replace(known, proof_due=at + PROVEN, proof_after=0))
+
+
+def proven(outages: Outages, provider: str, due: datetime, seq: int) -> Outages:
+    """A turn that still goes on shows that it is over."""
+    return tuple(
+        replace(one, proof_due=None, proof_after=seq) if (one.provider, one.proof_due) == (provider, due) else one
+        for one in outages
+    )
+
+
+def freed(outages: Outages, at: datetime, provider: str | None = None) -> Outages:
+    """A person resumed: a provider may be tried at once; None: all of them."""
+    return tuple(_half_open(one, at) if provider in (None, one.provider) else one for one in outages)
+
+
+def with_other_credentials(outages: Outages, at: datetime) -> Outages:
+    """The credentials may be others: after another start, of ashep's or of the agent server's, or another file."""
+    return tuple(_half_open(one, at) if one.kind == "unauthorized" else one for one in outages)
+
+
+def dues(outages: Outages) -> list[tuple[str, datetime]]:
+    """When which provider may be tried, and when that will have shown something, by the timers' keys."""
+    tries = [(f"{TIMER}:{one.provider}", one.until) for one in outages if one.until]
+    return tries + [(f"{PROOF}:{one.provider}", one.proof_due) for one in outages if one.proof_due]
+
+
+def _half_open(outage: Outage, at: datetime) -> Outage:
+    return (
+        outage if outage.tried_since is not None else replace(outage, tried_since=at, until=None, proof_due=at + PROVEN)
+    )
+
+
+def _others(outages: Outages, provider: str) -> Outages:
+    return tuple(outage for outage in outages if outage.provider != provider)

@@ -1,0 +1,197 @@
+"""An attempt as it is known: what was planned, sent, asked and seen."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from ashep.core.facts.delivery import Tree
+from ashep.core.facts.outcome import Outcome
+from ashep.core.facts.requests import Request, Verdict
+from ashep.core.facts.runs import Life, Model, TurnSeen
+from ashep.core.policy.policies import Phase
+
+NO_SIGN = timedelta(seconds=30)
+"""From a prompt's delivery to the first sign of a turn (design section 6; facts/opencode.md 11, 16, 26)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A request of the present run that the server still lists."""
+
+    request: Request
+    seq: int
+    """When it was seen: a list that was read before says nothing of it."""
+    verdict: Verdict | None = None
+    answers: tuple[tuple[str, ...], ...] = ()
+    """To each of its questions."""
+    message: str = ""
+    """What the agent is told with it."""
+    due: datetime | None = None
+    """Until when a person may answer."""
+
+
+Probation = Literal["no", "suspect", "stop", "second_look"]
+"""A turn without a sign: suspect until a fresh read, then stopped, then looked at once more (design section 6)."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A prompt of a run."""
+
+    n: int
+    kind: Literal["task", "recover", "extract", "resume", "diagnose"]
+    tries: int = 0
+    """How many ids were abandoned before the present one."""
+    blob: str | None = None
+    before: tuple[str, ...] = ()
+    """User messages that stood in its session already."""
+    stamp: datetime | None = None
+    """When its ids were made: the server sorts messages by ids that begin with a time."""
+    sent: bool = False
+    instance: str = ""
+    again: bool = False
+    """The turn died: the same ids are to be sent once more."""
+    slug: str | None = None
+    model: Model | None = None
+    wrong: str = ""
+    """What was wrong with the outcome before, or how the turn before stalled."""
+    by: str = ""
+    """The agent that a diagnosis is asked of."""
+
+
+Turns = tuple[tuple[int, int, float], ...]
+"""Of each prompt of a run its number, and the tokens and cost of its turn."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One attempt at one phase by one agent."""
+
+    id: str
+    phase: str
+    visit: int
+    attempt: int
+    agent: str
+    runner: str
+    slug: str | None
+    model: Model | None
+    access: Literal["read", "write"]
+    timeout: timedelta
+    trace: int
+    planned: datetime
+    reuse: str | None = None
+    branch: str | None = None
+    began: Phase | None = None
+    """Its phase as it was when the run began, where the policy has been changed since."""
+    state: str = "planned"
+    session: str | None = None
+    extract: Literal["no", "wanted", "open"] = "no"
+    """Whether the session of an extraction, or a diagnosis, is still to be opened, or is the present `session`."""
+    prompt: Sent = Sent(1, "task")
+    started: datetime | None = None
+    deadline: datetime | None = None
+    sign_due: datetime | None = None
+    """When a turn without a sign becomes suspect."""
+    turn: str = ""
+    """The last seen state of the turn."""
+    turn_instance: str = ""
+    people: tuple[str, ...] = ()
+    probation: Probation = "no"
+    overdue: bool = False
+    stall_after: timedelta | None = None
+    tool_timeout: timedelta | None = None
+    stall_due: datetime | None = None
+    """When a turn that showed nothing since it was last looked at for signs of life is doubted."""
+    doubted: bool = False
+    """It may have stalled: whether it shows signs of life is to be read."""
+    fresh_after: int = 0
+    """A verdict needs a read that began at or after this sequence number; 0: none is waited for."""
+    effect_seq: int = 0
+    """When the last write to the session was answered: older reads are stale."""
+    refused: int = 0
+    """How often in a row the provider was seen to refuse its turn."""
+    restarts: int = 0
+    stop: bool = False
+    """Its session is to be aborted and seen to stop."""
+    before: Tree | None = None
+    tree_wanted: Literal["no", "before", "after", "again"] = "no"
+    """again: a person had its session, and what they changed is read, too."""
+    turns: Turns = ()
+    """What its prompts' turns were seen to have used."""
+    requests: tuple[Pending, ...] = ()
+    """What its session asks, in the order in which that was seen."""
+    shown: str = ""
+    """The request that is put to a person."""
+    unshown: tuple[str, ...] = ()  # what of it the agent server refuses to show
+    waits_since: datetime | None = None
+    """Since when it waits for a person in its session: its times stand still meanwhile."""
+    used: tuple[int, ...] = ()
+    """Prepared answers of its phase that it has used."""
+
+    @property
+    def spent(self) -> tuple[int, float]:
+        """Tokens and cost of all its turns."""
+        return sum(turn[1] for turn in self.turns), round(sum(turn[2] for turn in self.turns), 9)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is over."""
+        return self.state not in ("planned", "running")
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing of it is under way any more: over, stopped, and its tree read."""
+        return self.ended and not self.stop and self.tree_wanted in ("no", "again")
+
+    @property
+    def forgettable(self) -> bool:
+        """Whether another run may take its place."""
+        return self.settled and self.tree_wanted == "no"
+
+
+def provider_of(run: Run, default: Model | None) -> str:
+    """The provider that a run uses: its agent's, else the server's default; empty where nobody knows."""
+    model = run.prompt.model or run.model or default
+    return model.provider if model else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a run left for later phases."""
+
+    run: str
+    phase: str
+    agent: str
+    state: str
+    why: str
+    outcome: Outcome | None = None
+    error: str | None = None
+    avoid: bool = False
+    """A diagnosis wants another agent for the next attempt."""
+    trace: int = 0
+    """The run's trace id."""
+
+
+def used(turns: Turns, fact: TurnSeen) -> Turns:
+    """Count a read of a prompt's turn: the last figures of each turn, once; what was used stays used."""
+    _, tokens, cost = next((turn for turn in turns if turn[0] == fact.n), (fact.n, 0, 0.0))
+    others = (turn for turn in turns if turn[0] != fact.n)
+    return (*others, (fact.n, max(tokens, fact.tokens), max(cost, fact.cost)))
+
+
+def growth(turns: Turns, fact: TurnSeen) -> tuple[int, float]:
+    """Tokens and cost by which a read of a turn goes beyond what was known of it."""
+    _, tokens, cost = next((turn for turn in turns if turn[0] == fact.n), (fact.n, 0, 0.0))
+    return max(fact.tokens - tokens, 0), max(fact.cost - cost, 0.0)
+
+
+def due_after(run: Run, life: Life, now: datetime) -> datetime | None:
+    """Say when a turn will have been quiet for too long that shows these signs of life now; None: there is no rule."""
+    if run.stall_after is None:
+        return None
+    dues = [now - life.quiet + run.stall_after]
+    if life.tool is not None and run.tool_timeout is not None:
+        dues.append(now - life.tool_for + run.tool_timeout)
+    if life.retry_in is not None:
+        dues.append(now + life.retry_in + run.stall_after)
+    return max(dues)

@@ -1,0 +1,82 @@
+"""A World as parts of JSON text, and back: so that a start need not fold years of facts again.
+
+It knows no field by name: whatever the dataclasses of the World hold is kept, but for its indexes, which are made anew.
+A part of an unknown name is left out, and a field without a part has its default, so that a later version reads what
+an earlier one has kept, as it does with facts.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from functools import cache
+from itertools import islice
+from typing import Any, Literal, NamedTuple, get_origin, get_type_hints
+
+from pydantic import TypeAdapter
+from rpds import HashTrieMap, HashTrieSet
+
+from ashep.core.state.indexes import INDEXES, indexed
+from ashep.core.state.world import World
+
+Part = tuple[str, bytes]
+"""A field of the World, or a piece of it where it is a map or a set; its JSON holds no raw tab and no newline."""
+
+PIECE = 50
+"""Items of a map in one part: so that whoever writes parts in a thread lets others go on in between."""
+
+
+def dump(world: World) -> Iterator[Part]:
+    """Give the parts of a World."""
+    for name, kind in _kinds().items():
+        value = getattr(world, name)
+        if kind.shape == "value":
+            # with its defaults: those of a setting may be others in a later version, and it was adopted as it was then
+            yield name, kind.adapter.dump_json(value)
+            continue
+        items = iter(value.items() if kind.shape == "map" else value)
+        while piece := list[Any](islice(items, PIECE)):
+            yield (
+                name,
+                kind.adapter.dump_json(dict(piece) if kind.shape == "map" else set(piece), exclude_defaults=True),
+            )
+
+
+def load(parts: Iterable[Part]) -> World:
+    """Put a World together again; ValueError (pydantic's included) where a part cannot be read."""
+    values: dict[str, Any] = {}
+    maps: dict[str, dict[Any, Any]] = {}
+    sets: dict[str, list[Any]] = {}
+    for name, data in parts:
+        kind = _kinds().get(name)
+        if kind is None:
+            continue
+        value = kind.adapter.validate_json(data, strict=False)
+        if kind.shape == "map":
+            maps.setdefault(name, {}).update(value)
+        elif kind.shape == "set":
+            sets.setdefault(name, []).extend(value)
+        else:
+            values[name] = value
+    values |= {name: HashTrieMap(items) for name, items in maps.items()}
+    values |= {name: HashTrieSet(items) for name, items in sets.items()}
+    return indexed(World(**values))
+
+
+class _Kind(NamedTuple):
+    """What reads and writes a field."""
+
+    shape: Literal["value", "map", "set"]
+    adapter: TypeAdapter[Any]
+
+
+@cache
+def _kinds() -> dict[str, _Kind]:
+    # rpds' types take no parameters when a program runs, so that others stand for them here
+    hints = get_type_hints(World, localns={"HashTrieMap": dict, "HashTrieSet": set})
+    return {field.name: _kind(hints[field.name]) for field in fields(World) if field.name not in INDEXES}
+
+
+def _kind(hint: Any) -> _Kind:
+    shape: Literal["value", "map", "set"] = "value"
+    if get_origin(hint) in (dict, set):
+        shape = "map" if get_origin(hint) is dict else "set"
+    return _Kind(shape, TypeAdapter(hint))

@@ -1,0 +1,161 @@
+"""What is counted for budgets: tokens and cost, of the day and in all; how often runs start and writes are asked for.
+
+A part of `evolve`: counters and no limits. They stay small: one day, one entry for a provider, one for each minute of
+an hour and each second of a minute. A day is UTC's, so that a journal says the same on every machine.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from ashep.core.facts.resources import BudgetReached, BudgetWarned, WriteDelayed
+from ashep.core.state.frozen import replace
+
+Moments = tuple[tuple[datetime, int], ...]
+"""How often something happened, by the minute or second in which it did; the oldest first."""
+
+HOUR, MINUTE, SECOND = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A limit that was passed, hard or soft: said once for each scope, period and limit."""
+
+    scope: str
+    """run, issue, provider, day, total or runs_per_hour."""
+    name: str
+    """Of the run or issue, the provider or the day; of the provider's day both."""
+    unit: str
+    """tokens, cost or runs."""
+    limit: float
+    hard: bool
+    used: float
+    until: datetime | None = None
+    """When there is budget again by itself."""
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What was used, as the World keeps it."""
+
+    day: str = ""
+    """The day (UTC) that `providers` is about."""
+    providers: tuple[tuple[str, int, float], ...] = ()
+    """Tokens and cost of each provider on that day."""
+    tokens: int = 0
+    """In all, since the journal began."""
+    cost: float = 0.0
+    runs: Moments = ()
+    """Starts of runs in an hour, by the minute."""
+    writes: Moments = ()
+    """Writes to the tracker that were asked for in a minute, by the second."""
+    marks: tuple[Mark, ...] = ()
+    """Limits that were passed, of all scopes but runs and issues."""
+
+
+NOTHING_SPENT = Spending()
+TIMER = "budget"
+"""The timer of no issue: there is budget again."""
+
+
+def day_of(at: datetime) -> str:
+    """Name the day (UTC) of a time."""
+    return at.astimezone(UTC).date().isoformat()
+
+
+def day_ends(at: datetime) -> datetime:
+    """When the day (UTC) of a time is over."""
+    return at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+
+
+def add(spending: Spending, provider: str, tokens: int, cost: float, at: datetime) -> Spending:
+    """Count what a turn was seen to have used beyond what was known of it."""
+    if spending.day != day_of(at):
+        spending = replace(spending, day=day_of(at), providers=())
+    before = next((entry for entry in spending.providers if entry[0] == provider), (provider, 0, 0.0))
+    others = tuple(entry for entry in spending.providers if entry[0] != provider)
+    entry = (provider, before[1] + tokens, round(before[2] + cost, 9))
+    return replace(
+        spending,
+        providers=(*others, entry),
+        tokens=spending.tokens + tokens,
+        cost=round(spending.cost + cost, 9),
+    )
+
+
+def passed(spending: Spending, at: datetime) -> Spending:
+    """Forget limits whose time is over. Only a timer does: it is what tells the rules that there is budget again."""
+    return replace(spending, marks=tuple(mark for mark in spending.marks if mark.until is None or mark.until > at))
+
+
+def next_budget(spending: Spending) -> datetime | None:
+    """When there is budget again of which there is none now."""
+    return min((mark.until for mark in spending.marks if mark.hard and mark.until is not None), default=None)
+
+
+def marked(marks: tuple[Mark, ...], fact: BudgetWarned | BudgetReached) -> tuple[Mark, ...]:
+    """Keep in mind that a limit was passed; what was said of it before is replaced."""
+    hard = isinstance(fact, BudgetReached)
+    mark = Mark(fact.scope, fact.name, fact.unit, fact.limit, hard, fact.used, fact.until)
+    same = (fact.scope, fact.name, fact.unit)
+    return (*(one for one in marks if (one.scope, one.name, one.unit) != same), mark)
+
+
+def noted(spending: Spending, fact: BudgetWarned | BudgetReached | WriteDelayed) -> Spending:
+    """A limit of more than one issue was passed."""
+    return spending if isinstance(fact, WriteDelayed) else replace(spending, marks=marked(spending.marks, fact))
+
+
+def started(spending: Spending, at: datetime) -> Spending:
+    """Count the start of a run."""
+    minute = at.replace(second=0, microsecond=0)
+    return replace(spending, runs=_counted(spending.runs, minute, at, HOUR + MINUTE))
+
+
+def wrote(spending: Spending, at: datetime) -> Spending:
+    """Count a write to the tracker."""
+    return replace(spending, writes=_counted(spending.writes, at.replace(microsecond=0), at, MINUTE + SECOND))
+
+
+def _counted(moments: Moments, moment: datetime, at: datetime, span: timedelta) -> Moments:
+    kept = tuple(one for one in moments if one[0] + span > at and one[0] != moment)
+    return (*kept, (moment, 1 + sum(count for one, count in moments if one == moment)))
+
+
+def runs_in_hour(spending: Spending, at: datetime) -> int:
+    """How many runs started in the last hour; one counts until its minute of then is over."""
+    return sum(count for moment, count in spending.runs if moment + HOUR + MINUTE > at)
+
+
+def writes_in_minute(spending: Spending, at: datetime) -> int:
+    """How many writes were asked for in the last minute."""
+    return sum(count for moment, count in spending.writes if moment + MINUTE + SECOND > at)
+
+
+def frees(moments: Moments, span: timedelta, limit: int) -> datetime:
+    """When fewer than `limit` of these count, if none is added; `span`: for how long one does."""
+    left = sum(count for _, count in moments)
+    for moment, count in moments:
+        left -= count
+        if left < limit:
+            return moment + span
+    raise ValueError("nothing is counted")
+
+
+def runs_again(spending: Spending, at: datetime, limit: int) -> datetime:
+    """When fewer than `limit` runs count."""
+    counting = tuple(one for one in spending.runs if one[0] + HOUR + MINUTE > at)
+    return frees(counting, HOUR + MINUTE, limit)
+
+
+def writes_again(spending: Spending, at: datetime, limit: int) -> datetime:
+    """When fewer than `limit` writes count."""
+    counting = tuple(one for one in spending.writes if one[0] + MINUTE + SECOND > at)
+    return frees(counting, MINUTE + SECOND, limit)
+
+
+def used_today(spending: Spending, at: datetime, provider: str | None = None) -> tuple[int, float]:
+    """Tokens and cost of the day, of a provider or of all of them."""
+    if spending.day != day_of(at):
+        return 0, 0.0
+    entries = [entry for entry in spending.providers if provider in (None, entry[0])]
+    return sum(entry[1] for entry in entries), round(sum(entry[2] for entry in entries), 9)

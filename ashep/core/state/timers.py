@@ -1,0 +1,104 @@
+"""What a flow waits for a time for, how such a timer is called, and what changes when its time has come."""
+
+import dataclasses
+from datetime import datetime, timedelta
+
+from ashep.core.state.delivery import Rest
+from ashep.core.state.flow import Flow
+from ashep.core.state.frozen import replace
+from ashep.core.state.run import Run
+
+
+def flow_dues(flow: Flow) -> list[tuple[str, datetime]]:
+    """Everything that this flow waits for a time for, by the timer's name."""
+    dues: list[tuple[str, datetime]] = []
+    if flow.not_before is not None:
+        dues.append(("wait", flow.not_before))
+    if flow.question is not None and flow.stage == "person":
+        dues.append(("question", flow.question.due))
+        if flow.question.remind is not None:
+            dues.append(("remind", flow.question.remind))
+    if flow.effect_after is not None:
+        dues.append(("effect", flow.effect_after))
+    if flow.write_after is not None:
+        dues.append(("write", flow.write_after))
+    if flow.held is not None and flow.held.due is not None:
+        dues.append(("quiet", flow.held.due))
+    if flow.landing is not None and flow.landing.due is not None:
+        dues.append(("landing", flow.landing.due))
+    if flow.stage == "closed" and flow.own is not None and flow.own.rest is not None and flow.own.rest.due is not None:
+        dues.append(("tree", flow.own.rest.due))
+    run = flow.run
+    if run is not None and not run.ended and flow.stage == "work" and flow.held is None:
+        asked = [pending.due for pending in run.requests if pending.verdict == "ask" and pending.due is not None]
+        if asked:
+            dues.append(("input", min(asked)))
+    if run is not None and not run.ended and not flow.waits_for_input:
+        if run.deadline is not None and not run.overdue:
+            dues.append(("deadline", run.deadline))
+        if run.sign_due is not None:
+            dues.append(("sign", run.sign_due))
+        if run.stall_due is not None:
+            dues.append(("stall", run.stall_due))
+    return dues
+
+
+def split_timer(key: str) -> tuple[str, str]:
+    """Take a timer's key apart: its name and its issue."""
+    name, _, issue = key.partition(":")
+    return name, issue
+
+
+def over(flow: Flow, name: str, seq: int, at: datetime) -> Flow:
+    """A wait of this flow is over."""
+    run = flow.run
+    match name, run:
+        case "question", _ if flow.question is not None:
+            return replace(flow, thought=flow.thought + (at - flow.question.asked))
+        case "wait", _:
+            return replace(flow, not_before=None)
+        case "effect", _:
+            return replace(flow, effect_after=None)
+        case "write", _:
+            return replace(flow, write_after=None)
+        case "quiet", _ if flow.held is not None:
+            return replace(flow, held=replace(flow.held, due=None, fresh_after=seq))
+        case "landing", _ if flow.landing is not None:
+            return replace(flow, landing=dataclasses.replace(flow.landing, due=None))
+        case "tree", _ if flow.own is not None and flow.own.rest is not None:
+            return rested(flow, dataclasses.replace(flow.own.rest, due=None, asked=seq))
+        case "deadline", Run():
+            return replace(flow, run=replace(run, overdue=True, fresh_after=seq))
+        case "stall", Run():
+            return replace(flow, run=replace(run, doubted=True, stall_due=None, fresh_after=seq))
+        case "sign", Run():
+            return replace(flow, run=replace(run, sign_due=None, probation="suspect", fresh_after=seq))
+        case _:
+            return flow
+
+
+def rested(flow: Flow, rest: Rest | None) -> Flow:
+    """Give the tree of a closed issue this time, or none."""
+    return replace(flow, own=flow.own and dataclasses.replace(flow.own, rest=rest))
+
+
+def shifted(flow: Flow, gap: timedelta) -> Flow:
+    """The clock jumped: a running deadline moves with it, and the gap is no working time of the cycle."""
+    run = flow.run
+    if flow.waits_for_input:  # its times stand still as it is, and go on by what will have passed
+        return flow
+    if flow.stage == "work" and not flow.on_pause:
+        flow = replace(flow, thought=flow.thought + gap)
+    if flow.held is not None and flow.held.due is not None:
+        flow = replace(flow, held=replace(flow.held, due=flow.held.due + gap))
+    if run is None:
+        return flow
+    return replace(
+        flow,
+        run=replace(
+            run,
+            deadline=run.deadline + gap if run.deadline else None,
+            sign_due=run.sign_due + gap if run.sign_due else None,
+            stall_due=run.stall_due + gap if run.stall_due else None,
+        ),
+    )

@@ -1,0 +1,165 @@
+"""The World: everything that the core may know, folded from the journal by `evolve`, which knows no policy rules.
+
+`evolve` takes facts and the records of commands (an intent is something that is known, too). An old journal folds to
+the same World whatever the policies say by now; its cost does not grow with the number of flows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from rpds import HashTrieMap, HashTrieSet
+
+from ashep.core.facts.delivery import Tree
+from ashep.core.facts.resources import DaemonStarted, Finding, RunnerSeen
+from ashep.core.facts.tracker import TrackerSeen
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.policies import Phase, Policies, Policy
+from ashep.core.policy.settings import Settings
+from ashep.core.state import files as edits
+from ashep.core.state import notices, pauses, providers
+from ashep.core.state.flow import Flow
+from ashep.core.state.landing_turns import Place
+from ashep.core.state.ordered import Ordered
+from ashep.core.state.server import NO_SERVER, Server
+from ashep.core.state.spending import NOTHING_SPENT, Spending
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+DEFAULTS = Settings()
+
+
+UNSEEN = "not seen since the start"
+"""The tracker's error until the first look of a daemon: its actor and prefix are known from the time before."""
+
+
+NO_FILES: HashTrieMap[str, tuple[str, str]] = HashTrieMap()
+
+
+NO_SLOTS: HashTrieMap[str, int] = HashTrieMap()
+
+
+NO_FLOWS: HashTrieMap[str, Flow] = HashTrieMap()
+
+
+NO_ISSUES: HashTrieSet[str] = HashTrieSet()
+
+
+NO_DUES: HashTrieMap[str, datetime] = HashTrieMap()
+
+
+NO_ORDER: Ordered[tuple[datetime, str]] = Ordered()
+
+
+NO_QUEUE: Ordered[Place] = Ordered()
+
+
+NO_DEPENDENTS: HashTrieMap[str, HashTrieSet[str]] = HashTrieMap()
+
+
+@dataclass(frozen=True)
+class World:
+    """What is known after the entry `seq`."""
+
+    seq: int = 0
+    now: datetime = EPOCH
+    instance: str = ""
+    secret: str = ""
+    name: str = ""
+    """The name under which this state folder claims, where the settings give none."""
+    daemon: DaemonStarted | None = None
+    taken: int = 0
+    """Issues taken since the daemon started."""
+    policies: Policies | None = None
+    agents: Agents | None = None
+    settings: Settings = DEFAULTS
+    files: edits.Files = edits.NO_FILES
+    """What is kept in mind of the user's files beside that."""
+    rules: int = 0
+    """The number of the core's rules under which decisions are made since the last start; 0: none is on record."""
+    tracker: TrackerSeen | None = None
+    tracker_error: str = ""
+    runner: RunnerSeen | None = None
+    ready: HashTrieSet[str] = NO_ISSUES
+    """The issues that the tracker lists as ready."""
+    ready_fresh: bool = False
+    """Whether the ready view was read after the last change hint."""
+    hint_seq: int = 0
+    """The last change hint: a ready view whose read began before it is not fresh."""
+    tree: Tree | None = None
+    left_over: HashTrieMap[str, tuple[str, str]] = NO_FILES
+    """Paths that our runs left dirty: hash of the content, and the issue."""
+    lock: str | None = None
+    """The issue that holds the work tree."""
+    slots: HashTrieMap[str, int] = NO_SLOTS
+    """The numbers of issues that are worked on in trees of their own."""
+    branches: HashTrieMap[str, HashTrieSet[str]] = NO_DEPENDENTS
+    """Issues of ours that are not done on a branch that they share with others."""
+    branch_runs: HashTrieMap[str, HashTrieSet[str]] = NO_DEPENDENTS
+    """Those of which a run may be at work on such a branch."""
+    landings: Ordered[Place] = NO_QUEUE
+    """Issues whose work is to land, one at a time (`ashep.core.state.landing_turns`)."""
+    disk_low: bool = False
+    """Whether there is little room where the state folder lies: nothing new is taken."""
+    flows: HashTrieMap[str, Flow] = NO_FLOWS
+    live: HashTrieSet[str] = NO_ISSUES
+    """Issues whose run is not settled."""
+    unclosed: HashTrieSet[str] = NO_ISSUES
+    """Issues that are not closed."""
+    busy: HashTrieSet[str] = NO_ISSUES
+    """Issues of which something is under way, or could start by itself."""
+    leased: HashTrieSet[str] = NO_ISSUES
+    """Issues whose lease is kept alive."""
+    held: HashTrieSet[str] = NO_ISSUES
+    """Issues whose session a person has."""
+    reviewed: HashTrieSet[str] = NO_ISSUES
+    """Issues whose pull request people look at."""
+    dues: HashTrieMap[str, datetime] = NO_DUES
+    """The earliest due time of each issue that has one."""
+    due_order: Ordered[tuple[datetime, str]] = NO_ORDER
+    """The same, the earliest first."""
+    dependents: HashTrieMap[str, HashTrieSet[str]] = NO_DEPENDENTS
+    """The issues that depend on an issue."""
+    findings: tuple[Finding, ...] = ()
+    """What the last audit found."""
+    pauses: pauses.Pauses = ()
+    """What keeps runs from starting by somebody's will."""
+    outages: providers.Outages = ()
+    """Providers that take nothing."""
+    spending: Spending = NOTHING_SPENT
+    """What was used, for budgets."""
+    notices: notices.Notices = notices.NOTHING_TOLD
+    """What people are to be told."""
+    server: Server = NO_SERVER
+    """What is kept in mind of the agent server."""
+
+    def policy(self, flow: Flow) -> Policy | None:
+        """The policy of a flow, as it is in force now."""
+        return self.policies.policies.get(flow.policy) if self.policies and flow.policy else None
+
+    @property
+    def managed(self) -> bool:
+        """Whether the agent server is ours, so that a new instance proves the old one dead."""
+        runners = self.settings.runners
+        return not runners.own and runners.opencode.managed and runners.opencode.url is None
+
+    @property
+    def in_use(self) -> bool:
+        """Whether a run is under way on the agent server, or a person has a session there."""
+        held = (self.flows[issue].held for issue in self.held)
+        return bool(self.live) or any(one is not None and one.session for one in held)
+
+    @property
+    def actor(self) -> str:
+        """The name under which we write to the tracker."""
+        return self.tracker.actor if self.tracker else ""
+
+
+def phase_of(world: World, flow: Flow) -> Phase | None:
+    """Give the phase of the flow's run, as it was when the run began."""
+    run, policy = flow.run, world.policy(flow)
+    if run is None:
+        return None
+    return run.began or (policy.phase(run.phase) if policy else None)

@@ -1,0 +1,240 @@
+"""What people ask the running daemon for: to pause, to go on, to cancel. Each request becomes a fact, or is refused.
+
+An answer is given once the fact is durable. Nothing is decided here: the core says what a pause or a cancellation is.
+"""
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC
+from typing import Annotated, Any, Literal
+
+import anyio
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from ashep.core.analysis.audit import in_sessions
+from ashep.core.facts.resources import WorkPaused, WorkResumed
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.issues.people import cancellation, is_person
+from ashep.core.runs.choice import model_of
+from ashep.core.state.pauses import hold
+from ashep.core.state.world import World
+from ashep.core.text import clean
+from ashep.daemon.shepherd import Shepherd
+from ashep.errors import AshepError, RunnerError
+from ashep.ports.clock import Clock
+from ashep.ports.runner import Runner
+
+STOPPING = 10.0
+"""Seconds that the answer to a cancellation waits for the session to be seen at rest."""
+
+
+Text = Annotated[str, Field(max_length=1000)]
+
+
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Pause(_Request):
+    """Let no run start, until a time or until somebody resumes."""
+
+    do: Literal["pause"]
+    by: Name
+    why: Text = ""
+    until: AwareDatetime | None = None
+    provider: Name | None = None
+    drain: bool = False
+
+
+class Resume(_Request):
+    """Go on."""
+
+    do: Literal["resume"]
+    by: Name
+    why: Text = ""
+    provider: Name | None = None
+
+
+class Cancel(_Request):
+    """Stop what is done for an issue."""
+
+    do: Literal["cancel"]
+    by: Name
+    target: Name
+
+
+class Watch(_Request):
+    """Say what is under way, and how alive it is."""
+
+    do: Literal["watch"]
+
+
+class Ask(_Request):
+    """Say what is under way."""
+
+    do: Literal["ask"]
+
+
+Request = Annotated[Pause | Resume | Cancel | Watch | Ask, Field(discriminator="do")]
+
+
+_REQUEST: TypeAdapter[Pause | Resume | Cancel | Watch | Ask] = TypeAdapter(Request)
+
+
+Judged = tuple[list[Fact], str]
+"""The facts that a request becomes, or why it is refused."""
+
+
+class Control:
+    """Answers requests."""
+
+    def __init__(self, shepherd: Shepherd, signs: Callable[[], Awaitable[dict[str, Any]]] | None = None) -> None:
+        """`signs`: reads how alive the runs under way are."""
+        self._shepherd, self._signs = shepherd, signs
+
+    async def answer(self, line: bytes) -> dict[str, Any]:
+        """Answer a request; `error` says why nothing came of it."""
+        try:
+            request = _REQUEST.validate_json(line)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            return {"error": f"not understood: {'.'.join(map(str, first['loc']))}: {first['msg']}"}
+        try:
+            return await self._answer(request)
+        except AshepError as error:
+            return {"error": str(error)}
+
+    async def _answer(self, request: Pause | Resume | Cancel | Watch | Ask) -> dict[str, Any]:
+        match request:
+            case Pause():
+                await self._tell(lambda world: _pause(world, request))
+            case Resume():
+                ended = _standing(self._shepherd.world)
+                await self._tell(lambda world: _resume(world, request))
+                return self._stands() | {"ended": [one for one in ended if one not in _standing(self._shepherd.world)]}
+            case Cancel():
+                return await self._cancel(request)
+            case Watch() if self._signs is not None:
+                return self._stands() | {"signs": await self._signs()}
+            case Watch() | Ask():
+                pass
+        return self._stands()
+
+    def _stands(self) -> dict[str, Any]:
+        world = self._shepherd.world
+        runs = [run.id for issue in sorted(world.live) if (run := world.flows[issue].run) is not None]
+        return {"runs": runs, "pauses": _standing(world), "paused": hold(world.pauses, None) is not None}
+
+    async def _cancel(self, request: Cancel) -> dict[str, Any]:
+        before = self._shepherd.world
+        issue = await self._tell(lambda world: _cancellation(world, request))
+        flow = before.flows.get(issue)
+        run = flow.run.id if flow is not None and flow.run is not None and not flow.run.ended else None
+        with anyio.move_on_after(STOPPING):
+            while issue in self._shepherd.world.live:
+                await self._shepherd.changed()
+        return {"issue": issue, "run": run, "stopped": issue not in self._shepherd.world.live}
+
+    async def _tell(self, judge: Callable[[World], Judged]) -> str:
+        """Hand a request to the shepherd and wait until what it became is durable; give the issue that it is about."""
+        judged: list[tuple[int, list[Fact], str]] = []
+
+        def observed(world: World) -> list[Fact]:
+            facts, refusal = judge(world)
+            judged.append((world.seq, facts, refusal))
+            return facts
+
+        self._shepherd.tell(observed)
+        while not judged or (judged[0][1] and self._shepherd.world.seq <= judged[0][0]):
+            await self._shepherd.changed()
+        _, facts, refusal = judged[0]
+        if refusal:
+            raise AshepError(refusal)
+        return str(getattr(facts[0], "issue", ""))
+
+
+def _standing(world: World) -> list[str]:
+    return [pause.sentence for pause in world.pauses if not pause.lifted]
+
+
+def _no_person(world: World, by: str) -> str:
+    return "" if is_person(by, world.actor) else f"{by} is no person"
+
+
+def _pause(world: World, request: Pause) -> Judged:
+    until = request.until.astimezone(UTC) if request.until else None
+    refusal = _no_person(world, request.by) or _unknown_provider(world, request.provider)
+    if until is not None and until <= world.now:
+        refusal = refusal or f"{until:%Y-%m-%d %H:%M:%S}Z is over"
+    fact = WorkPaused(clean(request.by), clean(request.why), until, request.provider, request.drain)
+    return ([], refusal) if refusal else ([fact], "")
+
+
+def _unknown_provider(world: World, provider: str | None) -> str:
+    if provider is None or world.agents is None:
+        return ""
+    models = (model_of(agent, world.runner) for agent in world.agents.agents)
+    known = sorted({model.provider for model in models if model is not None})
+    return "" if provider in known else f"no agent runs on {provider}; there are {', '.join(known) or 'none'}"
+
+
+def _resume(world: World, request: Resume) -> Judged:
+    refusal = _no_person(world, request.by)
+    fact = WorkResumed(clean(request.by), clean(request.why), request.provider)
+    return ([], refusal) if refusal else ([fact], "")
+
+
+def _cancellation(world: World, request: Cancel) -> Judged:
+    refusal = _no_person(world, request.by)
+    fact, why = cancellation(world, request.target, clean(request.by))
+    return ([], refusal or why) if refusal or fact is None else ([fact], "")
+
+
+FRESH = 1.0
+"""Seconds for which what was read is told again: several may watch."""
+
+
+BOUND = 5.0
+"""Seconds that reading may take; what is not known by then is not told."""
+
+
+Signs = dict[str, dict[str, Any]]
+"""By run: `quiet` seconds without a sign, `tool` at work for `tool_for` seconds, the provider's wait `retry_in`."""
+
+
+class LiveSigns:
+    """Reads signs of life."""
+
+    def __init__(self, shepherd: Shepherd, runner: Runner, clock: Clock) -> None:
+        self._shepherd, self._runner, self._clock = shepherd, runner, clock
+        self._known: Signs = {}
+        self._read_at: float | None = None
+        self._reading = anyio.Lock()
+
+    async def read(self) -> Signs:
+        """Give the signs of every run whose server answers."""
+        async with self._reading:
+            if self._read_at is None or self._clock.monotonic() - self._read_at >= FRESH:
+                self._known = await self._anew()
+                self._read_at = self._clock.monotonic()
+            return self._known
+
+    async def _anew(self) -> Signs:
+        world, found = self._shepherd.world, Signs()
+        if world.runner is None or world.runner.state != "up":
+            return found
+        with anyio.move_on_after(BOUND):
+            for _, run, session in in_sessions(world):
+                try:
+                    life = await self._runner.life(session)
+                except RunnerError:
+                    break
+                found[run.id] = {
+                    "quiet": life.quiet.total_seconds(),
+                    "tool": life.tool,
+                    "tool_for": life.tool_for.total_seconds(),
+                    "retry_in": None if life.retry_in is None else life.retry_in.total_seconds(),
+                }
+        return found

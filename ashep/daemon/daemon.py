@@ -1,0 +1,371 @@
+"""The daemon, put together from parts of any kind: the real ones (`ashep.app`), or simulated ones.
+
+It folds the journal, adopts the configuration, lets the sources of facts run, and says when to stop.
+"""
+
+import json
+import os
+import secrets
+import signal
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import partial
+from hashlib import sha256
+
+import anyio
+from anyio import to_thread
+
+from ashep import __version__
+from ashep.config import Configuration
+from ashep.core.analysis.account import account, is_held_up, is_idle
+from ashep.core.facts.commands import Command
+from ashep.core.facts.delivery import TreeSeen
+from ashep.core.facts.issues import (
+    AnswerRefused,
+    IssueCancelled,
+    IssueClosed,
+    IssueGivenBack,
+    IssueLeft,
+    IssueParked,
+    IssueTaken,
+    PersonAnswered,
+    PersonAsked,
+    PhaseEntered,
+    RetryScheduled,
+)
+from ashep.core.facts.records import Entry
+from ashep.core.facts.resources import (
+    AccountAudited,
+    Adopted,
+    DaemonStarted,
+    JournalBegun,
+    RecycleWanted,
+    RunnerSeen,
+    ServerEnded,
+    ServerRestartPlanned,
+    WorkPaused,
+    WorkResumed,
+)
+from ashep.core.facts.runs import InputEnded, InputWanted, RunEnded, RunPlanned, SessionReleased, SessionTaken
+from ashep.core.facts.tracker import TrackerLost, TrackerSeen
+from ashep.core.facts.vocabulary import ChangeJudged, Fact
+from ashep.core.policy.settings import ForgeSettings, Settings
+from ashep.core.reconcile.step import RULES
+from ashep.core.state.world import World
+from ashep.core.text import clean
+from ashep.daemon.auditor import Auditor, Looked
+from ashep.daemon.effects.execute import Effects
+from ashep.daemon.effects.pulls import Pulls
+from ashep.daemon.effects.trees import TreeEffects
+from ashep.daemon.effects.work import Means
+from ashep.daemon.heartbeat import Heartbeat
+from ashep.daemon.hours import Hours, quiet_read, told_quietly
+from ashep.daemon.leases import Leases
+from ashep.daemon.monitor import Monitor
+from ashep.daemon.pruner import Pruner
+from ashep.daemon.pull_watch import PullWatch
+from ashep.daemon.shepherd import Picture, Shepherd
+from ashep.daemon.worker import Worker
+from ashep.errors import AshepError
+from ashep.journal.keeper import Keeper
+from ashep.journal.log import Journal
+from ashep.ports.clock import Clock
+from ashep.ports.notifier import Notifier
+from ashep.ports.runner import Runner
+from ashep.ports.tracker import Tracker, TrackerInfo
+from ashep.ports.trees import Workspaces, WorkTree
+from ashep.prompt import Templates
+
+Keep = Callable[[str], Awaitable[str]]
+"""Makes a text durable, and gives its hash."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkOptions:
+    """What `ashep work` was asked for."""
+
+    issues: tuple[str, ...] = ()
+    until_idle: bool = False
+    idle_grace: timedelta = timedelta(minutes=5)
+    max_issues: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What touches the world."""
+
+    tracker: Tracker
+    runner: Runner
+    tree: WorkTree
+    clock: Clock
+    notifier: Notifier | None = None
+    """None: nobody can be told anything."""
+    workspaces: Callable[[Settings], Workspaces] | None = None
+    """What makes work trees of issues' own, as the settings in force say. None: nothing does."""
+    means: Callable[[Settings, Keep], Means] | None = None
+    """What looks into the work that was done there, and lands it."""
+    pulls: Callable[[ForgeSettings], Pulls] | None = None
+    """What pushes branches and opens pull requests. None: nothing does."""
+
+
+Say = Callable[[str], None]
+
+
+def narrator(say: Say) -> Picture:
+    """Tell a person who watches the turns of the story."""
+
+    def tell(entries: Sequence[Entry], _: World) -> None:
+        for entry in entries:
+            if line := _told(entry.body):
+                say(clean(line))
+
+    return tell
+
+
+def _told(body: Fact | Command) -> str | None:
+    """What a person who watches is told of: the turns of the story, not every effect."""
+    match body:
+        case IssueTaken() | PhaseEntered():
+            phase = f" {body.phase}" if isinstance(body, PhaseEntered) else ""
+            return f"{body.issue}{phase}: {body.why}"
+        case RunPlanned():
+            return f"{body.run} goes to {body.agent}: {body.why}"
+        case RunEnded():
+            return f"{body.run} {body.state}: {body.why}"
+        case PersonAsked() | InputWanted():
+            return f"{body.issue} waits for a person: {body.question}"
+        case (
+            IssueParked()
+            | IssueGivenBack()
+            | IssueLeft()
+            | InputEnded()
+            | PersonAnswered()
+            | AnswerRefused()
+            | RetryScheduled()
+            | SessionReleased()
+        ):
+            return f"{body.issue}: {body.why}"
+        case ChangeJudged() if body.refused:  # what a person's change leads to is told as that
+            return f"{body.issue}: {body.why}"
+        case SessionTaken():
+            return f"{body.issue} is a person's for now: {body.why}"
+        case IssueClosed():
+            return f"{body.issue} closed by {body.by}: {body.why}"
+        case WorkPaused():
+            what = f"{body.provider} is paused" if body.provider else "paused"
+            end = f"until {body.until.astimezone():%Y-%m-%d %H:%M}" if body.until else "until somebody resumes"
+            return f"{what} by {body.by} {end}: no run starts"
+        case WorkResumed():
+            return f"{body.provider or 'work'} resumed by {body.by}"
+        case IssueCancelled():
+            return f"{body.run or body.issue} cancelled by {body.by}"
+        case RunnerSeen() if body.state != "up":
+            return f"the agent server is {body.state}: {body.detail}"
+        case RunnerSeen() if body.replaced:
+            return f"the agent server was replaced: {body.replaced}; sessions go on"
+        case RunnerSeen() if body.times > 1:
+            return f"the agent server comes and goes: it came back {body.times} times, each for less than a minute"
+        case ServerRestartPlanned() if body.failures > 1:
+            when = f"{body.due.astimezone():%H:%M:%S}"
+            return f"the agent server failed {body.failures} times in a row; it waits until {when}: {body.why}"
+        case RecycleWanted():
+            return f"the agent server is begun anew {'at once' if body.at_once else 'once it is at rest'}: {body.why}"
+        case ServerEnded(why="recycled"):
+            return "the agent server was begun anew"
+        case AccountAudited() if body.findings:
+            several = f", and {n} more" if (n := len(body.findings) - 1 + body.more) else ""
+            return f"the audit found: {body.findings[0].issue or ''} {body.findings[0].what}{several} (`ashep audit`)"
+        case TrackerSeen() if body.replaced:
+            more = _told(replace(body, replaced=""))
+            return f"the tracker's program was replaced: {body.replaced}" + (f"; {more}" if more else "")
+        case TrackerSeen() if body.unread:
+            told = ", ".join(f"{issue} ({size})" for issue, size in body.unread[:5])
+            more = f", and {len(body.unread) - 5} more" if len(body.unread) > 5 else ""
+            return f"too big to be read, so that nothing is done about them: {told}{more}"
+        case TrackerSeen() if body.lacks:
+            return f"nothing new is taken: {body.lacks}"
+        case TrackerLost():
+            return f"the tracker does not answer: {body.error}"
+        case _:
+            return None
+
+
+# --- the parts, put together --------------------------------------------------------------------------------------
+
+
+class Running:
+    """A daemon that runs."""
+
+    def __init__(self, shepherd: Shepherd, worker: Worker, monitor: Monitor, auditor: Auditor) -> None:
+        self.shepherd, self.worker, self.monitor, self.auditor = shepherd, worker, monitor, auditor
+
+    async def until(
+        self, info: TrackerInfo, options: WorkOptions, say: Say, stopping: Callable[[], None] = lambda: None
+    ) -> int:
+        """Work until a signal, or until idle where that was asked for; give the exit code. `stopping`: called then."""
+        code, why = 0, "a signal"
+        async with anyio.create_task_group() as group:
+            group.start_soon(self.worker.run, info)
+            group.start_soon(self.monitor.run)
+            group.start_soon(self.auditor.run)
+            with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+                async with anyio.create_task_group() as waiting:
+                    waiting.start_soon(self._until_signal, signals, waiting.cancel_scope, say)
+                    if options.until_idle:
+                        code, why = await self.until_idle(options.idle_grace), "idle"
+                        waiting.cancel_scope.cancel()
+            stopping()
+            await self.auditor.last()
+            await self.shepherd.stop(why)
+            group.cancel_scope.cancel()
+        await self.monitor.let_go()
+        if options.until_idle:
+            say(summary(self.shepherd.world))
+            return max(code, self._all_there(options, say))
+        return code
+
+    def _all_there(self, options: WorkOptions, say: Say) -> int:
+        """1 where an issue that was asked for is none that the tracker lists: nothing was done about it."""
+        unknown = [issue for issue in options.issues if issue not in self.shepherd.world.flows]
+        for issue in unknown:
+            say(f"there is no issue {issue} that is not closed")
+        return int(bool(unknown))
+
+    async def _until_signal(self, signals: AsyncIterator[signal.Signals], scope: anyio.CancelScope, say: Say) -> None:
+        async for received in signals:
+            say(f"{received.name}: stopping; turns that run go on at the server, the next start picks them up")
+            scope.cancel()
+            return
+
+    async def until_idle(self, grace: timedelta) -> int:
+        """Return 0 once nothing is left to do, or 1 where something waits for a server that stays away."""
+        while True:
+            while not is_idle(self.shepherd.world, grace):
+                await self.shepherd.changed()
+            if is_held_up(self.shepherd.world):
+                while self.shepherd.world.runner is None:  # its start is no absence
+                    await self.shepherd.changed()
+                with anyio.move_on_after(grace.total_seconds()) as waited:
+                    while is_held_up(self.shepherd.world):
+                        await self.shepherd.changed()
+                if waited.cancelled_caught:
+                    return 1
+                continue
+            await self.worker.fresh_look(lambda: is_done(self.shepherd.world, grace))
+            if is_done(self.shepherd.world, grace):
+                return 0
+
+
+def is_done(world: World, grace: timedelta) -> bool:
+    """Whether nothing is left to do, as far as is known, and nothing waits for a server that is away."""
+    return is_idle(world, grace) and not is_held_up(world)
+
+
+def summary(world: World) -> str:
+    """One line: how many issues stand where."""
+    states = [account(world, issue).state for issue in world.flows]
+    words = {
+        "closed": "closed",
+        "person": "waiting for a person",
+        "parked": "parked",
+        "time": "waiting for a time or a slot",
+        "running": "running",
+        "not_eligible": "not eligible",
+    }
+    return "idle: " + ", ".join(f"{states.count(state)} {word}" for state, word in words.items() if state in states)
+
+
+@asynccontextmanager
+async def daemon(
+    parts: Parts,
+    configuration: Configuration,
+    journal: Journal,
+    options: WorkOptions,
+    pictures: Sequence[Picture] = (),
+    templates: Templates | None = None,
+    report: Say = lambda _: None,
+) -> AsyncGenerator[Running]:
+    """Fold the journal, adopt the configuration, and take turns for as long as the block runs."""
+    keeper = Keeper(journal, report)
+    pictures = [*pictures, keeper.offer]
+    leases = Leases(parts.tracker, parts.clock)
+    effects = Effects(
+        tracker=parts.tracker,
+        runner=parts.runner,
+        trees=TreeEffects(parts.tree, parts.workspaces),
+        blobs=journal.blobs,
+        leases=leases,
+        means=_means(parts, journal),
+        pulls=parts.pulls,
+        prompts=templates.folder if templates else None,
+        notifier=parts.notifier,
+    )
+    shepherd = Shepherd(journal, effects, parts.clock, pictures)
+    await to_thread.run_sync(shepherd.recover)
+    worker = Worker(shepherd, parts.tracker, parts.tree, parts.clock, configuration.settings)
+    monitor = Monitor(shepherd, parts.runner, journal.blobs, parts.clock, configuration.settings)
+    auditor = Auditor(shepherd, parts.runner, parts.clock, partial(_look, worker))
+    shepherd.show(auditor.note)
+    first = await _first(shepherd.world, configuration, journal, options, parts)
+    prompts = await adopted_templates(templates, journal)
+    if prompts.text or shepherd.world.files.prompts:
+        first.append(prompts)
+    await parts.tracker.settle()  # before anything is probed: what an earlier life asked for may still land
+    with suppress(AshepError):  # the next step of whatever is to land says what is wrong
+        await effects.work.settle(configuration.settings)
+    async with aclosing(effects.pulls), anyio.create_task_group() as beside:
+        beside.start_soon(keeper.run)
+        async with shepherd.running(*first), anyio.create_task_group() as group:
+            group.start_soon(Heartbeat(shepherd, leases).run)
+            group.start_soon(PullWatch(shepherd, effects.pulls, journal.blobs).run)
+            group.start_soon(Hours(shepherd, parts.clock).run)
+            group.start_soon(Pruner(shepherd, journal, parts.clock, report).run)
+            group.start_soon(Hours(shepherd, parts.clock, of=told_quietly, read=quiet_read).run)
+            yield Running(shepherd, worker, monitor, auditor)
+            group.cancel_scope.cancel()
+        beside.cancel_scope.cancel()
+    await keeper.finish()
+
+
+def _means(parts: Parts, journal: Journal) -> Callable[[Settings], Means] | None:
+    made, keep = parts.means, journal.blobs.keep
+    return None if made is None else lambda settings: made(settings, keep)
+
+
+async def _look(worker: Worker, at_once: bool) -> Looked:
+    return Looked(*await worker.next_look(at_once))
+
+
+async def _first(
+    world: World, configuration: Configuration, journal: Journal, options: WorkOptions, parts: Parts
+) -> list[Fact]:
+    first: list[Fact] = []
+    if not world.instance:
+        first.append(JournalBegun(secrets.token_hex(8), secrets.token_hex(16), parts.tracker.actor))
+    trees = parts.workspaces is not None
+    first.append(DaemonStarted(os.getpid(), __version__, options.issues, options.max_issues, trees=trees))
+    first += [
+        await adopted(configuration, journal, "settings", configuration.settings.model_dump_json(), "config"),
+        await adopted(configuration, journal, "agents", configuration.agents.model_dump_json(), "agents"),
+        await adopted(configuration, journal, "policies", configuration.policies.model_dump_json(), "policies"),
+    ]
+    with suppress(AshepError):  # the look that comes next says what is wrong with it
+        first.append(TreeSeen(await parts.tree.read()))
+    return first
+
+
+async def adopted(configuration: Configuration, journal: Journal, kind: str, content: str, name: str) -> Adopted:
+    """Give the fact that policies, agents or settings came into force; the text of their file is kept first."""
+    sources = {str(key): source.text for key, source in configuration.sources.items()}
+    text = await journal.blobs.keep(sources.get(name, ""))
+    return Adopted(kind, journal.blobs.redact(content), text, RULES)  # pyright: ignore[reportArgumentType] - one of the three names above
+
+
+async def adopted_templates(templates: Templates | None, journal: Journal) -> Adopted:
+    """Give the fact that the user's templates came into force; `text` is empty where there are none."""
+    if templates is None or not templates.texts:
+        return Adopted("prompts", "{}", "", RULES)
+    hashes = {name: sha256(text.encode()).hexdigest() for name, text in sorted(templates.texts.items())}
+    return Adopted("prompts", json.dumps(hashes), await journal.blobs.keep(templates.as_text()), RULES)

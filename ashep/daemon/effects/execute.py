@@ -1,0 +1,387 @@
+"""The one place from which the world is changed: a command in, the facts that are its answer out.
+
+Each effect has its probe. A command that was tried before, or was found open after a crash, is probed and never blindly
+repeated (design section 6). No effect decides anything; what an answer means is the core's business.
+"""
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from ashep.core.delivery.notes import Notes
+from ashep.core.facts.commands import (
+    AnswerRequest,
+    ClaimIssue,
+    Command,
+    CreateIssue,
+    IntegrateWork,
+    IssueCommand,
+    MoveBase,
+    OpenPullRequest,
+    OpenSession,
+    PostComment,
+    PreparePrompt,
+    PrepareTree,
+    ReadAnswer,
+    ReadAuthors,
+    ReadIssue,
+    ReadTree,
+    ReclaimIssue,
+    RemoveTree,
+    SealTree,
+    SendNotice,
+    SendPrompt,
+    StopOrphan,
+    StopTurn,
+    TakeOffLabels,
+    VerifyWork,
+    WriteIssue,
+)
+from ashep.core.facts.delivery import LandingRefused, TreeSealed, TreeSeen
+from ashep.core.facts.resources import RunnerSeen
+from ashep.core.facts.runs import PromptSent, SessionOpened
+from ashep.core.facts.tracker import (
+    AnswerRead,
+    ClaimRefused,
+    CommentPosted,
+    EffectFailed,
+    GuardRefused,
+    IssueClaimed,
+    IssueCreated,
+    IssueGone,
+    IssueReclaimed,
+    IssueSeen,
+    IssueWritten,
+    LabelsTakenOff,
+    LeaseLost,
+    Stamp,
+    TrackerLost,
+    WriteRefused,
+)
+from ashep.core.facts.vocabulary import AuthorsRead, Fact
+from ashep.core.issues.people import label_events
+from ashep.core.policy.settings import ForgeSettings, Settings
+from ashep.core.reconcile.intake import LEASE_GRACE
+from ashep.core.state.world import World
+from ashep.core.text import clean
+from ashep.daemon.effects import sessions
+from ashep.daemon.effects.notices import tell
+from ashep.daemon.effects.prompts import PromptEffects, Render, peoples
+from ashep.daemon.effects.pulls import PullEffects, Pulls
+from ashep.daemon.effects.sessions import came_back
+from ashep.daemon.effects.trees import TreeCommand, TreeEffects
+from ashep.daemon.effects.work import Means, WorkEffects
+from ashep.daemon.leases import Leases
+from ashep.errors import (
+    AshepError,
+    ClaimLost,
+    DiskFailed,
+    GuardTripped,
+    JournalDamaged,
+    RepositoryLocked,
+    RunnerRefused,
+    RunnerUnauthorized,
+    RunnerUnavailable,
+    TrackerRefused,
+    TrackerUnavailable,
+    TreeRefused,
+)
+from ashep.journal.blobs import Blobs
+from ashep.ports.notifier import Notifier
+from ashep.ports.runner import Prompt, Runner, SessionRequest
+from ashep.ports.tracker import ClaimRequest, Creation, IssueText, Seen, Tracker, Update
+from ashep.prompt import render
+
+MOST_CHANGES = 100
+"""Of the same changes of an issue, the newest so many are looked at."""
+
+READS = (ReadIssue, ReadAnswer, ReadAuthors)
+"""What is tried again whatever the tracker says to it."""
+
+UNDER_LEASE = (WriteIssue, TakeOffLabels, PostComment, CreateIssue, OpenSession, SendPrompt)
+"""What is not done to an issue in progress by a daemon that may have lost it. A claim brings its own lease."""
+
+NO_AGENTS = (ReadTree, PrepareTree, SealTree, PreparePrompt, VerifyWork, IntegrateWork, MoveBase, OpenPullRequest)
+"""Where these fail, git or the disk did, and no agent."""
+
+_TEXT: TypeAdapter[IssueText] = TypeAdapter(IssueText)
+
+
+class Effects:
+    """Carries commands out."""
+
+    def __init__(
+        self,
+        *,
+        tracker: Tracker,
+        runner: Runner,
+        trees: TreeEffects,
+        blobs: Blobs,
+        leases: Leases,
+        means: Callable[[Settings], Means] | None = None,
+        pulls: Callable[[ForgeSettings], Pulls] | None = None,
+        prompts: Path | None = None,
+        notifier: Notifier | None = None,
+        render: Render = render,
+    ) -> None:
+        """`prompts`: the folder of templates, for messages; `render`: another writer where nobody reads the prompts."""
+        self.tracker, self.runner, self.trees, self.blobs = tracker, runner, trees, blobs
+        self.leases, self.notifier = leases, notifier
+        self.work = WorkEffects(tracker, blobs, means)
+        self.prompts = PromptEffects(tracker, runner, trees, blobs, prompts, render, self.work)
+        self.pulls = PullEffects(pulls)
+
+    async def carry_out(self, command: Command, world: Callable[[], World], *, probe: bool) -> list[Fact]:
+        """Do what a command says and give its answer; `probe`: it may have been done before."""
+        if isinstance(command, SendNotice):
+            return await tell(self.notifier, command, world, again=probe or command.tries > 0)
+        issue, key, probe = command.issue, command.key, probe or command.tries > 0
+        try:
+            if isinstance(command, UNDER_LEASE) and (flow := world().flows.get(issue)) and flow.leased:
+                stamp = command.stamp if isinstance(command, WriteIssue) and probe else None
+                if stamp is None or not await self._landed(issue, stamp):  # one that landed may have ended the lease
+                    await self.leases.assure(issue)
+        except (ClaimLost, TrackerRefused) as error:
+            return [LeaseLost(issue, _short(error)), EffectFailed(issue, key, "the lease was lost", infra=True)]
+        except TrackerUnavailable as error:
+            return [*_lost(error), EffectFailed(issue, key, _short(error), infra=True)]
+        try:
+            return await self._do(command, world, probe)
+        except (TrackerUnavailable, RunnerUnavailable, RunnerUnauthorized) as error:
+            return [*_lost(error), EffectFailed(issue, key, _short(error), infra=True)]
+        except GuardTripped:
+            return [GuardRefused(issue, key)]
+        except (TrackerRefused, ClaimLost) as error:
+            if isinstance(command, ClaimIssue):
+                return [ClaimRefused(issue, key, _short(error))]
+            if isinstance(command, WriteIssue):
+                return [WriteRefused(issue, key, _short(error))]
+            return [EffectFailed(issue, key, _short(error), infra=isinstance(command, READS))]
+        except RunnerRefused as error:
+            return [EffectFailed(issue, key, _short(error), infra=False)]
+        except (DiskFailed, JournalDamaged):
+            raise
+        except AshepError as error:
+            if not isinstance(command, NO_AGENTS):
+                raise
+            lock = error.lock if isinstance(error, RepositoryLocked) else ""
+            return [EffectFailed(issue, key, _short(error), not isinstance(error, TreeRefused), lock)]
+
+    def _do(self, command: IssueCommand, world: Callable[[], World], probe: bool) -> Awaitable[list[Fact]]:
+        match command:
+            case ClaimIssue():
+                return self._claim(command, world(), probe)
+            case WriteIssue():
+                return self._write(command, world(), probe)
+            case PostComment():
+                return self._comment(command, world(), probe)
+            case CreateIssue():
+                return self._create(command)
+            case TakeOffLabels():
+                return self._take_off(command)
+            case ReadIssue():
+                return self._read_issue(command, world().seq)
+            case ReadAnswer():
+                return self._read_answer(command, world().instance)
+            case ReadAuthors():
+                return self._read_authors(command)
+            case ReadTree() | PrepareTree() | SealTree() | RemoveTree():
+                return self._tree(command, world())
+            case MoveBase():
+                return self._move(command, world)
+            case VerifyWork() | IntegrateWork():
+                return self.work.carry_out(command, world)
+            case OpenPullRequest():
+                return self.pulls.carry_out(command, world())
+            case OpenSession():
+                return self._open_session(command, probe)
+            case PreparePrompt():
+                return self.prompts.prepare(command, world())
+            case SendPrompt():
+                return self._send(command, world(), probe)
+            case AnswerRequest():
+                return sessions.deliver(self.runner, command, probe=probe)
+            case StopTurn():
+                return sessions.stop(self.runner, command)
+            case StopOrphan():
+                return self._stop_orphan(command, world().settings)
+            case ReclaimIssue():
+                return self._reclaim(command)
+
+    async def _tree(self, command: TreeCommand, world: World) -> list[Fact]:
+        facts = await self.trees.carry_out(command, world.settings)
+        return [await self._sealed(fact, world) if isinstance(fact, TreeSealed) else fact for fact in facts]
+
+    async def _sealed(self, sealed: TreeSealed, world: World) -> TreeSealed:
+        """Say of what was sealed what is the issue's own: not what its branch took in since it was begun."""
+        flow = world.flows[sealed.issue]
+        if flow.own is not None and flow.own.since:
+            commits = (await self.trees.changes(world, flow, flow.own.since)).commits
+            sealed = replace(sealed, commits=tuple(commit.sha for commit in commits))
+        return await self.work.touched(sealed, flow, world)
+
+    async def _move(self, command: MoveBase, world: Callable[[], World]) -> list[Fact]:
+        """Move a base. Where its checkout is in the way, how that looks is told first: it must be seen to change."""
+        facts = await self.work.carry_out(command, world)
+        if any(isinstance(fact, LandingRefused) and fact.code == "dirty" for fact in facts):
+            with suppress(AshepError):
+                facts = [TreeSeen(await self.trees.shared.read()), *facts]
+        return facts
+
+    # --- the tracker ----------------------------------------------------------------------------------------------
+
+    async def _claim(self, command: ClaimIssue, world: World, probe: bool) -> list[Fact]:
+        seen, began = await self._landed(command.issue, command.stamp) if probe else None, self.leases.moment()
+        if seen is None:
+            request = ClaimRequest(command.issue, command.stamp, command.add_labels, command.remove_labels)
+            seen = await self.tracker.claim(request)
+            if not probe:  # claiming again does not renew a lease
+                self.leases.confirm(command.issue, began)
+        claimed = IssueClaimed(command.issue, command.key, seen.issue, await self._keep_text(seen))
+        return [claimed, await self.work.adopted(seen, world.settings)]
+
+    async def _write(self, command: WriteIssue, world: World, probe: bool) -> list[Fact]:
+        seen = await self._landed(command.issue, command.stamp) if probe else None
+        if seen is None:
+            seen = await self.tracker.update(
+                Update(
+                    issue=command.issue,
+                    if_status=command.if_status,
+                    if_assignee=command.if_assignee,
+                    stamp=command.stamp,
+                    status=command.status,
+                    assignee=command.assignee,
+                    add_labels=command.add_labels,
+                    remove_labels=command.remove_labels,
+                    metadata=await self._notes(command, world),
+                )
+            )
+        text = await self._keep_text(seen)
+        written = IssueWritten(command.issue, command.key, command.stamp.seq, seen.issue, text)
+        return [written, *await self.work.changed(seen, world.flows.get(command.issue), world.settings)]
+
+    async def _notes(self, command: WriteIssue, world: World) -> Notes:
+        """With the write that closes an issue, or has it wait, the tracker learns what was found of the work."""
+        flow = world.flows.get(command.issue) if command.kind in ("close", "ask", "park") else None
+        return await self.work.notes(flow, world, closed=command.kind == "close") if flow is not None else {}
+
+    async def _landed(self, issue: str, stamp: Stamp) -> Seen | None:
+        """The probe of a write: our metadata with this or a later number means that it was done (design section 6)."""
+        seen = await self.tracker.issue(issue)
+        if seen is None:
+            raise TrackerRefused(f"the tracker has no issue {issue}")
+        there = seen.issue.stamp
+        return seen if there and there.instance == stamp.instance and there.seq >= stamp.seq else None
+
+    async def _keep_text(self, seen: Seen) -> str:
+        return await self.blobs.keep(_TEXT.dump_json(seen.text).decode())
+
+    async def _comment(self, command: PostComment, world: World, probe: bool) -> list[Fact]:
+        sign = sessions.marker(world.instance, command.key)
+        if not (probe and await self.tracker.commented(command.issue, sign)):
+            await self.work.note(command, world)
+            await self.tracker.comment(command.issue, clean(command.text), sign)
+        return [CommentPosted(command.issue, command.key, command.name)]
+
+    async def _create(self, command: CreateIssue) -> list[Fact]:
+        creation = Creation(
+            command.id, command.new, command.issue, command.stamp, parked=command.parked, labels=command.labels
+        )
+        await self.tracker.create(creation)
+        return [IssueCreated(command.issue, command.key, command.id)]
+
+    async def _take_off(self, command: TakeOffLabels) -> list[Fact]:
+        await self.tracker.relabel(command.issue, (), command.labels)
+        return [LabelsTakenOff(command.issue, command.key)]
+
+    async def _reclaim(self, command: ReclaimIssue) -> list[Fact]:
+        done = await self.tracker.reclaim(command.issue, command.holder, LEASE_GRACE)
+        return [IssueReclaimed(command.issue, command.key, command.holder, done)]
+
+    async def _read_issue(self, command: ReadIssue, as_of: int) -> list[Fact]:
+        seen = await self.tracker.issue(command.issue)
+        if seen is None:
+            return [IssueGone(command.issue, as_of, command.key)]
+        return [IssueSeen(command.issue, seen.issue, as_of, command.key)]
+
+    async def _read_answer(self, command: ReadAnswer, instance: str) -> list[Fact]:
+        seen = await self.tracker.issue(command.issue)
+        if seen is None:
+            raise TrackerRefused(f"the tracker has no issue {command.issue}")
+        events = label_events(await self.tracker.changes(command.issue))
+        said = sessions.behind(seen.text.comments, instance, command.after)
+        comments = peoples(said, self.tracker.actor)
+        return [AnswerRead(command.issue, command.key, seen.issue, events, comments)]
+
+    async def _read_authors(self, command: ReadAuthors) -> list[Fact]:
+        changes = await self.tracker.changes(command.issue)
+        about = tuple(one for one in changes if one.what in command.changes)
+        return [AuthorsRead(command.issue, command.key, about[:MOST_CHANGES])]
+
+    # --- sessions ---------------------------------------------------------------------------------------------------
+
+    async def _open_session(self, command: OpenSession, probe: bool) -> list[Fact]:
+        """Open a session; only a server that does not answer is started: one that nothing ran on has been ended."""
+        try:
+            return await self._session(command, probe)
+        except RunnerUnavailable:
+            await self.runner.start()
+            return await self._session(command, probe=True)
+
+    async def _stop_orphan(self, command: StopOrphan, settings: Settings) -> list[Fact]:
+        place = await self.trees.place(command.branch, settings)
+        return await sessions.stop_orphan(self.runner, command, place)
+
+    async def _session(self, command: OpenSession, probe: bool) -> list[Fact]:
+        if command.reuse is not None and await self.runner.has_session(command.reuse):
+            return [SessionOpened(command.issue, command.run, command.key, command.reuse, reused=True)]
+        session = await self.runner.find_session(command.session_key, command.directory) if probe else None
+        if session is None:
+            session = await self.runner.open_session(
+                SessionRequest(
+                    key=command.session_key,
+                    title=f"ashep {command.run}",
+                    access=command.access,
+                    agent=command.slug,
+                    model=command.model,
+                    permissions=command.permissions,
+                    directory=command.directory,
+                )
+            )
+        return [SessionOpened(command.issue, command.run, command.key, session)]
+
+    async def _send(self, command: SendPrompt, world: World, probe: bool) -> list[Fact]:
+        if probe and not command.again:
+            turn = await self.runner.turn(command.session, command.message_id)
+            if turn.state != "missing":
+                # which life of the server was given it is not known: nothing but the present one counts as its own
+                return [PromptSent(command.issue, command.run, command.key, command.n, "")]
+        if back := await came_back(self.runner, world, command.issue):
+            return [*back, EffectFailed(command.issue, command.key, "a person is in the session", infra=True)]
+        instance = await self.runner.send(
+            Prompt(
+                session=command.session,
+                message_id=command.message_id,
+                part_id=command.part_id,
+                text=self.blobs.text(command.blob),
+                agent=command.slug,
+                model=command.model,
+            )
+        )
+        return [PromptSent(command.issue, command.run, command.key, command.n, instance)]
+
+
+def _lost(error: AshepError) -> list[Fact]:
+    """What a failure says about the whole tracker or server: nothing more is started there until it was seen again."""
+    if isinstance(error, RunnerUnauthorized):
+        return [RunnerSeen("unauthorized", _short(error))]
+    if isinstance(error, RunnerUnavailable):
+        return [RunnerSeen("away", _short(error))]
+    return [TrackerLost(_short(error))]
+
+
+def _short(error: Exception) -> str:
+    return clean(str(error))[:500]

@@ -1,0 +1,129 @@
+"""Effects that write prompts. For `ashep.daemon.effects.execute`."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from ashep.core.facts.commands import PreparePrompt
+from ashep.core.facts.runs import PromptPrepared
+from ashep.core.facts.tracker import Comment, EffectFailed
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.issues.people import is_person
+from ashep.core.state.flow import Flow
+from ashep.core.state.world import World, phase_of
+from ashep.core.text import clean
+from ashep.daemon.effects.trees import TreeEffects
+from ashep.daemon.effects.work import WorkEffects
+from ashep.errors import ConfigError, TrackerRefused
+from ashep.journal.blobs import Blobs
+from ashep.ports.runner import Runner
+from ashep.ports.tracker import IssueText, Tracker
+from ashep.prompt import Brief, Found, Templates, evidence_of, render
+
+TRANSCRIPT = 20_000
+"""Characters of a transcript that an extraction is shown."""
+
+_TEXT: TypeAdapter[IssueText] = TypeAdapter(IssueText)
+
+Render = Callable[[Brief, Templates | None], str]
+
+
+def peoples(comments: tuple[Comment, ...], ours: str) -> tuple[Comment, ...]:
+    """Give those of people."""
+    return tuple(one for one in comments if is_person(one.author, ours))
+
+
+class PromptEffects:
+    """Writes prompts from what is known of an issue. `folder`: that of the user's templates, for messages."""
+
+    def __init__(
+        self,
+        tracker: Tracker,
+        runner: Runner,
+        trees: TreeEffects,
+        blobs: Blobs,
+        folder: Path | None = None,
+        render: Render = render,
+        work: WorkEffects | None = None,
+    ) -> None:
+        self._tracker, self._runner, self._trees, self._blobs = tracker, runner, trees, blobs
+        self._folder, self._render, self._work = folder, render, work
+        self._templates: tuple[str, Templates | None] = ("", None)
+
+    async def prepare(self, command: PreparePrompt, world: World) -> list[Fact]:
+        """Write a prompt's text, and keep it."""
+        flow = world.flows[command.issue]
+        try:
+            brief = await self._brief(command, world, flow)
+            text = self._render(brief, self._in_force(world))
+        except ConfigError as error:
+            return [EffectFailed(command.issue, command.key, f"the prompt: {clean(str(error))[:500]}", infra=False)]
+        blob = await self._blobs.keep(text)
+        shown = tuple(comment.id for comment in brief.comments)
+        run, before = flow.run, ()
+        if run is not None and run.session is not None and (command.n > 1 or run.session == run.reuse):
+            before = await self._runner.asked(run.session)
+        return [PromptPrepared(command.issue, command.run, command.key, command.n, blob, shown, before)]
+
+    def _in_force(self, world: World) -> Templates | None:
+        """Give the user's templates as they were adopted last."""
+        blob = world.files.prompts
+        if self._templates[0] != blob:
+            known = Templates.from_text(self._folder or Path(), self._blobs.text(blob)) if blob else None
+            self._templates = blob, known
+        return self._templates[1]
+
+    async def _brief(self, command: PreparePrompt, world: World, flow: Flow) -> Brief:
+        run, phase = flow.run, phase_of(world, flow)
+        if run is None or phase is None:
+            message = f"the policy {flow.policy} has no phase {flow.phase} any more"
+            raise ConfigError(message, file="policies.yaml", key="phases")
+        text = await self._text(flow) if command.kind in ("task", "resume") else IssueText(title=flow.issue.title)
+        since = await self._work.fork(flow, world.settings) if self._work is not None else ""
+        changes = await self._trees.changes(world, flow, since)
+        source = dict(flow.sessions).get(run.phase)
+        transcript = None
+        if command.kind in ("extract", "diagnose") and source is not None:
+            transcript = await self._runner.transcript(source, TRANSCRIPT)
+        fresh = tuple(one for one in peoples(text.comments, self._tracker.actor) if one.id not in flow.shown)
+        return Brief(
+            run=run.id,
+            kind=command.kind,
+            issue=command.issue,
+            phase=phase,
+            policy=flow.policy or "",
+            visit=run.visit,
+            attempt=run.attempt,
+            agent=run.agent,
+            text=text,
+            reports=flow.reports,
+            comments=fresh,
+            changes=changes,
+            wrong=run.prompt.wrong or None,
+            transcript=transcript,
+            secret=world.secret,
+            writes=phase.writes,
+            branch=run.branch or "",
+            slot=flow.own.slot if flow.own else 0,
+            found=self._found(flow, writes=phase.writes),
+        )
+
+    def _found(self, flow: Flow, *, writes: bool) -> Found:
+        """Who writes is told of what to mend; who reads, what is known of exactly this work."""
+        if not writes:
+            return Found(evidence=evidence_of(flow))
+        flaw = flow.flaw
+        return Found(flaw, self._blobs.text(flaw.log) if flaw is not None and flaw.log else "")
+
+    async def _text(self, flow: Flow) -> IssueText:
+        """The issue's words: those of our last write's answer, or a read where there are comments to be shown.
+
+        They are read where they are not kept any more, too: the issue was done, and is worked on again.
+        """
+        if flow.text is not None and not flow.issue.comments and self._blobs.has(flow.text):
+            return _TEXT.validate_json(self._blobs.text(flow.text))
+        seen = await self._tracker.issue(flow.issue.id)
+        if seen is None:
+            raise TrackerRefused(f"the tracker has no issue {flow.issue.id}")
+        return seen.text

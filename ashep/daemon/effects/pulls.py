@@ -1,0 +1,118 @@
+"""Effects on pull requests: a branch is pushed, a pull request asks for it. For `ashep.daemon.effects.execute`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+import anyio
+import anyio.to_thread
+
+from ashep.core.delivery.pull_text import body
+from ashep.core.facts.commands import OpenPullRequest
+from ashep.core.facts.delivery import LandingRefused, PullRequestOpened, PullRequestSeen, Verification, WorkLanded
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.policy.settings import ForgeSettings, Settings
+from ashep.core.state.flow import Flow
+from ashep.core.state.world import World
+from ashep.core.text import clean
+from ashep.errors import AshepError, ForgeRefused, ForgeUnauthorized, ForgeUnavailable
+from ashep.ports.landing import Forge, NotPushed, PullRequest, PullState, Remote
+
+CLOSING = 2.0
+"""Seconds that connections get to be closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pulls:
+    """Where pull requests are opened, and what they are pushed to."""
+
+    forge: Forge
+    remote: Remote
+
+
+class PullEffects:
+    """Opens pull requests, and reads what became of them.
+
+    `make`: what does so, as the settings say; None: nothing can.
+    """
+
+    def __init__(self, make: Callable[[ForgeSettings], Pulls] | None = None) -> None:
+        self._make = make
+        self._known: tuple[ForgeSettings, Pulls] | None = None
+        self._made = anyio.Lock()
+
+    async def carry_out(self, command: OpenPullRequest, world: World) -> list[Fact]:
+        """Push, and open a pull request unless it stands. Each step is harmless to repeat, so nothing is probed.
+
+        Raises `AshepError` with what a person can do.
+        """
+        issue, key, head, base = command.issue, command.key, command.head, command.base
+        if head == command.since:
+            return [WorkLanded(issue, key, base, head, head, already=True)]
+        try:
+            pulls, flow = await self._of(world.settings), world.flows[issue]
+            if (late := await _merged_before(pulls.forge, command, flow, world.seq)) is not None:
+                why = f"{late.by or 'somebody'} merged {flow.pull and flow.pull.url} without this work"
+                return [late, LandingRefused(issue, key, "moved", why)]
+            pushed = await pulls.remote.push(command.branch, head, base)
+            if isinstance(pushed, NotPushed):
+                return [LandingRefused(issue, key, pushed.code, pushed.why)]
+            request = PullRequest(command.name, command.branch, base, command.title, _body(command, flow))
+            opened = await pulls.forge.open(request)
+        except ForgeUnavailable as error:
+            return [LandingRefused(issue, key, "away", _short(error), timedelta(seconds=error.retry_after))]
+        except ForgeUnauthorized as error:
+            return [LandingRefused(issue, key, "away", _short(error))]
+        except ForgeRefused as error:
+            return [LandingRefused(issue, key, "refused", _short(error))]
+        return [PullRequestOpened(issue, key, opened.number, opened.url, command.name, base, head)]
+
+    async def state(self, settings: Settings, number: int) -> PullState:
+        """Read what became of a pull request. Raises `AshepError`, of which `ForgeError` is one."""
+        return await (await self._of(settings)).forge.state(number)
+
+    async def aclose(self) -> None:
+        """Let go of connections."""
+        known, self._known = self._known, None
+        if known is not None:
+            with anyio.move_on_after(CLOSING, shield=True):
+                await known[1].forge.aclose()
+
+    async def _of(self, settings: Settings) -> Pulls:
+        wanted = settings.landing.forge
+        if self._make is None or wanted is None:
+            raise AshepError("nothing here can open a pull request; set landing.forge, or landing.mode to branch")
+        async with self._made:
+            if self._known is None or self._known[0] != wanted:
+                await self.aclose()
+                # its certificates are read from files
+                self._known = wanted, await anyio.to_thread.run_sync(self._make, wanted)
+            return self._known[1]
+
+
+async def _merged_before(forge: Forge, command: OpenPullRequest, flow: Flow, as_of: int) -> PullRequestSeen | None:
+    """Say that the pull request that was to get the work was merged without it: people do not wait for us."""
+    pull = flow.pull
+    if pull is None or pull.name != command.name:
+        return None
+    try:
+        found = await forge.state(pull.number)
+    except ForgeRefused:
+        return None  # it is gone: there will be another
+    if found.state != "merged" or found.head in ("", command.head):
+        return None
+    by, commit = clean(found.by or ""), found.merged_as or ""
+    return PullRequestSeen(command.issue, pull.number, as_of, "merged", found.head, by, commit)
+
+
+def _body(command: OpenPullRequest, flow: Flow) -> str:
+    said = (report.outcome.summary for report in reversed(flow.reports) if report.outcome is not None)
+    found, runs = flow.evidence, [(report.run, report.trace) for report in flow.reports]
+    shown = None
+    if found is not None and found.results and found.commit == command.head:
+        shown = Verification(found.commit, found.tree, "", found.results, found.isolated)
+    return body(key=command.name, issue=command.issue, summary=next(said, ""), verification=shown, runs=runs)
+
+
+def _short(error: Exception) -> str:
+    return clean(str(error))[:500]

@@ -1,0 +1,93 @@
+"""Effects in sessions that need no more than the server: answers to requests, once, and stops."""
+
+from contextlib import suppress
+
+from ashep.core.facts.commands import AnswerRequest, StopOrphan, StopTurn
+from ashep.core.facts.runs import OrphanStopped, RequestAnswered, SessionSeen, TurnStopped
+from ashep.core.facts.tracker import Comment
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.reconcile.observe import session_read
+from ashep.core.runs.prompting import DIAGNOSED, EXTRACTION
+from ashep.core.state.flow import Flow, Held
+from ashep.core.state.world import World
+from ashep.errors import RunnerRefused
+from ashep.ports.runner import Runner
+
+
+async def stop(runner: Runner, command: StopTurn) -> list[Fact]:
+    """Stop a session's turn."""
+    with suppress(RunnerRefused):  # the server does not know the session: nothing there could go on
+        await runner.abort(command.session)
+    return [TurnStopped(command.issue, command.run, command.key)]
+
+
+async def stop_orphan(runner: Runner, command: StopOrphan, directory: str | None) -> list[Fact]:
+    """Stop what another journal's run may have left at work on our server, in whichever of its sessions.
+
+    `directory`: the issue's own work tree, where it has one; the run may have been in the shared one all the same.
+    """
+    found = False
+    keys = [f"{command.orphan}{suffix}" for suffix in ("", EXTRACTION, DIAGNOSED)]
+    for key, place in [(key, place) for place in dict.fromkeys((None, directory)) for key in keys]:
+        session = await runner.find_session(key, place)
+        if session is not None:
+            await runner.abort(session)
+            found = True
+    return [OrphanStopped(command.issue, command.key, found)]
+
+
+async def deliver(runner: Runner, command: AnswerRequest, *, probe: bool) -> list[Fact]:
+    """Deliver an answer; one that may have been delivered before only where the request is still listed, or the list
+    cannot be shown.
+    """
+    taken = True
+    asking, request = command.session, command.request
+    if not probe or any(one.id == request or one.unlisted for one in await runner.requests((asking,))):
+        taken = await runner.reply(asking, request, command.kind, command.verdict, command.answers, command.message)
+    return [RequestAnswered(command.issue, command.run, command.key, command.request, taken)]
+
+
+def marker(instance: str, key: str) -> str:
+    """What a comment of ours ends with: its probe looks for it."""
+    return f"<!-- ashep {instance[:8]} {key} -->"
+
+
+def behind(comments: tuple[Comment, ...], instance: str, key: str) -> tuple[Comment, ...]:
+    """The comments behind our own of this key: in the tracker's order, whatever its clock says. All, without a key."""
+    if not key:
+        return comments
+    sign = marker(instance, key)
+    place = max((place for place, one in enumerate(comments) if sign in one.text.split("\n")), default=None)
+    return () if place is None else comments[place + 1 :]
+
+
+async def look(runner: Runner, world: World, flow: Flow, held: Held) -> SessionSeen | None:
+    """Read the session; None: there is none to read. Errors of the runner are raised, but for a session that is gone:
+    nobody can be in that one.
+    """
+    as_of, people, busy = world.seq, held.people, False
+    if held.session is None:
+        return None
+    with suppress(RunnerRefused):
+        busy = held.session in await runner.busy((held.session,))
+        if held.message is not None:
+            before = flow.run.prompt.before if flow.run else ()
+            ours = frozenset((*flow.messages, *before)) - {held.message}
+            people = (await runner.turn(held.session, held.message, ours)).people
+    return SessionSeen(flow.issue.id, held.session, people, busy, as_of)
+
+
+async def came_back(runner: Runner, world: World, issue: str) -> list[Fact]:
+    """Before a prompt goes to a session that is used again: tell whether a person is in it.
+
+    They are where they wrote there after we thought that they were done, and where a turn runs that is none of ours.
+    """
+    flow = world.flows[issue]
+    if flow.resume is not None:
+        seen = await look(runner, world, flow, flow.resume)
+        return [] if seen is None else session_read(world, seen)
+    run = flow.run
+    if run is None or run.session is None or run.session != run.reuse or run.prompt.n > 1 or run.prompt.again:
+        return []
+    busy = run.session in await runner.busy((run.session,))
+    return [SessionSeen(issue, run.session, (), True, world.seq)] if busy else []

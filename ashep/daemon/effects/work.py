@@ -1,0 +1,360 @@
+"""Effects on the work of issues: looking into it, and bringing it onto the base. For `ashep.daemon.effects.execute`."""
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import anyio.to_thread
+from anyio import to_thread
+from pydantic import TypeAdapter
+
+from ashep.config.checks.block import KEY, Compiled, apart, compiled_here, read_criteria
+from ashep.config.findings import ConfigErrors
+from ashep.core.delivery.landing import found_before, is_wanted
+from ashep.core.delivery.notes import LOG, WITH_COMMENT, Notes, appended, entry_of, escalation_of, notes_of, unknown
+from ashep.core.facts.commands import IntegrateWork, MoveBase, PostComment, VerifyWork
+from ashep.core.facts.delivery import (
+    CriteriaAdopted,
+    FileMap,
+    LandingRefused,
+    TreeSealed,
+    Verification,
+    WorkConflicted,
+    WorkIntegrated,
+    WorkLanded,
+    WorkVerified,
+    shortened,
+)
+from ashep.core.facts.tracker import EffectFailed
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.impact.changes import Impact, impact_of
+from ashep.core.impact.named import NOTHING, Named, named_by
+from ashep.core.policy.checks import Check, Criteria, ManualCheck, canonical, hash_of
+from ashep.core.policy.policies import Verify
+from ashep.core.policy.settings import ImpactSettings, Settings
+from ashep.core.reconcile.observe import criteria_read
+from ashep.core.state.flow import Flow
+from ashep.core.state.world import World
+from ashep.errors import AshepError, TrackerRefused, TrackerUnavailable
+from ashep.journal.blobs import Blobs
+from ashep.ports.landing import Advanced, Candidate, Conflict, Integrated, Landing
+from ashep.ports.tracker import Annotations, IssueText, Seen, Tracker
+from ashep.ports.trees import Diffs
+from ashep.ports.verifier import Verifier, VerifyRequest, verify_against_base
+from ashep.redaction import MARK
+
+AT_ONCE = 2
+"""How many verifications are carried out at once: their programs are as heavy as the project's tests."""
+
+
+UNWANTED = 1.0
+"""Seconds between looks whether a verification is still wanted."""
+
+
+MOST_LOG = 20_000
+"""Characters of what failed that an agent is shown."""
+
+
+WorkCommand = VerifyWork | IntegrateWork | MoveBase
+
+
+_CRITERIA: TypeAdapter[Criteria] = TypeAdapter(Criteria)
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What looks into the work of issues, and lands it."""
+
+    repository: Path
+    verifier: Verifier
+    diffs: Diffs
+    landing: Landing
+    annotations: Annotations | None = None
+    """Reads what stands on issues; None: the tracker has no place for such things."""
+    compiled: Compiled = compiled_here
+    """Judges the patterns of an issue's checks."""
+
+
+class WorkEffects:
+    """Carries out what is asked for about the work of issues.
+
+    `means`: what does so, as the settings say; None: nothing can.
+    """
+
+    def __init__(self, tracker: Tracker, blobs: Blobs, means: Callable[[Settings], Means] | None = None) -> None:
+        self._tracker, self._blobs, self._means = tracker, blobs, means
+        self._known: tuple[Settings, Means] | None = None
+        self._verifying, self._landing = anyio.CapacityLimiter(AT_ONCE), anyio.Lock()
+
+    async def carry_out(self, command: WorkCommand, now: Callable[[], World]) -> list[Fact]:
+        """Do what a command says and give its answer; it may have been done before, in part or whole.
+
+        Raises `AshepError` with what a person can do.
+        """
+        means = self._of(now().settings)
+        match command:
+            case VerifyWork():
+                return await self._verify_if_wanted(means, command, now)
+            case IntegrateWork():
+                async with self._landing:  # an issue that is not to land any more may still be at it
+                    return await self._integrate(means.landing, command)
+            case MoveBase():
+                async with self._landing:
+                    return await self._move(means.landing, command)
+
+    async def settle(self, settings: Settings) -> None:
+        """Finish or undo what an earlier life left half done on a base."""
+        if self._means is not None:
+            async with self._landing:
+                await self._of(settings).landing.settle()
+
+    async def touched(self, sealed: TreeSealed, flow: Flow, world: World) -> TreeSealed:
+        """Say with what was sealed which files all that the issue changed touches, and what else."""
+        own = flow.own
+        if self._means is None or own is None or not own.base:
+            return sealed
+        if sealed.head == own.base:
+            return replace(sealed, files=FileMap())
+        settings, named = world.settings, named_by(world.settings, world.policies)
+        impact = await assess(self._of(settings).diffs, own.fits, sealed.head, settings.impact, named)
+        return replace(sealed, flags=impact.raised, files=shortened(impact.files))
+
+    async def fork(self, flow: Flow, settings: Settings) -> str:
+        """Give the commit where the issue's branch and the one that it must fit last were one; empty: none is known."""
+        own = flow.own
+        if self._means is None or own is None or not own.base or not own.head:
+            return own.base if own is not None else ""
+        diffs = self._of(settings).diffs
+        try:
+            return (await diffs.read(own.fits, own.head)).base
+        except AshepError:
+            return own.base
+
+    async def notes(self, flow: Flow, world: World, *, closed: bool) -> Notes:
+        """Say what is to stand on an issue that is about to be closed, or to wait for a person; nothing here keeps it
+        from that. The log is read first, which is a call of the tracker's program: while it waits, only for a failure.
+        """
+        notes = notes_of(flow, closed=closed)
+        if not flow.proofs or self._means is None or not (closed or flow.proofs[-1].status != "passing"):
+            return notes
+        policy = world.policy(flow)
+        phase = policy.phase(flow.phase) if policy is not None and flow.phase else None
+        most = (phase.verify if phase is not None else None) or Verify()
+        escalated = escalation_of(flow, most.max_attempts)
+        with suppress(AshepError):  # without the log as it stands there, nothing can be added to it
+            annotations = self._of(world.settings).annotations
+            if annotations is not None and (found := await annotations.read(flow.issue.id)) is not None:
+                log = found.metadata.get(LOG)
+                entries = [*map(entry_of, flow.proofs), *([escalated] if escalated is not None else ())]
+                notes[LOG] = appended(log, unknown(log, entries))
+        return notes
+
+    async def note(self, comment: PostComment, world: World) -> None:
+        """Put that on an issue which begins to wait with this comment, and without a write of its own: again, where the
+        comment is posted again. A tracker that does not answer is an error of both; all else keeps no comment back.
+        """
+        flow = world.flows.get(comment.issue)
+        if flow is None or self._means is None or not comment.name.startswith(WITH_COMMENT):
+            return
+        annotations = self._of(world.settings).annotations
+        if annotations is None or not (notes := await self.notes(flow, world, closed=False)):
+            return
+        try:
+            await annotations.annotate(flow.issue.id, notes)
+        except TrackerUnavailable:
+            raise
+        except AshepError:
+            return
+
+    # --- what is checked --------------------------------------------------------------------------------------------
+
+    async def adopted(self, seen: Seen, settings: Settings) -> CriteriaAdopted:
+        """Adopt an issue's checks as they stand."""
+        issue = seen.issue.id
+        if seen.text.left_out:
+            return CriteriaAdopted(issue, "", left_out=seen.text.left_out)
+        try:
+            criteria = await self._read(seen.text, issue, settings)
+        except ConfigErrors as error:
+            return CriteriaAdopted(issue, "", error=str(error))
+        if criteria is None:
+            return CriteriaAdopted(issue, "")
+        manual = tuple(check.verify.question for check in criteria.checks if isinstance(check, ManualCheck))
+        text = self._blobs.redact(canonical(criteria))
+        if MARK in text:  # what is kept, and would be carried out, is not what was written
+            told = f"they hold a secret of this machine, which is known as {MARK} only: take it out of them"
+            return CriteriaAdopted(issue, "", error=told)
+        blob = await self._blobs.keep(text)
+        return CriteriaAdopted(issue, hash_of(criteria), blob, len(criteria.checks), manual)
+
+    async def changed(self, seen: Seen, flow: Flow | None, settings: Settings) -> list[Fact]:
+        """Compare an issue's checks as they stand with those that were adopted."""
+        if flow is None:
+            return []
+        try:
+            criteria = await self._read(seen.text, seen.issue.id, settings)
+        except ConfigErrors:
+            criteria = None
+        return criteria_read(flow, criteria)
+
+    async def _read(self, text: IssueText, issue: str, settings: Settings) -> Criteria | None:
+        if KEY not in text.acceptance:  # as of most issues
+            return None
+        types, where = tuple(settings.verification.types), f"acceptance criteria of {issue}"
+        compiled = self._of(settings).compiled if self._means is not None else compiled_here
+        return await apart(partial(read_criteria, text.acceptance, where, types), compiled, text.acceptance)
+
+    async def _verify_if_wanted(self, means: Means, command: VerifyWork, now: Callable[[], World]) -> list[Fact]:
+        """Verify while something would follow from it: checks may take hours, and people change their minds."""
+        why = "nobody wants to know any more what these checks find"
+        answer: list[Fact] | AshepError = [EffectFailed(command.issue, command.key, why, infra=False)]
+        async with anyio.create_task_group() as group:
+            group.start_soon(_until_unwanted, command, now, group.cancel_scope)
+            try:
+                async with self._verifying:
+                    if is_wanted(now().flows[command.issue], command):  # it may have waited for long
+                        answer = await self._verify(means, command, now())
+            except AshepError as error:
+                answer = error  # the group would wrap it
+            group.cancel_scope.cancel()
+        if isinstance(answer, AshepError):
+            raise answer
+        return answer
+
+    async def _verify(self, means: Means, command: VerifyWork, world: World) -> list[Fact]:
+        flow = world.flows[command.issue]
+        facts: list[Fact] = []
+        blob = command.criteria
+        if command.adopt:
+            seen = await self._tracker.issue(command.issue)
+            if seen is None:
+                raise TrackerRefused(f"the tracker has no issue {command.issue}")
+            adopted = await self.adopted(seen, world.settings)
+            facts.append(adopted)
+            blob = adopted.blob
+        own = await self._text(blob)
+        criteria = self._to_check(command, world, flow, own)
+        known, afresh = found_before(flow)
+        request = VerifyRequest(means.repository, command.commit, command.base, criteria, known, afresh)
+        before = flow.own.base if flow.own is not None else ""
+        found = await verify_against_base(means.verifier, request, before or command.base)
+        changes = await _changes(means.diffs, flow, world.settings, command)
+        log = await self._log(found, criteria, unchanged=command.change and not changes)
+        checks = found.checks if criteria.checks else ""
+        verified = WorkVerified(
+            command.issue, command.key, found.commit, found.tree, changes, command.run, checks, found.results,
+            found.isolated, log, command.change,
+        )  # fmt: skip
+        return [*facts, verified]
+
+    def _to_check(self, command: VerifyWork, world: World, flow: Flow, own: str) -> Criteria:
+        policy = world.policy(flow)
+        if policy is None and not command.run:  # without its checks anything would land
+            raise AshepError(f"policies.yaml has no policy {flow.policy} any more, whose checks the work must pass")
+        phases = [one for one in policy.phases if command.phase in ("", one.name)] if policy is not None else []
+        issues = _CRITERIA.validate_json(own).checks if own else ()
+        return Criteria(checks=tuple(_apart([*(check for phase in phases for check in phase.checks), *issues])))
+
+    async def _text(self, blob: str) -> str:
+        return await to_thread.run_sync(self._blobs.text, blob) if blob else ""
+
+    async def _log(self, found: Verification, criteria: Criteria, *, unchanged: bool) -> str:
+        said = {check.id: check.description for check in criteria.checks}
+        parts = ["The work changes nothing: its tree is that of its base."] if unchanged else []
+        for one in found.results:
+            if one.status in ("failed", "error"):
+                about = f" ({said[one.check_id]})" if said.get(one.check_id) else ""
+                output = (await self._text(one.output)).strip()
+                parts.append(f"{one.check_id}{about}: {one.status}: {one.message}" + (f"\n{output}" if output else ""))
+        return await self._blobs.keep("\n\n".join(_capped(parts))) if parts else ""
+
+    # --- landing ----------------------------------------------------------------------------------------------------
+
+    async def _integrate(self, landing: Landing, command: IntegrateWork) -> list[Fact]:
+        issue, key, head, onto = command.issue, command.key, command.head, command.onto
+        made = await landing.integrate(Candidate(issue, command.branch, head, onto, command.message, command.method))
+        if isinstance(made, Integrated):
+            return [WorkIntegrated(issue, key, head, made.base, made.commit, made.tree)]
+        if isinstance(made, Conflict):
+            log = await self._blobs.keep(made.text[:MOST_LOG])
+            return [WorkConflicted(issue, key, head, made.base, made.paths, log)]
+        told = await _forgotten(landing, command.branch)  # an earlier round may have made something
+        return [WorkLanded(issue, key, onto, head, made.base, already=True, told=told)]
+
+    async def _move(self, landing: Landing, command: MoveBase) -> list[Fact]:
+        moved = await landing.advance(command.onto, command.old, command.new)
+        if isinstance(moved, Advanced):
+            told = (*moved.told, *await _forgotten(landing, command.branch))
+            # the base may be further by now, where the answer of a move was lost: that is others' work
+            return [WorkLanded(command.issue, command.key, command.onto, command.head, command.new, told=told)]
+        return [LandingRefused(command.issue, command.key, moved.code, moved.why)]
+
+    def _of(self, settings: Settings) -> Means:
+        if self._means is None:
+            raise AshepError("nothing here can look into the work of issues, or land it; set landing.mode to branch")
+        if self._known is None or self._known[0] != settings:
+            self._known = settings, self._means(settings)
+        return self._known[1]
+
+
+async def _forgotten(landing: Landing, branch: str) -> tuple[str, ...]:
+    """Let go of what was made for a landing that is done; where that fails it is told, and undoes nothing."""
+    try:
+        await landing.forget(branch)
+    except AshepError as error:
+        return (f"what was made to land {branch} stays in the repository: {error}",)
+    return ()
+
+
+async def _until_unwanted(command: VerifyWork, now: Callable[[], World], verifying: anyio.CancelScope) -> None:
+    while is_wanted(now().flows[command.issue], command):
+        await anyio.sleep(UNWANTED)
+    verifying.cancel()
+
+
+async def _changes(diffs: Diffs, flow: Flow, settings: Settings, command: VerifyWork) -> bool:
+    """Whether work changes anything.
+
+    After a run: whether it brings anything that neither its own beginning nor the base branch as it stands now has.
+    As it lands, that branch may hold it already, because a person brought it there: then it is the issue's own work
+    that counts, of which its last seal knows the files.
+    """
+    own = flow.own
+    assert own is not None, "whoever has no tree has no work of its own"
+    if command.run:
+        onto = settings.landing.base or own.onto
+        tip = await diffs.find(f"refs/heads/{onto}") if onto else None
+        bases = {own.fits, tip or own.fits}
+        return all([(await diffs.read(base, command.commit)).files for base in bases])
+    if own.files is not None:
+        return own.files != FileMap()
+    held = flow.landing is not None and flow.landing.landed  # what it fits is that very work then
+    return bool((await diffs.read(own.base if held else own.fits, own.head)).files)
+
+
+def _apart(checks: Iterable[Check]) -> Iterable[Check]:
+    """Give every check a name of its own: an issue's may have that of a policy's."""
+    known = set[str]()
+    for check in checks:
+        name, number = check.id, 1
+        while name in known:
+            number += 1
+            name = f"{check.id[:60]}-{number}"
+        known.add(name)
+        yield check if name == check.id else check.model_copy(update={"id": name})
+
+
+def _capped(parts: list[str]) -> list[str]:
+    room = MOST_LOG // max(len(parts), 1)
+    return [part if len(part) <= room else f"{part[: room // 4]}\n[…]\n{part[-(room - room // 4) :]}" for part in parts]
+
+
+async def assess(diffs: Diffs, base: str, head: str, settings: ImpactSettings, named: Named = NOTHING) -> Impact:
+    """Say what `head` touches since it and `base` last were one. `named`: by the configuration.
+
+    Errors: those of `Diffs`.
+    """
+    diff = await diffs.read(base, head)
+    return await anyio.to_thread.run_sync(impact_of, diff, settings, named)

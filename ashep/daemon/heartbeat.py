@@ -1,0 +1,56 @@
+"""The heartbeat: renews the leases of the issues that we work on, one at a time, and tells when one is lost.
+
+It decides nothing and journals nothing but a loss: the tracker's leases are node-local and ephemeral.
+"""
+
+import anyio
+
+from ashep.core.reconcile.observe import lease_lost
+from ashep.daemon.leases import EVERY, Leases
+from ashep.daemon.shepherd import Shepherd
+from ashep.errors import ClaimLost, TrackerError
+
+AGAIN = 15.0
+"""Seconds until a heartbeat that got no answer is tried again."""
+
+SHORTEST = 0.001
+"""Seconds; a wait that is shorter than what the clock can tell would end at once, again and again."""
+
+
+class Heartbeat:
+    """A source of facts about our leases."""
+
+    def __init__(self, shepherd: Shepherd, leases: Leases) -> None:
+        self._shepherd, self._leases = shepherd, leases
+
+    async def run(self) -> None:
+        """Beat for ever."""
+        while True:
+            held = self._held()
+            self._leases.keep_only(held)
+            due = sorted(held, key=lambda issue: (-self._leases.age(issue), issue))
+            if not due:
+                await self._shepherd.changed()
+                continue
+            left = EVERY - self._leases.age(due[0])
+            if left > 0:
+                with anyio.move_on_after(max(left, SHORTEST)):
+                    while self._held() == held:
+                        await self._shepherd.changed()
+                continue
+            await self._beat(due[0])
+
+    def _held(self) -> frozenset[str]:
+        """Issues in progress under our name."""
+        return frozenset(self._shepherd.world.leased)
+
+    async def _beat(self, issue: str) -> None:
+        as_of = self._shepherd.world.seq
+        try:
+            await self._leases.renew(issue)
+        except ClaimLost as error:
+            why = str(error)[:300]
+            self._shepherd.tell(lambda world: lease_lost(world, issue, why, as_of))
+            await self._shepherd.changed()
+        except TrackerError:
+            await anyio.sleep(AGAIN)  # the looks tell that the tracker is away

@@ -1,0 +1,216 @@
+"""The shepherd: the only writer. Facts in, one durable batch out, and only then the batch's commands.
+
+Sources of facts (worker, monitor, people's commands) `tell` it what they saw; a source that compares a read with the
+World hands over a function, which is called with the World as it is when its turn comes.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+
+import anyio
+from anyio.abc import TaskGroup
+
+from ashep.core.facts.commands import Command
+from ashep.core.facts.records import Entry
+from ashep.core.facts.resources import ClockJumped, DaemonStopped
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.reconcile.dispatcher import Dispatcher
+from ashep.core.reconcile.evolve import evolve
+from ashep.core.reconcile.observe import disk_read
+from ashep.core.reconcile.step import step
+from ashep.core.resources.dues import due_timers, next_due
+from ashep.core.resources.notices import open_messages
+from ashep.core.state.world import World
+from ashep.daemon.effects.execute import Effects
+from ashep.journal.log import Journal
+from ashep.ports.clock import Clock
+
+GRACE = 3.0
+"""Seconds that effects under way get to answer when the daemon stops; the rest is probed at the next start."""
+
+JUMP = timedelta(seconds=60)
+"""Wall and monotonic time that part by more are a suspend or a set clock (design section 3)."""
+
+Observation = Callable[[World], Iterable[Fact]]
+"""What a read shows, once it is compared with the World."""
+
+
+Picture = Callable[[Sequence[Entry], World], None]
+"""Something that is redrawn from the journal: it takes a durable batch, at once and without failing."""
+
+
+class Shepherd:
+    """Folds, decides, writes, and carries out."""
+
+    def __init__(self, journal: Journal, effects: Effects, clock: Clock, pictures: Sequence[Picture] = ()) -> None:
+        self.world = World()
+        self._journal, self._effects, self._clock, self._pictures = journal, effects, clock, pictures
+        self._dispatcher = Dispatcher()
+        self._queue: list[Fact | Observation] = []
+        self._queued = self._taken_in = 0
+        """How many were told, and how many of them the World holds."""
+        self._told = anyio.Event()
+        self._changed = anyio.Event()
+        self._group: TaskGroup | None = None
+        self._under_way = 0
+        self._stopping = False
+        self._offset = timedelta()
+        self._ahead = timedelta()
+        """How far our time is ahead of the wall clock: it goes on where that was set back."""
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it is to end."""
+        return self._stopping
+
+    def recover(self) -> World:
+        """Take the newest snapshot and fold what follows. Blocks; call it once, before `running`."""
+        self.world, after = self._journal.known()
+        for batch in self._journal.batches(after):
+            for entry in batch.entries:
+                self.world = evolve(self.world, entry)
+        return self.world
+
+    def show(self, picture: Picture) -> None:
+        """Draw one more picture of every batch from now on."""
+        self._pictures = (*self._pictures, picture)
+
+    def tell(self, *told: Fact | Observation) -> None:
+        """Queue facts for the next turn; returns at once."""
+        self._queue.extend(told)
+        self._queued += len(told)
+        self._told.set()
+
+    async def changed(self) -> None:
+        """Return after the next batch."""
+        await self._changed.wait()
+
+    async def take_in(self, *told: Fact | Observation) -> None:
+        """Queue facts, and return once the World holds them: the next batch may be one that began without them."""
+        self.tell(*told)
+        last = self._queued
+        while self._taken_in < last:
+            await self.changed()
+
+    @asynccontextmanager
+    async def running(self, *first: Fact) -> AsyncGenerator[None]:
+        """Take turns for as long as the block runs. `first` opens the batch of this start.
+
+        Intents that were found open are probed; then what is lacking is asked for. Raises `DiskFailed`.
+        """
+        self._offset = self._clock_offset()
+        self._ahead = max(self.world.now - self._clock.now(), timedelta())
+        async with anyio.create_task_group() as group:
+            self._group = group
+            # maps of the World are in no order that another process would repeat
+            busy = map(self.world.flows.__getitem__, self.world.busy)
+            unanswered: list[Command] = [command for flow in busy for command in flow.open]
+            unanswered = sorted([*unanswered, *open_messages(self.world)], key=lambda one: one.key)
+            await self._turn(first, everything=True)
+            for command in unanswered:
+                self._start(command, probe=True)
+            async with anyio.create_task_group() as turns:
+                turns.start_soon(self._take_turns)
+                turns.start_soon(self._keep_time)
+                yield
+                turns.cancel_scope.cancel()
+            group.cancel_scope.cancel()
+
+    async def stop(self, why: str) -> None:
+        """Start nothing more, give effects under way a moment to answer, and record the end."""
+        self._stopping = True
+        self.tell(DaemonStopped(why))
+        with anyio.move_on_after(GRACE):
+            while self._under_way or self._queue:
+                await self.changed() if self._queue else await anyio.sleep(0.02)
+
+    # --- turns ------------------------------------------------------------------------------------------------------
+
+    async def _take_turns(self) -> None:
+        while True:
+            await self._told.wait()
+            self._told = anyio.Event()
+            told, self._queue, last = self._queue, [], self._queued
+            # one turn takes all that has queued: this is the group commit (design section 6)
+            with anyio.CancelScope(shield=True):
+                await self._turn(told)
+            self._taken_in = last  # before anybody whom the batch woke goes on
+
+    async def _turn(self, told: Iterable[Fact | Observation], *, everything: bool = False) -> None:
+        facts: list[Fact] = []
+        for one in told:
+            facts += one(self.world) if callable(one) else [one]
+        facts = [*disk_read(self.world, self._journal.room()), *facts]
+        if facts or everything:
+            facts = [*self._jumped(), *facts]
+            at = self.now()
+            world, entries = step(
+                self.world, facts, at, self._journal.next_seq, everything=everything, dispatcher=self._dispatcher
+            )
+            await self._journal.append(entries)
+            self.world = world
+            for picture in self._pictures:
+                picture(entries, world)
+            for entry in entries:
+                if isinstance(entry.body, Command):
+                    self._start(entry.body, probe=False)
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    def _start(self, command: Command, *, probe: bool) -> None:
+        if self._group is None or self._stopping:
+            return
+        self._under_way += 1
+        self._group.start_soon(self._carry_out, command, probe)
+
+    async def _carry_out(self, command: Command, probe: bool) -> None:
+        try:
+            answer = await self._effects.carry_out(command, lambda: self.world, probe=probe)
+            self.tell(*answer)
+        finally:
+            self._under_way -= 1
+
+    # --- time -------------------------------------------------------------------------------------------------------
+
+    async def _keep_time(self) -> None:
+        while True:
+            due = next_due(self.world)
+            if due is None:
+                await self.changed()
+                continue
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._wake, due, group.cancel_scope)
+                await self._clock.sleep_until(due - self._ahead)
+                group.cancel_scope.cancel()
+            if jumped := self._jumped():
+                self.tell(*jumped)
+            if any(True for _ in due_timers(self.world, self.now())):
+                waits = self.changed
+                self.tell(lambda world: due_timers(world, self.now()))
+                await waits()
+
+    async def _wake(self, due: datetime, scope: anyio.CancelScope) -> None:
+        """End the sleep until `due` once that is not what is due next: also where a turn came before this began."""
+        while next_due(self.world) == due:
+            await self.changed()
+        scope.cancel()
+
+    def now(self) -> datetime:
+        """The time of facts: the wall clock's, which goes on here where that was set back."""
+        return self._clock.now() + self._ahead
+
+    def _clock_offset(self) -> timedelta:
+        return timedelta(seconds=self._clock.now().timestamp() - self._clock.monotonic())
+
+    def _jumped(self) -> list[Fact]:
+        """Look before every turn and at every wait: nothing may be judged by a time that the machine slept through."""
+        offset = self._clock_offset()
+        gap = offset - self._offset
+        if abs(gap) <= JUMP:
+            return []
+        self._offset = offset
+        # set back, the wall clock would let every wait last so much longer, years where it had been years ahead
+        ahead = max(self._ahead - gap, timedelta())
+        jumped, self._ahead = gap - (self._ahead - ahead), ahead
+        return [ClockJumped(jumped)] if jumped > JUMP else []

@@ -1,0 +1,199 @@
+"""HTTP: who may ask, how much, and what becomes of what goes wrong. The answers themselves are those of `tickets`."""
+
+import re
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from secrets import compare_digest
+from typing import Any
+
+import anyio
+from anyio import to_thread
+from pydantic import BaseModel, ValidationError
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from ashep.actions.verify import NoChecks, NoSuchIssue
+from ashep.config.findings import ConfigErrors
+from ashep.core.text import clean
+from ashep.errors import AshepError, TrackerError, TrackerMissing
+from ashep.http.door import AT_ONCE, Door
+from ashep.http.models import KEY, TICKET, ProblemAnswer, TicketAnswer
+from ashep.http.openapi import PROBLEM, document
+from ashep.http.operations import OPERATIONS, Asked, Operation
+from ashep.http.places import NoBranch, NotAllowed
+from ashep.http.tickets import Busy, Ending, KeyTaken, Tickets
+
+MAX_BODY = 256 * 1024
+"""Bytes of a request's body."""
+
+READING = 10.0
+"""Seconds in which a body must have come."""
+
+LONGEST = 2 * 60 * 60.0
+"""Seconds that a request is worked on at most; every check has a time of its own."""
+
+_MISTAKES = 20  # that an answer names
+_SHOWN = 1000  # characters of a message
+
+_STATUSES: tuple[tuple[type[AshepError], int], ...] = (
+    (NoSuchIssue, 404),
+    (NoBranch, 404),
+    (NoChecks, 422),
+    (KeyTaken, 422),
+    (NotAllowed, 403),
+    (Busy, 409),
+    (Ending, 503),
+    (ConfigErrors, 422),
+    (TrackerMissing, 503),
+    (TrackerError, 503),
+    (AshepError, 502),
+)
+"""What an error is to whoever asked; the first that fits."""
+
+
+class Refused(Exception):
+    """A request that is not carried out."""
+
+    def __init__(self, status: int, detail: str, errors: tuple[str, ...] = ()) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.errors = status, detail, errors
+
+
+def problem(status: int, detail: str, errors: tuple[str, ...] = (), headers: dict[str, str] | None = None) -> Response:
+    """Give a problem as an answer."""
+    told = ProblemAnswer(
+        title=HTTPStatus(status).phrase,
+        status=status,
+        detail=clean(detail)[:_SHOWN],
+        errors=tuple(clean(one)[:_SHOWN] for one in errors[:_MISTAKES]),
+    )
+    return Response(told.model_dump_json(), status, headers, PROBLEM)
+
+
+def application(tickets: Tickets, token: str, say: Callable[[str], None]) -> Starlette:
+    """Make the application; `say` is told of mistakes of the service's own."""
+    by_path: dict[str, dict[str, Operation]] = {}
+    for one in OPERATIONS:
+        by_path.setdefault(one.path, {})[one.method] = one
+    described = document()
+
+    async def openapi(request: Request) -> Response:
+        return JSONResponse(described)
+
+    def endpoint(operations: dict[str, Operation]) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            operation = operations["GET" if request.method == "HEAD" else request.method]
+            return await _answer(tickets, token, say, operation, request)
+
+        return answer
+
+    async def elsewhere(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        if not _knows(request, token):
+            return _unknown()
+        return problem(error.status_code, f"{request.method} {request.url.path}", (), dict(error.headers or {}))
+
+    routes = [Route(path, endpoint(known), methods=[*known]) for path, known in by_path.items()]
+    full = problem(503, f"{AT_ONCE} requests are worked on; ask again", (), {"Retry-After": "5"})
+    made = Starlette(
+        routes=[*routes, Route("/openapi.json", openapi)],
+        middleware=[Middleware(Door, lambda scope: _knows(Request(scope), token), full)],
+        exception_handlers={HTTPException: elsewhere},
+    )
+    made.router.redirect_slashes = False
+    return made
+
+
+async def _answer(
+    tickets: Tickets, token: str, say: Callable[[str], None], operation: Operation, request: Request
+) -> Response:
+    if not operation.open and not _knows(request, token):
+        return _unknown()
+    try:
+        with anyio.fail_after(LONGEST):
+            asked = Asked(_issue(operation, request), await _given(operation, request), _key(operation, request))
+            answer = await operation.carry(tickets, asked)
+        told = await to_thread.run_sync(answer.model_dump_json)
+        place = {"Location": f"/tickets/{answer.ticket_id}"} if isinstance(answer, TicketAnswer) else None
+        headers = place if operation.status == HTTPStatus.CREATED else None
+        return Response(told, operation.status, headers, "application/json")
+    except Refused as refused:
+        return problem(refused.status, refused.detail, refused.errors)
+    except AshepError as error:
+        status = next(status for kind, status in _STATUSES if isinstance(error, kind))
+        return problem(status, str(error), tuple(map(str, getattr(error, "errors", ()))))
+    except TimeoutError:
+        return problem(504, f"it was not done after {LONGEST:.0f} s, and was given up")
+    except ClientDisconnect:
+        return problem(400, "the request broke off")
+    except Exception as error:  # a mistake of ours: who asks learns that there was one, and not how we look inside
+        say(f"warning: {request.method} {operation.path} failed: {type(error).__name__}: {error}")
+        return problem(500, "the service made a mistake; it says more in its own output")
+
+
+def _knows(request: Request, token: str) -> bool:
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    return scheme.lower() == "bearer" and compare_digest(given.strip().encode(), token.encode())
+
+
+def _unknown() -> Response:
+    detail = "give the service's token: Authorization: Bearer …"
+    return problem(401, detail, (), {"WWW-Authenticate": "Bearer"})
+
+
+def _issue(operation: Operation, request: Request) -> str:
+    if operation.parameter is None:
+        return ""
+    issue: str = request.path_params[operation.parameter]
+    if not re.fullmatch(TICKET.removeprefix("^").removesuffix("$"), issue):
+        raise Refused(404, f"{issue!r} is no id of an issue")
+    return issue
+
+
+def _key(operation: Operation, request: Request) -> str | None:
+    key = request.headers.get("idempotency-key") if operation.status == HTTPStatus.CREATED else None
+    if key is not None and not re.fullmatch(KEY.removeprefix("^").removesuffix("$"), key):
+        raise Refused(400, "Idempotency-Key: expected 1 to 200 printable characters of ASCII, without a space")
+    return key
+
+
+async def _given(operation: Operation, request: Request) -> BaseModel | None:
+    if operation.query is not None:
+        return _checked(lambda model: model.model_validate_strings(dict(request.query_params)), operation.query)
+    return await _body(operation, request) if operation.body is not None else None
+
+
+async def _body(operation: Operation, request: Request) -> BaseModel:
+    """Read the body no further than it may go, and no longer than it may take."""
+    assert operation.body is not None
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media != "application/json":
+        raise Refused(415, "the body is JSON: Content-Type: application/json")
+    raw = bytearray()
+    with anyio.move_on_after(READING) as limit:
+        async for chunk in request.stream():
+            raw += chunk
+            if len(raw) > MAX_BODY:
+                raise Refused(413, f"a body has at most {MAX_BODY // 1024} KiB")
+    if limit.cancelled_caught:
+        raise Refused(408, f"the body had not come after {READING:.0f} s")
+    return await to_thread.run_sync(_read, operation.body, bytes(raw))
+
+
+def _read(model: type[BaseModel], raw: bytes) -> BaseModel:
+    return _checked(lambda model: model.model_validate_json(raw), model)
+
+
+def _checked(read: Callable[[type[BaseModel]], BaseModel], model: type[BaseModel]) -> BaseModel:
+    try:
+        return read(model)
+    except ValidationError as error:
+        found: list[Any] = error.errors(include_url=False, include_input=False, include_context=False)
+        if found[0]["type"] == "json_invalid":
+            raise Refused(400, found[0]["msg"]) from error
+        errors = tuple(": ".join(filter(None, (".".join(map(str, one["loc"])), one["msg"]))) for one in found)
+        raise Refused(422, f"{errors[0]}{f' (and {len(errors) - 1} more)' if errors[1:] else ''}", errors) from error

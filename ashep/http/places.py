@@ -1,0 +1,80 @@
+"""Which repositories the service may be asked for, and the commits in them: an allow-list, of paths and addresses."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import anyio
+from anyio import to_thread
+
+from ashep.adapters.git.fetch import Candidate, fetched, left, resolve
+from ashep.errors import AshepError
+
+_ADDRESS = re.compile(r"(?:https?|ssh|git)://[^\s]+|[\w.-]+@[\w.-]+:[^\s]+")
+_NO_BRANCH = re.compile(r"\.\.|//|@\{|/\.|\.lock(?:/|$)|[/.]$")
+"""What git refuses in the name of a branch, of what its pattern lets through."""
+
+
+class NotAllowed(AshepError):
+    """The repository is none that may be asked for."""
+
+
+class NoBranch(AshepError):
+    """The repository has no such branch."""
+
+
+class Places:
+    """The project, or what the settings name in its place."""
+
+    def __init__(self, project: Path, allowed: Sequence[str], folder: Path) -> None:
+        """`allowed`: paths (relative ones begin at the project) and addresses; none: the project alone. `folder`: where
+        repositories from elsewhere are kept.
+        """
+        self._project, self._folder = project, folder
+        self._allowed = tuple(allowed) or (str(project),)
+        self._fetching = {one: anyio.Lock() for one in self._allowed}
+
+    async def candidate(self, repository: str, branch: str) -> Candidate:
+        """Find the tip of a branch, and where it began. Raises `NotAllowed`, `NoBranch`, and `AshepError`."""
+        place = await to_thread.run_sync(self._named, repository)
+        if _NO_BRANCH.search(branch):
+            raise NoBranch(f"{branch} is no name of a branch")
+        if isinstance(place, str):
+            place = await self._fetched(place, branch)
+        try:
+            commit = await resolve(place, f"refs/heads/{branch}")
+        except AshepError as error:
+            raise NoBranch(f"{repository} has no branch {branch}") from error
+        return Candidate(place, commit, await left(place, commit, branch), branch)
+
+    async def _fetched(self, address: str, branch: str) -> Path:
+        async with self._fetching[address]:
+            try:
+                return await fetched(address, branch, self._folder)
+            except AshepError as error:
+                if "couldn't find remote ref" in str(error):
+                    raise NoBranch(f"{address} has no branch {branch}") from error
+                raise
+
+    def _named(self, repository: str) -> Path | str:
+        """Give the folder, or the address as the settings have it."""
+        wanted = self._plain(repository)
+        for one in self._allowed:
+            if self._plain(one) == wanted:
+                return wanted if isinstance(wanted, Path) else one
+        raise NotAllowed(
+            f"{repository} is not among the repositories that may be verified (`verification.repositories`)"
+        )
+
+    def _plain(self, repository: str) -> Path | str:
+        """Give a path or address so that the same ones are equal."""
+        if repository.startswith("file://"):
+            parts = urlsplit(repository)
+            return Path(unquote(parts.path)).resolve() if parts.netloc in ("", "localhost") else repository
+        if _ADDRESS.fullmatch(repository):
+            return repository.rstrip("/").removesuffix(".git")
+        try:
+            return (self._project / Path(repository).expanduser()).resolve()
+        except (OSError, RuntimeError, ValueError):  # a name that no file can have
+            return repository

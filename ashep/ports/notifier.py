@@ -1,0 +1,89 @@
+"""What the shepherd asks of whoever tells people: the port `Notifier`, and the message that it is given.
+
+Every adapter keeps this contract, the memory one included; `tests/conformance/test_notifier.py` runs one suite over
+all of them.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ashep.core.facts.records import format_time
+from ashep.core.facts.resources import Notice
+from ashep.core.policy.settings import NotifyTarget
+
+TIMEOUT = 30.0
+"""Seconds that a target has to take a message."""
+
+
+SHOWN = 50
+"""Notices that a message shows; the others are counted."""
+
+
+VERSION = 1
+"""The version of a message's JSON."""
+
+
+_TITLES = {
+    "waiting": ("waits for you", "wait for you"),
+    "parked": ("is parked", "are parked"),
+    "provider_down": ("server is away", "servers are away"),
+    "budget": ("budget", "budgets"),
+    "stopped_unexpectedly": ("ended without a word", "ended without a word"),
+    "finding": ("finding of the audit", "findings of the audit"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What a target is told at once."""
+
+    id: str
+    """The same for each delivery of this message, and for no other."""
+    title: str
+    text: str
+    """A line for each notice."""
+    notices: tuple[Notice, ...] = ()
+    journal: str = ""
+    """The journal's instance id: with it the ids of notices are unique."""
+    again: bool = False
+    """It may have been delivered before."""
+    test: bool = False
+
+    def as_json(self, source: str) -> dict[str, Any]:
+        """Give it as plain JSON data; `source` names the project."""
+        return {
+            "v": VERSION, "id": self.id, "source": source, "title": self.title, "text": self.text,
+            "again": self.again, "test": self.test,
+            "notices": [
+                {
+                    "id": f"{self.journal}:{one.id}", "seq": one.cause, "event": one.event, "issue": one.issue,
+                    "about": one.about, "at": format_time(one.noted), "text": one.text,
+                }
+                for one in self.notices[:SHOWN]
+            ],
+        }  # fmt: skip
+
+
+class Notifier(Protocol):
+    """Tells people."""
+
+    async def send(self, target: NotifyTarget, message: Message) -> None:
+        """Hand a message to a target, within `TIMEOUT` seconds; nothing is left running after.
+
+        Raises:
+            NotSent: the target did not take it, or may not have. Its text holds no secret of the target's.
+
+        """
+        ...
+
+
+def message_of(notices: Sequence[Notice], journal: str, key: str, *, again: bool = False) -> Message:
+    """Put notices into words."""
+    counts = Counter(one.event for one in notices)
+    title = ", ".join(f"{count} {_TITLES[event][count > 1]}" for event, count in counts.items())
+    lines = [f"- {one.text}" for one in notices[:SHOWN]]
+    if len(notices) > SHOWN:
+        lines.append(f"- and {len(notices) - SHOWN} more: see `ashep status`")
+    return Message(f"{journal}:{key}", title, "\n".join(lines), tuple(notices), journal, again)

@@ -1,0 +1,117 @@
+"""A forge and its remote in memory; scripts play the people and the CI there. The same for each life."""
+
+from dataclasses import replace
+from typing import Literal
+
+from ashep.core.delivery.pull_text import marker
+from ashep.errors import AshepError, ForgeRefused, ForgeUnavailable
+from ashep.ports.landing import Ci, NotPushed, Opened, PullRequest, PullState, Pushed, Said
+from ashep.simulation.memory.workspaces import MemoryWorkspaces
+
+
+class MemoryForge:
+    """Pull requests by number, and branches as they were pushed; `away` is what every call fails with, if anything."""
+
+    def __init__(self, workspaces: MemoryWorkspaces) -> None:
+        self.requests: dict[int, PullRequest] = {}
+        self.branches: dict[str, str] = {}
+        """Commits of the remote's branches."""
+        self.away: ForgeUnavailable | None = None
+        self.loses_answer = False
+        """The next write is carried out, and its answer lost."""
+        self._workspaces, self._states = workspaces, dict[int, PullState]()
+
+    # --- whoever looks at them ---
+
+    def opens(self, branch: str, base: str = "main", body: str = "") -> int:
+        """A person opens a pull request; give its number."""
+        number = len(self.requests) + 1
+        self.requests[number] = PullRequest("", branch, base, "A person's", body)
+        self._states[number] = PullState("open", "")
+        return number
+
+    def says(self, number: int, kind: Literal["comment", "approved", "changes_requested"], by: str, text: str) -> None:
+        """Somebody says something of it."""
+        said = self._states[number].said
+        remark = Said(f"{number}/{len(said) + 1}", kind, by, f"2026-01-01T00:00:{len(said) % 60:02}Z", text)
+        self._states[number] = replace(self._states[number], said=(*said, remark))
+
+    def checks(self, number: int, ci: Ci, *failing: str) -> None:
+        """CI says something of its newest commit."""
+        names = tuple(sorted(failing))
+        said = tuple(f"{name}: it fails" for name in names)
+        self._states[number] = replace(self._states[number], ci=ci, failing=names, failures=said)
+
+    def ends(self, number: int, state: Literal["merged", "closed"], by: str, merged_as: str | None = None) -> None:
+        """Somebody merges it, as which commit, or closes it."""
+        head = self.branches.get(self.requests[number].branch, "")  # what is pushed later is no part of it
+        self._states[number] = replace(self._states[number], state=state, head=head, by=by, merged_as=merged_as)
+
+    # --- the forge ---
+
+    async def find(self, key: str, branch: str, base: str) -> Opened | None:
+        """Look for the pull request of a key or branch."""
+        self._answers()
+        mine = [(number, one) for number, one in self.requests.items() if (one.branch, one.base) == (branch, base)]
+        ours = [number for number, one in mine if marker(key) in one.body]
+        still = [number for number, _ in mine if self._states[number].state == "open"]
+        return next((Opened(number, f"memory:{number}") for number in [*reversed(ours), *reversed(still)]), None)
+
+    async def open(self, request: PullRequest) -> Opened:
+        """Open it, unless it stands."""
+        if stands := await self.find(request.key, request.branch, request.base):
+            return stands
+        number = self.opens(request.branch, request.base)
+        self.requests[number] = request
+        self._written()
+        return Opened(number, f"memory:{number}")
+
+    async def state(self, number: int) -> PullState:
+        """Read what became of it."""
+        self._answers()
+        if number not in self._states:
+            raise ForgeRefused(f"there is no pull request {number}", status=404)
+        state = self._states[number]
+        if state.state != "open":
+            return state
+        return replace(state, head=self.branches.get(self.requests[number].branch, ""))
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    # --- the remote ---
+
+    async def head(self, branch: str) -> str | None:
+        """Ask where a branch is."""
+        self._answers()
+        return self.branches.get(branch)
+
+    async def push(self, branch: str, commit: str, base: str) -> Pushed | NotPushed:
+        """Bring the branch to the commit, if that holds all that stands there."""
+        if branch == base:
+            return NotPushed("protected", f"{branch} is a branch to which only people push")
+        self._workspaces.holds(commit, commit)  # raises where there is none
+        stands = await self.head(branch)
+        if stands is not None and not self._ours(stands, commit):
+            return NotPushed("theirs", f"{branch} is at {stands[:12]}, which {commit[:12]} does not hold")
+        self.branches[branch] = commit
+        if stands != commit:
+            for number in (number for number, one in self.requests.items() if one.branch == branch):
+                self.checks(number, "none")  # CI has not seen this commit
+            self._written()
+        return Pushed(commit)
+
+    def _ours(self, stands: str, commit: str) -> bool:
+        try:
+            return self._workspaces.holds(commit, stands)
+        except AshepError:
+            return False  # somebody pushed what we do not have
+
+    def _answers(self) -> None:
+        if self.away is not None:
+            raise self.away
+
+    def _written(self) -> None:
+        if self.loses_answer:
+            self.loses_answer = False
+            raise ForgeUnavailable("the answer was lost", unknown=True)
