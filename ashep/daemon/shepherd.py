@@ -30,7 +30,7 @@ GRACE = 3.0
 """Seconds that effects under way get to answer when the daemon stops; the rest is probed at the next start."""
 
 JUMP = timedelta(seconds=60)
-"""Wall and monotonic time that part by more are a suspend or a set clock (design section 3)."""
+"""Wall and monotonic time that part by more are a suspend or a set clock."""
 
 Observation = Callable[[World], Iterable[Fact]]
 """What a read shows, once it is compared with the World."""
@@ -132,7 +132,7 @@ class Shepherd:
             await self._told.wait()
             self._told = anyio.Event()
             told, self._queue, last = self._queue, [], self._queued
-            # one turn takes all that has queued: this is the group commit (design section 6)
+            # one turn takes all that has queued: this is the group commit
             with anyio.CancelScope(shield=True):
                 await self._turn(told)
             self._taken_in = last  # before anybody whom the batch woke goes on

@@ -1,4 +1,4 @@
-"""The choice of an agent, and the reason against every other (design section 4)."""
+"""The choice of an agent, and the reason against every other."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Laws over whole lives in a made-up world that mostly answers what it is asked (design section 8).
+"""Laws over whole lives in a made-up world that mostly answers what it is asked.
 
 `tests/core/laws.py` holds the laws, `tests/core/lives.py` the lives; `test_mutants.py` shows that they can fail.
 """

@@ -1,4 +1,4 @@
-"""The outcome: the last fenced json block, read strictly (design section 5)."""
+"""The outcome: the last fenced json block, read strictly."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Playbooks of answers: what counts as one, where it leads, and what happens when none comes (design 5 and 7)."""
+"""Playbooks of answers: what counts as one, where it leads, and what happens when none comes."""
 
 # pyright: reportUnusedExpression=false
 # A playbook's lines are expressions: `book >> fact << what << follows`.

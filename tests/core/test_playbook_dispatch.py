@@ -1,4 +1,4 @@
-"""Playbooks of dispatch: what starts, what does not, and why (design sections 3 and 4)."""
+"""Playbooks of dispatch: what starts, what does not, and why."""
 
 # pyright: reportUnusedExpression=false
 # A playbook's lines are expressions: `book >> fact << what << follows`.

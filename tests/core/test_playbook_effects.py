@@ -1,4 +1,4 @@
-"""Playbooks of effects: order, failure, refusal, restart (design sections 3 and 6)."""
+"""Playbooks of effects: order, failure, refusal, restart."""
 
 # pyright: reportUnusedExpression=false
 # A playbook's lines are expressions: `book >> fact << what << follows`.

@@ -1,4 +1,4 @@
-"""Playbooks of routing: where an outcome, a failure or an answer leads (design section 5)."""
+"""Playbooks of routing: where an outcome, a failure or an answer leads."""
 
 # pyright: reportUnusedExpression=false
 # A playbook's lines are expressions: `book >> fact << what << follows`.

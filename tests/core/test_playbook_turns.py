@@ -1,4 +1,4 @@
-"""Playbooks of turns: finished, died, never begun, too late, a person's, or without an outcome (design section 6)."""
+"""Playbooks of turns: finished, died, never begun, too late, a person's, or without an outcome."""
 
 # pyright: reportUnusedExpression=false
 # A playbook's lines are expressions: `book >> fact << what << follows`.

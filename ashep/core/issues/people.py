@@ -1,4 +1,4 @@
-"""People first: what somebody changed in the tracker is obeyed at the next look (design section 7, last paragraph)."""
+"""People first: what somebody changed in the tracker is obeyed at the next look."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -20,7 +20,7 @@ from ashep.core.state.flow import Flow, Posture, Question
 from ashep.core.state.world import World
 
 COOLDOWN = timedelta(minutes=10)
-"""After a person set an issue to open while we held it (design section 7), where `takeover.cooldown` says no other."""
+"""After a person set an issue to open while we held it, where `takeover.cooldown` says no other."""
 
 
 AGENT_ACTORS = ("ashep-",)

@@ -1,4 +1,4 @@
-"""Issues that nobody works on although the tracker says so: adopted after a lost state folder, or freed (design 6, 7).
+"""Issues that nobody works on although the tracker says so: adopted after a lost state folder, or freed.
 
 Whose an issue is, the assignee says: our own name means ours, whatever this journal knows of it. Another daemon's is
 touched only once its lease has run out, which a living one never lets happen; a person's is never touched.

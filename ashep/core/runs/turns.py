@@ -1,4 +1,4 @@
-"""What a read of a session means: finished, died, never begun, too late, or a person's (design section 6)."""
+"""What a read of a session means: finished, died, never begun, too late, or a person's."""
 
 from datetime import datetime, timedelta
 

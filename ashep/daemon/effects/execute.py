@@ -1,7 +1,7 @@
 """The one place from which the world is changed: a command in, the facts that are its answer out.
 
 Each effect has its probe. A command that was tried before, or was found open after a crash, is probed and never blindly
-repeated (design section 6). No effect decides anything; what an answer means is the core's business.
+repeated. No effect decides anything; what an answer means is the core's business.
 """
 
 from collections.abc import Awaitable, Callable
@@ -269,7 +269,7 @@ class Effects:
         return await self.work.notes(flow, world, closed=command.kind == "close") if flow is not None else {}
 
     async def _landed(self, issue: str, stamp: Stamp) -> Seen | None:
-        """The probe of a write: our metadata with this or a later number means that it was done (design section 6)."""
+        """The probe of a write: our metadata with this or a later number means that it was done."""
         seen = await self.tracker.issue(issue)
         if seen is None:
             raise TrackerRefused(f"the tracker has no issue {issue}")
