@@ -5,6 +5,7 @@ import hashlib
 import inspect
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
@@ -45,6 +46,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Give the run a name, which its workers and what they start inherit."""
     global _told
     _told = os.dup(2)
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        # so it is for a job in the background, and so all that it starts would inherit it: nothing would hear Ctrl-C
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         os.environ[places.RUN] = f"{os.getpid()}"
         # hundreds of processes of ashep begin here: half of a short one's time is compiling what it imports
