@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SETUP := $(PYTHON) requirements/setup.py
-# one file stays on one worker: its tests share a server or a database
+# who runs what, and in which order: tests/spread.py
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 4 --durations=10
 
 .DEFAULT_GOAL := help

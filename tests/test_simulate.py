@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -408,7 +409,8 @@ def typed(folder: Path, text: str) -> tuple[int, str]:
         shown, sent, limit = b"", False, time.monotonic() + 60
         while time.monotonic() < limit:
             try:
-                shown += os.read(ours, 4096)
+                if select.select([ours], [], [], 1)[0]:
+                    shown += os.read(ours, 4096)
             except OSError:
                 break
             if not sent and b"> " in shown:
@@ -417,6 +419,8 @@ def typed(folder: Path, text: str) -> tuple[int, str]:
                     process.send_signal(signal.SIGINT)
                 else:
                     os.write(ours, text.encode())
+        if time.monotonic() >= limit:
+            process.kill()
         code = process.wait(10)
     os.close(ours)
     return code, shown.decode().replace("\r\n", "\n")

@@ -44,7 +44,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def world(folder: Path) -> GitLandingWorld:
-    return GitLandingWorld(folder.parent / "top")
+    """Its git says at once what it says after a second: that a lock is there, which nobody takes away meanwhile."""
+    made = GitLandingWorld(folder.parent / "top")
+    made.git("config", "core.packedRefsTimeout", "20")
+    made.git("config", "core.filesRefLockTimeout", "20")
+    return made
 
 
 async def ready(world: GitLandingWorld, branch: str = ONE) -> Integrated:

@@ -66,17 +66,6 @@ def twice(kills: Sequence[Kill]) -> list[Kill]:
     return [replace(kill, again=f"+{1 + number * 37 % SECOND}") for number, kill in enumerate(kills)]
 
 
-def spread(kills: Sequence[Kill], count: int, part: int = 0, parts: int = 1) -> list[Kill]:
-    """A part of so many boundaries: as many kinds as there is room for, at different moments of the life."""
-    kinds = sorted({_kind(kill.at) for kill in kills})
-    chosen = list[Kill]()
-    for number in range(count):
-        place = number * len(kinds) // count
-        same = [kill for kill in kills if _kind(kill.at) == kinds[place]]
-        chosen.append(same[number * 7 % len(same)])
-    return chosen[part::parts]
-
-
 def once_or_twice(place: Place, kill: Kill) -> Life:
     """A life that is killed there. Where this boundary is not crossed this time, an earlier one of its kind is.
 

@@ -16,8 +16,6 @@ from tests.killed.sweep import Kill, boundaries_at_once, once_or_twice
 
 pytestmark = pytest.mark.real
 
-COUNT = 5
-
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[Place]:
@@ -46,20 +44,15 @@ def within(lived: list[Kill], *ports: str) -> list[Kill]:
     return found
 
 
-def one_of(kills: list[Kill], number: int, count: int) -> Kill:
-    return kills[(2 * number + 1) * len(kills) // (2 * count)]
-
-
-@pytest.mark.parametrize("number", range(COUNT))
-def test_killed_around_a_tree_its_work_is_sealed_once(place: Place, lived: list[Kill], number: int) -> None:
-    around = within(lived, "trees.")
-    life = once_or_twice(place, one_of(around, number, COUNT))
+def test_killed_around_a_tree_its_work_is_sealed_once(place: Place, lived: list[Kill]) -> None:
+    around = within(lived, "trees.seal")
+    life = once_or_twice(place, around[len(around) // 2])
     print(f"killed at {' and '.join(life.killed)}, {life.seconds:.1f} s, one of {len(around)}")
 
 
 @pytest.mark.promise("Z1")
-@pytest.mark.parametrize("port", ["verifier.verify", "landing.integrate", "landing.advance"])
-def test_killed_at_a_step_of_landing_it_lands_once(place: Place, lived: list[Kill], port: str) -> None:
-    around = within(lived, port)
+def test_killed_at_a_step_of_landing_it_lands_once(place: Place, lived: list[Kill]) -> None:
+    """Where the base moves; every step of that, on git alone: tests/test_landing_killed.py."""
+    around = within(lived, "landing.advance")
     life = once_or_twice(place, around[len(around) // 2])
     print(f"killed at {' and '.join(life.killed)}, {life.seconds:.1f} s, one of {len(around)}")
