@@ -6,12 +6,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from ashep.adapters.memory.runner import MemoryRunner
-from ashep.adapters.memory.tracker import MemoryTracker
 
 from ashep.core.model import Change, Life
 from ashep.errors import ClaimLost, GuardTripped, TrackerRefused
 from ashep.ports import Catalog, ClaimRequest, Creation, Look, Prompt, Seen, Sign, Turn, Update
+from ashep.simulation.memory.runner import MemoryRunner
+from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.testing import ACTOR, runners, signs, trackers
 from tests.conformance.runners import MemoryWorld as Agents
 from tests.conformance.runners import SystemClock
