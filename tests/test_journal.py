@@ -184,6 +184,7 @@ def read_whole(state: Path) -> list[list[Entry]]:
     return made
 
 
+@pytest.mark.slow
 def test_every_truncation_leaves_a_prefix_of_the_batches(small: tuple[Path, bytes, list[list[Entry]]]) -> None:
     state, whole, made = small
     ends = [0, *(batch.end.offset for batch in batches(state / "journal"))]
