@@ -72,7 +72,10 @@ BENCHMARKS = (
 )  # fmt: skip
 
 PARTS: dict[str, Part] = {
-    "mutants": Part("deliberate mistakes in the core against all playbooks and lives", (("tests.core.killers",),)),
+    "mutants": Part(
+        "deliberate mistakes in the core against all playbooks and lives",
+        (("tests.core.killers",), ("tests.core.killers", "--afresh")),
+    ),
     "planted": Part("planted bugs looked for from the first seed on", (("tests.torture.finding",),)),
     "soundness": Part("the checker of policies against brute force", (("tests.policies.sound", "--seeds", "5000"),)),
     "repeated": Part(

@@ -1,7 +1,8 @@
 """Who catches which deliberate mistake: a table for the ordinary run, and the search for it, which `make deep` does.
 
 `python -m tests.core.killers` tries every mistake on every playbook (or life, or policy) until one catches it, the one
-of the table first, and says where the table is wrong; `--write` writes the table anew. 1 where nobody catches one.
+of the table first, and says where the table is wrong; `--afresh` goes through all of them in their order, `--write`
+writes the table anew. 1 where nobody catches one.
 """
 
 import argparse
@@ -108,10 +109,10 @@ def hunts() -> dict[str, Hunt]:
     }
 
 
-def _search(work: tuple[str, int]) -> Key | None:
-    """Who catches it, of all: first who did before, then those that stand beside, or catch others."""
-    hunt, number = work
-    one, table = hunts()[hunt], named(hunt)
+def _search(work: tuple[str, int, bool]) -> Key | None:
+    """Who catches it, of all: first who did before, then those beside, or who catch others; or in their order."""
+    hunt, number, afresh = work
+    one, table = hunts()[hunt], {} if afresh else named(hunt)
     mutant = one.mutants[number]
     before = table.get(mutant.name, "")
     beside = f"{before}".partition("::")[0] + "::"
@@ -135,11 +136,12 @@ def main() -> int:
     """Search; 1 where nobody catches a mistake."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="write who was found into the table")
+    parser.add_argument("--afresh", action="store_true", help="do not try the one of the table first")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     asked = parser.parse_args()
     began = time.monotonic()
-    work = [(hunt, number) for hunt, one in hunts().items() for number in range(len(one.mutants))]
-    names = [(hunt, hunts()[hunt].mutants[number].name) for hunt, number in work]
+    work = [(hunt, number, asked.afresh) for hunt, one in hunts().items() for number in range(len(one.mutants))]
+    names = [(hunt, hunts()[hunt].mutants[number].name) for hunt, number, _ in work]
     was = {(hunt, name): key for hunt in hunts() for name, key in named(hunt).items()}
     found: dict[tuple[str, str], Key] = {}
     with multiprocessing.Pool(asked.jobs) as pool:
@@ -148,7 +150,7 @@ def main() -> int:
                 print(f"NOBODY catches it: {': '.join(name)}", flush=True)
                 continue
             found[name] = key
-            if key != was.get(name):
+            if key != was.get(name) and not asked.afresh:
                 print(f"{': '.join(name)}: {key} catches it, not {was.get(name, 'anybody')}", flush=True)
     for name in was.keys() - {*names}:
         print(f"there is no such mistake: {': '.join(name)}")
@@ -156,7 +158,7 @@ def main() -> int:
         TABLE.write_text("\n".join(_lines(found)) + "\n", encoding="utf-8")
     seconds = time.monotonic() - began
     print(f"{len(found)} of {len(names)} mistakes caught, {seconds:.0f} s on {asked.jobs} processes")
-    return int(found.keys() != {*names})
+    return int(found.keys() != {*names} or (was.keys() != {*names} and not asked.write))
 
 
 if __name__ == "__main__":
