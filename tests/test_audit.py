@@ -41,6 +41,7 @@ from tests.core.lives import live
 from tests.core.playbook import Playbook
 from tests.core.test_playbook_landing import book_of, finished
 from tests.core.world_of import MadeUp
+from tests.full import amount
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -78,8 +79,7 @@ def audited(seed: int, steps: int = 120) -> MadeUp:
         return live(seed, steps)
 
 
-@pytest.mark.promise("A1")
-@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(5, 100), suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**32))
 def test_in_no_life_anything_is_found(seed: int) -> None:
     made = audited(seed)

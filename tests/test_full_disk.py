@@ -33,6 +33,7 @@ def in_a_small_disk(folder: Path, *words: str, module: str = "tests.full_disk") 
 
 @pytest.mark.promise("I4")
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
 def test_a_disk_that_takes_nothing_more_is_one_clear_line_and_nothing_is_lost(tmp_path: Path, kind: str) -> None:
     said = in_a_small_disk(tmp_path, kind)
     words = "Read-only file system" if kind == "read-only" else "No space left on device"
@@ -88,7 +89,7 @@ async def test_hardly_any_room_is_told_until_there_is_twice_as_much(
             await server.ask_for_room()
 
 
-@pytest.mark.promise("I4")
+@pytest.mark.slow
 def test_files_count_as_room_for_a_tree(tmp_path: Path) -> None:
     said = in_a_small_disk(tmp_path, "floor")
     assert "worker.disk_floor" in said["floor"]

@@ -32,6 +32,7 @@ from ashep.journal.files import START, Position, Scan, batches, holds
 from ashep.journal.lines import encode, encode_batch, header, parse
 from ashep.journal.lock import Holder, Lock, holder
 from ashep.journal.log import Journal
+from tests.full import amount
 from tests.golden.make import COMING
 from tests.golden.picture import picture
 from tests.golden.story import INSTANCE, T0, story
@@ -78,8 +79,7 @@ def small(tmp_path: Path) -> tuple[Path, bytes, list[list[Entry]]]:
 # --- what is written is read --------------------------------------------------------------------------------------
 
 
-@pytest.mark.promise("J1")
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=amount(20, 300))
 @given(BATCHES)
 def test_any_batches_come_back(tmp_path_factory: pytest.TempPathFactory, made: list[list[Any]]) -> None:
     state = tmp_path_factory.mktemp("any") / "state"
@@ -190,7 +190,7 @@ def read_whole(state: Path) -> list[list[Entry]]:
     return made
 
 
-@pytest.mark.promise("J2")
+@pytest.mark.slow
 def test_every_truncation_leaves_a_prefix_of_the_batches(small: tuple[Path, bytes, list[list[Entry]]]) -> None:
     state, whole, made = small
     ends = [0, *(batch.end.offset for batch in batches(state / "journal"))]
@@ -211,7 +211,7 @@ def test_junk_behind_the_last_batch_is_cut(small: tuple[Path, bytes, list[list[E
     assert read_whole(state) == made
 
 
-@pytest.mark.promise("J2")
+@pytest.mark.slow
 def test_holes_where_a_power_cut_lost_pages_are_cut(small: tuple[Path, bytes, list[list[Entry]]]) -> None:
     state, whole, made = small
     last = [batch.end.offset for batch in batches(state / "journal")][1]
@@ -221,7 +221,7 @@ def test_holes_where_a_power_cut_lost_pages_are_cut(small: tuple[Path, bytes, li
             assert read_whole(state) == made[:2]
 
 
-@pytest.mark.parametrize("flip", [1, 4, 32, 128, 255])
+@pytest.mark.parametrize("flip", [1, *(pytest.param(flip, marks=pytest.mark.slow) for flip in (4, 32, 128, 255))])
 def test_every_flipped_byte_is_noticed(small: tuple[Path, bytes, list[list[Entry]]], flip: int) -> None:
     state, whole, made = small
     ends = [batch.end.offset for batch in batches(state / "journal")]
@@ -238,8 +238,7 @@ def test_every_flipped_byte_is_noticed(small: tuple[Path, bytes, list[list[Entry
         assert caught.value.exit_code == 65
 
 
-@pytest.mark.promise("J3")
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=amount(60, 2000))
 @given(data=st.data())
 def test_any_damage_is_cut_or_refused_and_never_read_as_something_else(
     small: tuple[Path, bytes, list[list[Entry]]], data: st.DataObject

@@ -588,29 +588,12 @@ def test_what_a_look_saw_counts_where_it_could_not_see_what_is_ready(folder: Pat
 # --- people -------------------------------------------------------------------------------------------------------
 
 MOMENTS = [
-    0.2,
-    0.5,
-    0.8,
-    1.1,
-    1.5,
-    2.0,
-    3.0,
-    5.5,
-    6.0,
-    6.3,
-    6.6,
-    7.0,
-    9.0,
-    11.5,
-    12.0,
-    12.5,
-    13.0,
-    16.0,
-    17.5,
-    18.0,
-    19.0,
-    25.0,
-]
+    pytest.param(moment, marks=[] if place % 3 == 0 else [pytest.mark.slow])
+    for place, moment in enumerate((
+        0.2, 0.5, 0.8, 1.1, 1.5, 2.0, 3.0, 5.5, 6.0, 6.3, 6.6, 7.0, 9.0,
+        11.5, 12.0, 12.5, 13.0, 16.0, 17.5, 18.0, 19.0, 25.0,
+    ))
+]  # fmt: skip
 """Seconds at which a person acts, from before the claim until the question stands."""
 
 

@@ -37,6 +37,7 @@ from tests.core.given import T0
 from tests.core.lives import live
 from tests.core.mutants import Mutant, planted, private
 from tests.core.world_of import MadeUp
+from tests.full import amount
 from tests.golden.make import LIFE
 from tests.recorded import Recorded, life, replayed
 
@@ -88,8 +89,7 @@ def numbered(kept: Sequence[Sequence[Entry]]) -> Batches:
 # --- equal --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.promise("Y1")
-@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(5, 100), suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**32))
 def test_every_life_is_derived_again_as_it_was(seed: int) -> None:
     world, kept = lived(seed)
@@ -116,16 +116,14 @@ def test_whatever_the_rules_make_is_a_decision() -> None:
             bodies = [type(entry.body) for entry in entries]
             last_told = max(place for place, kind in enumerate(bodies) if kind not in DERIVED)
             assert all(kind in DERIVED for kind in bodies[last_told + 1 :])
-    for kind in DERIVED:
-        for module in ("worker", "monitor", "effects", "shepherd", "daemon"):
-            tree = ast.parse((ROOT / "ashep" / f"{module}.py").read_text())
-            made = {
-                node.func.id
-                for node in ast.walk(tree)
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-            }
-            made -= {"DaemonStarted"}
-            assert kind.__name__ not in made, f"ashep/{module}.py makes {kind.__name__}, which only the core decides"
+    for module in ("worker", "monitor", "effects", "shepherd", "daemon"):
+        tree = ast.parse((ROOT / "ashep" / f"{module}.py").read_text())
+        made = {
+            node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        }
+        made -= {"DaemonStarted"}
+        wrong = sorted(made & {kind.__name__ for kind in DERIVED})
+        assert not wrong, f"ashep/{module}.py makes {wrong}, which only the core decides"
 
 
 # --- different ----------------------------------------------------------------------------------------------------
@@ -138,8 +136,7 @@ def changed(entry: Entry) -> Entry:
     return replace(entry, body=replace(body, **{name: getattr(body, name) + "!"}))
 
 
-@pytest.mark.promise("Y1")
-@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(6, 100), suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 50), st.randoms(use_true_random=False))
 def test_a_changed_decision_is_found_where_it_stands(seed: int, chance: Any) -> None:
     _, kept = lived(seed, 60)
@@ -156,8 +153,7 @@ def test_a_changed_decision_is_found_where_it_stands(seed: int, chance: Any) -> 
     assert any(one.recorded == entry and one.derived is not None for one in found)
 
 
-@pytest.mark.promise("Y1")
-@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(5, 100), suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 50), st.randoms(use_true_random=False))
 def test_a_decision_that_was_not_made_or_made_twice_is_found(seed: int, chance: Any) -> None:
     _, kept = lived(seed, 60)

@@ -192,7 +192,7 @@ def test_a_mistake_is_told_with_its_line(text: str, said: str) -> None:
 
 
 def test_a_life_can_be_written_as_a_script_and_lived_again() -> None:
-    first = live(ALL, [f"sim-{number}" for number in range(30)], Dice(ALL.rules, Chances(), 9))
+    first = live(ALL, [f"sim-{number}" for number in range(10)], Dice(ALL.rules, Chances(), 9))
     for life in first:
         again = lived(ALL, written(life.moves))
         assert (again.end, again.code, again.runs, again.visits) == (life.end, life.code, life.runs, life.visits)
@@ -207,7 +207,7 @@ def figures(found: Sequence[Life]) -> list[Any]:
 
 @pytest.mark.promise("F23")
 def test_no_life_depends_on_another() -> None:
-    issues = [f"sim-{number}" for number in range(12)]
+    issues = [f"sim-{number}" for number in range(6)]
     together = live(ALL, issues, Dice(ALL.rules, Chances(), 3))
     alone = [live(ALL, [issue], Dice(ALL.rules, Chances(), 3))[0] for issue in reversed(issues)]
     assert figures(together) == figures(alone[::-1])
@@ -263,6 +263,7 @@ def test_chances_that_cannot_be_are_refused(words: list[str], said: str) -> None
         Dice(ALL.rules, Chances().but(words), 1)
 
 
+@pytest.mark.slow
 def test_who_never_has_enough_is_left_off() -> None:
     dice = Dice(ALL.rules, Chances().but(["review.approve=1", "implement.success=1", "ask.changes_requested=1"]), 1)
     (life,) = live(ALL, ["sim-1"], dice)

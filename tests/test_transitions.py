@@ -23,6 +23,7 @@ from ashep.interchange.state import schema_of
 from ashep.interchange.table import Row, Table, read_table
 from ashep.interchange.transitions import imported, table_of
 from tests.core.playbook import Playbook
+from tests.full import amount
 
 ISSUE = """
 | IDLE | task_received | PLANNING | planner |
@@ -400,7 +401,7 @@ def goes(table: Table, row: Row) -> str:
     return at.get(target, target)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(40, 1000), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(tables())
 def test_any_table_is_refused_or_its_policy_leads_where_it_leads(tmp_path_factory: Any, table: Table) -> None:
     file = tmp_path_factory.mktemp("table") / "t.json"

@@ -214,6 +214,7 @@ async def test_more_than_may_be_copied_stays_where_it_is(
     assert (world.place / ONE / "sub/.GIT/large").exists()
 
 
+@pytest.mark.slow
 async def test_ten_thousand_files_that_git_refuses_are_few_calls_and_a_short_message(
     world: GitWorkspacesWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:

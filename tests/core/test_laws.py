@@ -23,10 +23,11 @@ from ashep.core.state.world import World
 from tests.core.given import QUICK, adopted, policies
 from tests.core.laws import at_rest, folded
 from tests.core.lives import EDITS, digest, live
+from tests.full import amount
 
 SEEDS = st.integers(0, 2**32)
-LIVES = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-FEW = settings(LIVES, max_examples=12)
+LIVES = settings(max_examples=amount(20, 1000), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(LIVES, max_examples=amount(5, 100))
 
 
 @pytest.mark.promise("G2", "G3", "G4", "D5", "R8", "P11", "E1", "K1", "B6", "U1", "X12", "H5")

@@ -110,6 +110,19 @@ def test_an_issue_that_is_opened_while_its_tree_goes_begins_anew_and_waits_for_t
     assert (book.run().state, rest(book)) == ("running", None)
 
 
+def test_a_removal_that_failed_is_not_tried_again_once_its_issue_is_open_and_nobody_is_at_work_there() -> None:
+    book = closed()
+    passes(book, KEEP)
+    (job,) = book.made.jobs
+    book.made.jobs.clear()
+    book >> book.seen(status="blocked", assignee=None)
+    book.left = []
+    book >> e.EffectFailed("t-1", job.key, "the disk is full", infra=True)
+    passes(book, timedelta(minutes=10))
+    assert book.flow().stage != "closed"
+    assert len(asked(book)) == 1
+
+
 def test_a_machine_that_slept_keeps_trees_for_so_much_longer() -> None:
     book = closed()
     before = rest(book)
