@@ -79,6 +79,7 @@ def audited(seed: int, steps: int = 120) -> MadeUp:
         return live(seed, steps)
 
 
+@pytest.mark.promise("A1")
 @settings(max_examples=amount(5, 100), suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**32))
 def test_in_no_life_anything_is_found(seed: int) -> None:

@@ -89,6 +89,7 @@ async def test_hardly_any_room_is_told_until_there_is_twice_as_much(
             await server.ask_for_room()
 
 
+@pytest.mark.promise("I4")
 @pytest.mark.slow
 def test_files_count_as_room_for_a_tree(tmp_path: Path) -> None:
     said = in_a_small_disk(tmp_path, "floor")

@@ -79,6 +79,7 @@ def small(tmp_path: Path) -> tuple[Path, bytes, list[list[Entry]]]:
 # --- what is written is read --------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("J1")
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=amount(20, 300))
 @given(BATCHES)
 def test_any_batches_come_back(tmp_path_factory: pytest.TempPathFactory, made: list[list[Any]]) -> None:
@@ -190,6 +191,7 @@ def read_whole(state: Path) -> list[list[Entry]]:
     return made
 
 
+@pytest.mark.promise("J2")
 @pytest.mark.slow
 def test_every_truncation_leaves_a_prefix_of_the_batches(small: tuple[Path, bytes, list[list[Entry]]]) -> None:
     state, whole, made = small
@@ -211,6 +213,7 @@ def test_junk_behind_the_last_batch_is_cut(small: tuple[Path, bytes, list[list[E
     assert read_whole(state) == made
 
 
+@pytest.mark.promise("J2")
 @pytest.mark.slow
 def test_holes_where_a_power_cut_lost_pages_are_cut(small: tuple[Path, bytes, list[list[Entry]]]) -> None:
     state, whole, made = small
@@ -238,6 +241,7 @@ def test_every_flipped_byte_is_noticed(small: tuple[Path, bytes, list[list[Entry
         assert caught.value.exit_code == 65
 
 
+@pytest.mark.promise("J3")
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=amount(60, 2000))
 @given(data=st.data())
 def test_any_damage_is_cut_or_refused_and_never_read_as_something_else(

@@ -200,6 +200,7 @@ def test_until_idle_tells_before_it_ends(folder: Path) -> None:
 # --- how it is shown ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("N4")
 @pytest.mark.slow
 def test_status_and_report_say_what_could_not_be_told(folder: Path) -> None:
     async def scenario() -> None:

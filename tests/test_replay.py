@@ -89,6 +89,7 @@ def numbered(kept: Sequence[Sequence[Entry]]) -> Batches:
 # --- equal --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("Y1")
 @settings(max_examples=amount(5, 100), suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**32))
 def test_every_life_is_derived_again_as_it_was(seed: int) -> None:
@@ -136,6 +137,7 @@ def changed(entry: Entry) -> Entry:
     return replace(entry, body=replace(body, **{name: getattr(body, name) + "!"}))
 
 
+@pytest.mark.promise("Y1")
 @settings(max_examples=amount(6, 100), suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 50), st.randoms(use_true_random=False))
 def test_a_changed_decision_is_found_where_it_stands(seed: int, chance: Any) -> None:
@@ -153,6 +155,7 @@ def test_a_changed_decision_is_found_where_it_stands(seed: int, chance: Any) -> 
     assert any(one.recorded == entry and one.derived is not None for one in found)
 
 
+@pytest.mark.promise("Y1")
 @settings(max_examples=amount(5, 100), suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 50), st.randoms(use_true_random=False))
 def test_a_decision_that_was_not_made_or_made_twice_is_found(seed: int, chance: Any) -> None:

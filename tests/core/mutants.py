@@ -77,9 +77,9 @@ def private(module: Any, name: str) -> Callable[..., Any]:
 
 BROKEN_LAWS = [
     Mutant("a tree goes before its time", resting.begins, "world.now + keep", "world.now"),
-    Mutant("what lands is not verified", private(landing_steps, "_landing_step"), "landing.verify and", "False and"),
-    Mutant("closed before it landed", landing_steps.may_close, "flow.landing is None or flow.landing.over", "True"),
-    Mutant("conflicts without a bound", closing.back, "return enter(", "return begin_cycle("),
+    Mutant("what lands is not verified", private(landing, "_landing_step"), "landing.verify and", "False and"),
+    Mutant("closed before it landed", landing.may_close, "flow.landing is None or flow.landing.over", "True"),
+    Mutant("conflicts without a bound", landing.back, "return enter(", "return begin_cycle("),
     Mutant(
         "always the first phase",
         routing.enter,
@@ -148,7 +148,7 @@ BROKEN_LAWS = [
 BROKEN_PLAYBOOKS = [
     Mutant("a pushed branch goes", resting.due, "one.pull is not None", "False"),
     Mutant("the tree of an open issue goes", resting.going, 'flow.stage != "closed" or', ""),
-    Mutant("nobody is asked about rules", closing.flagged, "not flags or", "True or"),
+    Mutant("nobody is asked about rules", landing.flagged, "not flags or", "True or"),
     Mutant("a tree that others need goes", resting.due, "not is_shared(own.branch)", "True"),
     Mutant("a tree that was kept is asked for again at once", private(resting, "_again"), "AGAIN * 2", "0 * AGAIN * 2"),
     Mutant("who sleeps loses trees", trees.slept, "due=rest.due + gap", "due=rest.due"),

@@ -10,7 +10,7 @@ import pytest
 
 from ashep.core.delivery.resting import AGAIN
 from ashep.core.facts import commands as c
-from ashep.core.facts import delivery, resources
+from ashep.core.facts import delivery, resources, tracker
 from ashep.core.policy.policies import Phase
 from ashep.core.policy.settings import Settings, TreesSettings
 from ashep.core.state.delivery import Rest
@@ -117,7 +117,7 @@ def test_a_removal_that_failed_is_not_tried_again_once_its_issue_is_open_and_nob
     book.made.jobs.clear()
     book >> book.seen(status="blocked", assignee=None)
     book.left = []
-    book >> e.EffectFailed("t-1", job.key, "the disk is full", infra=True)
+    book >> tracker.EffectFailed("t-1", job.key, "the disk is full", infra=True)
     passes(book, timedelta(minutes=10))
     assert book.flow().stage != "closed"
     assert len(asked(book)) == 1

@@ -6,8 +6,8 @@ from typing import get_args
 from hypothesis import given, settings
 
 from ashep.config import Finding, check
-from ashep.core.model import Settings
-from ashep.core.soundness import Code
+from ashep.core.analysis.soundness import Code
+from ashep.core.policy.settings import Settings
 from tests.full import amount
 from tests.policies.generate import CASES, Case, of_seed
 

@@ -99,6 +99,7 @@ def test_where_runs_work_is_no_matter() -> None:
         assert (found.findings, found.edges) == (shared.findings, shared.edges)
 
 
+@pytest.mark.promise("F7")
 @pytest.mark.slow
 def test_it_finds_what_brute_force_finds_and_nothing_else() -> None:
     codes: dict[str, int] = {}
