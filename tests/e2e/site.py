@@ -18,6 +18,7 @@ from ashep.adapters import programs
 from ashep.adapters.opencode.server import folder_of
 from ashep.demo.model import Ask, ModelServer, Reply, opencode_config, outcome_text
 from ashep.demo.stage import Stage, run_of
+from tests import databases
 
 POLICIES = """
 version: 1
@@ -91,10 +92,10 @@ class Site:
         for made in (config, folder / "home" / "tmp", self.project):
             made.mkdir(parents=True)
         (config / "opencode.json").write_text(json.dumps(opencode_config(model.url)))
+        databases.copied("e", self.project)
         (self.project / "a.txt").write_text("a\n")
-        for words in (("init", "-q", "."), ("add", "."), ("commit", "-qm", "first")):
+        for words in (("add", "."), ("commit", "-qm", "first")):
             self.run("git", *words)
-        self.bd("init", "--prefix=e", "--quiet", "--non-interactive", "--stealth", "--skip-hooks", "--skip-agents")
         self.run(sys.executable, "-m", "ashep", "init")
         (self.project / ".agent-shepherd" / "policies.yaml").write_text(POLICIES)
         self.command([str(stage.bd)])
@@ -104,9 +105,9 @@ class Site:
         self.bd_command = command
         self.config("")
 
-    def config(self, more: str) -> None:
-        """What config.yaml says beside of that."""
-        tracker = f"tracker: {{command: {json.dumps(self.bd_command)}, poll_every: 3s}}"
+    def config(self, more: str, poll: str = "3s") -> None:
+        """What config.yaml says beside of that, and how often it is to look into the tracker unasked."""
+        tracker = f"tracker: {{command: {json.dumps(self.bd_command)}, poll_every: {poll}}}"
         text = f"version: 1\n{tracker}\nmonitor: {{check_every: 500ms}}\n{more}\n"
         (self.project / ".agent-shepherd" / "config.yaml").write_text(text)
 
