@@ -2,8 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SETUP := $(PYTHON) requirements/setup.py
-# who runs what, and in which order: tests/spread.py
-PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 4 --durations=10
+# More workers than the two cores of the machine that counts: tests on real tools wait for half of their time.
+# Who runs what, and in which order: tests/spread.py.
+WORKERS ?= 3
+PARALLEL := -n $(WORKERS) --dist loadfile --max-worker-restart 4 --durations=10
 
 .DEFAULT_GOAL := help
 .PHONY: help setup venv demo test quick check format lint types contracts docs torture night month mishaps crowd soak torture-real powercut deep bench lock clean

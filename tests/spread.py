@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 KEPT = Path(__file__).with_name("durations.json")
@@ -46,6 +47,10 @@ def scope_of(test: str) -> str:
 
 class Spread(LoadScopeScheduling):
     """Hands out whole files, and tests of `APART` one by one, in the order in which they were collected."""
+
+    def __init__(self, config: pytest.Config, log: Producer | None = None) -> None:
+        config.option.loadscopereorder = False
+        super().__init__(config, log)
 
     def _split_scope(self, nodeid: str) -> str:
         return scope_of(nodeid)

@@ -46,13 +46,6 @@ def boundaries(place: Place) -> list[Kill]:
     return [*(Kill(point, cold=True, place=1 + (*cold, *warmed).index(point)) for point in alone), *after]
 
 
-def boundaries_at_once(place: Place) -> list[Kill]:
-    """The same from one life, the first of a place: good enough to choose some of them."""
-    starting = ("server", "start opencode", "started opencode")
-    crossed = enumerate(_crossed(place.live()), 1)
-    return [Kill(point, cold=point.startswith(starting), place=number) for number, point in crossed]
-
-
 def _crossed(life: Life) -> list[str]:
     return [point for process in life.crossed for point in process]
 
