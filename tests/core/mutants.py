@@ -123,7 +123,7 @@ BROKEN_LAWS = [
     Mutant("a pause keeps no phase from a run", dispatch.wanted, "_paused(world, flow, phase)", "None"),
     Mutant("a pause never ends", pauses.over, "!= (key, due)", "!= 0"),
     Mutant("runs start without budget", dispatch.in_the_way, "if room.used_up is not None", "if False"),
-    Mutant("runs begin on a drained server", dispatch.room_of, "recycling.hold(world) or ", ""),
+    Mutant("runs begin on a drained server", dispatch.room_of, "server.hold(world) or ", ""),
     Mutant("a drain is given up for ever and at once", server.over, "server.recycling.until == due", "False"),
     Mutant("the hour has no fuse", dispatch.in_the_way, "room.starts <= 0", "room.starts < 0"),
     Mutant("the minute has no fuse", budgets.fused, "< limit", "<= limit"),

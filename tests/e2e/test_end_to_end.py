@@ -130,6 +130,7 @@ def seldom(site: Site) -> Iterator[Site]:
     site.config("")
 
 
+@pytest.mark.promise("G5")
 def test_an_approval_is_seen_soon(seldom: Site) -> None:
     site, issue = seldom, seldom.add("approve me", "policy:asked")
     with site.working(issue) as working:

@@ -32,6 +32,7 @@ def test_killed_around_a_tree_its_work_is_sealed_once(place: Place) -> None:
     print(f"killed at {' and '.join(life.killed)}, {life.seconds:.1f} s")
 
 
+@pytest.mark.promise("Z1")
 def test_killed_at_a_step_of_landing_it_lands_once(place: Place) -> None:
     """Where the base moves; every step of that, on git alone: tests/test_landing_killed.py."""
     life = place.live("landing.advance asked#1+9")
