@@ -1,3 +1,6 @@
-"""Agent Shepherd: takes ready issues from Beads and walks each through a policy with coding agents on OpenCode."""
+"""Agent Shepherd: takes ready issues from Beads and walks each through a policy with coding agents on OpenCode.
+
+Here stand the rooms (docs/architecture.md), what puts them together, and what all of them need. Never: a rule.
+"""
 
 __version__ = "0.1.0"

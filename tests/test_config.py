@@ -272,7 +272,9 @@ def test_short_forms_mean_the_long_ones() -> None:
 
 @pytest.mark.parametrize("owner", NOT_YET)
 def test_planned_keys_are_unknown_to_the_models(owner: str) -> None:
-    assert not set(NOT_YET[owner]) & set(getattr(model, owner).model_fields)
+    found = [getattr(room, owner) for room in (model, policy_policies, policy_agents) if hasattr(room, owner)]
+    assert found
+    assert not set(NOT_YET[owner]) & set(found[0].model_fields)
 
 
 @pytest.mark.promise("F1")

@@ -1,9 +1,14 @@
 """The repository keeps its own rules."""
 
 import ast
+import importlib
 import json
 import re
+import shutil
 import subprocess
+import sys
+import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -79,18 +84,6 @@ def test_every_make_target_has_a_help_text() -> None:
     assert targets == helped == set(phony.group(1).split())
 
 
-# A long module is asked first: what does it decide that the core should decide? Here is what it answered.
-LONG = {
-    "ashep/core/facts/vocabulary.py": "nothing: it declares every fact there is, one class each",
-    "ashep/core/policy/settings.py": "nothing: it declares the values that facts and the World hold",
-}
-
-
-def test_no_module_is_longer_than_a_person_can_hold_in_mind() -> None:
-    lines = {str(path.relative_to(ROOT)): path.read_text().count("\n") for path in (ROOT / "ashep").rglob("*.py")}
-    assert {path: count for path, count in lines.items() if count > 400 and path not in LONG} == {}
-
-
 def test_versions_of_the_tools_agree_everywhere() -> None:
     setup = ast.parse((ROOT / "requirements/setup.py").read_text())
     constants = {
@@ -109,3 +102,158 @@ def test_versions_of_the_tools_agree_everywhere() -> None:
     assert module is not None
     assert constants["BD_VERSION"] == programs.BD_VERSION == module.group(1)
     assert constants["OPENCODE_VERSION"] == programs.OPENCODE_VERSION == package["dependencies"]["opencode-ai"]
+
+
+# --- the house ----------------------------------------------------------------------------------------------------
+
+# A long module is asked first: which two ideas are in it? Where there is one alone, its reason stands here.
+LONG: dict[str, str] = {}
+
+
+def modules() -> list[Path]:
+    found = sorted((ROOT / "ashep").rglob("*.py"))
+    assert len(found) > 300
+    return found
+
+
+def charter_of(package: Path) -> str:
+    return ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
+
+
+def test_no_module_is_longer_than_one_idea() -> None:
+    lines = {path.relative_to(ROOT).as_posix(): path.read_text().count("\n") for path in modules()}
+    assert {path for path, count in lines.items() if count > 600} == set(LONG)
+    assert all(LONG.values())
+
+
+def test_the_root_holds_what_all_need_and_rooms() -> None:
+    assert len([*(ROOT / "ashep").glob("*.py")]) <= 8
+
+
+def test_the_core_has_no_file_of_its_own_but_text_and_published_names() -> None:
+    names = {path.name for path in (ROOT / "ashep/core").iterdir() if path.is_file()}
+    assert names == {"__init__.py", "text.py", "model.py", "requests.py"}
+
+
+@pytest.mark.parametrize("name", ["core/model", "core/requests", "extending"])
+def test_a_published_name_is_no_second_home(name: str) -> None:
+    text = (ROOT / "ashep" / f"{name}.py").read_text()
+    assert text.count("\n") <= 20
+    assert {type(node) for node in ast.parse(text).body} <= {ast.Expr, ast.ImportFrom, ast.Assign}
+
+
+def test_what_the_guide_for_extensions_imports_is_there() -> None:
+    found = re.findall(r"^from (ashep[\w.]*) import ([\w, ]+)$", (ROOT / "docs/extending.md").read_text(), re.M)
+    assert {"ashep.core.model", "ashep.core.requests", "ashep.extending", "ashep.ports"} <= {path for path, _ in found}
+    for path, names in found:
+        room = importlib.import_module(path)
+        for name in names.split(", "):
+            assert name in room.__all__ if hasattr(room, "__all__") else hasattr(room, name), f"{path}.{name}"
+
+
+def test_no_folder_is_a_street() -> None:
+    held = Counter(path.parent.relative_to(ROOT).as_posix() for path in committed() if ROOT / "ashep" in path.parents)
+    assert held["ashep/core/state"] > 10, "or it counts something else"
+    assert {folder: count for folder, count in held.items() if count > 20} == {}
+
+
+def test_every_package_says_what_lives_there_and_what_never_does() -> None:
+    packages = [path.parent for path in modules() if path.name == "__init__.py"]
+    assert {path.relative_to(ROOT / "ashep").as_posix() for path in packages} >= {"core", "core/facts", "cli/reading"}
+    for package in packages:
+        here, _, never = charter_of(package).partition("Never:")
+        assert here.rstrip().endswith("."), f"{package}: what lives here?"
+        assert "." in never, f"{package}: what never does?"
+
+
+def test_every_folder_with_modules_is_a_package() -> None:
+    folders = {path.parent for path in modules()}
+    assert {folder.relative_to(ROOT).as_posix() for folder in folders if not (folder / "__init__.py").exists()} == set()
+
+
+# --- contracts ----------------------------------------------------------------------------------------------------
+
+
+def test_the_layers_name_every_room_and_typing_counts() -> None:
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    contracts = {one["id"]: one for one in config["contracts"]}
+    assert not config.get("exclude_type_checking_imports")
+    assert {one: contracts[one]["containers"] for one in ("layers", "rooms")} == {
+        "layers": ["ashep"],
+        "rooms": ["ashep.core"],
+    }
+    assert all(contracts[one]["exhaustive"] for one in ("layers", "rooms"))
+    assert contracts["layers"]["exhaustive_ignores"] == ["__main__"]
+    assert (contracts["acyclic"]["type"], contracts["acyclic"]["ancestors"]) == ("acyclic_siblings", ["ashep"])
+    for one in ("layers", "rooms", "acyclic", "extras"):
+        assert not contracts[one].get("ignore_imports"), "these hold for all"
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the program in which imports can be planted."""
+    copy = tmp_path_factory.mktemp("copy")
+    shutil.copytree(ROOT / "ashep", copy / "ashep", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", copy)
+    return copy
+
+
+def broken(copy: Path) -> set[str]:
+    """Say which contracts do not hold in a copy."""
+    program = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as main; main()", "--no-cache"]
+    done = subprocess.run(program, cwd=copy, capture_output=True, text=True, timeout=120, check=False)
+    config = tomllib.loads((copy / "pyproject.toml").read_text())["tool"]["importlinter"]
+    said = " ".join(done.stdout.split())
+    verdicts = {one["id"]: re.search(re.escape(one["name"]) + r" (KEPT|BROKEN)", said) for one in config["contracts"]}
+    assert all(verdicts.values()), done.stdout + done.stderr
+    found = {name for name, verdict in verdicts.items() if verdict is not None and verdict[1] == "BROKEN"}
+    assert (done.returncode != 0) == bool(found)
+    return found
+
+
+def test_nothing_is_wrong_with_a_copy(copied: Path) -> None:
+    assert broken(copied) == set()
+
+
+TYPING = "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    from {} import {}\n"
+PLANTED = {
+    "a circle of two files": ("core/state/frozen.py", "from ashep.core.state.world import World", {"acyclic"}),
+    "one of types": ("core/state/frozen.py", TYPING.format("ashep.core.state.world", "World"), {"acyclic"}),
+    "a fold asks a rule": ("core/state/holds.py", "from ashep.core.issues import routing", {"rooms", "acyclic"}),
+    "one that is asked for types": (
+        "core/facts/outcome.py",
+        TYPING.format("ashep.core.state.flow", "Flow"),
+        {"rooms", "acyclic"},
+    ),
+    "two rooms beside each other": ("core/impact/paths.py", "from ashep.core.state import holds", {"rooms"}),
+    "the journal knows the daemon": (
+        "journal/paths.py",
+        "from ashep.daemon.shepherd import Shepherd",
+        {"layers", "acyclic"},
+    ),
+    "the daemon needs an extra": (
+        "daemon/hours.py",
+        "from ashep.simulation import chances",
+        {"layers", "extras", "acyclic"},
+    ),
+    "a room that nobody placed": ("core/attic/__init__.py", "", {"rooms"}),
+    "a module that nobody placed": ("attic.py", "", {"layers"}),
+}
+
+
+@pytest.mark.parametrize("what", PLANTED)
+def test_a_planted_import_is_refused(copied: Path, what: str) -> None:
+    name, line, contracts = PLANTED[what]
+    path = copied / "ashep" / name
+    before = path.read_text() if path.exists() else None
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"{before or ''}\n{line}\n")
+    try:
+        assert broken(copied) == contracts
+    finally:
+        if before is not None:
+            path.write_text(before)
+        else:
+            path.unlink()
+            if not any(path.parent.iterdir()):
+                path.parent.rmdir()

@@ -1,13 +1,14 @@
 """The command line: parse, call, print a view, end with an exit code.
 
+Never: what a command is about; that is an action's, a view's, or the daemon's.
+
 `main` is the program. A command that only reads imports neither sqlmodel, pydantic, httpx nor an adapter, so that it
 answers at once. typer reads every command line with pydantic's help, so `quick` takes the plain forms of the reading
 commands before it; everything else heavy is imported inside of the command that needs it.
 
-Modules: `quick` and `look` (the commands that read), `commands` (all, as typer knows them: `root`, `setting_up`,
-`working`, `controlling`, `looking`, `answering`, `checking`, `notifying`), `place` (the project, and the picture of its
-journal), `reading` (the journal for a reader), `agents` (what `sync-agents` asks the server), `screen` (what is
-printed), `reference` (docs/cli.md, help.txt).
+Folders: `reading` (commands that look), `running` (the daemon, and what speaks with it), `project` (set-up), `policy`.
+Modules: `commands` (all, as typer knows them, below `root`), `quick` (plain forms), `place` (the project, its journal
+and the picture of it), `screen` (what is printed), `reference` (docs/cli.md, help.txt).
 """
 
 import sys

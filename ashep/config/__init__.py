@@ -1,10 +1,12 @@
 """`.agent-shepherd/*.yaml` -> validated models; every problem with its file, line and key.
 
+Never: what a key brings about; its model stands in `ashep.core.policy`, and the rules read that.
+
 `nodes` reads YAML with its surprises taken out, `explain` says what pydantic found, `consistency` looks at what types
-cannot say (crons by `cron`), `workspace` settles what config.yaml leaves open, `files` puts these together. `starter`
-holds the files that `ashep init` writes, `presets` the policies among them, `sync` keeps agents.yaml in step with the
-server (the only user of ruamel.yaml), `schema` and `reference` make schemas/ and docs/configuration.md, `editors` puts
-the schemas beside the files that name them.
+cannot say (crons by `cron`), `rules` asks the core what policies lead to, `checks` reads those of issues, `files` puts
+these together. `starter` holds the files that `ashep init` writes, `presets` the policies among them, `sync` keeps
+agents.yaml in step with the server (the only user of ruamel.yaml), `schema` and `reference` make schemas/ and
+docs/configuration.md, `editors` puts the schemas beside the files that name them.
 """
 
 from ashep.config.consistency import check

@@ -1,1 +1,4 @@
-"""The demonstration: a scripted model server on loopback, so that everything can be tried without a provider."""
+"""The demonstration: a scripted model server on loopback, so that everything can be tried without a provider.
+
+Never: a thing that the program needs.
+"""

@@ -1,5 +1,7 @@
-"""Policies and flows in the forms of other set-ups: what comes in becomes a policy that means the same, and the other
-way round. Nothing is dropped silently: whatever has no counterpart here is a `Note` with its key, line and reason.
+"""Policies and flows in the forms of other set-ups.
+
+What comes in becomes a policy that means the same, and the other way round. Never: a rule that only such a form needs.
+Nothing is dropped silently: whatever has no counterpart here is a `Note` with its key, line and reason.
 
 `naming` gives the states and events of a transition table their names (without pydantic: a reader uses it), `table`
 reads and writes such tables, `transitions` turns them into policies and back, `coding` has the one of the preset

@@ -1,5 +1,7 @@
 r"""The journal: what was decided and why, durable before anything acts on it.
 
+Never: what a record means; `ashep.core.facts` declares it, and the core folds it.
+
 `state/journal/<first sequence number, 12 digits>.jsonl` holds lines `<json>\t<crc32 as 8 hex digits>\n`. Every line
 carries `v`, `seq`, `at` and `type`; the CRC is zlib's over the bytes before the tab. There are three kinds of line:
 

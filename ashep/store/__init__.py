@@ -1,5 +1,7 @@
 """The database `state/ashep.db` and `runs.jsonl`: pictures of the journal for those who read. Delete them: redrawn.
 
+Never: anything that stands nowhere else.
+
 Readers open the database with `ashep.store.reader`, which imports nothing heavy, and read these tables (times are
 ISO 8601 in UTC, JSON is text):
 

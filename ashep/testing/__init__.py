@@ -2,6 +2,8 @@
 
 `ashep.testing.trackers` and `ashep.testing.runners` hold the tests, `ashep.testing.worlds` what they need of you. The
 tests of ashep hold its own adapters to the very same. Only this package imports pytest.
+
+Never: a promise of the specification alone; what a suite asks, a port says.
 """
 
 try:

@@ -1,5 +1,7 @@
 """Flows and facts -> what people look at: one source for tables, JSON and, later, the web page.
 
+Never: a decision, or a write.
+
 Everything here is a function of the database's rows (`ashep.store` says what they hold) and of what the caller knows
 about the daemon. Nothing heavy is imported: a command that only reads must be quick.
 

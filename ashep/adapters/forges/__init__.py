@@ -1,4 +1,7 @@
-"""Forges: where people look at branches before they merge them (`ashep.ports.landing.Forge`)."""
+"""Forges: where people look at branches before they merge them (`ashep.ports.landing.Forge`).
+
+Never: merging or closing what they look at, or what follows from it.
+"""
 
 import os
 from collections.abc import Mapping

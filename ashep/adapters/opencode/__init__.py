@@ -1,4 +1,7 @@
-"""The runner for OpenCode servers, managed or attached (facts/opencode.md)."""
+"""OpenCode: the runner port over its servers, managed or attached (facts/opencode.md).
+
+Never: what follows from a turn, or what its answer is worth.
+"""
 
 from ashep.adapters import httpx_alone  # noqa: F401 # pyright: ignore[reportUnusedImport] - it comes before httpx
 from ashep.adapters.opencode.runner import OpencodeRunner

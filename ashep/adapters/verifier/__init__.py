@@ -1,4 +1,7 @@
-"""The verifier: carries the checks of `ashep.core.policy.checks` out on a clean checkout of a commit."""
+"""The verifier: carries the checks of `ashep.core.policy.checks` out on a clean checkout of a commit.
+
+Never: what is to be checked, or what follows where it does not hold.
+"""
 
 from ashep.adapters.verifier.engine import Keep, LocalVerifier
 from ashep.adapters.verifier.looking import wrong_patterns

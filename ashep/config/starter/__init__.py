@@ -1,4 +1,7 @@
-"""The commented files that `ashep init` writes, and the writing of them."""
+"""The commented files that `ashep init` writes, and the writing of them.
+
+Never: a default; those are the models', and what is written here says the same.
+"""
 
 import os
 from importlib import resources
