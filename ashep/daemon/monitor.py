@@ -127,7 +127,8 @@ class Monitor:
             used, tried = catalog.memory, catalog.tried
         ended, self._ended = self._ended, []
         now = self._shepherd.now()
-        await self._told(lambda world: _news(world, _versioned(world, seen, tried), [*ended, *failed], now))
+        # what follows from it may be a time to wait for
+        await self._shepherd.ask(lambda world: _news(world, _versioned(world, seen, tried), [*ended, *failed], now))
         self._shepherd.tell(lambda world: memory_read(world, seen.instance, used, now))
         return seen.state == "up" and not self._away()
 
@@ -137,19 +138,6 @@ class Monitor:
         with suppress(RunnerError):  # one that does not end does not answer either, or is at its limit again soon
             await self._runner.stop_server()
             self._ended = [ServerEnded(instance, "recycled")]
-
-    async def _told(self, observe: Callable[[World], list[Fact]]) -> None:
-        """Tell what was seen, and return once it is known: what follows from it may be a time to wait for."""
-        known: list[tuple[int, bool]] = []
-
-        def observed(world: World) -> list[Fact]:
-            facts = observe(world)
-            known.append((world.seq, bool(facts)))
-            return facts
-
-        self._shepherd.tell(observed)
-        while not known or (known[0][1] and self._shepherd.world.seq <= known[0][0]):
-            await self._shepherd.changed()
 
     async def _while_it_answers(self) -> None:
         """Read the catalogue now and then; return once the server was seen to be away, is to be begun anew, or was

@@ -115,7 +115,7 @@ class Worker:
             tree = await self._read_tree()
         except TrackerError as error:
             self._failures += 1
-            await self._shepherd.take_in(_lost(str(error)))
+            await self._shepherd.ask(_lost(str(error)))
         else:
             self._failures = self._failures + 1 if lacks else 0
             told = lacks[:500] if self._failures >= TELL_AFTER else ""
@@ -125,13 +125,13 @@ class Worker:
             issues = [seen.issue for seen in look.issues]
             others = {issue.id for issue in issues}.union(dict(look.unread))
             first, *parts = await self._differing(issues, as_of)
-            await self._shepherd.take_in(
+            await self._shepherd.ask(
                 lambda world: tracker_read(world, seen, info.tried),
                 lambda world: looked(world, ready, first, tree, as_of, others),
                 lambda world: expired_leases(world, leases, self._clock.now()),
             )
             for part in parts:
-                await self._shepherd.take_in(partial(issues_read, views=part, as_of=as_of))
+                await self._shepherd.ask(partial(issues_read, views=part, as_of=as_of))
             if self._wanted:
                 self._kept = as_of, issues
         self.looks, self._looking = self.looks + 1, False
