@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
 
 import anyio
 import anyio.to_thread
@@ -16,7 +15,8 @@ from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
 from ashep.core.text import clean
 from ashep.daemon.effects.made import Made
-from ashep.errors import AshepError, ForgeRefused, ForgeUnauthorized, ForgeUnavailable
+from ashep.daemon.failures import failed
+from ashep.errors import AshepError, ForgeError, ForgeRefused
 from ashep.ports.landing import Forge, NotPushed, PullRequest, PullState, Remote
 
 LACKING = "nothing here can open a pull request; set landing.forge, or landing.mode to branch"
@@ -61,12 +61,8 @@ class PullEffects:
                 return [LandingRefused(issue, key, pushed.code, pushed.why)]
             request = PullRequest(command.name, command.branch, base, command.title, _body(command, flow))
             opened = await pulls.forge.open(request)
-        except ForgeUnavailable as error:
-            return [LandingRefused(issue, key, "away", _short(error), timedelta(seconds=error.retry_after))]
-        except ForgeUnauthorized as error:
-            return [LandingRefused(issue, key, "away", _short(error))]
-        except ForgeRefused as error:
-            return [LandingRefused(issue, key, "refused", _short(error))]
+        except ForgeError as error:
+            return failed(command, error)
         return [PullRequestOpened(issue, key, opened.number, opened.url, command.name, base, head)]
 
     async def state(self, settings: Settings, number: int) -> PullState:
@@ -112,7 +108,3 @@ def _body(command: OpenPullRequest, flow: Flow) -> str:
     if found is not None and found.results and found.commit == command.head:
         shown = Verification(found.commit, found.tree, "", found.results, found.isolated)
     return body(key=command.name, issue=command.issue, summary=next(said, ""), verification=shown, runs=runs)
-
-
-def _short(error: Exception) -> str:
-    return clean(str(error))[:500]

@@ -4,12 +4,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ashep.core.facts.commands import PrepareTree, ReadTree, RemoveTree, SealTree
-from ashep.core.facts.delivery import TreeKept, TreePrepared, TreeRemoved, TreeSealed, TreeSeen
+from ashep.core.facts.delivery import TreePrepared, TreeRemoved, TreeSealed, TreeSeen
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.settings import Settings
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
 from ashep.daemon.effects.made import Made
+from ashep.daemon.failures import failed
 from ashep.errors import AshepError
 from ashep.ports.trees import Changes, Landed, Workspaces, WorkTree
 
@@ -44,7 +45,7 @@ class TreeEffects:
                     )
                 ]
             case RemoveTree():
-                return [await self._remove(command, settings)]
+                return await self._remove(command, settings)
             case SealTree():
                 left = await self._own.of(settings).seal(
                     command.branch, command.run, f"{command.issue}: what {command.run} left"
@@ -53,14 +54,13 @@ class TreeEffects:
                 sealed = TreeSealed(command.issue, command.run, command.key, left.head, left.tree, commits, left.told)
                 return [replace(sealed, lacking=left.lacking, unwritable=left.unwritable)]
 
-    async def _remove(self, command: RemoveTree, settings: Settings) -> Fact:
-        """Whatever keeps a tree from going, it is asked for again much later: nobody waits for it."""
+    async def _remove(self, command: RemoveTree, settings: Settings) -> list[Fact]:
         landed = Landed(command.branch, command.head, command.onto, command.commit)
         try:
             removed = await self._own.of(settings).retire(landed, command.quiet)
         except AshepError as error:
-            return TreeKept(command.issue, command.key, command.branch, " ".join(str(error).split())[:300])
-        return TreeRemoved(command.issue, command.key, command.branch, removed.freed, removed.saved)
+            return failed(command, error)
+        return [TreeRemoved(command.issue, command.key, command.branch, removed.freed, removed.saved)]
 
     async def changes(self, world: World, flow: Flow, since: str = "") -> Changes:
         """Give what the issue's runs changed, for a prompt; on a branch of its own since a commit, or its beginning."""
