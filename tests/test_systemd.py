@@ -18,8 +18,8 @@ import pytest
 from ashep import cli
 from ashep.actions.systemd_unit import NO_RESTART, unit_of
 from ashep.adapters.systemd import Systemd
-from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.world import World
+from ashep.daemon.shepherd import Observation
 from ashep.daemon.watchdog import LONGEST, STALE, Watchdog
 from ashep.errors import AshepError
 from tests.core import given
@@ -98,16 +98,11 @@ class Shepherd:
 
     def __init__(self, world: World) -> None:
         self.world, self.hangs = world, False
-        self._told: list[Callable[[World], list[Fact]]] = []
-        self._changed = anyio.Event()
 
-    def tell(self, told: Callable[[World], list[Fact]]) -> None:
-        self._told.append(told)
-
-    async def changed(self) -> None:
-        while self.hangs or not self._told:
+    async def ask(self, observation: Observation) -> None:
+        while self.hangs:
             await anyio.sleep(1)
-        assert self._told.pop()(self.world) == [], "a tick leaves nothing in the journal"
+        assert not list(observation(self.world)), "a tick leaves nothing in the journal"
 
 
 def ticks(change: Callable[[Shepherd, list[int]], None]) -> tuple[int, int]:

@@ -86,12 +86,19 @@ class Shepherd:
         """Return after the next batch."""
         await self._changed.wait()
 
-    async def take_in(self, *told: Fact | Observation) -> None:
-        """Queue facts, and return once the World holds them: the next batch may be one that began without them."""
-        self.tell(*told)
-        last = self._queued
+    async def ask(self, *observations: Observation) -> list[Fact]:
+        """Have something compared with the World, and give the facts that it came to once they are durable."""
+        facts: list[Fact] = []
+
+        def observed(world: World) -> list[Fact]:
+            facts.extend(fact for observation in observations for fact in observation(world))
+            return facts
+
+        self.tell(observed)
+        last = self._queued  # the next batch may be one that began without it
         while self._taken_in < last:
             await self.changed()
+        return facts
 
     @asynccontextmanager
     async def running(self, *first: Fact) -> AsyncGenerator[None]:
