@@ -49,6 +49,8 @@ _SETTINGS = (
     "gc.auto=0",
     "maintenance.auto=false",
     "advice.graftFileDeprecated=false",
+    # before 2.42 a repository's word for it counts more than GIT_NO_REPLACE_OBJECTS
+    "core.useReplaceRefs=false",
 )
 
 
