@@ -34,11 +34,10 @@ from ashep.adapters.git.checkouts import (
     obstacle,
     rebased_in,
 )
-from ashep.adapters.git.git_program import SHA, failed
 from ashep.adapters.git.index import Held, TreeBusy, hold
 from ashep.adapters.git.integrate import Integration
 from ashep.adapters.git.objects import holds, tip
-from ashep.adapters.git.program import Git
+from ashep.adapters.git.program import LANDING, SHA, Git, failed
 from ashep.adapters.git.restore import restore
 from ashep.adapters.programs import Finished
 from ashep.errors import AshepError, ProgramTimedOut, RepositoryLocked
@@ -94,7 +93,7 @@ class Advance:
             return Refused("protected", f"{base} is protected: only people move it")
         if not await holds(self._git, new, old):
             return Refused("moved", f"{new[:12]} does not hold {old[:12]}: {base} is never forced")
-        await self._git.keep(new, old)
+        await self._git.keep([new], [old])
         return await self._move(base, old, new)
 
     async def _move(self, base: str, old: str, new: str) -> Advanced | Refused:
@@ -185,7 +184,7 @@ class Advance:
         return moved
 
     def _said(self, done: Finished) -> str:
-        return self._git.shown(done.stderr).strip()[:300]
+        return self._git.said(done)[:300]
 
     # --- what an earlier life left ------------------------------------------------------------------------------------
 
@@ -253,7 +252,7 @@ class GitLanding:
         redaction: Redaction | None = None,
         protected: tuple[str, ...] = (),
     ) -> None:
-        self._git = Git(project, timeout, redaction or Redaction())
+        self._git = Git(project, LANDING, timeout, redaction)
         self._integration, self._advance = Integration(self._git), Advance(self._git, protected)
 
     async def settle(self) -> None:

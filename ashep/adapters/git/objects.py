@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from ashep.adapters.git.git_program import SHA, failed
-from ashep.adapters.git.program import Git
+from ashep.adapters.git.program import SHA, Git, failed
 from ashep.core.text import clean
 from ashep.errors import AshepError
 

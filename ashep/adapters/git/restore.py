@@ -59,7 +59,7 @@ async def _restore(git: Git, top: Path, held: Held, old: str, new: str) -> None:
     done = await git.within(top, *again, index=held.copy, stdin=_listed(free), accepted=(0, 1, 128), writes=True)
     await git.within(top, "update-index", "-q", "--refresh", index=held.copy, accepted=(0, 1))
     if done.returncode:
-        await _refuse_unwritten(git, top, held, free, git.shown(done.stderr).strip())
+        await _refuse_unwritten(git, top, held, free, git.said(done))
     for flag, letters in (("--skip-worktree", b"Ss"), ("--assume-unchanged", b"hs")):
         if told := [path for path, tag in tags.items() if tag in letters]:
             await git.within(top, "update-index", flag, "-z", "--stdin", index=held.copy, stdin=_listed(told))

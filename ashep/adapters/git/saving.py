@@ -19,6 +19,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from ashep.adapters.git.contents import GITLINK, LINK, Content, Stat, git_files, look, walk
+from ashep.adapters.git.program import UNFLUSHED
 from ashep.adapters.git.repository import Place, Repository
 from ashep.core.text import clean
 from ashep.errors import AshepError
@@ -233,8 +234,7 @@ async def _hashed(
         listed = b"".join(_quoted(instead.get(path, path)) + b"\n" for path in paths)
         many = len(paths) > _SYNC
         arguments = ("hash-object", "-w", "--no-filters", "--stdin-paths")
-        flush = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.fsync", "GIT_CONFIG_VALUE_0": "none"}
-        printed = await repository.inside(place, *arguments, stdin=listed, env=flush if many else None)
+        printed = await repository.inside(place, *(UNFLUSHED if many else ()), *arguments, stdin=listed)
         if many:
             await anyio.to_thread.run_sync(os.sync)
     finally:

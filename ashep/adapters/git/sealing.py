@@ -11,8 +11,8 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.git.git_program import TRAILER
 from ashep.adapters.git.locks import held
+from ashep.adapters.git.program import TRAILER
 from ashep.adapters.git.repository import Place, Repository, aside
 from ashep.adapters.git.saving import save, save_beside
 from ashep.core.text import clean
