@@ -16,8 +16,6 @@ from ashep.ports.landing import HEAD, ISSUE, AlreadyLanded, Candidate, Conflict,
 
 MOST_REPLAYED = 200
 """A longer branch is squashed instead of replayed commit by commit."""
-
-
 _TRAILERS = re.compile(r"(?:[A-Za-z0-9-]+: [^\n]*(?:\n|$))+")
 
 
@@ -138,15 +136,9 @@ def with_trailers(message: str, candidate: Candidate) -> str:
 
 MOST_FILES = 20
 """Files whose hunks are shown; all of them are named."""
-
-
 MOST_NAMED = 200
-
-
 MOST_TEXT = 16_000
 """Characters that are told of a conflict."""
-
-
 CONTEXT = 3
 """Lines shown before and after a hunk."""
 

@@ -18,6 +18,7 @@ from urllib.parse import quote
 import anyio
 import anyio.to_thread
 
+from ashep.adapters.git.locks import linked
 from ashep.adapters.git.objects import holds
 from ashep.adapters.git.program import ABSENT, LONG, SHA, UNFLUSHED, WORK_TREE, Git, How, failed
 from ashep.adapters.programs import Finished, says_full
@@ -36,16 +37,34 @@ PATIENCE = 60.0
 _WAIT = 0.05
 
 
+UNDER_WAY = {
+    "rebase-merge": ("rebase", "a rebase is"),
+    "rebase-apply": ("rebase", "a rebase is"),
+    "MERGE_HEAD": ("merge", "a merge is"),
+    "CHERRY_PICK_HEAD": ("cherry-pick", "a cherry-pick is"),
+    "REVERT_HEAD": ("revert", "a revert is"),
+    "sequencer": ("cherry-pick", "several cherry-picks or reverts are"),
+    "BISECT_LOG": ("bisect", ""),
+}
+"""What git leaves in a tree's git folder while something is half done there: which of its commands that is, and
+what is told where it keeps files from moving; a bisect does not."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A tree that git knows."""
+    """A work tree that git knows."""
 
     path: Path
     """Its top."""
     admin: Path
-    """Its git folder, `<repository>/.git/worktrees/<name>`."""
+    """Git's own folder for it, `<repository>/.git/worktrees/<name>` where it is not the main one: its index, HEAD and
+    what is half done there."""
     ref: str | None = None
     """The branch that HEAD was on, as a full ref; None: it was detached."""
+    away: bool = False
+    """It is locked and not there: on a disk that comes back, say."""
+    unknown: bool = False
+    """Nothing tells where its files are; `path` is git's own folder then."""
 
     @property
     def notes(self) -> Path:
@@ -113,9 +132,10 @@ class Repository:
         self, place: Place, *arguments: str, env: Mapping[str, str] | None = None, stdin: bytes | None = None
     ) -> Finished:
         """Call git in a tree, whatever its exit code. Raises `AshepError` where the disk took nothing more."""
-        done = await self.git.run(*arguments, **await _how(place, env, stdin))
+        how = await _how(place, env, stdin)
+        done = await self.git.run(*arguments, **how)
         if done.returncode and says_full(said := self.git.said(done)):
-            raise await failed(arguments[0], done.returncode, said, place.admin)
+            raise await failed(arguments[0], done.returncode, said, how.get("cwd", place.path))
         return done
 
     async def inside(
@@ -174,9 +194,7 @@ class Repository:
 
     async def main_ref(self) -> str | None:
         """Give the branch that the main work tree is on, as a full ref."""
-        head = (await self.folders()).common / "HEAD"
-        text = (await anyio.Path(head).read_text()).strip()
-        return text.removeprefix("ref: ") if text.startswith("ref: ") else None
+        return _ref_in(await anyio.Path((await self.folders()).common, "HEAD").read_text())
 
     async def update_refs(self, lines: Iterable[str]) -> None:
         """Change refs, all or none: lines of `git update-ref --stdin`. A symbolic one is changed, and not followed."""
@@ -246,19 +264,30 @@ async def _how(place: Place, env: Mapping[str, str] | None, stdin: bytes | None)
     return How(cwd=cwd, env=place.env | dict(env or {}), stdin=stdin, timeout=LONG)
 
 
+async def under_way(place: Place) -> tuple[str, str] | tuple[None, None]:
+    """Give what `UNDER_WAY` has of what git is in the midst of in a tree; None, twice: of nothing."""
+
+    def found() -> tuple[str, str] | tuple[None, None]:
+        return next((one for name, one in UNDER_WAY.items() if (place.admin / name).exists()), (None, None))
+
+    return await anyio.to_thread.run_sync(found)
+
+
 def _unwritten(branch: str, error: OSError) -> AshepError:
     """Say what could not be done for a branch, and where."""
     return AshepError(f"the work tree of {branch}: {error}; it is tried again, so see to that: a full disk, say")
 
 
 def _places(common: Path) -> Iterator[Place]:
-    with suppress(FileNotFoundError, NotADirectoryError):
-        for entry in sorted((common / "worktrees").iterdir()):
-            with suppress(OSError, UnicodeDecodeError):
-                head = (entry / "HEAD").read_text().strip()
-                ref = head.removeprefix("ref: ") if head.startswith("ref: ") else None
-                link = os.path.normpath(entry / (entry / "gitdir").read_text().rstrip("\n"))  # relative since git 2.48
-                yield Place(Path(link).parent, entry, ref)
+    for admin, top in linked(common):
+        with suppress(OSError, UnicodeDecodeError):
+            yield Place(top, admin, _ref_in((admin / "HEAD").read_text()))
+
+
+def _ref_in(head: str) -> str | None:
+    """Give the full ref that a file HEAD names; None: it is detached."""
+    said = head.strip()
+    return said.removeprefix("ref: ") if said.startswith("ref: ") else None
 
 
 def _symbolic(file: Path) -> str | None:

@@ -12,8 +12,9 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.git.checkouts import LINK, Change, changes, named
+from ashep.adapters.git.checkouts import named
 from ashep.adapters.git.index import Held
+from ashep.adapters.git.objects import LINK, Change, changes
 from ashep.adapters.git.program import Git
 from ashep.errors import AshepError
 

@@ -23,7 +23,7 @@ from ashep.adapters.git.program import (
     text,
 )
 from ashep.adapters.git.removing import take_away
-from ashep.adapters.git.repository import PATIENCE, SEALED, Place, Repository, aside, size_of
+from ashep.adapters.git.repository import PATIENCE, SEALED, Place, Repository, aside, size_of, under_way
 from ashep.adapters.git.saving import save, save_commits
 from ashep.adapters.git.set_up import made_by_set_up, set_up
 from ashep.core.facts.resources import FILE, room
@@ -131,7 +131,7 @@ class Worktrees:
             await repository.unname(branch)
             mine = (f"refs/heads/{branch}", f"{SEALED}{branch}")
             saved = await save(repository, place, branch, dropped=mine, reached=(commit,), onto=("HEAD", commit))
-            state = await sealing.under_way(place)
+            state, _ = await under_way(place)
             if state is not None:
                 await sealing.end(repository, place, state)
             await repository.inside(place, "symbolic-ref", "HEAD", mine[0])
