@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ashep.adapters.git import GitLanding
+from ashep.adapters.git.diffs import GitDiffs
 from ashep.adapters.verifier.checkout import find
 from ashep.errors import AshepError
 from ashep.ports.landing import Candidate, Integrated
@@ -54,13 +55,20 @@ def replaced(world: GitWorkspacesWorld, patch: pytest.MonkeyPatch) -> None:
     world.git("replace", ONE, "main")
 
 
+def replaced_by_a_setting(world: GitWorkspacesWorld, patch: pytest.MonkeyPatch) -> None:
+    """Git before 2.42 takes the repository's word for it, whatever the variable says."""
+    world.git("config", "core.useReplaceRefs", "true")
+    world.git("replace", ONE, "main")
+
+
 def grafted(world: GitWorkspacesWorld, patch: pytest.MonkeyPatch) -> None:
     (world.top / ".git/info").mkdir(exist_ok=True)
     (world.top / ".git/info/grafts").write_text(world.git("rev-parse", ONE) + "\n")
 
 
-@pytest.mark.promise("I2")
-@pytest.mark.parametrize("steer", [everything_ignored, no_magic, elsewhere, old_date, replaced, grafted])
+@pytest.mark.parametrize(
+    "steer", [everything_ignored, no_magic, elsewhere, old_date, replaced, replaced_by_a_setting, grafted]
+)
 async def test_nothing_steers_our_git(
     world: GitWorkspacesWorld,
     monkeypatch: pytest.MonkeyPatch,
@@ -83,7 +91,7 @@ async def test_nothing_steers_our_git(
     await landing.advance("main", made.base, made.commit)
     for variable in ("GIT_CONFIG_COUNT", "GIT_LITERAL_PATHSPECS", "GIT_OBJECT_DIRECTORY", "GIT_COMMITTER_DATE"):
         monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv("GIT_NO_REPLACE_OBJECTS", "1")
+    no_replacing(world, monkeypatch)
     (world.top / ".git/info/grafts").unlink(missing_ok=True)
     assert [one.subject for one in sealed.commits] == ["By the agent", "Left"]
     assert world.git("rev-list", "--reverse", f"{begun.base}..{ONE}").split() == [tip, sealed.head]
@@ -92,6 +100,36 @@ async def test_nothing_steers_our_git(
     assert "left.txt" in changes.stat
     names = world.git("ls-tree", "-r", "--name-only", "main").split()
     assert names == ["a.txt", "committed.txt", "left.txt"]
+
+
+def no_replacing(world: GitWorkspacesWorld, patch: pytest.MonkeyPatch) -> None:
+    """Have the test's own git see what is there, too."""
+    patch.setenv("GIT_NO_REPLACE_OBJECTS", "1")
+    world.git("config", "core.useReplaceRefs", "false")
+
+
+@pytest.mark.parametrize("wanted", ["", "true"], ids=["by-default", "set"])
+@pytest.mark.parametrize("what", ["", "^{tree}", ":b.txt"], ids=["commit", "tree", "blob"])
+async def test_what_is_replaced_is_sealed_and_read_as_it_is(
+    world: GitWorkspacesWorld, monkeypatch: pytest.MonkeyPatch, what: str, wanted: str
+) -> None:
+    """An agent says that what it made is what stands on the base: its checks would look at that."""
+    begun = await world.spaces.prepare(ONE, None, 0)
+    world.edit(ONE, "b.txt", "b\n")
+    before = await world.spaces.seal(ONE, RUN, "Work")
+    other = {"": "main", "^{tree}": "main^{tree}", ":b.txt": "main:a.txt"}[what]
+    world.git("replace", f"{before.head}{what}", other)
+    if wanted:
+        world.git("config", "core.useReplaceRefs", wanted)
+    sealed = await world.spaces.seal(ONE, RUN, "Work")
+    changes = await world.spaces.changes(ONE, begun.base)
+    diff = await GitDiffs(world.top).read(begun.base, sealed.head)
+    looked_up = await find(world.top, sealed.head, begun.base)
+    no_replacing(world, monkeypatch)
+    assert (sealed.head, sealed.tree, sealed.saved) == (before.head, before.tree, ())
+    assert looked_up.tree == sealed.tree == world.git("rev-parse", f"{sealed.head}^{{tree}}")
+    assert "\n+b" in changes.diff
+    assert [(file.path, file.added_lines) for file in diff.files] == [("b.txt", ((1, "b"),))]
 
 
 # --- symbolic refs ----------------------------------------------------------------------------------------------------

@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 from ashep.adapters.git import GitLanding, restore
-from ashep.adapters.git.program import Git
+from ashep.adapters.git.program import LANDING, Git
 from ashep.adapters.git.worktrees import Worktrees
 from ashep.adapters.verifier.checkout import Checkout, find
 from ashep.adapters.verifier.checkout import Place as CheckPlace
 from ashep.errors import AshepError, ProgramTimedOut
 from ashep.ports.landing import Advanced, Candidate, Conflict, Integrated, Refused
-from ashep.redaction import Redaction
 from tests.conformance.landings import GitLandingWorld, put
 
 pytestmark = pytest.mark.real
@@ -465,7 +464,7 @@ async def test_a_git_that_takes_too_long_leaves_no_lock_behind(world: GitLanding
     hook = tmp_path / "reference-transaction"
     hook.write_text("#!/bin/sh\n[ $1 = prepared ] && touch $0.begun && sleep 60\n")
     hook.chmod(0o755)
-    git = Git(world.top, 1.0, Redaction())
+    git = Git(world.top, LANDING, 1.0)
     head = world.git("rev-parse", "HEAD")
     with pytest.raises(ProgramTimedOut):
         await git.bare("-c", f"core.hooksPath={tmp_path}", "update-ref", "refs/ashep/x", head)

@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.git.git_program import (
+from ashep.adapters.git.program import (
     ABSENT,
     FORMAT,
     MOST_COMMITS,
@@ -38,7 +38,7 @@ class GitTree:
     """
 
     def __init__(self, project: Path, timeout: float = 30.0, redaction: Redaction | None = None) -> None:
-        self._project, self._program = project, Git(timeout, redaction)
+        self._program = Git(project, timeout=timeout, redaction=redaction)
         self._place: tuple[str, str] | None = None
 
     async def read(self) -> Tree:
@@ -128,7 +128,7 @@ class GitTree:
 
     async def _git(self, *arguments: str, absent: re.Pattern[str] | None = None) -> bytes | None:
         """Run git and give what it printed; None where it said what `absent` expects."""
-        return await self._program.shown(*arguments, cwd=self._project, absent=absent)
+        return await self._program.redacted(*arguments, absent=absent)
 
 
 def _entries(status: str) -> Iterator[tuple[str, str]]:

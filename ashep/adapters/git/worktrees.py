@@ -10,18 +10,20 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters.git import removing, sealing
-from ashep.adapters.git.git_program import (
+from ashep.adapters.git.program import (
     FORMAT,
+    LONG,
     MOST_COMMITS,
     MOST_DIFF,
     MOST_STAT,
+    UNFLUSHED,
     capped,
     failed,
     read_commits,
     text,
 )
 from ashep.adapters.git.removing import take_away
-from ashep.adapters.git.repository import LONG, PATIENCE, SEALED, Place, Repository, aside, size_of
+from ashep.adapters.git.repository import PATIENCE, SEALED, Place, Repository, aside, size_of, under_way
 from ashep.adapters.git.saving import save, save_commits
 from ashep.adapters.git.set_up import made_by_set_up, set_up
 from ashep.core.facts.resources import FILE, room
@@ -103,15 +105,14 @@ class Worktrees:
 
     async def changes(self, branch: str, base: str) -> Changes:
         """Give what lies between the base and the branch."""
-        common = (await self._repository.folders()).common
+        git, common = self._repository.git, (await self._repository.folders()).common
         ref = f"refs/heads/{branch}"
-        git = self._repository.quick
         plain = ("--no-ext-diff", "--no-textconv")
         log = ("log", "-z", "--reverse", "--topo-order", f"--max-count={MOST_COMMITS}", FORMAT, f"{base}..{ref}", "--")
-        stat = await git.shown("diff", "--stat=100", *plain, base, ref, "--", cwd=common)
-        patch = await git.shown("diff", "--patch", *plain, base, ref, "--", cwd=common)
+        stat = await git.redacted("diff", "--stat=100", *plain, base, ref, "--", cwd=common)
+        patch = await git.redacted("diff", "--patch", *plain, base, ref, "--", cwd=common)
         return Changes(
-            commits=tuple(commit for commit, _ in read_commits(await git.shown(*log, cwd=common))),
+            commits=tuple(commit for commit, _ in read_commits(await git.redacted(*log, cwd=common))),
             stat=capped(text(stat), MOST_STAT),
             diff=capped(text(patch), MOST_DIFF),
         )
@@ -130,7 +131,7 @@ class Worktrees:
             await repository.unname(branch)
             mine = (f"refs/heads/{branch}", f"{SEALED}{branch}")
             saved = await save(repository, place, branch, dropped=mine, reached=(commit,), onto=("HEAD", commit))
-            state = await sealing.under_way(place)
+            state, _ = await under_way(place)
             if state is not None:
                 await sealing.end(repository, place, state)
             await repository.inside(place, "symbolic-ref", "HEAD", mine[0])
@@ -287,9 +288,8 @@ class Worktrees:
             begun, words = await self._base_of(branch, head), ()
         path = await anyio.to_thread.run_sync(self._free, branch)
         last = head if words else branch
-        done = await repository.quick.run(
-            "worktree", "add", "--quiet", *words, str(path), last, cwd=(await repository.folders()).top, timeout=LONG
-        )
+        add = (*UNFLUSHED, "worktree", "add", "--quiet", *words, str(path), last)
+        done = await repository.git.run(*add, cwd=(await repository.folders()).top, timeout=LONG)
         if done.returncode:
             said = repository.git.said(done)
             if elsewhere := _ELSEWHERE.search(said):
@@ -335,7 +335,7 @@ class Worktrees:
             if found is None:
                 raise AshepError(f"{clean(name)} is no commit of this repository: nothing can begin there")
             return found
-        done = await repository.git.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}", cwd=repository.project)
+        done = await repository.git.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
         return done.stdout.decode().strip() or None
 
     async def _tip(self, branch: str) -> str:
