@@ -66,6 +66,7 @@ def grafted(world: GitWorkspacesWorld, patch: pytest.MonkeyPatch) -> None:
     (world.top / ".git/info/grafts").write_text(world.git("rev-parse", ONE) + "\n")
 
 
+@pytest.mark.promise("I2")
 @pytest.mark.parametrize(
     "steer", [everything_ignored, no_magic, elsewhere, old_date, replaced, replaced_by_a_setting, grafted]
 )

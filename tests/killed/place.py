@@ -19,7 +19,6 @@ from ashep.adapters.opencode.server import folder_of
 from ashep.core.analysis.replay import Replay
 from ashep.demo.model import ModelServer, opencode_config
 from ashep.demo.stage import PERSON, Stage, run_of
-from ashep.actions.replay import replay
 from tests import databases
 from tests.killed.forks import Forked, Forks
 from tests.killed.scenario import EFFECT, PHASES, POLICIES, PROVEN, TEST, effect_of
