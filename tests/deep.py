@@ -262,6 +262,7 @@ def main() -> int:
     parser.add_argument("--again", action="store_true", help="also what was good at this commit")
     parser.add_argument("--list", action="store_true", help="say what there is, and what is done; do nothing")
     asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was begun is ended with it
     pieces = {
         piece: (name, words)
         for name, one in PARTS.items()
