@@ -57,7 +57,7 @@ from ashep.core.facts.tracker import (
     LeaseLost,
     WriteRefused,
 )
-from ashep.core.facts.vocabulary import AuthorsRead, ChangeJudged, Fact, ReadRefused, TreeLeft
+from ashep.core.facts.vocabulary import AuthorsRead, ChangeDoubted, ChangeJudged, Fact, ReadRefused, TreeLeft
 from ashep.core.issues.people import TIMER, after_policies, after_reminder, answered, cancelled
 from ashep.core.issues.routing import abort, after_deadline, after_run, park
 from ashep.core.reconcile import changes
@@ -163,7 +163,7 @@ def _issue(
         case IssueSeen():
             if stale(earlier, fact.as_of) and fact.key is None:
                 return []
-            return changes.seen(world, earlier, flow) or _leased_again(world, earlier, flow)
+            return _judged(world, flow, changes.seen(world, earlier, flow)) or _leased_again(world, earlier, flow)
         case IssueClaimed() | IssueWritten():
             return changes.seen(world, earlier, flow)
         case AuthorsRead():
@@ -274,11 +274,13 @@ def _again(world: World, flow: Flow, why: str) -> list[Fact]:
 
 
 def _judged(world: World, flow: Flow, facts: list[Fact]) -> list[Fact]:
-    """Where an agent's change had cost the lease, and with it the run, the issue goes on once that is known."""
-    moved = not all(isinstance(one, (ChangeJudged, CommentWanted)) for one in facts)
+    """Where a change had cost the lease, and with it the run, the issue goes on once it is known to move nothing."""
+    undoubted = ChangeDoubted(flow.issue.id, ())  # it is as it was before anybody knew who had changed it
+    moved = not all(isinstance(one, (ChangeJudged, CommentWanted)) or one == undoubted for one in facts)
     if not facts or moved or flow.stage != "work" or flow.wanted or flow.held is not None:
         return facts
-    return facts + _again(world, flow, "what an agent changed is put back")
+    undone = any(isinstance(one, ChangeJudged) for one in facts)
+    return facts + _again(world, flow, "what an agent changed is put back" if undone else "it is as it was before")
 
 
 def _timer(before: World, world: World, fact: TimerDue) -> list[Fact]:
