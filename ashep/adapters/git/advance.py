@@ -24,14 +24,7 @@ from pathlib import Path
 import anyio
 
 from ashep.adapters import processes
-from ashep.adapters.git.checkouts import (
-    checkouts,
-    edited,
-    half_done,
-    hidden_of,
-    obstacle,
-    rebased_in,
-)
+from ashep.adapters.git.checkouts import checkouts, edited, half_done, hidden_of, obstacle, rebased_in
 from ashep.adapters.git.index import Held, TreeBusy, hold
 from ashep.adapters.git.integrate import Integration
 from ashep.adapters.git.objects import changes, holds, tip
@@ -64,11 +57,7 @@ class GitLanding(Integration):
     """
 
     def __init__(
-        self,
-        project: Path,
-        timeout: float = 60.0,
-        redaction: Redaction | None = None,
-        protected: tuple[str, ...] = (),
+        self, project: Path, timeout: float = 60.0, redaction: Redaction | None = None, protected: tuple[str, ...] = ()
     ) -> None:
         super().__init__(Git(project, LANDING, timeout, redaction))
         self._protected = protected
