@@ -87,9 +87,9 @@ compared is for the person's settings to say, for the work tree and its index ar
 
 LANDING = Profile(("core.fsync=committed,reference,index",), mark="ASHEP_LANDING_CALL")
 """To move bases and push: what a ref names must be on the disk before the ref is, power may fail at any time. What is
-written into a person's work tree is flushed by `Git.keep_files`, the files that changed alone; their settings of files
-hold there (line ends, filters, modes, names), as in READING. Marked: one of a dead life may be writing there still,
-and is ended before what it did is undone."""
+written into a person's work tree is flushed by us, the files that changed alone; their settings of files hold there
+(line ends, filters, modes, names), as in READING. Marked: one of a dead life may be writing there still, and is ended
+before what it did is undone."""
 
 WORK_TREE = Profile(
     (
@@ -294,11 +294,6 @@ class Git:
     async def keep_refs(self, *names: str) -> None:
         """See to it that refs survive a power cut, as they are now; those that were deleted, too."""
         await durable.refs(await self.common(), names)
-
-    async def keep_files(self, tree: Path, old: str, new: str) -> None:
-        """See to it that the files of a work tree in which two commits differ survive a power cut."""
-        listed = await self.bare("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new)
-        await durable.files(tree, [name for name in listed.stdout.split(b"\0") if name])
 
 
 # --- what it prints ---------------------------------------------------------------------------------------------------
