@@ -4,6 +4,7 @@ An agent can make each of them in the repository or leave it in an environment f
 """
 
 import errno
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -133,6 +134,17 @@ async def test_what_is_replaced_is_sealed_and_read_as_it_is(
     assert [(file.path, file.added_lines) for file in diff.files] == [("b.txt", ((1, "b"),))]
 
 
+async def test_a_repository_does_not_say_what_of_a_long_diff_is_shown_first(world: GitWorkspacesWorld) -> None:
+    begun = await world.spaces.prepare(ONE, None, 0)
+    for name in ("b.txt", "z.txt"):
+        world.edit(ONE, name, f"{name}\n")
+    await world.spaces.seal(ONE, RUN, "Work")
+    plain = await world.spaces.changes(ONE, begun.base)
+    (world.top.parent / "order").write_text("z.txt\n")
+    world.git("config", "diff.orderFile", str(world.top.parent / "order"))
+    assert await world.spaces.changes(ONE, begun.base) == plain
+
+
 # --- symbolic refs ----------------------------------------------------------------------------------------------------
 
 
@@ -237,3 +249,23 @@ async def test_objects_of_another_repository_are_flushed_where_they_lie(
     with pytest.raises(AshepError, match="cannot be flushed: Input/output error"):
         await world.spaces.seal(ONE, RUN, "Work")
     assert world.git("rev-parse", f"refs/ashep/sealed/{ONE}") == sealed.head
+
+
+@pytest.mark.parametrize(("files", "flushed"), [(3, 3), (100, 0)], ids=["few", "many"])
+async def test_of_few_files_that_are_saved_each_is_flushed_and_of_many_the_disk_once(
+    world: GitWorkspacesWorld, monkeypatch: pytest.MonkeyPatch, files: int, flushed: int
+) -> None:
+    """A setting that we give as a variable would lose to the one on the command line, and nobody would see it."""
+    events, synced = world.top.parent / "events", list[bool]()
+    (world.top.parent / ".gitconfig").write_text(f"[trace2]\n\teventTarget = {events}\n")
+    monkeypatch.setattr(os, "sync", lambda: synced.append(True))
+    await world.spaces.prepare(ONE, None, 0)
+    for number in range(files):
+        world.edit(ONE, f"{number}.txt", f"{number}\n")
+    assert (await world.spaces.remove(ONE)).saved
+    told = [json.loads(line) for line in events.read_text().splitlines()]
+    storing = {one["sid"] for one in told if one["event"] == "start" and "--stdin-paths" in one["argv"]}
+    flushes = [one for one in told if one["sid"] in storing and one.get("key") == "fsync/hardware-flush"]
+    assert len(storing) == 1
+    assert sum(int(one["value"]) for one in flushes) == flushed
+    assert bool(synced) is (flushed == 0)

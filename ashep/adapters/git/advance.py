@@ -24,14 +24,8 @@ from pathlib import Path
 import anyio
 
 from ashep.adapters import processes
-from ashep.adapters.git.checkouts import (
-    checkouts,
-    edited,
-    half_done,
-    hidden_of,
-    obstacle,
-    rebased_in,
-)
+from ashep.adapters.git import durable
+from ashep.adapters.git.checkouts import checkouts, edited, half_done, hidden_of, obstacle, rebased_in
 from ashep.adapters.git.index import Held, TreeBusy, hold
 from ashep.adapters.git.integrate import Integration
 from ashep.adapters.git.objects import changes, holds, tip
@@ -64,11 +58,7 @@ class GitLanding(Integration):
     """
 
     def __init__(
-        self,
-        project: Path,
-        timeout: float = 60.0,
-        redaction: Redaction | None = None,
-        protected: tuple[str, ...] = (),
+        self, project: Path, timeout: float = 60.0, redaction: Redaction | None = None, protected: tuple[str, ...] = ()
     ) -> None:
         super().__init__(Git(project, LANDING, timeout, redaction))
         self._protected = protected
@@ -147,7 +137,7 @@ class GitLanding(Integration):
         now = await tip(self._git, base)
         if now != old:
             return Refused("moved", f"{base} is at {(now or 'nothing')[:12]}, not at {old[:12]} any more")
-        failure = await failed("update-ref", done.returncode, self._said(done), await self._git.common())
+        failure = await failed("update-ref", done.returncode, self._git.said(done)[:300], await self._git.common())
         code = "locked" if isinstance(failure, RepositoryLocked) else "failed"
         return Refused(code, f"git does not move {base} now: {failure}")
 
@@ -163,31 +153,31 @@ class GitLanding(Integration):
 
     async def _follow(self, tree: Place, held: Held, base: str, old: str, new: str) -> Advanced | Refused:
         """Move files, index and branch, in this order, under the lock of the index."""
+        here = f"{base} is checked out in {tree.path}"
         why = await half_done(tree) or await obstacle(self._git, tree.path, held.copy, old, new)
         if why:
-            return Refused("dirty", f"{base} is checked out in {tree.path}, and {why}")
-        ends = ("-m", "-u", old, new)
-        tried = await self._git.within(tree.path, "read-tree", "-n", *ends, index=held.copy, accepted=(0, 1, 128))
+            return Refused("dirty", f"{here}, and {why}")
+        move = ("-m", "-u", old, new)
+        tried = await self._git.within(tree.path, "read-tree", "-n", *move, index=held.copy, accepted=(0, 1, 128))
         if tried.returncode:  # git saw what we did not, a file that it was told to take for unchanged say
             hidden = await hidden_of(self._git, tree.path, held.copy, old, new)
-            return Refused(
-                _code(tried), f"{base} is checked out in {tree.path}, and git says: {self._said(tried)}{hidden}"
-            )
+            return Refused(_code(tried), f"{here}, and git says: {self._git.said(tried)[:300]}{hidden}")
         try:
             done = await self._git.within(
-                tree.path, "read-tree", *ends, index=held.copy, accepted=(0, 1, 128), writes=True
+                tree.path, "read-tree", *move, index=held.copy, accepted=(0, 1, 128), writes=True
             )
         except ProgramTimedOut as error:
             await restore(self._git, tree.path, held, old, new)
-            return Refused("failed", f"{base} is checked out in {tree.path}, where git takes too long: {error}")
+            return Refused("failed", f"{here}, where git takes too long: {error}")
         except AshepError:  # it was killed
             await restore(self._git, tree.path, held, old, new)
             raise
         if done.returncode:  # a filter failed, the disk is full, a folder may not be written to: some files have moved
             await restore(self._git, tree.path, held, old, new)
-            return Refused(_code(done), f"{base} is checked out in {tree.path}, where git failed: {self._said(done)}")
+            return Refused(_code(done), f"{here}, where git failed: {self._git.said(done)[:300]}")
         try:
-            await self._git.keep_files(tree.path, old, new)  # they look like a person's changes if half of them is lost
+            # they look like a person's changes if half of them is lost
+            await durable.files(tree.path, [one.path for one in await changes(self._git, old, new)])
             await held.publish()
         except AshepError:
             await restore(self._git, tree.path, held, old, new)
@@ -196,9 +186,6 @@ class GitLanding(Integration):
         if isinstance(moved, Refused):  # moved without the index's lock, by `git update-ref` say
             await restore(self._git, tree.path, held, old, new)
         return moved
-
-    def _said(self, done: Finished) -> str:
-        return self._git.said(done)[:300]
 
     # --- what an earlier life left ------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from ashep.adapters.git.contents import parents
+from ashep.adapters.git.contents import hidden, parents
 from ashep.adapters.git.locks import linked
 from ashep.adapters.git.objects import LINK, Change, changes
 from ashep.adapters.git.program import Git
@@ -139,9 +139,8 @@ async def hidden_of(git: Git, top: Path, index: Path, old: str, new: str) -> str
 
     `git status` shows none of them as changed, so that a person would look for the reason in vain.
     """
-    listed = (entry.split(b" ", 1) for entry in await _names(git, top, index, "ls-files", "-z", "-v"))
-    hidden = {path for tag, path in listed if tag.islower() or tag == b"S"}
-    touched = sorted(change.path for change in await changes(git, old, new) if change.path in hidden)
+    unseen = {*hidden((await git.within(top, "ls-files", "-z", "-v", index=index)).stdout)}
+    touched = sorted(change.path for change in await changes(git, old, new) if change.path in unseen)
     there = await anyio.to_thread.run_sync(
         lambda: [path for path in touched if os.path.lexists(os.path.join(os.fsencode(top), path))]
     )

@@ -112,6 +112,11 @@ def walk(top: Path) -> dict[bytes, Stat]:
     return found
 
 
+def hidden(listed: bytes) -> list[bytes]:
+    """Read `git ls-files -v -z`: the files that git was told to take for unchanged, or for absent."""
+    return [line[2:] for line in listed.split(b"\0") if line[:1].islower() or line[:1] == b"S"]
+
+
 def parents(path: bytes) -> Iterator[bytes]:
     """Give the folders above a file, the nearest first."""
     while b"/" in path:

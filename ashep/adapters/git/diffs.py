@@ -14,7 +14,7 @@ from typing import Literal
 
 import anyio.to_thread
 
-from ashep.adapters.git.program import SHA, Git
+from ashep.adapters.git.program import Git, commit_of
 from ashep.core.impact.changes import ChangedFile, Diff
 from ashep.core.impact.secrets import Line
 from ashep.core.text import clean
@@ -62,10 +62,7 @@ class GitDiffs:
 
     async def find(self, revision: str) -> str | None:
         """Give the full id of the commit that a revision names; None where it names none."""
-        asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-        done = await self._git.run(*asked)
-        found = done.stdout.decode(errors="replace").strip()
-        return found if done.returncode == 0 and SHA.fullmatch(found) else None
+        return await commit_of(self._git, revision, absent=re.compile(""))  # whatever git says
 
     async def read(self, base: str, head: str) -> Diff:
         """Read what `head` changes since it and `base` last were one."""

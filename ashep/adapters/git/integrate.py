@@ -8,7 +8,7 @@ made-up sibling of it: the new parent's tree on the commit's own parent, which m
 import re
 from collections.abc import Iterator
 
-from ashep.adapters.git.objects import Commit, Merged, attributes, commits, existing, holds, merge, tip, write_commit
+from ashep.adapters.git.objects import Commit, Merged, attributes, commits, holds, merge, tip, write_commit
 from ashep.adapters.git.program import SHA, Git, capped
 from ashep.core.text import clean
 from ashep.errors import AshepError
@@ -59,7 +59,9 @@ class Integration:
         """Make the commit that lands the candidate, and keep it by a ref."""
         if not SHA.fullmatch(candidate.head):
             raise AshepError(f"{clean(candidate.head)[:80]} is not the full id of a commit")
-        tip_now = await existing(self._git, candidate.base_branch)
+        tip_now = await tip(self._git, candidate.base_branch)
+        if tip_now is None:
+            raise AshepError(f"there is no branch {clean(candidate.base_branch)}")
         base, head = await commits(self._git, [tip_now, candidate.head])
         ways = await attributes(self._git, base.id)
         if await self._held(head.id, base.id, ways):
@@ -144,13 +146,7 @@ CONTEXT = 3
 
 
 async def conflict(
-    git: Git,
-    candidate: Candidate,
-    base: str,
-    merged: Merged,
-    *,
-    sibling: str | None = None,
-    step: Commit | None = None,
+    git: Git, candidate: Candidate, base: str, merged: Merged, *, sibling: str | None = None, step: Commit | None = None
 ) -> Conflict:
     """Tell a conflict of the candidate with its base: of the whole branch, or of one replayed commit."""
     what = f"{clean(candidate.branch)} ({candidate.head[:12]}) and {clean(candidate.base_branch)} ({base[:12]})"

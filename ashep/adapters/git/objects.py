@@ -68,14 +68,6 @@ async def tip(git: Git, branch: str) -> str | None:
     return found if SHA.fullmatch(found) else None
 
 
-async def existing(git: Git, branch: str) -> str:
-    """Give a branch's newest commit. Raises `AshepError` where there is no such branch."""
-    found = await tip(git, branch)
-    if found is None:
-        raise AshepError(f"there is no branch {clean(branch)}")
-    return found
-
-
 async def holds(git: Git, later: str, earlier: str) -> bool:
     """Say whether a commit comes after another, or is it."""
     return (await git.bare("merge-base", "--is-ancestor", earlier, later, accepted=(0, 1))).returncode == 0

@@ -33,8 +33,9 @@ MOST_COMMITS = 1000
 MOST_STAT = 4000  # characters
 MOST_DIFF = 60_000
 
-FORMAT = f"--format=%H%x1f%(trailers:key={TRAILER},valueonly,separator=%x1e)%x1f%s"
-"""The form of `git log -z` that `read_commits` reads."""
+STAT, PATCH = "--stat=100", "--patch"
+_FORMAT = f"--format=%H%x1f%(trailers:key={TRAILER},valueonly,separator=%x1e)%x1f%s"
+_NO_COMMIT = re.compile("^$|fatal: Needed a single revision|warning: ignoring (?:dangling|broken)")
 
 # --- what every call has ----------------------------------------------------------------------------------------------
 
@@ -86,9 +87,9 @@ compared is for the person's settings to say, for the work tree and its index ar
 
 LANDING = Profile(("core.fsync=committed,reference,index",), mark="ASHEP_LANDING_CALL")
 """To move bases and push: what a ref names must be on the disk before the ref is, power may fail at any time. What is
-written into a person's work tree is flushed by `Git.keep_files`, the files that changed alone; their settings of files
-hold there (line ends, filters, modes, names), as in READING. Marked: one of a dead life may be writing there still,
-and is ended before what it did is undone."""
+written into a person's work tree is flushed by us, the files that changed alone; their settings of files hold there
+(line ends, filters, modes, names), as in READING. Marked: one of a dead life may be writing there still, and is ended
+before what it did is undone."""
 
 WORK_TREE = Profile(
     (
@@ -294,25 +295,34 @@ class Git:
         """See to it that refs survive a power cut, as they are now; those that were deleted, too."""
         await durable.refs(await self.common(), names)
 
-    async def keep_files(self, tree: Path, old: str, new: str) -> None:
-        """See to it that the files of a work tree in which two commits differ survive a power cut."""
-        listed = await self.bare("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new)
-        await durable.files(tree, [name for name in listed.stdout.split(b"\0") if name])
-
 
 # --- what it prints ---------------------------------------------------------------------------------------------------
 
 
-def read_commits(printed: bytes | None) -> list[tuple[Commit, tuple[str, ...]]]:
-    """Read `git log -z` in the form `FORMAT`: commits with the runs that they name."""
-    lines = (printed or b"").decode(errors="replace").split("\0")
+async def commit_of(git: Git, revision: str, *, absent: re.Pattern[str] = _NO_COMMIT, **how: Unpack[How]) -> str | None:
+    """Give the full id of the commit that a revision names; None where it names none, or git says what is `absent`."""
+    if not revision or {"\n", "\0"} & {*revision}:
+        return None
+    asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    found = (await git.raw(*asked, absent=absent, **how) or b"").decode(errors="replace").strip()
+    return found if SHA.fullmatch(found) else None
+
+
+async def history(
+    git: Git, *what: str, absent: re.Pattern[str] | None = None, **how: Unpack[How]
+) -> list[tuple[Commit, tuple[str, ...]]]:
+    """List commits with the runs that they name; none where git said what `absent` expects."""
+    listed = ("log", "-z", f"--max-count={MOST_COMMITS}", _FORMAT, *what, "--")
+    lines = (await git.redacted(*listed, absent=absent, **how) or b"").decode(errors="replace").split("\0")
     parts = [line.split("\x1f", 2) for line in lines if line]
     return [(Commit(sha, clean(subject)), tuple(runs.split("\x1e"))) for sha, runs, subject in parts]
 
 
-def text(printed: bytes | None) -> str:
-    """Give what git printed as text that a terminal and a prompt can hold."""
-    return clean((printed or b"").decode(errors="replace")).strip("\n")
+async def changed(git: Git, form: str, *command: str, paths: Iterable[str] = (), **how: Unpack[How]) -> str:
+    """Show what a `diff` or `log` changes, as `STAT` or `PATCH`, cut to its most; no program that is named runs."""
+    printed = await git.redacted(*command, form, "--no-ext-diff", "--no-textconv", "--", *paths, **how)
+    shown = clean((printed or b"").decode(errors="replace")).strip("\n")
+    return capped(shown, MOST_STAT if form == STAT else MOST_DIFF)
 
 
 def capped(words: str, most: int, mark: str = "…") -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from anyio import to_thread
 
 from ashep.adapters.git.objects import commits, holds
-from ashep.adapters.git.program import ELSEWHERE, LANDING, SHA, Git
+from ashep.adapters.git.program import ELSEWHERE, LANDING, SHA, Git, commit_of
 from ashep.core.state.branches import BASES, branch_of
 from ashep.core.text import clean
 from ashep.errors import AshepError, ForgeUnavailable, ProgramTimedOut
@@ -166,11 +166,7 @@ async def left(repository: Path, commit: str, branch: str) -> str | None:
 
 
 async def _resolve(repository: Path, name: str) -> str | None:
-    if not name or set("\n\0") & set(name):
-        return None
-    words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-    found = (await _git(repository, *words, fine=(0, 1))).strip()
-    return found if SHA.fullmatch(found) else None
+    return await commit_of(Git(repository, ELSEWHERE), name)
 
 
 async def fetched(url: str, branch: str, folder: Path) -> Path:

@@ -20,7 +20,7 @@ import anyio.to_thread
 
 from ashep.adapters.git.locks import linked
 from ashep.adapters.git.objects import holds
-from ashep.adapters.git.program import ABSENT, LONG, SHA, UNFLUSHED, WORK_TREE, Git, How, failed
+from ashep.adapters.git.program import ABSENT, LONG, UNFLUSHED, WORK_TREE, Git, How, commit_of, failed
 from ashep.adapters.programs import Finished, says_full
 from ashep.core.state.branches import BASES
 from ashep.core.text import clean
@@ -170,11 +170,8 @@ class Repository:
 
     async def commit_of(self, revision: str) -> str | None:
         """Give the commit that a revision is; None: there is none."""
-        none = re.compile("^$|fatal: Needed a single revision|warning: ignoring (?:dangling|broken)")
-        found = await self.shared(
-            "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}", absent=none
-        )
-        return found if SHA.fullmatch(found) else None
+        common = (await self.folders()).common
+        return await commit_of(self.git, revision, cwd=common, env={"GIT_DIR": str(common)}, timeout=LONG)
 
     async def contains(self, commit: str, ancestor: str) -> bool:
         """Say whether a commit holds another one in its history."""

@@ -11,8 +11,8 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -130,11 +130,7 @@ async def save(
 
 
 async def _spared(
-    repository: Repository,
-    content: Content,
-    onto: Collection[str],
-    ignored: bool,
-    known: Mapping[bytes, Stat],
+    repository: Repository, content: Content, onto: Collection[str], ignored: bool, known: Mapping[bytes, Stat]
 ) -> set[bytes]:
     """Give the ignored files that are not saved, because they stay, or can be made again."""
     if not ignored:
@@ -220,8 +216,7 @@ async def _hashed(
             found[path] = os.fsencode(file)
         return found
 
-    folder = Path(await anyio.to_thread.run_sync(lambda: tempfile.mkdtemp(prefix="ashep-", dir=place.admin)))
-    try:
+    async with _folder(place) as folder:
         try:
             instead = await anyio.to_thread.run_sync(links, folder)
         except OSError as error:
@@ -232,9 +227,17 @@ async def _hashed(
         printed = await repository.inside(place, *(UNFLUSHED if many else ()), *arguments, stdin=listed)
         if many:
             await anyio.to_thread.run_sync(os.sync)
+    return dict(zip(paths, printed.decode().split(), strict=True))
+
+
+@asynccontextmanager
+async def _folder(place: Place) -> AsyncGenerator[Path]:
+    """Have a folder beside git's own files of a tree, for a while."""
+    folder = Path(await anyio.to_thread.run_sync(lambda: tempfile.mkdtemp(prefix="ashep-", dir=place.admin)))
+    try:
+        yield folder
     finally:
         await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
-    return dict(zip(paths, printed.decode().split(), strict=True))
 
 
 # --- the index ---
@@ -255,17 +258,14 @@ async def _save_index(repository: Repository, place: Place, content: Content, ke
 
 async def _tree(repository: Repository, place: Place, lines: Iterable[tuple[str, str, bytes]]) -> str:
     """Write a tree object."""
-    folder = Path(await anyio.to_thread.run_sync(lambda: tempfile.mkdtemp(prefix="ashep-", dir=place.admin)))
-    env = {"GIT_INDEX_FILE": str(folder / "index")}
-    try:
+    async with _folder(place) as folder:
+        env = {"GIT_INDEX_FILE": str(folder / "index")}
         listed = b"".join(f"{mode} {sha}\t".encode() + path + b"\0" for mode, sha, path in lines)
         await repository.inside(
             place, "hash-object", "-w", "--stdin", stdin=b""
         )  # `add -N` names it, and does not make it
         await repository.inside(place, "update-index", "-z", "--index-info", stdin=listed, env=env)
         return (await repository.inside(place, "write-tree", env=env)).decode().strip()
-    finally:
-        await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 async def _commit(repository: Repository, place: Place, tree: str, parent: str | None, what: str) -> str:

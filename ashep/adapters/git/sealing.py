@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
+from ashep.adapters.git.contents import hidden
 from ashep.adapters.git.locks import held
 from ashep.adapters.git.program import TRAILER
 from ashep.adapters.git.repository import Place, Repository, aside, under_way
@@ -116,9 +117,8 @@ async def _staged_otherwise(repository: Repository, place: Place) -> bool:
     if not staged:
         return False
     changed = await repository.inside(place, "diff-files", "--name-only", "-z", "--ignore-submodules=all")
-    hidden = await repository.inside(place, "ls-files", "-v", "-z")
-    odd = {line[2:] for line in hidden.split(b"\0") if line[:1].islower() or line[:1] == b"S"}
-    return bool(({*staged.split(b"\0")} - {b""}) & ({*changed.split(b"\0")} | odd))
+    odd = hidden(await repository.inside(place, "ls-files", "-v", "-z"))
+    return bool(({*staged.split(b"\0")} - {b""}) & {*changed.split(b"\0"), *odd})
 
 
 async def end(repository: Repository, place: Place, state: str | None) -> None:
@@ -157,14 +157,7 @@ async def _back(repository: Repository, place: Place, branch: str) -> None:
 
 
 async def _commit(
-    repository: Repository,
-    place: Place,
-    branch: str,
-    run: str,
-    message: str,
-    *,
-    concluding: str | None,
-    told: Told,
+    repository: Repository, place: Place, branch: str, run: str, message: str, *, concluding: str | None, told: Told
 ) -> None:
     """Commit what is uncommitted; a merge that was only to be concluded, too."""
     await _show_hidden(repository, place)
@@ -262,12 +255,10 @@ async def not_ours(repository: Repository) -> list[str]:
 
 async def _show_hidden(repository: Repository, place: Place) -> None:
     """Let git see changes of files that it was told to take for unchanged; files left out of the checkout stay so."""
-    listed = await repository.inside(place, "ls-files", "-v", "-z")
-    hidden = [line[2:] for line in listed.split(b"\0") if line and (line[:1].islower() or line[:1] == b"S")]
-    if hidden:
+    if unseen := hidden(await repository.inside(place, "ls-files", "-v", "-z")):
         top = os.fsencode(place.path)
         there = await anyio.to_thread.run_sync(
-            lambda: [path for path in hidden if os.path.lexists(os.path.join(top, path))]
+            lambda: [path for path in unseen if os.path.lexists(os.path.join(top, path))]
         )
         listed = b"".join(path + b"\0" for path in there)
         for flag in ("--no-assume-unchanged", "--no-skip-worktree"):
