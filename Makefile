@@ -2,11 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SETUP := $(PYTHON) requirements/setup.py
-# one file stays on one worker: its tests share a server or a database
-PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 4 --durations=10
+# More workers than the two cores of the machine that counts: tests on real tools wait for half of their time.
+# Who runs what, and in which order: tests/spread.py.
+WORKERS ?= 3
+PARALLEL := -n $(WORKERS) --dist loadfile --max-worker-restart 4 --durations=10
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv demo test quick check format lint types contracts docs torture night month mishaps crowd soak torture-real powercut bench lock clean
+.PHONY: help setup venv demo test quick check format lint types contracts docs torture night month mishaps crowd soak torture-real powercut deep bench lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +71,9 @@ torture-real: setup ## kill the real ashep at every boundary of a life, once and
 
 powercut: venv ## cut the power at every moment of a life, on what real git wrote; needs strace (EACH=1, SEEDS=4)
 	@$(BIN)/python -m tests.powercut --each $(or $(EACH),1) --seeds $(or $(SEEDS),4)
+
+deep: setup ## all of it in full, in parts of an hour each; goes on where it was (ARGS=--list, ARGS="mutants torture")
+	@$(BIN)/python -m tests.deep $(ARGS)
 
 bench: setup ## measure
 	@$(BIN)/python -m tests.bench

@@ -175,7 +175,7 @@ def kept_name(journal: Journal) -> str:
 
 
 def actor_name(state: Path) -> str:
-    """The default name: the host and a hash of the state folder's real path at the first start (design section 4)."""
+    """The default name: the host and a hash of the state folder's real path at the first start."""
     host = "".join(char for char in socket.gethostname().split(".")[0].lower() if char.isalnum() or char == "-")
     return f"ashep-{host[:40] or 'host'}-{sha256(os.fsencode(state.resolve())).hexdigest()[:8]}"
 

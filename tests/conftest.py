@@ -5,6 +5,7 @@ import hashlib
 import inspect
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
@@ -13,8 +14,9 @@ from pathlib import Path
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import settings
+from xdist.remote import Producer
 
-from tests import places
+from tests import places, spread
 
 # A deadline in milliseconds measures the machine's load, not the code. The same examples every time: whether a change
 # passes is no matter of luck. HYPOTHESIS=explore draws others.
@@ -30,10 +32,6 @@ LONGEST_END = 180.0
 """Seconds that what a test leaves may take to end. The time limit of a test is used up once it has struck, and what
 hangs then would hang for ever: nobody would learn what failed."""
 
-FIRST = ("tests/e2e/", "tests/killed/", "tests/torture/", "tests/test_demo.py", "tests/test_managed_server.py")
-"""The files that take longest come first, so that the workers end together; those that share a server stand together,
-so that it can end with the last of them."""
-
 DIED = pytest.StashKey[bool]()
 """Whether a worker died in the midst of this test."""
 
@@ -45,6 +43,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Give the run a name, which its workers and what they start inherit."""
     global _told
     _told = os.dup(2)
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        # so it is for a job in the background, and so all that it starts would inherit it: nothing would hear Ctrl-C
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         os.environ[places.RUN] = f"{os.getpid()}"
         # hundreds of processes of ashep begin here: half of a short one's time is compiling what it imports
@@ -65,15 +66,19 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the long files come first."""
-
-    def rank(item: pytest.Item) -> int:
-        return next((place for place, word in enumerate(FIRST) if item.nodeid.startswith(word)), len(FIRST))
-
-    items.sort(key=rank)
+    """Let the long ones come first."""
+    if shared := spread.sharing(items):
+        raise pytest.UsageError(f"tests of a file that is told to share nothing share a fixture: {shared[:5]}")
+    spread.sort(items)
     for item in items:
         if item.get_closest_marker("real") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(LONGEST_REAL))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> spread.Spread:
+    """Whichever way of sharing out was asked for, it is this one."""
+    return spread.Spread(config, log)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -119,6 +124,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     terminal = session.config.pluginmanager.get_plugin("terminalreporter")
     if isinstance(terminal, pytest.TerminalReporter) and not hasattr(session.config, "workerinput"):
         session.config.pluginmanager.register(SaidAtOnce(terminal))
+        if os.environ.get("DURATIONS") == "write":
+            session.config.pluginmanager.register(spread.Durations())
 
 
 @pytest.fixture(scope="session")

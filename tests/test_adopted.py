@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from ashep.config import load
 from ashep.core.facts.resources import Adopted, DaemonStarted
 from ashep.core.policy.policies import Policies
@@ -10,6 +12,7 @@ from ashep.journal.blobs import Blobs
 from tests.loop_world import World, simulate
 
 
+@pytest.mark.promise("F3")
 def test_each_start_adopts_the_files_as_they_are_then(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)

@@ -49,6 +49,7 @@ def test_agents_are_listed_with_what_they_can_take(project: Path) -> None:
     assert told["server"] is None
 
 
+@pytest.mark.promise("F31")
 def test_a_choice_is_explained_with_the_reason_against_each_other_agent(project: Path) -> None:
     done = ashep("agents", "explain", "implement", "--policy", "standard", cwd=project)
     assert done.code == 0
@@ -101,6 +102,7 @@ def test_the_check_says_who_is_without_use_and_what_one_alone_can_do(project: Pa
     assert ashep("agents", "check", cwd=project).code == 1
 
 
+@pytest.mark.promise("F31")
 def test_what_the_server_listed_when_it_was_last_seen_counts(project: Path) -> None:
     life(project / ".agent-shepherd" / "state", issues=1, drawn=False, until="person")
     done = ashep("agents", "explain", "review", cwd=project)

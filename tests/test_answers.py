@@ -60,6 +60,7 @@ def asked() -> Asked:
     return Asked()
 
 
+@pytest.mark.promise("L4")
 @pytest.mark.parametrize(("approved", "label"), [(True, "human:approved"), (False, "human:changes_requested")])
 async def test_an_answer_is_a_label_by_the_person(asked: Asked, approved: bool, label: str) -> None:
     await asked.stands("blocked", "needs:human_approval", "phase:human_review")
@@ -112,6 +113,7 @@ async def test_an_issue_of_nobody_and_none_at_all_ask_nothing(asked: Asked) -> N
         await answer(asked.person, LABELS, "t-none", approved=True, comment=None, at=AT)
 
 
+@pytest.mark.promise("L4")
 async def test_words_for_a_run_are_a_comment_that_is_addressed(asked: Asked) -> None:
     await asked.stands("blocked", "needs:human_input", "phase:implement")
     await say(asked.person, LABELS, asked.issue, "the second one", AT)
@@ -180,6 +182,7 @@ def named(repository: Path, name: str) -> None:
     subprocess.run(["git", "config", "user.name", name], cwd=repository, check=True)
 
 
+@pytest.mark.promise("L4")
 async def test_the_person_is_gits_user_whatever_the_environment_says(repository: Path) -> None:
     named(repository, "Ann Example")
     assert await person(repository, Settings(), {"BEADS_ACTOR": "somebody"}) == "Ann Example"
@@ -189,6 +192,7 @@ async def test_without_a_name_in_git_it_is_the_systems_user(repository: Path) ->
     assert await person(repository, Settings(), {"USER": "ann"}) == "ann"
 
 
+@pytest.mark.promise("L4")
 @pytest.mark.parametrize(
     ("name", "environ", "actor"),
     [
@@ -208,6 +212,7 @@ async def test_an_agent_is_no_person(repository: Path, name: str, environ: dict[
 # --- taking over --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("L4")
 async def test_an_issue_is_taken_and_released_by_the_person(asked: Asked) -> None:
     await asked.stands("in_progress", "phase:implement")
     assert await take(asked.person, LABELS, asked.issue, comment="I do it", at=AT)
@@ -228,6 +233,7 @@ async def test_a_closed_issue_is_not_taken(asked: Asked) -> None:
         await take(asked.person, LABELS, asked.issue, comment=None, at=AT)
 
 
+@pytest.mark.promise("L9")
 def test_how_a_session_is_opened_shows_no_password(tmp_path: Path) -> None:
     """The shell that runs the line gets the password where it lies; there it is the one that was written."""
     project, state = tmp_path / "it's mine", tmp_path / "state"

@@ -41,6 +41,7 @@ from tests.core.lives import live
 from tests.core.playbook import Playbook
 from tests.core.test_playbook_landing import book_of, finished
 from tests.core.world_of import MadeUp
+from tests.full import amount
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -78,7 +79,8 @@ def audited(seed: int, steps: int = 120) -> MadeUp:
         return live(seed, steps)
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.promise("A1")
+@settings(max_examples=amount(5, 100), suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**32))
 def test_in_no_life_anything_is_found(seed: int) -> None:
     made = audited(seed)
@@ -183,6 +185,7 @@ def test_a_queue_that_is_not_what_the_flows_say_is_found() -> None:
     assert [one.what for one in wrong] == ["the World's landings is not what its flows say"]
 
 
+@pytest.mark.promise("A1")
 @pytest.mark.parametrize("code", WRONG)
 def test_what_is_wrong_in_the_world_is_found(code: str) -> None:
     world, more = WRONG[code]()
@@ -223,6 +226,7 @@ OTHERS: dict[str, Callable[[], list[Finding]]] = {
 }
 
 
+@pytest.mark.promise("A1")
 @pytest.mark.parametrize("code", OTHERS)
 def test_what_the_tracker_and_the_server_show_is_found(code: str) -> None:
     assert codes(OTHERS[code]()) == {code}
@@ -243,6 +247,7 @@ def test_what_stands_as_it_was_written_is_fine() -> None:
     assert not [*in_sessions(ASKING)]
 
 
+@pytest.mark.promise("A2")
 def test_a_person_may_do_anything_that_was_not_looked_at_yet() -> None:
     for change in ({"status": "closed"}, {"labels": ()}, {"assignee": "bob"}, {"status": "open", "assignee": None}):
         assert not shown(ASKING, mine(**change), taken_in=False)
@@ -250,6 +255,7 @@ def test_a_person_may_do_anything_that_was_not_looked_at_yet() -> None:
     assert not shown(ASKING, issue("t-7", assignee="bob"), taken_in=False)
 
 
+@pytest.mark.promise("A2")
 def test_reads_that_began_before_our_last_write_was_answered_are_no_evidence() -> None:
     early = ASKING.flows["t-1"].write_seq - 1
     assert not shown(ASKING, mine(labels=()), as_of=early)
@@ -280,6 +286,7 @@ def test_a_daemon_that_was_asked_for_others_holds_a_parked_one_with_a_reason_tha
     assert book.flow("t-3").stage == "idle"
 
 
+@pytest.mark.promise("A2")
 def test_only_what_is_found_twice_counts() -> None:
     one, two = Finding("no_end", "t-1", "now"), Finding("no_end", "t-1", "later")
     other = Finding("no_end", "t-2", "x")
@@ -295,6 +302,7 @@ def told(*bodies: e.Fact) -> Iterator[Entry]:
         yield Entry(seq, T0, body)
 
 
+@pytest.mark.promise("A1")
 def test_a_run_without_an_end_and_a_closing_without_evidence_are_left_over() -> None:
     ledger, world = Ledger(World()), World()
     planned = [entry.body for entry in live(3, 60).entries if isinstance(entry.body, runs.RunPlanned)][:2]
@@ -342,6 +350,7 @@ def left(*facts: e.Fact) -> set[str]:
     return codes([*ledger.findings(World())])
 
 
+@pytest.mark.promise("A1")
 @pytest.mark.parametrize(
     ("facts", "code"),
     [

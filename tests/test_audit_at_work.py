@@ -60,6 +60,7 @@ async def idle(world: World) -> AsyncGenerator[Any]:
         yield running
 
 
+@pytest.mark.promise("A3")
 def test_an_idle_day_without_findings_appends_nothing(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
@@ -77,6 +78,7 @@ def test_an_idle_day_without_findings_appends_nothing(tmp_path: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("A3")
 def test_a_finding_is_a_fact_once_and_gone_when_it_is_gone(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
@@ -112,6 +114,7 @@ def test_the_first_look_of_a_start_is_audited(tmp_path: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("A3")
 def test_status_tells_of_findings(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
@@ -179,6 +182,7 @@ def examined(world: World, tracker: Any = None, server: Any = None) -> Account:
     return anyio.run(main)
 
 
+@pytest.mark.promise("A2")
 def test_nothing_is_left_over_in_the_middle_of_things(world: World) -> None:
     account = examined(world)
     assert account == Account([], 2, "", "")
@@ -199,6 +203,7 @@ def test_a_session_that_is_gone_is_found(world: World) -> None:
     assert [one.code for one in examined(world, server=Empty()).findings] == ["session_gone"]
 
 
+@pytest.mark.promise("A1")
 def test_a_database_that_says_otherwise_is_found(world: World) -> None:
     with closing(sqlite3.connect(world.folder / "state" / NAME)) as database:
         (kept,) = database.execute("SELECT reason FROM issues WHERE issue = 't-1'").fetchone()
@@ -239,6 +244,7 @@ def told(world: World, monkeypatch: pytest.MonkeyPatch) -> Any:
     return command
 
 
+@pytest.mark.promise("A1")
 def test_what_was_closed_unverified_is_named_and_no_finding(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     closed = Flow(Issue("t-1", "It", "closed", "task", 2, T0), stage="closed", code="shepherd")
     own, passed = OwnTree("ashep/t-1", 0), (CheckResult("fine", "passed", "", 1),)
@@ -262,6 +268,7 @@ def test_what_was_closed_unverified_is_named_and_no_finding(told: Any, monkeypat
     assert json.loads(told("--json").stdout)["unverified"] == many
 
 
+@pytest.mark.promise("A1")
 def test_exit_codes_tell_findings_from_what_could_not_be_asked(world: World, told: Any) -> None:
     done = told()
     assert (done.exit_code, done.stdout) == (0, "2 issues: nothing is left over\n")

@@ -139,6 +139,7 @@ async def test_any_other_trouble_may_pass(fake: Fake, subcommand: str, out: str,
         await fake.tracker().check()
 
 
+@pytest.mark.promise("E3")
 async def test_another_bd_in_its_place_is_noticed_and_asked_for_its_version_once(fake: Fake) -> None:
     tracker, program = fake.tracker(), fake.program.read_text()
     assert (await tracker.check()).version == "1.3.0"
@@ -180,6 +181,7 @@ async def test_no_database_is_unmistakable(fake: Fake) -> None:
 # --- looks that are no looks ---
 
 
+@pytest.mark.promise("E7")
 @pytest.mark.parametrize(
     ("subcommand", "out", "rc"),
     [
@@ -237,6 +239,7 @@ async def test_a_stamp_is_read_as_an_object_or_as_text(fake: Fake) -> None:
 # --- writes whose answer is none ---
 
 
+@pytest.mark.promise("E6")
 @pytest.mark.parametrize("answer", [HELP, "", "[]", row(id="t-12"), row(status="blocked"), row(metadata=stamped(7))])
 async def test_an_answer_that_does_not_show_the_write_costs_one_read(fake: Fake, answer: str) -> None:
     fake.says("update", answer)
@@ -311,6 +314,7 @@ anyio.run(BeadsTracker(Path(folder), (program,), actor, 600).look)
 """
 
 
+@pytest.mark.promise("E6")
 async def test_what_a_killed_ashep_left_is_ended_before_anything_is_probed(fake: Fake) -> None:
     """facts/beads.md 7: a bd goes on without who started it. Another actor's does, too, and what a bd has started."""
     fake.hangs("list")
@@ -402,6 +406,7 @@ async def test_each_operation_is_one_process_and_a_look_two(world: BeadsWorld) -
 FAILS = '#!/bin/sh\nread next <{folder}/fails; sed -i 1d {folder}/fails\n[ "$next" = no ] || exit 1\nexec {bd} "$@"\n'
 
 
+@pytest.mark.promise("E3")
 @pytest.mark.real
 async def test_looks_go_on_where_nearly_every_second_call_fails(world: BeadsWorld, tmp_path: Path) -> None:
     issue = world.add("Work")
@@ -424,6 +429,7 @@ async def test_looks_go_on_where_nearly_every_second_call_fails(world: BeadsWorl
     assert sum(ready for _, ready in seen) >= 6, seen
 
 
+@pytest.mark.promise("E3")
 async def test_a_read_that_failed_is_made_again_and_a_write_is_not(fake: Fake) -> None:
     tracker = fake.tracker()
     once = "[ -f {0}.failed ] || {{ touch {0}.failed; exit 2; }}\n"
@@ -441,6 +447,7 @@ async def test_a_read_that_failed_is_made_again_and_a_write_is_not(fake: Fake) -
     assert tracker.calls["update"] == 1
 
 
+@pytest.mark.promise("E3")
 async def test_a_read_is_made_three_times_at_most_and_once_where_it_took_long(fake: Fake) -> None:
     fake.says("list", "", "Error: nobody knows", 1)
     tracker = fake.tracker()
@@ -461,6 +468,7 @@ async def test_where_what_is_ready_cannot_be_read_the_issues_count(fake: Fake) -
     assert [one.issue.id for one in told.value.look.issues] == ["t-1"]
 
 
+@pytest.mark.promise("S1")
 @pytest.mark.real
 async def test_texts_of_any_size_blind_no_look(world: BeadsWorld, tmp_path: Path) -> None:
     """Two issues whose descriptions print as 34 MiB each, beside one of two words."""
@@ -499,6 +507,7 @@ async def test_issues_without_history_are_listed_and_ephemeral_ones_are_not(worl
     assert (look.ready, [one.issue.id for one in look.issues]) == ((kept,), [kept])
 
 
+@pytest.mark.promise("E7")
 @pytest.mark.real
 async def test_a_damaged_store_is_not_an_empty_one(world: BeadsWorld) -> None:
     issue = world.add("Work")
@@ -532,6 +541,7 @@ async def test_a_database_outside_of_git_can_be_used(world: BeadsWorld, tmp_path
     assert (await world.tracker.look()).issues == ()
 
 
+@pytest.mark.promise("S3")
 @pytest.mark.real
 async def test_of_many_actors_exactly_one_claims(world: BeadsWorld) -> None:
     issue = world.add("Work")
@@ -552,6 +562,7 @@ async def test_of_many_actors_exactly_one_claims(world: BeadsWorld) -> None:
     assert winners == [seen.issue.assignee]
 
 
+@pytest.mark.promise("E6")
 @pytest.mark.real
 async def test_a_stopped_bd_of_others_costs_a_timeout_and_no_more(world: BeadsWorld) -> None:
     issue = world.add("Work")
@@ -582,6 +593,7 @@ async def _stopped_holder(world: BeadsWorld, issue: str) -> subprocess.Popen[byt
     raise AssertionError("no bd could be stopped while it held the store")
 
 
+@pytest.mark.promise("E6")
 @pytest.mark.real
 async def test_an_answer_that_is_lost_is_read_back(world: BeadsWorld, tmp_path: Path) -> None:
     issue = world.add("Work")

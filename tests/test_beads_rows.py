@@ -68,6 +68,7 @@ def test_a_text_that_is_too_long_is_left_out_and_named(filling: str, piece: int)
     assert (first["notes"], second) == ("short", (rows[1], ()))
 
 
+@pytest.mark.promise("S1")
 def test_a_row_that_is_too_wide_is_named_and_the_others_are_read() -> None:
     wide = {
         "id": "t-1",

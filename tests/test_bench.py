@@ -163,6 +163,7 @@ def test_figures_of_issues_count_looks_and_writes_apart() -> None:
     assert found["memory of the daemon"].value == 90
 
 
+@pytest.mark.slow
 def test_the_commands_are_timed_at_a_tiny_size(capsys: pytest.CaptureFixture[str]) -> None:
     figures = commands.measure(runs=3, pairs=1)
     assert [figure.unit for figure in figures] == ["x", "x", "s"]

@@ -154,6 +154,7 @@ def test_init_writes_the_files_even_where_nothing_else_is_there(tmp_path: Path, 
     assert (folder / ".agent-shepherd/schemas/config.schema.json").is_file()
 
 
+@pytest.mark.promise("L6")
 def test_install_fails_where_something_is_missing(project: Path, bare: dict[str, str]) -> None:
     done = ashep("install", cwd=project, env=bare)
     assert done.code == 1
@@ -279,6 +280,7 @@ def daemon(project: Path) -> Iterator[subprocess.Popen[bytes]]:
     process.stdout.close()
 
 
+@pytest.mark.promise("L1")
 def test_a_running_daemon_is_told_and_stopped(project: Path, daemon: subprocess.Popen[bytes]) -> None:
     seen = ashep("status", "--json", cwd=project)
     assert (seen.json["daemon"]["running"], seen.json["daemon"]["pid"]) == (True, daemon.pid)
@@ -333,6 +335,7 @@ def test_looking_before_there_is_anything(project: Path) -> None:
     assert not (project / ".agent-shepherd" / "state").exists()
 
 
+@pytest.mark.promise("L5")
 def test_readers_tell_all_although_the_daemon_was_killed_before_it_drew(lived: Path) -> None:
     state = lived / ".agent-shepherd" / "state"
     seen = ashep("status", "--json", cwd=lived)
@@ -359,6 +362,7 @@ def test_readers_tell_all_although_the_daemon_was_killed_before_it_drew(lived: P
     assert runs[-1]["run"] in ashep("runs", cwd=lived).out
 
 
+@pytest.mark.promise("L5")
 def test_a_deleted_damaged_or_older_picture_is_drawn_again(lived: Path, tmp_path: Path) -> None:
     folder = tmp_path / "copy"
     shutil.copytree(lived, folder)
@@ -461,6 +465,7 @@ def terminal(*arguments: str, cwd: Path, **env: str) -> str:
     return text.decode()
 
 
+@pytest.mark.promise("G8")
 def test_foreign_text_cannot_act_on_the_terminal(tmp_path: Path) -> None:
     write_starter(tmp_path / ".agent-shepherd")
     state = tmp_path / ".agent-shepherd" / "state"
@@ -482,6 +487,7 @@ def test_foreign_text_cannot_act_on_the_terminal(tmp_path: Path) -> None:
 HEAVY = ("typer", "pydantic", "sqlmodel", "sqlalchemy", "httpx", "anyio", "rich", "ashep.adapters", "yaml")
 
 
+@pytest.mark.promise("L5")
 @pytest.mark.parametrize(
     "arguments", [["--help"], ["status", "--json"], ["status"], ["runs"], ["why", "t-1"], ["runs", "t-1", "-n", "2"],
      ["usage", "--by", "day", "--since", "18:00"], ["report", "--since", "18:00"]],
@@ -569,6 +575,7 @@ def beads(tmp_path_factory: pytest.TempPathFactory) -> Beads:
     return Beads.make(tmp_path_factory.getbasetemp() / "beads")
 
 
+@pytest.mark.promise("L4")
 @pytest.mark.real
 def test_a_person_answers_and_starts_afresh(beads: Beads, tmp_path: Path) -> None:
     world = BeadsWorld(beads, tmp_path / "project")

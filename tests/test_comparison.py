@@ -121,6 +121,7 @@ def test_agents_alone_are_compared_too(run: Run, tmp_path: Path) -> None:
     assert "a run of review by critic" in {one["unknown"]["needs"] for one in told["issues"] if one["unknown"]}
 
 
+@pytest.mark.promise("Y4")
 def test_nothing_is_touched_and_a_batch_that_is_being_written_is_left_out(run: Run, tmp_path: Path) -> None:
     other = written(tmp_path / "other.yaml", UNREVIEWED)
     whole = run("--policy", other, "--json").stdout

@@ -72,6 +72,7 @@ def test_the_repository_uses_the_starter_files(name: str) -> None:
     assert (ROOT / ".agent-shepherd" / name).read_text() == starter(name)
 
 
+@pytest.mark.promise("L6")
 def test_starter_is_written_once(tmp_path: Path) -> None:
     folder = tmp_path / ".agent-shepherd"
     assert [file.name for file in write_starter(folder)] == [*FILES, ".gitignore"]
@@ -193,6 +194,7 @@ ONE_LINE = [
 ]  # fmt: skip
 
 
+@pytest.mark.promise("F1")
 @pytest.mark.parametrize(("text", "message"), ONE_LINE, ids=[text for text, _ in ONE_LINE])
 def test_a_mistake_is_one_line(folder: Path, text: str, message: str) -> None:
     line = 7 if "stream end" in message or "tags: []" in text else 6
@@ -241,6 +243,7 @@ WHOLE_FILES: list[tuple[str | bytes, list[str]]] = [
 ]
 
 
+@pytest.mark.promise("F2")
 @pytest.mark.parametrize(("text", "lines"), WHOLE_FILES)
 def test_a_broken_file(folder: Path, text: str | bytes, lines: list[str]) -> None:
     assert said(folder, text) == lines
@@ -274,6 +277,7 @@ def test_planned_keys_are_unknown_to_the_models(owner: str) -> None:
     assert not set(NOT_YET[owner]) & set(found[0].model_fields)
 
 
+@pytest.mark.promise("F1")
 @pytest.mark.parametrize("key", NOT_YET["Settings"])
 def test_planned_settings_are_refused(folder: Path, key: str) -> None:
     assert said(folder, f"version: 1\n{key}: 1\n", "config.yaml") == [
@@ -366,6 +370,7 @@ def test_a_diagnosis_that_nobody_can_give_is_warned_of(folder: Path) -> None:
     assert (found.code, found.severity, found.key) == ("no-agent", "warning", "policies.p[0].stall.action")
 
 
+@pytest.mark.promise("P12")
 def test_a_persons_work_is_never_closed_unseen(folder: Path) -> None:
     text = "version: 1\npolicies:\n  p:\n    takeover: {{action: review}}\n    phases: [{0}]\n"
     assert said(folder, text.format("implement, test")) == []
@@ -406,6 +411,7 @@ BEYOND_ACCESS = [
 ]
 
 
+@pytest.mark.promise("H2")
 @pytest.mark.parametrize(("rule", "message"), [*IMPOSSIBLE, *BEYOND_ACCESS])
 def test_rules_that_no_phase_can_have(folder: Path, rule: str, message: str) -> None:
     text = f"version: 1\npolicies:\n  p:\n    phases:\n      - name: review\n        permissions:\n          - {rule}\n"
@@ -534,6 +540,7 @@ def test_incoherent_settings(folder: Path, text: str, code: str, key: str) -> No
     assert "s3cret" not in str(found[0])
 
 
+@pytest.mark.promise("N5")
 @pytest.mark.parametrize(
     "target", ["apprise_env: 'json://ann:s3cret@host/'", "apprise_file: 'json://ann:s3cret@host/'"]
 )
@@ -637,6 +644,7 @@ def test_plain_scalars_mean_what_json_says(value: float | None) -> None:
     assert nodes.resolve(json.dumps(value)) == value or value in (float("inf"), float("-inf"))
 
 
+@pytest.mark.promise("F2")
 @pytest.mark.parametrize("word", ["on", "Off", "yes", "NO", "True", "NULL", "1:30", "010", "0x1f", "0o7", "1_000",
                                   "2020-01-01", ".5", "5.", ".inf", ".nan", "1e999", "=", "9" * 30, "+1"])  # fmt: skip
 def test_words_of_yaml_1_1_are_words(word: str) -> None:
@@ -650,6 +658,7 @@ def test_durations_survive_a_round_trip(text: str) -> None:
     assert parse_duration(format_duration(duration)) == duration
 
 
+@pytest.mark.promise("F2")
 def test_depth_is_bounded() -> None:
     nodes.read("[" * nodes.MAX_DEPTH + "]" * nodes.MAX_DEPTH)
     with pytest.raises(nodes.Unreadable, match="nested more than 32 deep"):

@@ -39,6 +39,7 @@ def line(do: str, **more: Any) -> bytes:
 # --- requests -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("K6")
 def test_a_pause_is_durable_before_it_is_answered_and_everything_goes_on_after_it(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, policies=READ)
@@ -77,6 +78,7 @@ def test_a_pause_with_an_end_is_over_then_also_after_a_restart(tmp_path: Path) -
     simulate(scenario)
 
 
+@pytest.mark.promise("K7")
 def test_what_runs_when_it_is_drained_ends_and_is_recorded(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, policies=READ)
@@ -98,6 +100,7 @@ def test_what_runs_when_it_is_drained_ends_and_is_recorded(tmp_path: Path) -> No
     simulate(scenario)
 
 
+@pytest.mark.promise("K6")
 def test_a_cancelled_run_is_seen_to_stop_before_it_is_answered(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, policies=READ)
@@ -124,6 +127,7 @@ def test_a_cancelled_run_is_seen_to_stop_before_it_is_answered(tmp_path: Path) -
     simulate(scenario)
 
 
+@pytest.mark.promise("K6")
 @pytest.mark.parametrize(
     ("request_", "said"),
     [
@@ -205,6 +209,7 @@ def home(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
     shutil.rmtree(runtime, ignore_errors=True)
 
 
+@pytest.mark.promise("K5")
 def test_it_is_this_users_alone_and_is_found_by_its_link(home: tuple[Path, dict[str, str]]) -> None:
     state, environ = home
     with listening(state, environ):
@@ -219,6 +224,7 @@ def test_it_is_this_users_alone_and_is_found_by_its_link(home: tuple[Path, dict[
         wire.ask(state, {"do": "ask"})
 
 
+@pytest.mark.promise("K5")
 def test_what_a_killed_daemon_left_is_replaced(home: tuple[Path, dict[str, str]]) -> None:
     state, environ = home
     state.mkdir()
@@ -233,6 +239,7 @@ def test_what_a_killed_daemon_left_is_replaced(home: tuple[Path, dict[str, str]]
         assert wire.ask(state, {"do": "ask"}) == {"you": {"do": "ask"}}
 
 
+@pytest.mark.promise("K5")
 def test_it_lies_where_it_is_private_and_its_path_is_short(home: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
     state, environ = home
     runtime = Path(environ["XDG_RUNTIME_DIR"])
@@ -258,6 +265,7 @@ def test_without_a_place_the_daemon_says_so_and_goes_on(
         assert len(said) == 1
 
 
+@pytest.mark.promise("K6")
 def test_a_request_has_bounds_and_the_next_one_is_answered(
     home: tuple[Path, dict[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -288,6 +296,7 @@ def test_a_request_has_bounds_and_the_next_one_is_answered(
 COMMANDS = [["pause"], ["pause", "--for", "2h"], ["resume"], ["drain"], ["cancel", "t-1"]]
 
 
+@pytest.mark.promise("K7")
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_without_a_daemon_a_command_says_that_nothing_runs(tmp_path: Path, words: list[str]) -> None:
     (tmp_path / ".agent-shepherd" / "state").mkdir(parents=True)
@@ -296,6 +305,7 @@ def test_without_a_daemon_a_command_says_that_nothing_runs(tmp_path: Path, words
     assert raised.value.exit_code == 1
 
 
+@pytest.mark.promise("K7")
 @pytest.mark.may_block
 def test_commands_ask_the_daemon_in_the_persons_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = tmp_path / ".agent-shepherd" / "state"

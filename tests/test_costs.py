@@ -18,6 +18,8 @@ from ashep.daemon.monitor import QUESTION
 from ashep.ports.runner import Sign
 from tests.loop_world import Points, World, policy, simulate
 
+pytestmark = pytest.mark.promise("T2")
+
 PHASES: tuple[dict[str, object], ...] = (
     {"name": "one", "capabilities": ["review"]},
     {"name": "two", "capabilities": ["review"]},

@@ -14,6 +14,8 @@ from ashep.config.checks.put import Given, put, read_given
 from ashep.core.policy.checks import KINDS, Criteria, FileExists, FileExistsCheck, OwnCheck, hash_of
 from tests.test_docs import DOCS, fences
 
+pytestmark = pytest.mark.promise("F40")
+
 WHERE = "acceptance criteria of t-1"
 README = "checks: [{id: readme, type: file_exists, description: d, verify: {path: README.md}}]"
 

@@ -16,6 +16,7 @@ YAML = "checks:\n- {id: readme, type: file_exists, description: d, verify: {path
 CLAIM = '--metadata={"ashep":{"instance":"0f","seq":7,"run":"r","visit":1,"attempt":1,"runs":1}}'
 
 
+@pytest.mark.promise("F40")
 @pytest.mark.real
 def test_checks_are_shown_refused_and_set(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     world = BeadsWorld(Beads.make(tmp_path_factory.getbasetemp() / "beads"), tmp_path / "project")

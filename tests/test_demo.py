@@ -42,6 +42,7 @@ def test_the_simulation_closes_everything_and_proves_it(tmp_path: Path, monkeypa
     assert not list(tmp_path.iterdir()), "nothing is left"
 
 
+@pytest.mark.slow
 def test_it_can_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     said = list[str]()

@@ -166,6 +166,7 @@ async def test_submodules(repository: Repository, tmp_path: Path) -> None:
     assert found.raised == ("dependencies",)
 
 
+@pytest.mark.promise("L11")
 async def test_a_link_out_of_the_tree_and_one_for_an_agents_folder_are_seen(repository: Repository) -> None:
     (repository.path / "out").symlink_to("../elsewhere")
     (repository.path / ".opencode").symlink_to("kept")
@@ -202,6 +203,7 @@ async def flags(repository: Repository) -> tuple[str, ...]:
     return (await assess(GitDiffs(repository.path), repository.base, "HEAD", ImpactSettings())).raised
 
 
+@pytest.mark.promise("L11")
 @pytest.mark.parametrize("attribute", ["-diff", "binary", "diff=off", "-text -diff", "linguist-generated"])
 async def test_attributes_hide_nothing(repository: Repository, attribute: str) -> None:
     leak(repository)
@@ -215,6 +217,7 @@ async def test_attributes_hide_nothing(repository: Repository, attribute: str) -
     assert await flags(repository) == ("ci", "secrets")
 
 
+@pytest.mark.promise("L11")
 @pytest.mark.parametrize(
     ("setting", "value"),
     [
@@ -239,6 +242,7 @@ async def test_settings_hide_nothing(repository: Repository, setting: str, value
     assert bare(plain) == [("new.txt", "renamed", 1, 0), ("src/a.py", "created", 1, 0)]
 
 
+@pytest.mark.promise("L11")
 async def test_replaced_commits_hide_nothing(repository: Repository) -> None:
     leak(repository)
     head = repository.commit()
@@ -344,6 +348,7 @@ async def test_the_smallest_files_are_read_first(repository: Repository, monkeyp
     assert [file.unread for file in await repository.read()] == ["large", None, "large"]
 
 
+@pytest.mark.promise("L12")
 async def test_patches_that_nobody_can_hold_are_left_out(
     repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:

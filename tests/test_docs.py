@@ -94,7 +94,7 @@ def known_tests(path: Path) -> set[str]:
     return known
 
 
-@pytest.mark.parametrize("page", [SPEC, *RECORDS], ids=name_of)
+@pytest.mark.parametrize("page", RECORDS, ids=name_of)
 def test_every_test_that_a_page_names_exists(page: Path) -> None:
     named = set(ID.findall(page.read_text()))
     assert named
@@ -107,25 +107,26 @@ def test_every_test_that_a_page_names_exists(page: Path) -> None:
     assert unknown == []
 
 
-STATEMENT = re.compile(r"^- \*\*([A-Z]\d+)\*\* (.*(?:\n  .*)*)", re.M)
+# --- sources that are cited -------------------------------------------------------------------------------------------
+
+SOURCE = re.compile(r"\bfacts/([\w-]+\.md)((?:(?:,| and|) \d+)*)")
 
 
-def untested() -> set[str]:
-    section = SPEC.read_text().partition("\n## Not yet tested\n")[2]
-    return set(re.findall(r"\b[A-Z]\d+\b", section.partition("\n## ")[0]))
-
-
-def test_each_statement_of_the_specification_names_its_tests_or_says_that_it_has_none() -> None:
-    text = SPEC.read_text()
-    statements = STATEMENT.findall(text)
-    numbers = [number for number, _ in statements]
-    assert len(numbers) > 60
-    assert len(numbers) == len(set(numbers)) == len(re.findall(r"^- \*\*[A-Z]", text, re.M))
-    assert {number for number, said in statements if not ID.search(said)} == untested()
-
-
-def test_the_specification_is_short() -> None:
-    assert len(SPEC.read_text().splitlines()) <= 400
+def test_every_source_that_is_cited_is_here_with_the_number_that_is_named() -> None:
+    folders = ("ashep", "docs", "requirements", "tests", "tools")
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in {".py", ".md"}]
+    texts = {path: path.read_text() for path in paths}
+    assert [name_of(path) for path, text in texts.items() if re.search(r"\bdesign sections? \d", text)] == []
+    found = [one for text in texts.values() for one in SOURCE.findall(text)]
+    cited = {(page, number) for page, rest in found for number in re.findall(r"\d+", rest)}
+    assert len(cited) > 20
+    there = {
+        (path.name, number)
+        for path in (DOCS / "facts").glob("*.md")
+        for number in re.findall(r"^(?:## |\*\*)(\d+)\. ", path.read_text(), re.M)
+    }
+    assert cited - there == set()
+    assert {page for page, _ in found} <= {page for page, _ in there}
 
 
 # --- tables of the specification --------------------------------------------------------------------------------------

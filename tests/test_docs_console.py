@@ -104,6 +104,7 @@ FOLLOWED = [
 ]
 
 
+@pytest.mark.promise("F30")
 @pytest.mark.parametrize("page", FOLLOWED)
 def test_the_page_can_be_followed_word_by_word(page: str, places: Callable[[Place, str], Terminal]) -> None:
     terminal = places(WORLDS[page], page)

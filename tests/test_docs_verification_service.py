@@ -46,6 +46,7 @@ def free_port() -> int:
         return listener.getsockname()[1]
 
 
+@pytest.mark.promise("L21")
 @pytest.mark.real
 def test_the_page_can_be_followed_word_by_word(project: BeadsWorld, tmp_path: Path) -> None:
     assert shutil.which("curl"), "the page uses curl"

@@ -251,6 +251,7 @@ def test_a_module_of_the_project_takes_the_place_of_none_that_is_installed(proje
     assert sys.path[-1] == str(project)
 
 
+@pytest.mark.promise("F30")
 def test_the_place_in_the_file_is_told(project: Path) -> None:
     wrong = settings(project, CONFIG.replace("own_parts:Agents", "own_parts:Issues"))
     with pytest.raises(ConfigError) as refused:
@@ -306,6 +307,7 @@ def test_agents_run_on_the_runner_of_the_project(project: Path) -> None:
 # --- what they are given ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("F30")
 def test_what_a_class_is_made_with(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (project / "own_parts.py").write_text(
         f"{PARTS}\n\nclass Kept(Issues):\n    def __init__(self, context):\n"
@@ -495,6 +497,7 @@ def test_a_tracker_and_a_runner_that_make_mistakes_end_nothing_and_give_nothing_
     assert (kept, "a-long-secret" in done.out) == ([], False)
 
 
+@pytest.mark.promise("F30")
 @pytest.mark.slow
 def test_a_daemon_does_not_begin_with_a_class_that_does_not_fit(project: Path) -> None:
     (project / "own_parts.py").write_text(PARTS.replace("(MemoryRunner)", ""))

@@ -31,7 +31,9 @@ def in_a_small_disk(folder: Path, *words: str, module: str = "tests.full_disk") 
     return json.loads(done.stdout)
 
 
+@pytest.mark.promise("I4")
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
 def test_a_disk_that_takes_nothing_more_is_one_clear_line_and_nothing_is_lost(tmp_path: Path, kind: str) -> None:
     said = in_a_small_disk(tmp_path, kind)
     words = "Read-only file system" if kind == "read-only" else "No space left on device"
@@ -46,6 +48,7 @@ def test_a_disk_that_takes_nothing_more_is_one_clear_line_and_nothing_is_lost(tm
     assert (said["sealed"], said["checked out"]) == (1, 201)
 
 
+@pytest.mark.promise("I4")
 @pytest.mark.real
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_tracker_on_such_a_disk_is_away_and_says_why_on_one_line(tmp_path: Path, kind: str) -> None:
@@ -60,6 +63,7 @@ def test_a_tracker_on_such_a_disk_is_away_and_says_why_on_one_line(tmp_path: Pat
     assert said["claimed"] == "in_progress"
 
 
+@pytest.mark.promise("I4")
 @pytest.mark.real
 def test_the_agent_server_on_such_a_disk_is_away_and_says_why_on_one_line(tmp_path: Path) -> None:
     said = in_a_small_disk(tmp_path, "each", "opencode")
@@ -72,6 +76,7 @@ def test_the_agent_server_on_such_a_disk_is_away_and_says_why_on_one_line(tmp_pa
     assert said["text"] == "slept", "the same ids, once there is room"
 
 
+@pytest.mark.promise("I4")
 async def test_hardly_any_room_is_told_until_there_is_twice_as_much(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,6 +89,8 @@ async def test_hardly_any_room_is_told_until_there_is_twice_as_much(
             await server.ask_for_room()
 
 
+@pytest.mark.promise("I4")
+@pytest.mark.slow
 def test_files_count_as_room_for_a_tree(tmp_path: Path) -> None:
     said = in_a_small_disk(tmp_path, "floor")
     assert "worker.disk_floor" in said["floor"]
@@ -91,6 +98,7 @@ def test_files_count_as_room_for_a_tree(tmp_path: Path) -> None:
     assert said["made"]
 
 
+@pytest.mark.promise("I4")
 def test_files_count_as_room_for_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = os.statvfs(tmp_path)
 

@@ -4,6 +4,7 @@ An agent can make each of them in the repository or leave it in an environment f
 """
 
 import errno
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ashep.adapters.git import GitLanding
+from ashep.adapters.git.diffs import GitDiffs
 from ashep.adapters.verifier.checkout import find
 from ashep.errors import AshepError
 from ashep.ports.landing import Candidate, Integrated
@@ -54,12 +56,21 @@ def replaced(world: GitWorkspacesWorld, patch: pytest.MonkeyPatch) -> None:
     world.git("replace", ONE, "main")
 
 
+def replaced_by_a_setting(world: GitWorkspacesWorld, patch: pytest.MonkeyPatch) -> None:
+    """Git before 2.42 takes the repository's word for it, whatever the variable says."""
+    world.git("config", "core.useReplaceRefs", "true")
+    world.git("replace", ONE, "main")
+
+
 def grafted(world: GitWorkspacesWorld, patch: pytest.MonkeyPatch) -> None:
     (world.top / ".git/info").mkdir(exist_ok=True)
     (world.top / ".git/info/grafts").write_text(world.git("rev-parse", ONE) + "\n")
 
 
-@pytest.mark.parametrize("steer", [everything_ignored, no_magic, elsewhere, old_date, replaced, grafted])
+@pytest.mark.promise("I2")
+@pytest.mark.parametrize(
+    "steer", [everything_ignored, no_magic, elsewhere, old_date, replaced, replaced_by_a_setting, grafted]
+)
 async def test_nothing_steers_our_git(
     world: GitWorkspacesWorld,
     monkeypatch: pytest.MonkeyPatch,
@@ -82,7 +93,7 @@ async def test_nothing_steers_our_git(
     await landing.advance("main", made.base, made.commit)
     for variable in ("GIT_CONFIG_COUNT", "GIT_LITERAL_PATHSPECS", "GIT_OBJECT_DIRECTORY", "GIT_COMMITTER_DATE"):
         monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv("GIT_NO_REPLACE_OBJECTS", "1")
+    no_replacing(world, monkeypatch)
     (world.top / ".git/info/grafts").unlink(missing_ok=True)
     assert [one.subject for one in sealed.commits] == ["By the agent", "Left"]
     assert world.git("rev-list", "--reverse", f"{begun.base}..{ONE}").split() == [tip, sealed.head]
@@ -93,9 +104,51 @@ async def test_nothing_steers_our_git(
     assert names == ["a.txt", "committed.txt", "left.txt"]
 
 
+def no_replacing(world: GitWorkspacesWorld, patch: pytest.MonkeyPatch) -> None:
+    """Have the test's own git see what is there, too."""
+    patch.setenv("GIT_NO_REPLACE_OBJECTS", "1")
+    world.git("config", "core.useReplaceRefs", "false")
+
+
+@pytest.mark.parametrize("wanted", ["", "true"], ids=["by-default", "set"])
+@pytest.mark.parametrize("what", ["", "^{tree}", ":b.txt"], ids=["commit", "tree", "blob"])
+async def test_what_is_replaced_is_sealed_and_read_as_it_is(
+    world: GitWorkspacesWorld, monkeypatch: pytest.MonkeyPatch, what: str, wanted: str
+) -> None:
+    """An agent says that what it made is what stands on the base: its checks would look at that."""
+    begun = await world.spaces.prepare(ONE, None, 0)
+    world.edit(ONE, "b.txt", "b\n")
+    before = await world.spaces.seal(ONE, RUN, "Work")
+    other = {"": "main", "^{tree}": "main^{tree}", ":b.txt": "main:a.txt"}[what]
+    world.git("replace", f"{before.head}{what}", other)
+    if wanted:
+        world.git("config", "core.useReplaceRefs", wanted)
+    sealed = await world.spaces.seal(ONE, RUN, "Work")
+    changes = await world.spaces.changes(ONE, begun.base)
+    diff = await GitDiffs(world.top).read(begun.base, sealed.head)
+    looked_up = await find(world.top, sealed.head, begun.base)
+    no_replacing(world, monkeypatch)
+    assert (sealed.head, sealed.tree, sealed.saved) == (before.head, before.tree, ())
+    assert looked_up.tree == sealed.tree == world.git("rev-parse", f"{sealed.head}^{{tree}}")
+    assert "\n+b" in changes.diff
+    assert [(file.path, file.added_lines) for file in diff.files] == [("b.txt", ((1, "b"),))]
+
+
+async def test_a_repository_does_not_say_what_of_a_long_diff_is_shown_first(world: GitWorkspacesWorld) -> None:
+    begun = await world.spaces.prepare(ONE, None, 0)
+    for name in ("b.txt", "z.txt"):
+        world.edit(ONE, name, f"{name}\n")
+    await world.spaces.seal(ONE, RUN, "Work")
+    plain = await world.spaces.changes(ONE, begun.base)
+    (world.top.parent / "order").write_text("z.txt\n")
+    world.git("config", "diff.orderFile", str(world.top.parent / "order"))
+    assert await world.spaces.changes(ONE, begun.base) == plain
+
+
 # --- symbolic refs ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("I2")
 @pytest.mark.parametrize("target", ["refs/heads/main", "HEAD", "refs/heads/none", f"refs/heads/{ONE}", "link"])
 async def test_a_branch_that_was_made_a_name_for_another_is_a_branch_again(
     world: GitWorkspacesWorld, target: str
@@ -140,6 +193,7 @@ async def test_no_ref_of_ours_leads_to_a_persons_branch(world: GitWorkspacesWorl
 # --- what is on the disk ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("Z1")
 @pytest.mark.parametrize("left", [b"", bytes(40)])
 async def test_what_a_power_cut_emptied_is_neither_sealed_nor_landed(world: GitWorkspacesWorld, left: bytes) -> None:
     begun = await world.spaces.prepare(ONE, None, 0)
@@ -195,3 +249,23 @@ async def test_objects_of_another_repository_are_flushed_where_they_lie(
     with pytest.raises(AshepError, match="cannot be flushed: Input/output error"):
         await world.spaces.seal(ONE, RUN, "Work")
     assert world.git("rev-parse", f"refs/ashep/sealed/{ONE}") == sealed.head
+
+
+@pytest.mark.parametrize(("files", "flushed"), [(3, 3), (100, 0)], ids=["few", "many"])
+async def test_of_few_files_that_are_saved_each_is_flushed_and_of_many_the_disk_once(
+    world: GitWorkspacesWorld, monkeypatch: pytest.MonkeyPatch, files: int, flushed: int
+) -> None:
+    """A setting that we give as a variable would lose to the one on the command line, and nobody would see it."""
+    events, synced = world.top.parent / "events", list[bool]()
+    (world.top.parent / ".gitconfig").write_text(f"[trace2]\n\teventTarget = {events}\n")
+    monkeypatch.setattr(os, "sync", lambda: synced.append(True))
+    await world.spaces.prepare(ONE, None, 0)
+    for number in range(files):
+        world.edit(ONE, f"{number}.txt", f"{number}\n")
+    assert (await world.spaces.remove(ONE)).saved
+    told = [json.loads(line) for line in events.read_text().splitlines()]
+    storing = {one["sid"] for one in told if one["event"] == "start" and "--stdin-paths" in one["argv"]}
+    flushes = [one for one in told if one["sid"] in storing and one.get("key") == "fsync/hardware-flush"]
+    assert len(storing) == 1
+    assert sum(int(one["value"]) for one in flushes) == flushed
+    assert bool(synced) is (flushed == 0)

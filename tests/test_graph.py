@@ -54,6 +54,7 @@ FINDINGS = (
 PICTURE = graph.picture("p", PHASES, EDGES, FINDINGS, {"make": 1, "close": 7, "gone": 3})
 
 
+@pytest.mark.promise("F22")
 def test_mermaid_draws_every_edge_and_colours_what_is_wrong() -> None:
     assert graph.mermaid(PICTURE) == [
         "flowchart TD",
@@ -256,6 +257,7 @@ def test_files_that_contradict_themselves_are_not_drawn(project: Path, capsys: p
 # --- the documentation ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("F22")
 @pytest.mark.parametrize("name", PAGES)
 def test_the_pictures_of_the_documentation_are_what_the_command_draws(name: str) -> None:
     page = (ROOT / name).read_text(encoding="utf-8")

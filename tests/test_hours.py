@@ -26,6 +26,7 @@ def at(text: str, zone: Any = UTC) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=zone).astimezone(UTC)
 
 
+@pytest.mark.promise("K3")
 @pytest.mark.parametrize(
     ("now", "end", "begins"),
     [
@@ -41,6 +42,7 @@ def test_a_window_is_in_force_from_its_beginning_while_it_lasts(now: str, end: s
     assert following == at(begins)
 
 
+@pytest.mark.promise("K3")
 def test_a_window_is_of_its_zone_and_lasts_as_long_when_the_clocks_change() -> None:
     standing, following = in_force([NIGHTS], at("2026-03-28T23:30", BERLIN), BERLIN)
     assert standing == {"nights": at("2026-03-28T21:00") + timedelta(hours=8)}  # 07:00 there: an hour was left out
@@ -84,6 +86,7 @@ def test_a_rare_cron_is_a_cron() -> None:
     assert not never("0 22 * * mon-fri")
 
 
+@pytest.mark.promise("K3")
 def test_nothing_starts_in_quiet_hours_and_a_person_may_end_them(tmp_path: Path) -> None:
     look = policy({"name": "look", "capabilities": ["review"]})
 

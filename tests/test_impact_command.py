@@ -31,6 +31,7 @@ def ashep(repository: Repository, *words: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
+@pytest.mark.promise("L11")
 def test_an_issue_is_shown_with_its_flags_and_no_secret(repository: Repository) -> None:
     head = repository.git("rev-parse", "ashep/t-1")
     code, out = ashep(repository, "t-1")

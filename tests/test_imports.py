@@ -292,6 +292,7 @@ def silent(name: str, document: Any, importing: Callable[[Any], Imported]) -> li
     return dropped
 
 
+@pytest.mark.promise("F20")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "name"),
@@ -320,6 +321,7 @@ def test_every_key_of_their_yaml_is_carried_over_or_named(source: Path | None, n
     assert silent(name, document | {"new": 1}, importing) == []
 
 
+@pytest.mark.promise("F20")
 @pytest.mark.slow
 def test_every_key_of_a_workflow_is_carried_over_or_named(tmp_path: Path) -> None:
     _, front, body = (HERE / "WORKFLOW.md").read_text().split("---\n", 2)

@@ -274,6 +274,7 @@ async def test_git_is_worth_a_warning_only(project: Path) -> None:
     assert (await install.git(project, Settings()))[0].what == "git is not on PATH"
 
 
+@pytest.mark.promise("W3")
 async def test_what_separates_checks_from_the_machine_is_told(project: Path) -> None:
     def settings(wish: Literal["auto", "bwrap", "none"]) -> Settings:
         return Settings(verification=VerificationSettings(sandbox=wish))

@@ -32,6 +32,7 @@ from ashep.journal.files import START, Position, Scan, batches, holds
 from ashep.journal.lines import encode, encode_batch, header, parse
 from ashep.journal.lock import Holder, Lock, holder
 from ashep.journal.log import Journal
+from tests.full import amount
 from tests.golden.make import COMING
 from tests.golden.picture import picture
 from tests.golden.story import INSTANCE, T0, story
@@ -78,7 +79,8 @@ def small(tmp_path: Path) -> tuple[Path, bytes, list[list[Entry]]]:
 # --- what is written is read --------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
+@pytest.mark.promise("J1")
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=amount(20, 300))
 @given(BATCHES)
 def test_any_batches_come_back(tmp_path_factory: pytest.TempPathFactory, made: list[list[Any]]) -> None:
     state = tmp_path_factory.mktemp("any") / "state"
@@ -93,6 +95,7 @@ def test_any_batches_come_back(tmp_path_factory: pytest.TempPathFactory, made: l
             assert (list(journal.read()), journal.position, journal.cut) == (entries, end, 0)
 
 
+@pytest.mark.promise("J1")
 async def test_append_is_durable_numbered_and_positioned(tmp_path: Path) -> None:
     journal = await in_thread(Journal.open, tmp_path / "state", T0)
     assert (journal.next_seq, journal.instance) == (2, None)
@@ -123,6 +126,7 @@ async def in_thread(function: Any, *arguments: Any) -> Any:
     return await to_thread.run_sync(function, *arguments)
 
 
+@pytest.mark.promise("V3")
 def test_folders_and_files_are_for_the_user_alone(tmp_path: Path) -> None:
     state = tmp_path / "project" / ".agent-shepherd" / "state"
     old = os.umask(0)
@@ -187,6 +191,8 @@ def read_whole(state: Path) -> list[list[Entry]]:
     return made
 
 
+@pytest.mark.promise("J2")
+@pytest.mark.slow
 def test_every_truncation_leaves_a_prefix_of_the_batches(small: tuple[Path, bytes, list[list[Entry]]]) -> None:
     state, whole, made = small
     ends = [0, *(batch.end.offset for batch in batches(state / "journal"))]
@@ -196,6 +202,7 @@ def test_every_truncation_leaves_a_prefix_of_the_batches(small: tuple[Path, byte
         assert read_whole(state) == made[:kept], length
 
 
+@pytest.mark.promise("J2")
 @pytest.mark.parametrize("junk", [b"\0" * 5000, b"\0\n\0\n", b"\n", b"{}\t00000000\n", b"\xff" * 100, b"x"])
 def test_junk_behind_the_last_batch_is_cut(small: tuple[Path, bytes, list[list[Entry]]], junk: bytes) -> None:
     state, whole, made = small
@@ -206,6 +213,8 @@ def test_junk_behind_the_last_batch_is_cut(small: tuple[Path, bytes, list[list[E
     assert read_whole(state) == made
 
 
+@pytest.mark.promise("J2")
+@pytest.mark.slow
 def test_holes_where_a_power_cut_lost_pages_are_cut(small: tuple[Path, bytes, list[list[Entry]]]) -> None:
     state, whole, made = small
     last = [batch.end.offset for batch in batches(state / "journal")][1]
@@ -215,7 +224,7 @@ def test_holes_where_a_power_cut_lost_pages_are_cut(small: tuple[Path, bytes, li
             assert read_whole(state) == made[:2]
 
 
-@pytest.mark.parametrize("flip", [1, 4, 32, 128, 255])
+@pytest.mark.parametrize("flip", [1, *(pytest.param(flip, marks=pytest.mark.slow) for flip in (4, 32, 128, 255))])
 def test_every_flipped_byte_is_noticed(small: tuple[Path, bytes, list[list[Entry]]], flip: int) -> None:
     state, whole, made = small
     ends = [batch.end.offset for batch in batches(state / "journal")]
@@ -232,7 +241,8 @@ def test_every_flipped_byte_is_noticed(small: tuple[Path, bytes, list[list[Entry
         assert caught.value.exit_code == 65
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@pytest.mark.promise("J3")
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=amount(60, 2000))
 @given(data=st.data())
 def test_any_damage_is_cut_or_refused_and_never_read_as_something_else(
     small: tuple[Path, bytes, list[list[Entry]]], data: st.DataObject
@@ -249,6 +259,7 @@ def test_any_damage_is_cut_or_refused_and_never_read_as_something_else(
     assert found == made[: len(found)]
 
 
+@pytest.mark.promise("J3")
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_batch_taken_out_by_hand_is_noticed(small: tuple[Path, bytes, list[list[Entry]]], number: int) -> None:
     state, whole, _ = small
@@ -269,6 +280,7 @@ def test_a_commit_taken_out_by_hand_is_noticed(small: tuple[Path, bytes, list[li
             Journal.open(state, T0)
 
 
+@pytest.mark.promise("J3")
 @pytest.mark.parametrize("change", [{"type": "Surprise"}, {"v": 2}])
 def test_a_journal_of_a_later_version_is_never_cut(tmp_path: Path, change: dict[str, Any]) -> None:
     whole = written(tmp_path, [[held(2)]])
@@ -400,6 +412,7 @@ anyio.run(main, Path(sys.argv[1]))
 """
 
 
+@pytest.mark.promise("J4")
 def test_a_full_disk_ends_it_and_loses_nothing(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", FULL_DISK, tmp_path], capture_output=True, text=True, timeout=60)
     first, second = done.stdout.splitlines()
@@ -412,6 +425,7 @@ def test_a_full_disk_ends_it_and_loses_nothing(tmp_path: Path) -> None:
         assert [entry.body for entry in journal.read()] == [IssueHeld("demo-1", "c", "kept")]
 
 
+@pytest.mark.promise("J4")
 async def test_a_failed_fsync_ends_it(tmp_path: Path) -> None:
     """A pipe takes the bytes but cannot be synced."""
     journal = await in_thread(Journal.open, tmp_path, T0)
@@ -453,6 +467,7 @@ async def test_cancelling_does_not_interrupt_an_append(tmp_path: Path) -> None:
 # --- one daemon a folder ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("J5")
 @pytest.mark.may_block
 async def test_a_daemon_whose_folder_is_deleted_or_moved_ends(tmp_path: Path) -> None:
     for number, move in enumerate((shutil.rmtree, lambda state: state.rename(tmp_path / "elsewhere"))):
@@ -468,6 +483,7 @@ async def test_a_daemon_whose_folder_is_deleted_or_moved_ends(tmp_path: Path) ->
                 assert not lock.stands()
 
 
+@pytest.mark.promise("J5")
 def test_the_second_daemon_is_told_of_the_first(tmp_path: Path) -> None:
     state = tmp_path / "state"
     assert holder(state) is None
@@ -520,6 +536,7 @@ def test_asking_for_the_holder_imports_nothing_heavy() -> None:
 # --- blobs --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("J6")
 async def test_blobs_come_back(tmp_path: Path) -> None:
     blobs = Blobs(tmp_path / "blobs")
     text = "line\r\n\u2028 ü \U0001f411 \0"
@@ -530,6 +547,7 @@ async def test_blobs_come_back(tmp_path: Path) -> None:
     assert await in_thread(blobs.text, await blobs.keep("\ud800")) == "?"
 
 
+@pytest.mark.promise("J6")
 async def test_a_blob_that_changed_or_vanished_is_damage(tmp_path: Path) -> None:
     blobs = Blobs(tmp_path)
     name = await blobs.keep("text")
@@ -550,6 +568,7 @@ async def test_a_blob_that_cannot_be_written_is_a_disk_that_failed(tmp_path: Pat
 # --- old journals -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("J7")
 @pytest.mark.parametrize("golden", sorted(GOLDEN.glob("journal-*.jsonl")), ids=lambda path: path.stem)
 def test_a_journal_of_an_earlier_release_reads_folds_and_is_gone_on_with(golden: Path, tmp_path: Path) -> None:
     (tmp_path / "journal").mkdir()
@@ -575,11 +594,13 @@ RELEASED = {
 """SHA-256 of the golden journals of releases that are out: they are never written again."""
 
 
+@pytest.mark.promise("J7")
 def test_golden_journals_of_earlier_releases_stand_as_they_were() -> None:
     for name, digest in RELEASED.items():
         assert sha256((GOLDEN / name).read_bytes()).hexdigest() == digest, f"{name}: make {COMING.name} instead"
 
 
+@pytest.mark.promise("J7")
 def test_the_coming_release_has_a_golden_journal_of_every_type_and_writes_the_same_bytes(tmp_path: Path) -> None:
     """Is a type lacking? Tell of it in tests/golden/story.py, and run `python -m tests.golden.make`."""
     golden = COMING.read_bytes()

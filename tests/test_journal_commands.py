@@ -91,6 +91,7 @@ def test_a_good_journal_is_said_to_be_good(project: Path, capsysbinary: pytest.C
     assert contents(project) == before
 
 
+@pytest.mark.promise("J12")
 @pytest.mark.parametrize("place", ["archived", "sealed", "last"])
 def test_damage_is_told_with_file_and_line(
     project: Path, capsysbinary: pytest.CaptureFixture[bytes], place: str
@@ -133,6 +134,7 @@ def test_work_on_a_damaged_journal_ends_with_file_line_and_remedy(
 # --- salvage ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("J12")
 @pytest.mark.parametrize(("number", "line"), [(0, 1), (0, 3), (3, 4), (-2, 1)])
 def test_a_salvage_saves_all_that_can_be_read(
     project: Path, capsysbinary: pytest.CaptureFixture[bytes], number: int, line: int
@@ -224,6 +226,7 @@ def test_pruning_says_first_what_would_go(project: Path, capsysbinary: pytest.Ca
     assert contents(project) == before
 
 
+@pytest.mark.promise("J11")
 def test_a_pruned_journal_knows_the_same_and_says_where_it_begins(
     project: Path, made: tuple[Path, World], capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
@@ -254,6 +257,7 @@ def test_a_pruned_journal_knows_the_same_and_says_where_it_begins(
     assert run(project, capsysbinary, "prune", "--yes")[1] == "there is nothing in the archive\n"
 
 
+@pytest.mark.promise("J11")
 def test_a_text_that_nothing_names_any_more_goes_with_the_archive(
     project: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
@@ -267,6 +271,7 @@ def test_a_text_that_nothing_names_any_more_goes_with_the_archive(
     assert (told["texts"], blobs.has(gone), blobs.has(named)) == (1, False, True)
 
 
+@pytest.mark.promise("J11")
 def test_what_is_not_kept_is_said_where_people_look_for_it(
     project: Path, made: tuple[Path, World], capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
@@ -301,6 +306,7 @@ def test_a_journal_is_pruned_twice(project: Path, made: tuple[Path, World]) -> N
         assert recovered(state)[0].flows == made[1].flows
 
 
+@pytest.mark.promise("J11")
 @pytest.mark.parametrize("step", ["before anything", "fact", "snapshot", "first file"])
 def test_pruning_that_was_interrupted_can_be_done_again(
     project: Path, made: tuple[Path, World], step: str, monkeypatch: pytest.MonkeyPatch

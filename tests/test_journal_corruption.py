@@ -96,6 +96,7 @@ def damages(state: Path, change: Iterator[tuple[Path, bytes]], made: list[list[E
     return became
 
 
+@pytest.mark.promise("J3")
 def test_each_byte_flipped(small: tuple[Path, list[list[Entry]]]) -> None:
     state, made = small
     files = journal_files(state / "journal")
@@ -113,6 +114,7 @@ def test_each_byte_flipped(small: tuple[Path, list[list[Entry]]]) -> None:
     assert became["refused"] >= sealed, "no byte of a sealed file is passed over"
 
 
+@pytest.mark.promise("J3")
 def test_each_length(small: tuple[Path, list[list[Entry]]]) -> None:
     state, made = small
 
@@ -126,6 +128,7 @@ def test_each_length(small: tuple[Path, list[list[Entry]]]) -> None:
     assert became["refused"] >= sum(path.stat().st_size for path in journal_files(state / "journal")[:-1])
 
 
+@pytest.mark.promise("J3")
 @pytest.mark.parametrize("fill", [b"", b"\0" * PAGE, b"\xff" * PAGE], ids=["dropped", "zeroed", "ones"])
 def test_each_page_lost(paged: tuple[Path, list[list[Entry]]], fill: bytes) -> None:
     state, made = paged

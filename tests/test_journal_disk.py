@@ -65,6 +65,7 @@ def test_any_failure_of_an_append_ends_it_at_once(tmp_path: Path, call: str, mon
         assert next(iter(again.read())) == held(2)
 
 
+@pytest.mark.promise("J2")
 def test_what_a_start_reads_is_durable_before_anything_follows_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,6 +145,7 @@ def in_a_small_disk(tmp_path: Path, code: str) -> str:
     return done.stdout
 
 
+@pytest.mark.promise("J13")
 def test_the_reserve_lets_the_last_facts_be_written(tmp_path: Path) -> None:
     assert in_a_small_disk(tmp_path, FULL).splitlines() == [
         "reserve True",
@@ -180,6 +182,7 @@ def test_little_room_is_a_fact_once_and_does_not_flutter() -> None:
     assert disk_read(low, 2 * LOW_DISK) == [DiskSeen("ok")]
 
 
+@pytest.mark.promise("J13")
 def test_nothing_new_is_taken_while_there_is_little_room_and_what_runs_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,6 +59,7 @@ def found(folder: Path) -> list[list[Entry]]:
     return [list(batch.entries) for batch in batches(folder)]
 
 
+@pytest.mark.promise("J9")
 def test_files_are_begun_between_batches_and_vouch_for_the_ones_before(tmp_path: Path) -> None:
     made, folder = written(tmp_path), tmp_path / "journal"
     files = journal_files(folder)
@@ -118,6 +119,7 @@ def test_a_torn_end_is_cut_and_the_hash_is_of_what_remains(tmp_path: Path) -> No
     assert b"torn" not in last.read_bytes()
 
 
+@pytest.mark.promise("J9")
 def test_a_flipped_byte_in_a_sealed_file_is_refused_with_file_and_line(tmp_path: Path) -> None:
     written(tmp_path)
     for path in journal_files(tmp_path / "journal")[:-1]:
@@ -157,6 +159,7 @@ def test_a_sealed_file_put_together_anew_is_noticed(tmp_path: Path) -> None:
         list(Scan(tmp_path / "journal", hashing=True).records())
 
 
+@pytest.mark.promise("J9")
 @pytest.mark.parametrize("number", [0, 1, 3, -2])
 def test_a_sealed_file_that_is_missing_is_noticed(tmp_path: Path, number: int) -> None:
     written(tmp_path)
@@ -180,6 +183,7 @@ def test_files_without_a_hash_are_read_line_by_line(tmp_path: Path) -> None:
         Journal.open(tmp_path, T0)
 
 
+@pytest.mark.promise("J9")
 def test_archived_files_are_read_wherever_they_are(tmp_path: Path) -> None:
     made, folder = written(tmp_path), tmp_path / "journal"
     (folder / ARCHIVE).mkdir()

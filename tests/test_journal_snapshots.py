@@ -91,6 +91,7 @@ def names(state: Path) -> list[str]:
     return sorted(path.name for path in (state / FOLDER).iterdir())
 
 
+@pytest.mark.promise("J10")
 def test_a_start_folds_only_the_tail(state: Path, made: tuple[Path, World]) -> None:
     with opened(state) as journal:  # a life may end with the very batch that a snapshot was made of
         last = Entry(journal.next_seq, T0, IssueHeld("t-0", "slot", "w"))
@@ -118,6 +119,7 @@ def test_what_a_snapshot_vouches_for_is_not_read_as_lines(state: Path) -> None:
         assert (again.position, again.mark) == (journal.position, journal.mark)
 
 
+@pytest.mark.promise("J10")
 def test_damage_before_a_snapshot_is_refused_with_file_and_line(state: Path) -> None:
     """In every file, sealed ones and the last one."""
     with opened(state, Sizes()) as journal:
@@ -143,6 +145,7 @@ def test_a_snapshot_of_other_code_is_dropped(state: Path, made: tuple[Path, Worl
     assert tail == sum(len(batch.entries) for batch in batches(state / "journal"))
 
 
+@pytest.mark.promise("J10")
 def test_the_fingerprint_is_of_all_that_folds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     core = tmp_path / "core"
     shutil.copytree(Path(snapshots.__file__).parent.parent / "core", core)
@@ -176,6 +179,7 @@ def test_a_snapshot_of_another_journal_is_dropped(state: Path, tmp_path: Path) -
     assert recovered(other)[0].instance == "another"
 
 
+@pytest.mark.promise("J10")
 @pytest.mark.slow
 def test_any_damage_to_snapshots_costs_nothing_but_time(state: Path, made: tuple[Path, World]) -> None:
     newer, older = sorted((state / FOLDER).iterdir(), reverse=True)
@@ -245,6 +249,7 @@ def test_a_pruned_journal_begins_with_what_stands_for_the_rest(state: Path, made
     list(Scan(state / "journal", hashing=True).records())
 
 
+@pytest.mark.promise("J11")
 def test_what_stands_for_the_rest_is_good_for_other_code_too(state: Path, made: tuple[Path, World]) -> None:
     pruned(state, 3)
     shutil.rmtree(state / FOLDER)

@@ -121,6 +121,7 @@ EDITS = {
 }
 
 
+@pytest.mark.promise("Z2")
 @pytest.mark.parametrize("edit", EDITS)
 async def test_what_a_person_has_there_waits_and_stays(world: GitLandingWorld, edit: str) -> None:
     made = await ready(world)
@@ -147,6 +148,7 @@ BESIDE = {
 }
 
 
+@pytest.mark.promise("Z2")
 @pytest.mark.parametrize("edit", BESIDE)
 async def test_what_a_person_has_in_other_files_stays_and_keeps_nobody_waiting(
     world: GitLandingWorld, edit: str
@@ -181,6 +183,7 @@ async def test_what_is_not_in_the_way_stays(world: GitLandingWorld) -> None:
     assert (world.top / "notes").read_text() == (world.top / "added/deep/beside").read_text() == "untracked\n"
 
 
+@pytest.mark.promise("Z2")
 async def test_an_edit_that_neither_time_nor_size_shows_waits_and_stays(world: GitLandingWorld) -> None:
     """Git finds it only because the file is not older than the index: so our copy of the index has to be as old."""
     index, file, seconds = world.top / ".git/index", world.top / "deleted", {0.0, 1.0}
@@ -395,6 +398,7 @@ async def test_files_between_old_and_new_go_on_to_new(folder: Path, index: str) 
         assert world.left_behind() == []
 
 
+@pytest.mark.promise("Z2")
 @pytest.mark.parametrize("index", ["old", "new"])
 async def test_what_a_person_wrote_into_a_cut_off_landing_stays(world: GitLandingWorld, index: str) -> None:
     made = await ready(world)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.mark.promise("Z1")
 @pytest.mark.slow
 @pytest.mark.real
 def test_whatever_is_killed_it_lands_once_and_nothing_of_the_persons_is_lost(folder: Path) -> None:

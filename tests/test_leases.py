@@ -54,6 +54,7 @@ async def site(tmp_path: Path) -> Site:
     return site
 
 
+@pytest.mark.promise("O1")
 async def test_a_lease_that_is_too_old_is_renewed_before_an_effect(site: Site) -> None:
     assert await site.comment() == [CommentPosted]
     assert site.beats == 1  # after a start nothing is known
@@ -65,6 +66,7 @@ async def test_a_lease_that_is_too_old_is_renewed_before_an_effect(site: Site) -
     assert site.beats == 2
 
 
+@pytest.mark.promise("O1")
 async def test_a_machine_that_slept_is_asked_by_the_wall_clock(site: Site) -> None:
     await site.comment()
     site.clock.jump(timedelta(minutes=5))  # the monotonic clock stood still
@@ -72,6 +74,7 @@ async def test_a_machine_that_slept_is_asked_by_the_wall_clock(site: Site) -> No
     assert site.beats == 2
 
 
+@pytest.mark.promise("O1")
 async def test_nothing_is_done_to_an_issue_that_was_lost(site: Site) -> None:
     await site.comment()
     site.clock.move(timedelta(minutes=20))

@@ -143,6 +143,7 @@ async def test_a_stream_that_has_told_nothing_yet_proves_nothing(seconds: list[f
     assert await quiet(server, watch) == 300
 
 
+@pytest.mark.promise("T11")
 async def test_a_stream_that_tells_nothing_is_found_out(seconds: list[float]) -> None:
     """facts/opencode.md 10: `/event` that only heartbeats. A read shows what it did not tell of."""
     watch, server = life.Watch(), Server(20)

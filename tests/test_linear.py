@@ -250,6 +250,8 @@ def grows_too_fast(read: Read, shape: tuple[str, str, str], lengths: Sequence[in
     return ""
 
 
+@pytest.mark.promise("G6")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_a_mebibyte_takes_about_twice_as_long_as_half_of_it(name: str) -> None:
     read = READERS[name]

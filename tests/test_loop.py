@@ -62,6 +62,7 @@ def test_two_issues_a_rejection_and_a_person(folder: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("D5")
 def test_the_work_tree_stays_with_an_issue_until_a_person_is_asked(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -74,6 +75,7 @@ def test_the_work_tree_stays_with_an_issue_until_a_person_is_asked(folder: Path)
     simulate(scenario)
 
 
+@pytest.mark.promise("R12")
 def test_created_issues_exist_before_the_transition(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -91,6 +93,7 @@ def test_created_issues_exist_before_the_transition(folder: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("Q4")
 def test_an_agents_question_leads_back_into_its_phase_with_the_persons_words(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -116,6 +119,7 @@ def test_an_agents_question_leads_back_into_its_phase_with_the_persons_words(fol
     simulate(scenario)
 
 
+@pytest.mark.promise("R11")
 def test_an_invalid_outcome_gets_one_recovery_in_the_same_session(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -136,6 +140,7 @@ def test_an_invalid_outcome_gets_one_recovery_in_the_same_session(folder: Path) 
     simulate(scenario)
 
 
+@pytest.mark.promise("R11")
 def test_an_answer_without_an_outcome_is_read_by_the_starters_extractor(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -212,6 +217,7 @@ def crash_and_live_on(folder: Path, crash_at: int, again: int | None = None) -> 
     simulate(scenario)
 
 
+@pytest.mark.promise("G1", "E1", "E4")
 @pytest.mark.slow
 def test_a_crash_at_each_kind_of_boundary(folder: Path) -> None:
     points = crossed(folder / "0")
@@ -219,6 +225,7 @@ def test_a_crash_at_each_kind_of_boundary(folder: Path) -> None:
         crash_and_live_on(folder / str(number), number)
 
 
+@pytest.mark.promise("G2", "E1")
 @pytest.mark.slow
 def test_a_second_crash_soon_after_the_start(folder: Path) -> None:
     points = crossed(folder / "0")
@@ -228,6 +235,7 @@ def test_a_second_crash_soon_after_the_start(folder: Path) -> None:
             crash_and_live_on(folder / f"{number}-{again}", number, again)
 
 
+@pytest.mark.promise("E4")
 @pytest.mark.slow
 @pytest.mark.parametrize("which", ["before", "after"])
 def test_a_lost_answer_of_each_kind_of_call(folder: Path, which: str) -> None:
@@ -242,6 +250,7 @@ def test_a_lost_answer_of_each_kind_of_call(folder: Path, which: str) -> None:
         simulate(scenario)
 
 
+@pytest.mark.promise("G2", "E4")
 @pytest.mark.parametrize("seed", range(3))
 def test_every_answer_is_lost_for_a_while(folder: Path, seed: int) -> None:
     """A third of them, in no rhythm: a loss that keeps step with the tries would lose every try of one effect."""
@@ -284,6 +293,7 @@ def test_a_prompt_counts_as_given_to_the_server_that_took_it(folder: Path) -> No
     simulate(scenario)
 
 
+@pytest.mark.promise("G1", "T4")
 def test_a_server_killed_in_mid_turn_begins_the_turn_once_more(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -303,6 +313,7 @@ def test_a_server_killed_in_mid_turn_begins_the_turn_once_more(folder: Path) -> 
     simulate(scenario)
 
 
+@pytest.mark.promise("G1")
 @pytest.mark.parametrize("at", [2.0, 4.0, 12.0, 26.0])
 def test_ashep_and_its_server_are_killed_together(folder: Path, at: float) -> None:
     async def scenario() -> None:
@@ -325,6 +336,7 @@ def test_ashep_and_its_server_are_killed_together(folder: Path, at: float) -> No
     simulate(scenario)
 
 
+@pytest.mark.promise("T2")
 @pytest.mark.parametrize("fate", ["missing", "stored", "dies"])
 def test_a_prompt_that_comes_to_nothing_is_given_up(folder: Path, fate: Literal["missing", "stored", "dies"]) -> None:
     async def scenario() -> None:
@@ -342,6 +354,7 @@ def test_a_prompt_that_comes_to_nothing_is_given_up(folder: Path, fate: Literal[
     simulate(scenario)
 
 
+@pytest.mark.promise("T5")
 def test_an_agent_that_never_ends_times_out_three_times_and_parks(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -362,6 +375,7 @@ def test_an_agent_that_never_ends_times_out_three_times_and_parks(folder: Path) 
     simulate(scenario)
 
 
+@pytest.mark.promise("C2")
 def test_a_suspended_machine_times_nothing_out(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -382,6 +396,7 @@ def test_a_suspended_machine_times_nothing_out(folder: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("C2")
 @pytest.mark.parametrize("hours", [-9, -90_000])
 def test_a_clock_that_is_set_back_makes_no_wait_longer(folder: Path, hours: int) -> None:
     async def scenario() -> None:
@@ -453,6 +468,7 @@ def test_work_that_comes_after_a_long_quiet_time_is_begun(folder: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("G2")
 def test_an_hour_without_tracker_or_server_is_waited_out(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -484,6 +500,7 @@ def test_an_hour_without_tracker_or_server_is_waited_out(folder: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("E3")
 def test_a_tracker_that_is_away_is_asked_each_ten_seconds_while_runs_are_live(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -533,6 +550,7 @@ def test_a_look_at_thousands_of_issues_is_told_bit_by_bit_and_the_most_urgent_go
     simulate(scenario)
 
 
+@pytest.mark.promise("E3")
 def test_what_a_look_saw_counts_where_it_could_not_see_what_is_ready(folder: Path) -> None:
     class Half(MemoryTracker):
         fails = False
@@ -570,29 +588,12 @@ def test_what_a_look_saw_counts_where_it_could_not_see_what_is_ready(folder: Pat
 # --- people -------------------------------------------------------------------------------------------------------
 
 MOMENTS = [
-    0.2,
-    0.5,
-    0.8,
-    1.1,
-    1.5,
-    2.0,
-    3.0,
-    5.5,
-    6.0,
-    6.3,
-    6.6,
-    7.0,
-    9.0,
-    11.5,
-    12.0,
-    12.5,
-    13.0,
-    16.0,
-    17.5,
-    18.0,
-    19.0,
-    25.0,
-]
+    pytest.param(moment, marks=[] if place % 3 == 0 else [pytest.mark.slow])
+    for place, moment in enumerate((
+        0.2, 0.5, 0.8, 1.1, 1.5, 2.0, 3.0, 5.5, 6.0, 6.3, 6.6, 7.0, 9.0,
+        11.5, 12.0, 12.5, 13.0, 16.0, 17.5, 18.0, 19.0, 25.0,
+    ))
+]  # fmt: skip
 """Seconds at which a person acts, from before the claim until the question stands."""
 
 
@@ -622,6 +623,7 @@ def interfere(
     simulate(scenario)
 
 
+@pytest.mark.promise("G5", "P2")
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_person_closes_it(folder: Path, moment: float) -> None:
     def act(world: World, issue: str) -> None:
@@ -636,6 +638,7 @@ def test_a_person_closes_it(folder: Path, moment: float) -> None:
     interfere(folder, moment, act, 60, after)
 
 
+@pytest.mark.promise("P4")
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_person_excludes_it(folder: Path, moment: float) -> None:
     def act(world: World, issue: str) -> None:
@@ -650,6 +653,7 @@ def test_a_person_excludes_it(folder: Path, moment: float) -> None:
     interfere(folder, moment, act, 60, after)
 
 
+@pytest.mark.promise("G5", "P3")
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_person_takes_it_over(folder: Path, moment: float) -> None:
     def act(world: World, issue: str) -> None:
@@ -663,6 +667,7 @@ def test_a_person_takes_it_over(folder: Path, moment: float) -> None:
     interfere(folder, moment, act, 60, after)
 
 
+@pytest.mark.promise("P1")
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_person_sets_it_to_open(folder: Path, moment: float) -> None:
     def act(world: World, issue: str) -> None:
@@ -693,6 +698,7 @@ def test_a_person_sets_it_free(folder: Path, moment: float) -> None:
     interfere(folder, moment, act, 150, after)
 
 
+@pytest.mark.promise("P6")
 @pytest.mark.parametrize("moment", MOMENTS[4:])
 def test_a_person_sets_the_phase(folder: Path, moment: float) -> None:
     def act(world: World, issue: str) -> None:
@@ -708,6 +714,7 @@ def test_a_person_sets_the_phase(folder: Path, moment: float) -> None:
     interfere(folder, moment, act, 60, after)
 
 
+@pytest.mark.promise("P7")
 @pytest.mark.parametrize("moment", MOMENTS[4:])
 def test_a_person_takes_the_phase_off(folder: Path, moment: float) -> None:
     def act(world: World, issue: str) -> None:
@@ -726,6 +733,7 @@ def test_a_person_takes_the_phase_off(folder: Path, moment: float) -> None:
     interfere(folder, moment, act, 60, after)
 
 
+@pytest.mark.promise("P2")
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_person_deletes_it(folder: Path, moment: float) -> None:
     def act(world: World, issue: str) -> None:
@@ -738,6 +746,7 @@ def test_a_person_deletes_it(folder: Path, moment: float) -> None:
     interfere(folder, moment, act, 60, after)
 
 
+@pytest.mark.promise("G5", "P10")
 @pytest.mark.parametrize("moment", MOMENTS[6:-5])
 def test_a_person_writes_in_the_session(folder: Path, moment: float) -> None:
     async def scenario() -> None:
@@ -760,6 +769,7 @@ def test_a_person_writes_in_the_session(folder: Path, moment: float) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("Q2")
 def test_an_agents_own_approval_passes_nothing(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -785,6 +795,7 @@ def test_an_agents_own_approval_passes_nothing(folder: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("Q2")
 @pytest.mark.parametrize("moment", [3.0, 8.0, 12.0])
 def test_a_label_set_early_is_no_answer(folder: Path, moment: float) -> None:
     """An approval that is older than the question answers nothing: it would close what nobody has seen."""
@@ -814,6 +825,7 @@ def test_a_failed_implement_and_an_approval_close_nothing(folder: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("G6", "Q5")
 def test_a_question_that_nobody_answers_parks_at_its_deadline(folder: Path) -> None:
     text = policy(
         {"name": "implement", "access": "write"},
@@ -851,6 +863,7 @@ def stop_after(folder: Path, seconds: float) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("C1", "L1")
 @pytest.mark.parametrize("seconds", [0.0, 0.3, 0.7, 1.0, 1.4, 2.0, 4.0, 6.2, 6.5, 8.0, 12.0, 20.0])
 def test_a_stop_at_any_moment_and_a_new_start(folder: Path, seconds: float) -> None:
     stop_after(folder, seconds)
@@ -863,6 +876,7 @@ async def until(world: World, options: WorkOptions, said: list[str]) -> int:
     raise AssertionError
 
 
+@pytest.mark.promise("L2")
 def test_until_idle_ends_where_only_people_can_go_on(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -877,6 +891,7 @@ def test_until_idle_ends_where_only_people_can_go_on(folder: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("L2")
 def test_until_idle_waits_for_a_retry_that_is_due_soon(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -888,6 +903,7 @@ def test_until_idle_waits_for_a_retry_that_is_due_soon(folder: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("L2")
 def test_until_idle_says_so_where_the_server_stays_away(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -921,6 +937,7 @@ def test_until_idle_on_an_empty_tracker_ends_at_once(folder: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("D8")
 def test_max_issues_and_named_issues(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -933,6 +950,7 @@ def test_max_issues_and_named_issues(folder: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("L1")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_it_within_seconds_and_says_so(folder: Path, number: signal.Signals) -> None:
     async def scenario() -> None:

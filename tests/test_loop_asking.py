@@ -67,6 +67,7 @@ def test_a_person_answers_and_the_run_goes_on_in_its_session(folder: Path) -> No
     simulate(scenario)
 
 
+@pytest.mark.promise("X3", "H5")
 @pytest.mark.parametrize(("asks", "tool"), [("question", ""), ("permission", "bash"), ("permission", "webfetch")])
 def test_nobody_answers_and_nothing_is_open_longer_than_its_bound(folder: Path, asks: str, tool: str) -> None:
     async def scenario() -> None:
@@ -96,6 +97,7 @@ def test_nobody_answers_and_nothing_is_open_longer_than_its_bound(folder: Path, 
     simulate(scenario)
 
 
+@pytest.mark.promise("T7")
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_list_that_cannot_be_shown_keeps_nobody_waiting(folder: Path, killed: bool) -> None:
     """The server stays up, what its stream told is put to a person, and an answer reaches it, over a restart too."""
@@ -121,6 +123,7 @@ async def open_requests(world: World) -> bool:
     return bool(sessions) and world.runner._up and bool(await world.runner.requests(sessions))  # pyright: ignore[reportPrivateUsage]
 
 
+@pytest.mark.promise("H4")
 def test_killed_at_every_boundary_between_asking_and_answering_it_is_answered_once(folder: Path) -> None:
     async def first() -> None:
         world = asking(folder / "first")
@@ -158,6 +161,7 @@ def killed(folder: Path, at: int) -> Callable[[], Awaitable[None]]:
     return scenario
 
 
+@pytest.mark.promise("H6")
 def test_the_server_dies_while_a_person_thinks_and_the_turn_asks_again(folder: Path) -> None:
     async def scenario() -> None:
         world = asking(folder)

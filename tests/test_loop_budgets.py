@@ -42,6 +42,7 @@ async def lived(world: World, days: float = 5.0, points: Points | None = None) -
     return done
 
 
+@pytest.mark.promise("B1")
 def test_a_turn_that_grows_beyond_its_runs_budget_is_stopped_while_it_runs(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder, config="version: 1\nbudgets: {run: {tokens: 1000}}\n")
@@ -68,6 +69,7 @@ def test_a_turn_that_grows_beyond_its_runs_budget_is_stopped_while_it_runs(folde
     simulate(scenario)
 
 
+@pytest.mark.promise("B4")
 @pytest.mark.parametrize("crash_at", [None, 150, 400])
 def test_a_spent_day_ends_at_midnight_and_everything_goes_on(folder: Path, crash_at: int | None) -> None:
     """Four turns a day for three issues of three turns each, whatever falls over midnight."""

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ashep.core.facts.delivery import TreeSealed, WorkVerified
 from ashep.core.state.branches import branch_of
 from ashep.http import history
@@ -11,6 +13,8 @@ from ashep.simulation.memory.play import Play, Prompted
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.loop_world import World, policy, said, simulate
 from tests.test_loop import with_person
+
+pytestmark = pytest.mark.promise("W5")
 
 CONFIG = "version: 1\nworker: {workspace: worktree}\n"
 CHECK = {"id": "made", "type": "file_exists", "verify": {"path": "calc.py", "contains": ["better"]}}
@@ -60,6 +64,7 @@ def test_checks_that_fail_are_in_the_next_prompt_and_their_evidence_in_the_reade
     simulate(scenario)
 
 
+@pytest.mark.promise("W5")
 def test_while_an_issue_waits_the_tracker_says_what_failed_what_is_touched_and_that_a_person_was_asked(
     folder: Path,
 ) -> None:

@@ -110,6 +110,7 @@ def test_a_check_that_fails_is_mended_in_the_second_attempt(folder: Path) -> Non
     simulate(scenario)
 
 
+@pytest.mark.promise("Z5")
 def test_an_agent_that_changes_nothing_closes_nothing(folder: Path) -> None:
     async def scenario() -> None:
         hands = Hands(alone, idle={"t-2": 99})
@@ -140,6 +141,7 @@ def test_what_a_person_lets_pass_lands_nothing_where_there_is_nothing(folder: Pa
     simulate(scenario)
 
 
+@pytest.mark.promise("Z5")
 def test_work_that_a_later_phase_undid_closes_nothing(folder: Path) -> None:
     """What was found after the phase is asked again as it lands: only then is it known what there is to land."""
 
@@ -165,6 +167,7 @@ def test_work_that_a_later_phase_undid_closes_nothing(folder: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("Z5")
 @pytest.mark.parametrize("squashed", [False, True])
 def test_work_that_a_person_brought_to_the_base_by_hand_has_changed_something(folder: Path, squashed: bool) -> None:
     async def by_hand(world: World) -> None:
@@ -258,6 +261,7 @@ def test_a_checkout_that_a_person_works_in_is_waited_for(folder: Path, seen_to_c
     assert check_drawn(folder) >= {"landing_dirty", "landing_queue", "landing"}
 
 
+@pytest.mark.promise("Z5")
 def test_what_git_writes_nowhere_is_a_persons_and_the_others_land(folder: Path) -> None:
     async def scenario() -> None:
         hands = Hands(alone)
@@ -337,6 +341,7 @@ def crossed(folder: Path) -> Points:
     return points
 
 
+@pytest.mark.promise("Z5")
 @pytest.mark.slow
 def test_a_crash_at_each_kind_of_boundary(folder: Path) -> None:
     points = crossed(folder / "0")
@@ -357,6 +362,7 @@ def test_a_crash_at_each_kind_of_boundary(folder: Path) -> None:
         simulate(scenario)
 
 
+@pytest.mark.promise("Z5")
 @pytest.mark.slow
 @pytest.mark.parametrize("which", ["before", "after"])
 def test_a_lost_answer_of_each_kind_of_call(folder: Path, which: str) -> None:

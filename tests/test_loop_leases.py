@@ -50,6 +50,7 @@ def beside(world: World, folder: Path, actor: str = "ashep-other") -> World:
 # --- leases -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("O1")
 def test_a_lease_is_renewed_for_as_long_as_a_run_takes_and_nothing_is_written_of_it(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -72,6 +73,7 @@ def test_a_lease_is_renewed_for_as_long_as_a_run_takes_and_nothing_is_written_of
     simulate(scenario)
 
 
+@pytest.mark.promise("O1")
 def test_a_question_needs_no_lease(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -108,6 +110,7 @@ def test_an_issue_that_somebody_takes_is_left_for_good_however_long_ago_its_leas
 # --- a state folder that is lost ----------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("O3")
 @pytest.mark.parametrize("at", [2.0, 12.0, 30.0, 55.0])
 def test_a_lost_state_folder_strands_nothing(folder: Path, at: float) -> None:
     async def scenario() -> None:
@@ -122,6 +125,7 @@ def test_a_lost_state_folder_strands_nothing(folder: Path, at: float) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("O3")
 def test_three_issues_in_different_places_survive_the_loss_of_the_state_folder(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -159,6 +163,7 @@ def test_three_issues_in_different_places_survive_the_loss_of_the_state_folder(f
 # --- several daemons on one database ------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("O5")
 def test_two_daemons_share_the_issues_and_no_run_is_made_twice(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -187,6 +192,7 @@ def test_two_daemons_share_the_issues_and_no_run_is_made_twice(folder: Path) -> 
     simulate(scenario)
 
 
+@pytest.mark.promise("O4")
 def test_the_issue_of_a_daemon_that_died_is_taken_over_with_a_comment_once_its_lease_is_long_gone(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)
@@ -210,6 +216,7 @@ def test_the_issue_of_a_daemon_that_died_is_taken_over_with_a_comment_once_its_l
     simulate(scenario)
 
 
+@pytest.mark.promise("O4")
 def test_a_daemon_that_comes_back_in_time_keeps_its_issue(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder)

@@ -73,6 +73,7 @@ def test_people_are_reminded_after_a_restart_too_on_the_issue_and_by_the_targets
     simulate(scenario)
 
 
+@pytest.mark.promise("N3")
 @pytest.mark.slow
 @pytest.mark.parametrize("lost", [False, True])
 def test_whatever_crashes_each_notice_comes_and_one_that_comes_twice_says_so(folder: Path, lost: bool) -> None:
@@ -113,6 +114,7 @@ def test_whatever_crashes_each_notice_comes_and_one_that_comes_twice_says_so(fol
     assert [False] in seen
 
 
+@pytest.mark.promise("N4")
 def test_a_target_that_is_down_holds_nothing_up_and_is_told_in_the_end(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder, policies=POLICY, config=NOTIFY)
@@ -156,6 +158,7 @@ def test_an_outage_is_told_and_the_night_goes_on(folder: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("N2")
 def test_quiet_hours_by_the_clock(folder: Path) -> None:
     """Between 08:00 and 10:00 of the simulated machine's time nobody is told."""
 
@@ -197,6 +200,8 @@ def test_until_idle_tells_before_it_ends(folder: Path) -> None:
 # --- how it is shown ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("N4")
+@pytest.mark.slow
 def test_status_and_report_say_what_could_not_be_told(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder, policies=POLICY, config=NOTIFY)

@@ -66,6 +66,7 @@ class Night:
         return [one.at for one in self.world.journal() if isinstance(one.body, RunPlanned) and one.at >= when]
 
 
+@pytest.mark.promise("U1")
 def test_four_hours_of_a_limit_are_waited_out_and_cost_no_attempt(folder: Path) -> None:
     async def scenario() -> None:
         night = Night(folder, says_when=True)
@@ -97,6 +98,7 @@ def test_an_outage_without_a_time_is_tried_less_and_less_often(folder: Path) -> 
     simulate(scenario)
 
 
+@pytest.mark.promise("U1")
 def test_a_crash_at_any_moment_of_a_limit_changes_nothing(folder: Path) -> None:
     async def scenario() -> None:
         for crash in range(150, 420, 30):

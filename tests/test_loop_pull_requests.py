@@ -98,6 +98,7 @@ def holds(world: World, site: MemoryForge) -> None:
     assert any(text.startswith(f"Landed on `main` as {trees.base}") for text in world.comments(ISSUE))
 
 
+@pytest.mark.promise("Z3")
 def test_ci_a_review_and_a_merge_come_back(folder: Path) -> None:
     async def scenario() -> None:
         world, site = forged(folder)
@@ -117,6 +118,7 @@ def test_ci_a_review_and_a_merge_come_back(folder: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("Z3")
 def test_metadata_say_what_was_found_while_a_pull_request_is_open(folder: Path) -> None:
     async def scenario() -> None:
         world, points = forged(folder)[0], Points()
@@ -170,6 +172,7 @@ def pushes(world: World, site: MemoryForge) -> str:
     return site.branches[BRANCH]
 
 
+@pytest.mark.promise("Z3")
 def test_what_a_person_pushed_is_left_to_them_and_closes_the_issue_once_they_merge_it(folder: Path) -> None:
     async def scenario() -> None:
         world, site = forged(folder)
@@ -194,6 +197,7 @@ def test_what_a_person_pushed_is_left_to_them_and_closes_the_issue_once_they_mer
     simulate(scenario)
 
 
+@pytest.mark.promise("Z3")
 def test_what_a_person_pushed_is_never_overwritten(folder: Path) -> None:
     async def scenario() -> None:
         world, site = forged(folder)
@@ -282,6 +286,7 @@ def crossed(folder: Path) -> Points:
     return points
 
 
+@pytest.mark.promise("Z3")
 @pytest.mark.slow
 def test_a_crash_at_each_kind_of_boundary(folder: Path) -> None:
     points = crossed(folder / "0")

@@ -36,6 +36,7 @@ def turns(world: World) -> int:
     return sum(world.runner.began.values())
 
 
+@pytest.mark.promise("E3")
 def test_a_tracker_and_a_server_that_are_upgraded_are_told_and_nothing_is_lost(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = place(tmp_path / "p")
@@ -61,6 +62,7 @@ def test_a_tracker_and_a_server_that_are_upgraded_are_told_and_nothing_is_lost(t
     simulate(scenario)
 
 
+@pytest.mark.promise("X12")
 def test_a_server_that_leaks_is_begun_anew_between_turns_and_no_turn_is_lost(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = place(tmp_path / "p")
@@ -108,6 +110,7 @@ def test_at_twice_its_limit_it_is_begun_anew_at_once_and_no_attempt_is_burnt(tmp
     simulate(scenario)
 
 
+@pytest.mark.promise("X12")
 def test_a_drain_does_not_wait_for_a_long_turn_for_ever(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = place(tmp_path / "p")
@@ -136,6 +139,7 @@ def test_a_drain_does_not_wait_for_a_long_turn_for_ever(tmp_path: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("X9")
 def test_a_server_that_dies_at_once_each_time_is_not_started_in_a_hot_loop(tmp_path: Path) -> None:
     """For some minutes it dies a second after each start; then it lives."""
 
@@ -170,6 +174,7 @@ def test_a_server_that_dies_at_once_each_time_is_not_started_in_a_hot_loop(tmp_p
     simulate(scenario)
 
 
+@pytest.mark.promise("X9")
 def test_a_server_that_does_not_start_is_tried_at_growing_intervals(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = place(tmp_path / "p")
@@ -193,6 +198,7 @@ def test_a_server_that_does_not_start_is_tried_at_growing_intervals(tmp_path: Pa
     simulate(scenario)
 
 
+@pytest.mark.promise("X11")
 def test_an_attached_server_that_is_away_for_hours_burns_no_attempt(tmp_path: Path) -> None:
     """It goes on with its turns meanwhile, and nobody can see it: it accepts connections and never answers."""
 
@@ -226,6 +232,7 @@ def test_an_attached_server_that_is_away_for_hours_burns_no_attempt(tmp_path: Pa
     simulate(scenario)
 
 
+@pytest.mark.promise("I4")
 def test_a_server_on_a_full_disk_loses_a_turn_and_burns_no_attempt(tmp_path: Path) -> None:
     """It answers as ever, and what it takes comes to nothing: only looks at the turn and the disk show that."""
     line = "No space left on device, on the disk of /data: make room there; it is tried again"
@@ -269,6 +276,7 @@ def test_a_server_on_a_full_disk_loses_a_turn_and_burns_no_attempt(tmp_path: Pat
     simulate(scenario)
 
 
+@pytest.mark.promise("X11")
 def test_a_night_without_tracker_and_server_is_waited_out(tmp_path: Path) -> None:
     """More than a thousand failures in a row of each: waits are bounded, and so are the numbers that they come of."""
 
@@ -297,6 +305,7 @@ def test_a_night_without_tracker_and_server_is_waited_out(tmp_path: Path) -> Non
     simulate(scenario)
 
 
+@pytest.mark.promise("T2", "X15")
 def test_what_no_stream_tells_of_is_read_within_a_check(tmp_path: Path) -> None:
     """The stream stands, and tells nothing: the end of a turn is seen all the same."""
 
@@ -318,6 +327,7 @@ def test_what_no_stream_tells_of_is_read_within_a_check(tmp_path: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("X15")
 def test_after_a_gap_of_the_stream_every_turn_is_read_at_once(tmp_path: Path) -> None:
     """It ends in the gap; the stream that stands again is what tells, before the next check."""
 

@@ -50,6 +50,7 @@ async def live_beside(world: World, person: Callable[[], Coroutine[Any, Any, Non
         group.cancel_scope.cancel()
 
 
+@pytest.mark.promise("P11")
 @pytest.mark.parametrize("action", ["resume", "pause", "review"])
 def test_a_person_is_left_alone_and_then_the_agent_goes_on(folder: Path, action: str) -> None:
     """They write every four minutes for an hour, and let turns of two minutes run; the cool-down is five."""
@@ -86,6 +87,7 @@ def test_a_person_is_left_alone_and_then_the_agent_goes_on(folder: Path, action:
     simulate(scenario)
 
 
+@pytest.mark.promise("P10")
 @pytest.mark.parametrize("restart", [False, True])
 @pytest.mark.parametrize("action", ["resume", "pause", "review"])
 def test_who_writes_at_the_end_of_a_turn_is_not_passed_over(folder: Path, action: str, restart: bool) -> None:
@@ -127,6 +129,7 @@ def test_who_writes_at_the_end_of_a_turn_is_not_passed_over(folder: Path, action
     simulate(scenario)
 
 
+@pytest.mark.promise("P13")
 def test_the_label_takes_an_issue_over_and_gives_it_back(folder: Path) -> None:
     async def scenario() -> None:
         world = world_of(folder)
@@ -184,6 +187,7 @@ def test_a_restart_in_the_midst_of_a_takeover_changes_nothing(folder: Path, mome
     simulate(scenario)
 
 
+@pytest.mark.promise("P11")
 @pytest.mark.slow
 @pytest.mark.parametrize("action", ["resume", "pause"])
 def test_a_crash_at_each_boundary_of_a_takeover(folder: Path, action: str) -> None:
@@ -215,6 +219,7 @@ def test_a_crash_at_each_boundary_of_a_takeover(folder: Path, action: str) -> No
     simulate(scenario)
 
 
+@pytest.mark.promise("P12")
 def test_what_a_person_changes_in_the_tree_is_the_issues(folder: Path) -> None:
     async def scenario() -> None:
         world = world_of(folder, action="resume", cooldown="5m")
@@ -256,6 +261,7 @@ def test_a_person_who_stops_the_turn_in_opencode_is_waited_for(folder: Path) -> 
     simulate(scenario)
 
 
+@pytest.mark.promise("P12")
 def test_a_session_that_is_used_again_is_not_written_to_while_a_person_is_in_it(folder: Path) -> None:
     """They write there after the first attempt has failed, and before the second one begins."""
 

@@ -106,6 +106,7 @@ def first_line(process: "subprocess.Popen[str]") -> str:
     return process.stdout.readline()
 
 
+@pytest.mark.promise("X5")
 async def test_it_starts_privately_and_is_seen_dead_when_stopped(world: RealWorld) -> None:
     credentials = Path(world.environ["HOME"], ".local/share/opencode/auth.json")
     credentials.parent.mkdir(parents=True)
@@ -134,6 +135,7 @@ async def test_it_starts_privately_and_is_seen_dead_when_stopped(world: RealWorl
     assert not await world.server.stop()
 
 
+@pytest.mark.promise("X5")
 async def test_two_starters_at_once_reach_one_server(world: RealWorld) -> None:
     addresses: list[str] = []
 
@@ -151,6 +153,7 @@ async def test_two_starters_at_once_reach_one_server(world: RealWorld) -> None:
     assert len(servers(world)) == 1
 
 
+@pytest.mark.promise("X6")
 async def test_it_outlives_its_starter_and_is_found_again(world: RealWorld) -> None:
     other = start_elsewhere(world)
     line = await anyio.to_thread.run_sync(first_line, other)
@@ -173,6 +176,7 @@ async def test_a_server_without_a_recorded_pid_is_found(world: RealWorld) -> Non
     assert await probe(address.url, address.password)
 
 
+@pytest.mark.promise("X5")
 async def test_a_server_that_does_not_answer_is_ended_before_another_starts(
     world: RealWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,6 +200,7 @@ async def test_a_dead_servers_tools_are_ended_too(world: RealWorld) -> None:
     assert second.instance != first.instance
 
 
+@pytest.mark.promise("X6")
 async def test_a_record_that_names_a_stranger_harms_nobody(world: RealWorld) -> None:
     """The machine was restarted, and the pid is somebody else's by now, even with the same start time."""
     stranger = sleeper()

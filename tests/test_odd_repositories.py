@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 from ashep.adapters.git import GitLanding, restore
-from ashep.adapters.git.program import Git
+from ashep.adapters.git.program import LANDING, Git
 from ashep.adapters.git.worktrees import Worktrees
 from ashep.adapters.verifier.checkout import Checkout, find
 from ashep.adapters.verifier.checkout import Place as CheckPlace
 from ashep.errors import AshepError, ProgramTimedOut
 from ashep.ports.landing import Advanced, Candidate, Conflict, Integrated, Refused
-from ashep.redaction import Redaction
 from tests.conformance.landings import GitLandingWorld, put
 
 pytestmark = pytest.mark.real
@@ -56,6 +55,7 @@ def failing(world: GitLandingWorld, *, now: bool = True) -> None:
 # --- a move that git gives up in its midst ---
 
 
+@pytest.mark.promise("Z2")
 async def test_what_a_failing_filter_cut_off_is_taken_back(world: GitLandingWorld) -> None:
     world.commit({"a": "a\n", "told": "told\n", "z.dat": "z\n"})
     work: dict[str, str | None] = {
@@ -257,6 +257,7 @@ def submodule(world: GitLandingWorld) -> Path:
     return world.top / "mod"
 
 
+@pytest.mark.promise("Z2")
 @pytest.mark.parametrize("becomes", ["mod", "mod/README"])
 async def test_files_in_a_submodule_whose_place_is_taken_stay(world: GitLandingWorld, becomes: str) -> None:
     filled = submodule(world)
@@ -275,6 +276,7 @@ async def test_files_in_a_submodule_whose_place_is_taken_stay(world: GitLandingW
 # --- where the main work tree is ---
 
 
+@pytest.mark.promise("Z2")
 async def test_a_git_folder_that_is_elsewhere(world: GitLandingWorld) -> None:
     world.git("init", "-q", "--separate-git-dir", str(world.top.parent / "elsewhere.git"))
     world.work(ONE, {"a": "new\n", "README": "new\n"})
@@ -462,7 +464,7 @@ async def test_a_git_that_takes_too_long_leaves_no_lock_behind(world: GitLanding
     hook = tmp_path / "reference-transaction"
     hook.write_text("#!/bin/sh\n[ $1 = prepared ] && touch $0.begun && sleep 60\n")
     hook.chmod(0o755)
-    git = Git(world.top, 1.0, Redaction())
+    git = Git(world.top, LANDING, 1.0)
     head = world.git("rev-parse", "HEAD")
     with pytest.raises(ProgramTimedOut):
         await git.bare("-c", f"core.hooksPath={tmp_path}", "update-ref", "refs/ashep/x", head)

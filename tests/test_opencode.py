@@ -82,6 +82,7 @@ def bash(command: str) -> Call:
 # --- rulesets ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("X1")
 @pytest.mark.real
 async def test_a_reader_cannot_write_edit_or_run_bash(real_world: RealWorld) -> None:
     there = real_world.directory
@@ -105,6 +106,7 @@ async def test_a_reader_cannot_write_edit_or_run_bash(real_world: RealWorld) -> 
     assert (there / "kept.txt").read_text() == "kept\n"
 
 
+@pytest.mark.promise("X3")
 @pytest.mark.real
 async def test_nobody_reads_or_writes_outside_of_the_directory(real_world: RealWorld) -> None:
     outside = real_world.folder / "outside"
@@ -119,6 +121,7 @@ async def test_nobody_reads_or_writes_outside_of_the_directory(real_world: RealW
     assert not Path(f"{outside}2").exists()
 
 
+@pytest.mark.promise("X3")
 @pytest.mark.real
 @pytest.mark.parametrize("access", ["read", "write"])
 async def test_where_questions_are_denied_there_is_no_tool_to_ask_them(real_world: RealWorld, access: str) -> None:
@@ -129,6 +132,7 @@ async def test_where_questions_are_denied_there_is_no_tool_to_ask_them(real_worl
     assert "unavailable tool" in answer
 
 
+@pytest.mark.promise("H1")
 @pytest.mark.real
 async def test_the_first_rule_that_fits_decides_within_the_bounds_of_the_access(real_world: RealWorld) -> None:
     def rule(action: Any, tool: str, pattern: str = "*") -> PermissionRule:
@@ -152,6 +156,7 @@ async def test_the_first_rule_that_fits_decides_within_the_bounds_of_the_access(
     assert not (real_world.directory / "made-by-a-reader").exists()
 
 
+@pytest.mark.promise("H2")
 @pytest.mark.real
 async def test_where_a_tool_is_asked_about_there_is_no_subagent(real_world: RealWorld) -> None:
     """OpenCode hands a subagent the denials of its parent's rules, and nothing that is to be asked."""
@@ -161,6 +166,7 @@ async def test_where_a_tool_is_asked_about_there_is_no_subagent(real_world: Real
     assert "unavailable tool" not in (await tried(real_world, "write", call))[0]
 
 
+@pytest.mark.promise("X2")
 @pytest.mark.real
 async def test_a_writer_may_work_and_look_at_issues(real_world: RealWorld) -> None:
     answers = await tried(
@@ -173,6 +179,7 @@ async def test_a_writer_may_work_and_look_at_issues(real_world: RealWorld) -> No
     assert real_world.ran.splitlines()[-4:] == ["bd show x-1", "bd list", "bd ready", "ashep verify x-1"]
 
 
+@pytest.mark.promise("X2")
 @pytest.mark.real
 async def test_nobody_writes_issues_or_calls_ashep(real_world: RealWorld) -> None:
     before = real_world.ran
@@ -201,6 +208,7 @@ async def test_nobody_writes_issues_or_calls_ashep(real_world: RealWorld) -> Non
     assert real_world.ran == before
 
 
+@pytest.mark.promise("X4")
 @pytest.mark.real
 async def test_a_subagent_is_held_to_the_same_rules(real_world: RealWorld) -> None:
     before, word = real_world.ran, name()
@@ -229,6 +237,7 @@ async def test_what_a_subagent_asks_is_its_parents_to_answer(real_world: RealWor
 # --- turns on the real server --------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("T2")
 @pytest.mark.real
 async def test_a_tools_step_is_not_the_end(real_world: RealWorld) -> None:
     """facts/opencode.md 24."""
@@ -246,6 +255,7 @@ async def test_a_tools_step_is_not_the_end(real_world: RealWorld) -> None:
     assert real_world.seen(prompt.message_id[4:]) == 1
 
 
+@pytest.mark.promise("T3")
 @pytest.mark.real
 async def test_a_compaction_is_no_person_and_its_summary_no_outcome(real_world: RealWorld) -> None:
     """facts/opencode.md 25: the model's context is nearly full after the first step."""
@@ -443,6 +453,7 @@ async def test_a_wrong_password_is_unauthorized(real_world: RealWorld, password:
     await runner.aclose()
 
 
+@pytest.mark.promise("X7")
 @pytest.mark.real
 async def test_an_attached_servers_name_changes_when_it_refused_a_connection(real_world: RealWorld) -> None:
     port, password = real_world.record["port"], real_world.record["password"]
@@ -462,6 +473,7 @@ async def test_an_attached_servers_name_changes_when_it_refused_a_connection(rea
     assert await real_world.runner.busy(("ses_1",)) == frozenset(), "it was not ours to stop"
 
 
+@pytest.mark.promise("X10")
 async def test_a_server_that_accepts_and_never_answers_is_away_within_the_bound(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as wedged:
         url = f"http://127.0.0.1:{wedged.getsockname()[1]}"
@@ -539,6 +551,7 @@ def test_a_message_without_its_words_is_waited_for_and_no_other() -> None:
     assert read(PROMPT, step, person, busy=True) == ("running", "", 1)
 
 
+@pytest.mark.promise("T2")
 def test_reading_a_turn() -> None:
     step = entry("assistant", "msg_2", 20, parentID="msg_1", finish="tool-calls")
     unknown = entry("assistant", "msg_2", 20, parentID="msg_1", finish="unknown")
@@ -556,6 +569,7 @@ def test_reading_a_turn() -> None:
         assert read(PROMPT, unfinished)[0] == "incomplete"
 
 
+@pytest.mark.promise("T3")
 def test_what_a_broken_stream_left_is_not_read() -> None:
     """facts/opencode.md 20."""
     start = {"type": "step-start"}
@@ -563,6 +577,7 @@ def test_what_a_broken_stream_left_is_not_read() -> None:
     assert read(PROMPT, tries) == ("finished", "half", 0)
 
 
+@pytest.mark.promise("T2")
 def test_a_message_of_ours_without_parts_is_missing() -> None:
     """facts/opencode.md 11."""
     assert read(entry("user", "msg_1", 10))[0] == "missing"
@@ -576,6 +591,7 @@ def test_a_prompt_that_was_sent_again_stands_behind_the_answer_that_died() -> No
     assert read(died, PROMPT, DONE)[:2] == ("finished", "done")
 
 
+@pytest.mark.promise("C2")
 def test_who_wrote_a_message() -> None:
     """facts/opencode.md 3, 11, 25."""
     assert read(PROMPT, DONE, entry("user", "msg_5", 50, text("hello")))[2] == 1
@@ -621,6 +637,7 @@ def test_the_answer_follows_a_compaction() -> None:
     assert read(PROMPT, step, compaction, summary, go_on, answer) == ("finished", "done", 0)
 
 
+@pytest.mark.promise("X1")
 def test_a_reader_is_denied_whatever_is_not_listed() -> None:
     def action(access: Any, permission: str, pattern: str = "*") -> str | None:
         found = [r for r in ruleset(access) if r["permission"] in {"*", permission} and r["pattern"] in {"*", pattern}]
@@ -636,6 +653,7 @@ def test_a_reader_is_denied_whatever_is_not_listed() -> None:
     assert action("write", "external_directory") == "deny"
 
 
+@pytest.mark.promise("H2")
 def test_no_rule_of_the_users_is_above_the_bounds_and_none_is_lost_in_them() -> None:
     def action(access: Any, tool: str, text: str, *rules: PermissionRule) -> str | None:
         found = [r for r in ruleset(access, rules) if matches(r["permission"], tool) and matches(r["pattern"], text)]
@@ -698,6 +716,7 @@ def test_an_answer_to_another_prompt_is_none_to_ours_although_the_clock_was_set_
     assert (turn.state, turn.people) == ("stored", ("msg_f",))
 
 
+@pytest.mark.promise("X14")
 @pytest.mark.parametrize("host", ["10.0.0.7", "0.0.0.0", "[2001:db8::1]", "build.example.org", "localhost.example.org"])
 def test_a_server_on_another_machine_needs_a_password(tmp_path: Path, host: str) -> None:
     def made(url: str, **environ: str) -> OpencodeRunner:

@@ -120,6 +120,7 @@ def looser(one: str, other: str) -> bool:
     return STRICT.index(one) > STRICT.index(other)
 
 
+@pytest.mark.promise("H1")
 @given(access=accesses, users=rules_of_ashep, own=rules_of_opencode)
 def test_no_combination_of_rules_gives_anything_back(access: Any, users: Any, own: list[Rule]) -> None:
     wanted = ruleset(access, users)
@@ -133,6 +134,7 @@ def test_no_combination_of_rules_gives_anything_back(access: Any, users: Any, ow
             assert not looser(said, action([rule("allow", "*"), *wanted], tool, text)), (tool, text)
 
 
+@pytest.mark.promise("X4")
 @given(access=accesses, users=rules_of_ashep, own=rules_of_opencode, subs=rules_of_opencode)
 def test_no_subagent_is_given_anything_back(access: Any, users: Any, own: list[Rule], subs: list[Rule]) -> None:
     rules = session(access, users, own, agent("general", subs, "subagent"))
@@ -156,6 +158,7 @@ def test_what_nobody_forbids_stays_as_it_is(own: list[Rule]) -> None:
         assert action(rules, "bash", text) == action(own, "bash", text)
 
 
+@pytest.mark.promise("H1")
 def test_what_both_allow_is_allowed() -> None:
     users = (PermissionRule(tool="bash", pattern="npm *", action="allow"), PermissionRule(tool="bash", action="deny"))
     own = [*DEFAULTS, rule("deny", "bash"), rule("allow", "bash", "npm *"), rule("deny", "bash", "npm publish *")]
@@ -234,6 +237,7 @@ async def bare(world: RealWorld, place: Path) -> str:
         return made.json()["id"]
 
 
+@pytest.mark.promise("H1")
 @pytest.mark.real
 @pytest.mark.parametrize("name", CONFIGURED)
 async def test_the_tools_that_a_model_is_shown_are_among_those_without_us(real_world: RealWorld, name: str) -> None:
@@ -257,6 +261,7 @@ async def test_the_tools_that_a_model_is_shown_are_among_those_without_us(real_w
                 assert (tool in shown) == offered([*own, *held], judged), tool
 
 
+@pytest.mark.promise("H1")
 @pytest.mark.real
 async def test_a_writer_whose_bash_the_user_denies_runs_and_writes_nothing(real_world: RealWorld) -> None:
     place, word = configured(real_world, "denied"), "denied2runs"
@@ -270,6 +275,7 @@ async def test_a_writer_whose_bash_the_user_denies_runs_and_writes_nothing(real_
     assert not (place / "ran").exists()
 
 
+@pytest.mark.promise("X4")
 @pytest.mark.real
 async def test_a_subagent_keeps_no_tool_that_its_own_rules_deny(real_world: RealWorld) -> None:
     """The denials of single commands that it has of its parent would offer it a bash."""
@@ -285,6 +291,7 @@ async def test_a_subagent_keeps_no_tool_that_its_own_rules_deny(real_world: Real
     assert not (place / "file").exists()
 
 
+@pytest.mark.promise("H1")
 @pytest.mark.real
 async def test_a_session_that_another_agent_goes_on_in_is_held_to_what_that_one_may_do(real_world: RealWorld) -> None:
     config = opencode_config(real_world.model.url) | {

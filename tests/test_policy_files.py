@@ -9,6 +9,8 @@ from ashep.config import ConfigErrors, check_files, load, nodes, read, schema, w
 from ashep.config.presets import PRESETS
 from ashep.core.policy.policies import Phase, Policies, Policy
 
+pytestmark = pytest.mark.promise("D1")
+
 AGENTS = """\
 version: 1
 agents:

@@ -48,6 +48,7 @@ def test_init_writes_the_table_and_the_schema_of_its_states(ashep: Any, tmp_path
     assert shown == (tmp_path / STATE_SCHEMA).read_text()
 
 
+@pytest.mark.slow
 def test_init_overwrites_no_table_of_somebody_else_and_then_writes_nothing(ashep: Any, tmp_path: Path) -> None:
     (tmp_path / TRANSITIONS).parent.mkdir(parents=True)
     (tmp_path / TRANSITIONS).write_text("{}")

@@ -18,6 +18,8 @@ from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.loop_world import World, simulate
 from tests.loop_world import said as words
 
+pytestmark = pytest.mark.promise("L6")
+
 Script = dict[str, list[dict[str, object]]]
 
 
@@ -137,6 +139,7 @@ WRITERS = {
 }  # fmt: skip
 
 
+@pytest.mark.promise("Z5")
 @pytest.mark.parametrize(("name", "label"), [*((name, "") for name in PRESETS), ("standard", "policy:quick")])
 def test_a_success_that_changes_nothing_closes_no_issue(folder: Path, name: str, label: str) -> None:
     phase, verdict = WRITERS[name], {"verdict": "done"} if name == "multi-tier" else {}

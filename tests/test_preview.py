@@ -44,6 +44,7 @@ async def look(world: BeadsWorld, options: WorkOptions | None = None) -> DryRun:
     return await preview(world.project, folder, options.issues, options.max_issues, "ashep-test")
 
 
+@pytest.mark.promise("L3")
 async def test_a_dry_run_says_what_would_start_and_writes_nothing(beads: BeadsWorld) -> None:
     first = beads.add("First", priority=1)
     second = beads.add("Second", blocked_by=(first,))

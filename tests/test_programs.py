@@ -127,6 +127,7 @@ async def test_the_program_leads_a_session_of_its_own() -> None:
     assert done.stdout == b"True\n"
 
 
+@pytest.mark.promise("G6", "E6")
 async def test_time_is_up_for_the_whole_group(stubborn: Path, tmp_path: Path) -> None:
     began = time.monotonic()
     with pytest.raises(ProgramTimedOut, match=r"after 1\.5 s"):

@@ -44,6 +44,8 @@ from tests.loop_world import World, simulate
 from tests.test_journal_snapshots import folded, lived, opened, recovered
 from tests.test_store import dump
 
+pytestmark = pytest.mark.promise("J11")
+
 ISSUES, DAY, DAYS = 200, 24 * 3600.0, 7
 KEEP = timedelta(days=2)
 CONFIG = (

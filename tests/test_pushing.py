@@ -51,6 +51,7 @@ async def test_a_branch_goes_there_and_on(world: GitLandingWorld) -> None:
     assert world.git("rev-parse", "ashep/t-1", cwd=there(world)) == second
 
 
+@pytest.mark.promise("Z3")
 async def test_what_a_person_pushed_stays(world: GitLandingWorld) -> None:
     remote = GitRemote(world.top)
     await remote.push("ashep/t-1", world.work("ashep/t-1", {"a": "1\n"}), "main")
@@ -82,6 +83,7 @@ async def test_a_person_who_is_faster_than_our_look_wins(
     assert world.git("rev-parse", "ashep/t-1", cwd=there(world)) == theirs
 
 
+@pytest.mark.promise("Z3")
 async def test_protected_branches_and_the_base_are_for_people(world: GitLandingWorld) -> None:
     head = world.work("ashep/t-1", {"a": "1\n"})
     before = world.git("for-each-ref", cwd=there(world))

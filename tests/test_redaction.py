@@ -18,6 +18,7 @@ SECRET = 'p"ss\\w<rd>&ü\n!'
 """Whatever has another form inside of JSON."""
 
 
+@pytest.mark.promise("F5")
 @pytest.mark.parametrize("ascii_only", [True, False])
 def test_a_secret_is_found_plain_and_inside_of_json(ascii_only: bool) -> None:
     redaction = Redaction((SECRET,))
@@ -43,6 +44,7 @@ def test_what_is_short_is_no_secret() -> None:
     assert redaction.data(data) is data
 
 
+@pytest.mark.promise("F5")
 def test_the_environment_names_the_secrets_and_a_person_hears_of_those_that_are_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -65,6 +67,7 @@ def fake_bd(folder: Path, body: str) -> tuple[str, ...]:
     return (sys.executable, str(program))
 
 
+@pytest.mark.promise("F5")
 async def test_what_bd_prints_has_lost_its_secrets(tmp_path: Path) -> None:
     row = {"id": "t-1", "title": f"uses {SECRET}", "status": "open", "issue_type": "task", "priority": 2}
     rows = json.dumps([row | {"created_at": "2026-01-01T00:00:00Z"}], ensure_ascii=False)
@@ -82,6 +85,7 @@ async def test_what_bd_complains_of_has_lost_its_secrets(tmp_path: Path) -> None
         await tracker.check()
 
 
+@pytest.mark.promise("F5")
 async def test_what_the_agent_server_answers_has_lost_its_secrets() -> None:
     client = Client(Address(url="http://server", password=None, instance="x"), "/tmp", redaction=Redaction((SECRET,)))
     answer = httpx.Response(200, json={"text": SECRET})

@@ -32,6 +32,7 @@ async def refused(world: RealWorld, reply: Reply, attempt: int = 1) -> Turn:
     return turn
 
 
+@pytest.mark.promise("U1")
 @pytest.mark.real
 async def test_a_limit_with_a_time_and_one_without(real_world: RealWorld) -> None:
     turn = await refused(real_world, Reply("rate limit exceeded", status=429, retry_after=600))
@@ -46,6 +47,7 @@ async def test_a_limit_with_a_time_and_one_without(real_world: RealWorld) -> Non
     assert again.again_in < timedelta(seconds=10), "its own backoff"
 
 
+@pytest.mark.promise("U1")
 @pytest.mark.real
 async def test_a_server_that_fails(real_world: RealWorld) -> None:
     turn = await refused(real_world, Reply("internal error", status=503))
@@ -53,6 +55,7 @@ async def test_a_server_that_fails(real_world: RealWorld) -> None:
     assert (turn.state, turn.refused.kind) == ("running", "down")
 
 
+@pytest.mark.promise("U3")
 @pytest.mark.real
 @pytest.mark.parametrize(("status", "kind"), [(401, "unauthorized"), (403, "unauthorized"), (402, "limited")])
 async def test_what_is_not_tried_again_ends_the_turn(real_world: RealWorld, status: int, kind: str) -> None:

@@ -26,6 +26,7 @@ LOOK = policy({"name": "look", "capabilities": ["review"]})
 CHECK = policy({"name": "check", "capabilities": ["review"]})
 
 
+@pytest.mark.promise("F6")
 def test_an_edit_counts_at_once_and_a_mistake_is_told_once_and_changes_nothing(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, policies=LOOK)
@@ -55,6 +56,7 @@ def test_an_edit_counts_at_once_and_a_mistake_is_told_once_and_changes_nothing(t
     simulate(scenario)
 
 
+@pytest.mark.promise("F6")
 def test_what_the_parts_were_made_of_counts_from_the_next_start(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, policies=LOOK)
@@ -111,6 +113,7 @@ class Edited:
         return [one.text for session in sessions for one in session.messages if one.who == "ashep"]
 
 
+@pytest.mark.promise("F6")
 def test_a_broken_edit_is_on_record_and_shown_until_it_is_mended(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder, policies=LOOK)
@@ -138,6 +141,7 @@ def test_a_broken_edit_is_on_record_and_shown_until_it_is_mended(folder: Path) -
     simulate(scenario)
 
 
+@pytest.mark.promise("F6")
 def test_policies_of_the_folder_count_at_once(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder, policies=LOOK)
@@ -160,6 +164,7 @@ def test_policies_of_the_folder_count_at_once(folder: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("F6")
 def test_templates_count_from_the_next_prompt_and_a_broken_one_keeps_the_last_good(folder: Path) -> None:
     async def scenario() -> None:
         world = World(folder, policies=LOOK)
@@ -310,6 +315,7 @@ def test_the_agents_of_another_runner_come_with_it(tmp_path: Path) -> None:
     simulate(scenario)
 
 
+@pytest.mark.promise("F6")
 @pytest.mark.slow
 async def test_a_signal_and_a_change_of_a_file_are_seen_and_others_are_not(tmp_path: Path) -> None:
     reload, asked = Counting(tmp_path), 0.0

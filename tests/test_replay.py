@@ -37,6 +37,7 @@ from tests.core.given import T0
 from tests.core.lives import live
 from tests.core.mutants import Mutant, planted, private
 from tests.core.world_of import MadeUp
+from tests.full import amount
 from tests.golden.make import LIFE
 from tests.recorded import Recorded, life, replayed
 
@@ -88,7 +89,8 @@ def numbered(kept: Sequence[Sequence[Entry]]) -> Batches:
 # --- equal --------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.promise("Y1")
+@settings(max_examples=amount(5, 100), suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**32))
 def test_every_life_is_derived_again_as_it_was(seed: int) -> None:
     world, kept = lived(seed)
@@ -99,6 +101,7 @@ def test_every_life_is_derived_again_as_it_was(seed: int) -> None:
     assert not made.folded
 
 
+@pytest.mark.promise("Y1")
 def test_decisions_not_to_start_are_among_them() -> None:
     _, kept = lived(3)
     kinds = {type(entry.body) for entries in kept for entry in entries}
@@ -114,19 +117,12 @@ def test_whatever_the_rules_make_is_a_decision() -> None:
             bodies = [type(entry.body) for entry in entries]
             last_told = max(place for place, kind in enumerate(bodies) if kind not in DERIVED)
             assert all(kind in DERIVED for kind in bodies[last_told + 1 :])
-    decided = {kind.__name__ for kind in DERIVED}
-    modules = sorted((ROOT / "ashep" / "daemon").rglob("*.py"))
-    assert len(modules) > 15
-    made: dict[str, set[str]] = {}
-    for path in modules:
-        called = (node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
-        made[path.name] = {
-            call.id if isinstance(call, ast.Name) else call.attr
-            for call in called
-            if isinstance(call, ast.Name | ast.Attribute)
-        }
-        assert not made[path.name] & decided, f"{path.name} makes what only the core decides"
-    assert "DaemonStarted" in made["worker.py"] | made["daemon.py"], "or it looks where nothing is made"
+    names, shell = {kind.__name__ for kind in e.DECISIONS}, [*(ROOT / "ashep" / "daemon").rglob("*.py")]
+    assert len(shell) > 10
+    for module in shell:
+        calls = [node.func for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.Call)]
+        made = {getattr(call, "id", getattr(call, "attr", "")) for call in calls} & names
+        assert not made, f"{module} makes {made}, which only the core decides"
 
 
 # --- different ----------------------------------------------------------------------------------------------------
@@ -139,7 +135,8 @@ def changed(entry: Entry) -> Entry:
     return replace(entry, body=replace(body, **{name: getattr(body, name) + "!"}))
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.promise("Y1")
+@settings(max_examples=amount(6, 100), suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 50), st.randoms(use_true_random=False))
 def test_a_changed_decision_is_found_where_it_stands(seed: int, chance: Any) -> None:
     _, kept = lived(seed, 60)
@@ -156,7 +153,8 @@ def test_a_changed_decision_is_found_where_it_stands(seed: int, chance: Any) -> 
     assert any(one.recorded == entry and one.derived is not None for one in found)
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.promise("Y1")
+@settings(max_examples=amount(5, 100), suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 50), st.randoms(use_true_random=False))
 def test_a_decision_that_was_not_made_or_made_twice_is_found(seed: int, chance: Any) -> None:
     _, kept = lived(seed, 60)
@@ -197,6 +195,7 @@ RULES_CHANGED = [
 ]  # fmt: skip
 
 
+@pytest.mark.promise("Y1")
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", RULES_CHANGED, ids=lambda mutant: mutant.name)
 def test_rules_that_decide_otherwise_are_found(mutant: Mutant) -> None:
@@ -224,6 +223,7 @@ def test_only_what_is_about_the_issue_is_compared() -> None:
     assert sum(counts) + len(of_none) == again(kept)[0].decisions
 
 
+@pytest.mark.promise("Y3")
 @pytest.mark.parametrize("golden", sorted(LIFE.parent.glob("life-rules-*.jsonl")), ids=lambda path: path.stem)
 def test_a_golden_life_is_derived_again_under_its_rules_and_folds_under_others(golden: Path, tmp_path: Path) -> None:
     (tmp_path / "journal").mkdir()
@@ -243,6 +243,7 @@ def test_the_present_rules_have_a_golden_life() -> None:
     assert RULES >= RELEASED_RULES
 
 
+@pytest.mark.promise("Y3")
 def test_what_other_rules_decided_is_folded_and_not_judged() -> None:
     def older(entry: Entry) -> Entry:
         return (
@@ -290,6 +291,7 @@ def repeated(state: Path, *mutant: str, **environ: str) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.promise("Y2")
 @pytest.mark.slow
 def test_nothing_but_facts_is_read(state: Path) -> None:
     told = repeated(state)
@@ -298,12 +300,14 @@ def test_nothing_but_facts_is_read(state: Path) -> None:
     assert told["decisions"] > 100
 
 
+@pytest.mark.promise("Y2")
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", ["clock", "file", "chance"])
 def test_anything_else_that_is_read_is_seen(state: Path, mutant: str) -> None:
     assert repeated(state, mutant)["impure"]
 
 
+@pytest.mark.promise("Y2")
 @pytest.mark.slow
 def test_it_is_the_same_in_another_process_time_zone_and_order_of_sets(state: Path) -> None:
     for seed, zone in (("1", "Asia/Kolkata"), ("2", "America/St_Johns")):
@@ -362,6 +366,7 @@ def rewritten(folder: Path, change: Callable[[Entry], Entry]) -> None:
     journal.close()
 
 
+@pytest.mark.promise("Y2")
 def test_a_journal_is_enough(run: Run) -> None:
     done = run()
     assert done.exit_code == 0, done.output
@@ -373,6 +378,7 @@ def test_a_journal_is_enough(run: Run) -> None:
     assert 0 < mine["decisions"] < told["decisions"]
 
 
+@pytest.mark.promise("Y1")
 def test_a_difference_is_shown_with_its_number(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / ".agent-shepherd" / "state"
     held = next(
@@ -398,6 +404,7 @@ def test_an_issue_that_is_not_known_is_told(run: Run) -> None:
     assert "nothing is known of an issue t-99" in str(done.exception)
 
 
+@pytest.mark.promise("Y2")
 def test_a_batch_that_is_being_written_is_left_out(run: Run, tmp_path: Path) -> None:
     before = json.loads(run("--json").stdout)
     (file,) = (tmp_path / ".agent-shepherd" / "state" / "journal").glob("*.jsonl")

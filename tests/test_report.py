@@ -121,6 +121,7 @@ def newest(night: Night, issue: str, kind: type) -> int:
     return max(seq for seq in found if getattr(night.entries[seq].body, "issue", None) == issue)
 
 
+@pytest.mark.promise("L8")
 def test_every_line_rests_on_records_that_exist(night: Night) -> None:
     told = night.told()
     assert list(told["sections"]) == list(views.SECTIONS)
@@ -132,6 +133,7 @@ def test_every_line_rests_on_records_that_exist(night: Night) -> None:
         assert line["issue"] is None or all(getattr(body, "issue", line["issue"]) == line["issue"] for body in bodies)
 
 
+@pytest.mark.promise("L8")
 def test_what_is_closed_names_its_evidence(night: Night) -> None:
     lines = {line["issue"]: line for line in night.told()["sections"]["closed"]}
     assert set(lines) == {CLOSED, BY_HAND} == {name for name in night.world.flows if state(night, name) == "closed"}
@@ -145,6 +147,7 @@ def test_what_is_closed_names_its_evidence(night: Night) -> None:
     assert (closed.by, "closed by somebody" in lines[BY_HAND]["text"]) == ("somebody", True)
 
 
+@pytest.mark.promise("L8")
 def test_what_waits_for_people_comes_in_order_of_value(night: Night) -> None:
     lines = night.told()["sections"]["waiting"]
     assert [line["issue"] for line in lines][:2] == [FIRST, ASKED]
@@ -156,6 +159,7 @@ def test_what_waits_for_people_comes_in_order_of_value(night: Night) -> None:
         assert asked.question in line["text"]
 
 
+@pytest.mark.promise("L8")
 def test_what_is_parked_says_why(night: Night) -> None:
     (line,) = night.told()["sections"]["parked"]
     assert line["seqs"] == [newest(night, PARKED, issues.IssueParked)]
@@ -164,6 +168,7 @@ def test_what_is_parked_says_why(night: Night) -> None:
     assert f"{parked.code}: {' '.join(parked.why.split())}" in line["text"]
 
 
+@pytest.mark.promise("L8")
 def test_what_goes_on_says_what_for(night: Night) -> None:
     lines = {line["issue"]: line for line in night.told()["sections"]["going_on"]}
     assert set(lines) == {name for name in night.world.flows if state(night, name) in ("running", "time")}
@@ -178,6 +183,7 @@ def test_what_goes_on_says_what_for(night: Night) -> None:
         assert stands.state == "running" or code == stands.code or isinstance(body, issues.PhaseEntered), line
 
 
+@pytest.mark.promise("L8")
 def test_the_cost_is_that_of_the_reads_that_are_named(night: Night) -> None:
     lines = night.told()["sections"]["cost"]
     most: dict[tuple[str, int], tuple[int, float]] = {}
@@ -192,6 +198,7 @@ def test_the_cost_is_that_of_the_reads_that_are_named(night: Night) -> None:
         assert f"{line['tokens']} tokens" in line["text"]
 
 
+@pytest.mark.promise("L8")
 def test_limits_servers_and_daemons_are_told_each_once(night: Night) -> None:
     sections = night.told()["sections"]
     limits = [night.entries[seq].body for line in sections["limits"] for seq in line["seqs"]]

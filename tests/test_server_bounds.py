@@ -87,6 +87,7 @@ async def test_an_agents_git_is_told_to_flush(server: ManagedServer) -> None:
     assert settings_of_git(said | durable.environment(said))[-3:] == ["user.name=pat", *told], "a person's stay"
 
 
+@pytest.mark.promise("X13")
 async def test_it_has_limits_and_gives_way(server: ManagedServer) -> None:
     pid = pid_of(await server.reach())
     soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
@@ -95,6 +96,7 @@ async def test_it_has_limits_and_gives_way(server: ManagedServer) -> None:
     assert os.getpriority(os.PRIO_PROCESS, pid) == min(os.getpriority(os.PRIO_PROCESS, 0) + 3, 19)
 
 
+@pytest.mark.promise("X13")
 async def test_the_memory_of_its_group_is_measured_and_of_nobody_else(server: ManagedServer) -> None:
     assert await server.memory() is None
     address = await server.reach()
@@ -119,6 +121,7 @@ async def test_the_memory_of_its_group_is_measured_and_of_nobody_else(server: Ma
     assert await server.memory() is None
 
 
+@pytest.mark.promise("X13")
 async def test_its_log_is_cut_while_it_goes_on_writing(server: ManagedServer) -> None:
     address = await server.reach()
     log, old = server.folder / "server.log", server.folder / "server.log.old"
@@ -137,6 +140,7 @@ async def test_its_log_is_cut_while_it_goes_on_writing(server: ManagedServer) ->
     assert log.stat().st_size > 0
 
 
+@pytest.mark.promise("X10")
 async def test_one_that_accepts_and_never_answers_is_ended_and_another_begins(
     server: ManagedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +156,7 @@ async def test_one_that_accepts_and_never_answers_is_ended_and_another_begins(
     assert not Path(f"/proc/{pid_of(first)}").exists()
 
 
+@pytest.mark.promise("X10")
 async def test_one_that_is_slow_for_a_while_is_kept(server: ManagedServer) -> None:
     first = await server.reach()
     os.kill(pid_of(first), signal.SIGSTOP)
@@ -165,6 +170,7 @@ async def test_one_that_is_slow_for_a_while_is_kept(server: ManagedServer) -> No
         assert await server.reach() == first
 
 
+@pytest.mark.promise("X10")
 async def test_a_stopped_server_of_somebody_else_is_left_alone(server: ManagedServer) -> None:
     first = await server.reach()
     record = server._read()
@@ -179,6 +185,7 @@ async def test_a_stopped_server_of_somebody_else_is_left_alone(server: ManagedSe
         os.kill(pid_of(first), signal.SIGKILL)
 
 
+@pytest.mark.promise("X16")
 async def test_nothing_of_it_is_left_after_a_stop_and_nobody_else_is_ended(server: ManagedServer) -> None:
     await server.reach()
     record = server._read()

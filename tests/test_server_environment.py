@@ -24,6 +24,8 @@ from ashep.ports.runner import Prompt, SessionRequest
 from ashep.testing.worlds import settled
 from tests.conformance.runners import RealWorld, real_place
 
+pytestmark = pytest.mark.promise("X13")
+
 __all__ = ["real_place"]
 
 FORGE = {"type": "github", "repository": "acme/tools", "token_env": "ANTHROPIC_BASE_URL"}

@@ -71,6 +71,7 @@ def check(told: Data, table: Table) -> None:
     assert [step["seq"] for step in told["history"]] == sorted(step["seq"] for step in told["history"])
 
 
+@pytest.mark.promise("F21")
 @pytest.mark.slow
 def test_an_issue_that_is_blocked_and_sent_back_is_told_with_its_history(folder: Path) -> None:
     words = {"planner": ["blocked", "done"], "implementer": ["done"], "code-reviewer": ["needs_changes", "approve"]}
@@ -96,6 +97,7 @@ def test_an_issue_that_is_blocked_and_sent_back_is_told_with_its_history(folder:
     assert "code-reviewer said approve" in told["history"][-1]["why"]
 
 
+@pytest.mark.promise("F21")
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 8, 14, 27, 39, 57])
 def test_wild_lives_are_told_along_the_table_too(folder: Path, seed: int) -> None:

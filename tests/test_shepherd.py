@@ -35,6 +35,6 @@ async def test_what_is_taken_in_is_known_also_where_a_turn_was_under_way(tmp_pat
             shepherd.tell(TrackerSeen("me", "t", str(number)))
             await anyio.lowlevel.checkpoint()  # the turn begins, and writes in a thread
             seen = TrackerSeen("me", "t", f"{number} and on")
-            await shepherd.take_in(lambda _, seen=seen: [seen])
+            await shepherd.ask(lambda _, seen=seen: [seen])
             assert shepherd.world.tracker == seen
     await to_thread.run_sync(journal.close)

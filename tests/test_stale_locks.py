@@ -28,7 +28,7 @@ from tests.conformance.landings import GitLandingWorld, put
 from tests.loop_hands import CONFIG
 from tests.loop_world import Points, World, policy, said, simulate
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.promise("Z2")]
 
 ONE, RUN = "ashep/t-1", "t-1/implement.1.1"
 ENDS = ("closed", "parked", "person")
@@ -44,7 +44,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def world(folder: Path) -> GitLandingWorld:
-    return GitLandingWorld(folder.parent / "top")
+    """Its git says at once what it says after a second: that a lock is there, which nobody takes away meanwhile."""
+    made = GitLandingWorld(folder.parent / "top")
+    made.git("config", "core.packedRefsTimeout", "20")
+    made.git("config", "core.filesRefLockTimeout", "20")
+    return made
 
 
 async def ready(world: GitLandingWorld, branch: str = ONE) -> Integrated:

@@ -22,6 +22,7 @@ def one_phase(**stall: object) -> str:
     return policy(PHASE | {"stall": rule | stall}, limits=limits)
 
 
+@pytest.mark.promise("T11")
 def test_a_turn_that_hangs_is_ended_within_the_bound_and_one_check(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path / "p", policies=one_phase())
@@ -39,6 +40,7 @@ def test_a_turn_that_hangs_is_ended_within_the_bound_and_one_check(tmp_path: Pat
     simulate(scenario)
 
 
+@pytest.mark.promise("T12")
 def test_a_turn_that_hangs_is_looked_into_and_the_next_agent_does_it(tmp_path: Path) -> None:
     """The agent of the highest priority hangs whenever it works; another one reads that, and says so."""
 
@@ -106,6 +108,7 @@ def test_a_turn_that_falls_silent_later_is_ended_within_the_bound_of_its_last_si
     simulate(scenario)
 
 
+@pytest.mark.promise("T11")
 @pytest.mark.parametrize(
     ("name", "play"),
     [

@@ -96,6 +96,7 @@ def test_every_entry_is_a_fact_in_order(state: Path, journal: Journal) -> None:
     assert "5ec2e7" not in "".join(row["body"] for row in rows), "the secret stays in the journal"
 
 
+@pytest.mark.promise("G3")
 def test_every_known_issue_has_its_account(state: Path, journal: Journal) -> None:
     draw(state, journal)
     world = fold(story())
@@ -110,6 +111,7 @@ def test_every_known_issue_has_its_account(state: Path, journal: Journal) -> Non
     assert json.loads(rows["demo-2"]["body"])["priority"] == 2
 
 
+@pytest.mark.promise("T4")
 def test_a_run_is_told_from_its_facts(state: Path, journal: Journal) -> None:
     draw(state, journal)
     with contextlib.closing(open_read_only(state)) as db:
@@ -231,6 +233,7 @@ SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
 }
 
 
+@pytest.mark.promise("V1")
 @pytest.mark.parametrize("name", SPOILT)
 def test_a_spoilt_database_is_drawn_the_same_again(state: Path, journal: Journal, name: str) -> None:
     draw(state, journal)
@@ -246,7 +249,10 @@ def test_a_spoilt_database_is_drawn_the_same_again(state: Path, journal: Journal
 
 
 @pytest.mark.parametrize("with_world", [True, False])
-@pytest.mark.parametrize("behind", range(0, len(story()), 3))
+@pytest.mark.parametrize(
+    "behind",
+    [pytest.param(at, marks=[] if at % 4 == 0 else [pytest.mark.slow]) for at in range(0, len(story()), 3)],
+)
 def test_a_database_that_lags_catches_up(state: Path, behind: int, with_world: bool) -> None:
     journal = Journal.open(state, T0)
     for batch in story()[:behind]:
@@ -286,6 +292,7 @@ def test_it_is_drawn_up_to_the_world_that_was_offered(state: Path) -> None:
     journal.close()
 
 
+@pytest.mark.promise("V1")
 @pytest.mark.slow
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 @given(stops=st.sets(st.integers(1, len(story()) - 1), max_size=5))
@@ -309,6 +316,7 @@ def test_drawing_step_by_step_is_drawing_at_once(tmp_path_factory: pytest.TempPa
     assert (state.parent / "runs.jsonl").read_bytes() == lines
 
 
+@pytest.mark.promise("V1")
 @pytest.mark.parametrize(
     "spoil",
     [
@@ -371,6 +379,7 @@ def test_issues_are_shown_as_they_are_after_facts_about_none(state: Path) -> Non
     journal.close()
 
 
+@pytest.mark.promise("V2")
 def test_a_reader_never_keeps_the_writer_waiting(state: Path, journal: Journal) -> None:
     store = Store.open(state, journal, world := fold(story()))
     with contextlib.closing(open_read_only(state)) as reader:
@@ -387,6 +396,7 @@ def test_a_reader_never_keeps_the_writer_waiting(state: Path, journal: Journal) 
     store.close()
 
 
+@pytest.mark.promise("V3")
 def test_its_files_are_for_the_user_alone(state: Path, journal: Journal) -> None:
     old = os.umask(0)
     try:
@@ -467,6 +477,7 @@ async def test_what_is_offered_is_drawn_soon_and_at_the_end(state: Path) -> None
     journal.close()
 
 
+@pytest.mark.promise("V1")
 @pytest.mark.may_block
 @pytest.mark.parametrize("gone", ["ashep.db", "../runs.jsonl"])
 async def test_what_is_deleted_beside_the_daemon_is_drawn_again(state: Path, gone: str) -> None:
@@ -491,6 +502,7 @@ async def test_what_is_deleted_beside_the_daemon_is_drawn_again(state: Path, gon
     journal.close()
 
 
+@pytest.mark.promise("V2")
 @pytest.mark.may_block
 async def test_an_error_is_reported_and_drawn_over(state: Path) -> None:
     journal = await to_thread.run_sync(Journal.open, state, T0)

@@ -48,6 +48,7 @@ async def proposed(*answers: str | Play, description: str = "Greet people.") -> 
     return await suggest(runner, SystemClock(), found, PLANNER, ("coverage",)), told
 
 
+@pytest.mark.promise("F40")
 async def test_what_is_proposed_is_read_and_doubted() -> None:
     proposal, told = await proposed(GOOD)
     assert [check.id for check in proposal.given.criteria.checks] == ["tests"]

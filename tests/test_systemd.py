@@ -18,8 +18,8 @@ import pytest
 from ashep import cli
 from ashep.actions.systemd_unit import NO_RESTART, unit_of
 from ashep.adapters.systemd import Systemd
-from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.world import World
+from ashep.daemon.shepherd import Observation
 from ashep.daemon.watchdog import LONGEST, STALE, Watchdog
 from ashep.errors import AshepError
 from tests.core import given
@@ -59,6 +59,7 @@ def queued(wire: socket.socket) -> int:
     return told
 
 
+@pytest.mark.promise("K8")
 def test_nobody_waits_for_a_manager_that_does_not_read(tmp_path: Path) -> None:
     address = str(tmp_path / "notify")
     with listening(address) as wire:
@@ -97,16 +98,11 @@ class Shepherd:
 
     def __init__(self, world: World) -> None:
         self.world, self.hangs = world, False
-        self._told: list[Callable[[World], list[Fact]]] = []
-        self._changed = anyio.Event()
 
-    def tell(self, told: Callable[[World], list[Fact]]) -> None:
-        self._told.append(told)
-
-    async def changed(self) -> None:
-        while self.hangs or not self._told:
+    async def ask(self, observation: Observation) -> None:
+        while self.hangs:
             await anyio.sleep(1)
-        assert self._told.pop()(self.world) == [], "a tick leaves nothing in the journal"
+        assert not list(observation(self.world)), "a tick leaves nothing in the journal"
 
 
 def ticks(change: Callable[[Shepherd, list[int]], None]) -> tuple[int, int]:
@@ -138,6 +134,7 @@ def ticks(change: Callable[[Shepherd, list[int]], None]) -> tuple[int, int]:
     return anyio.run(main, backend_options=dict(VIRTUAL))
 
 
+@pytest.mark.promise("K8")
 def test_the_watchdog_is_fed_by_completed_ticks_alone() -> None:
     first, again = ticks(lambda shepherd, looks: None)
     assert first == pytest.approx(again, abs=2)
@@ -183,6 +180,7 @@ def settings(text: str) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.promise("K8")
 def test_a_users_unit_restarts_what_can_go_on_and_nothing_else(project: Path) -> None:
     unit = unit_of(project, ENVIRON, user=True)
     assert unit.path == Path("/home/ann/.config/systemd/user") / unit.name
@@ -215,6 +213,7 @@ def test_the_service_of_verification_has_a_unit_of_its_own(project: Path) -> Non
     assert {"NoNewPrivileges", "Restart", "EnvironmentFile", "UnsetEnvironment"} <= said.keys()
 
 
+@pytest.mark.promise("K8")
 def test_a_systems_unit_runs_as_the_projects_owner_and_never_as_root(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,6 +229,7 @@ def test_a_systems_unit_runs_as_the_projects_owner_and_never_as_root(
         unit_of(project, ENVIRON, user=False)
 
 
+@pytest.mark.promise("K8")
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
 @pytest.mark.slow
 @pytest.mark.parametrize("serve", [True, False])
@@ -364,6 +364,7 @@ def test_uninstall_stops_it_and_deletes_the_unit(place: Place, capsys: pytest.Ca
     assert place.asked()[-2:] == [f"--user disable --now {file.name}", "--user daemon-reload"]
 
 
+@pytest.mark.promise("K8")
 def test_the_unit_runs_nothing_of_the_project(tmp_path: Path) -> None:
     """A service's folder is the project: python would look there first for whatever ashep imports."""
     project, environ = tmp_path / "project", {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}

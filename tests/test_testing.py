@@ -7,14 +7,12 @@ from typing import Any
 
 import pytest
 
-from ashep.core.facts.runs import Life
-from ashep.core.facts.tracker import Change
+from ashep.core.model import Change, Life
 from ashep.errors import ClaimLost, GuardTripped, TrackerRefused
-from ashep.ports.runner import Catalog, Prompt, Sign, Turn
-from ashep.ports.tracker import ClaimRequest, Creation, Look, Seen, Update
+from ashep.ports import Catalog, ClaimRequest, Creation, Look, Prompt, Seen, Sign, Turn, Update
 from ashep.simulation.memory.runner import MemoryRunner
 from ashep.simulation.memory.tracker import MemoryTracker
-from ashep.testing import ACTOR, runners, trackers
+from ashep.testing import ACTOR, runners, signs, trackers
 from tests.conformance.runners import MemoryWorld as Agents
 from tests.conformance.runners import SystemClock
 from tests.conformance.trackers import MemoryWorld as Issues
@@ -246,6 +244,13 @@ async def test_a_runner_with_a_mistake_fails_the_test_that_stands_for_it(wrong: 
     world = Agents()
     world.runner = wrong(SystemClock(), world._play)  # pyright: ignore[reportPrivateUsage] - the same play
     await fails(test, world)
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes a moment in memory is waited for as long as such a moment takes at most, not as a server's."""
+    for module in (runners, signs):
+        monkeypatch.setattr(module, "BOUND", 6.0)
 
 
 async def fails(test: Any, world: Any) -> None:

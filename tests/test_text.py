@@ -2,6 +2,7 @@
 
 import unicodedata
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ everything = st.text(
 )
 
 
+@pytest.mark.promise("M2")
 @given(everything)
 def test_nothing_is_left_that_acts_on_a_reader(text: str) -> None:
     cleaned = clean(text)

@@ -23,6 +23,7 @@ from ashep.interchange.state import schema_of
 from ashep.interchange.table import Row, Table, read_table
 from ashep.interchange.transitions import imported, table_of
 from tests.core.playbook import Playbook
+from tests.full import amount
 
 ISSUE = """
 | IDLE | task_received | PLANNING | planner |
@@ -65,6 +66,7 @@ def test_the_table_is_that_of_the_specification_and_what_init_writes() -> None:
     assert [name for name in PRESETS if files_of_preset(name)] == [PRESET]
 
 
+@pytest.mark.promise("F20")
 def test_the_preset_and_its_table_are_the_same() -> None:
     policy = policies_of(preset(PRESET)).policies[PRESET]
     assert table_of(PRESET, policy)[0] == CODING
@@ -201,6 +203,7 @@ def from_preset(_: Path) -> Policies:
     return policies_of(preset(PRESET))
 
 
+@pytest.mark.promise("F20")
 @pytest.mark.slow
 @pytest.mark.parametrize("policies", [from_import, from_preset])
 def test_table_and_policy_go_the_same_way_over_all_sequences_of_eight_events(
@@ -275,6 +278,7 @@ def test_what_is_no_table_is_refused_with_file_and_line(text: str, said: str, tm
     assert told(text, tmp_path) == said
 
 
+@pytest.mark.promise("F20")
 def test_nothing_is_dropped_silently(tmp_path: Path) -> None:
     file = tmp_path / "t.json"
     table = json.loads(
@@ -397,7 +401,7 @@ def goes(table: Table, row: Row) -> str:
     return at.get(target, target)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=amount(40, 1000), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(tables())
 def test_any_table_is_refused_or_its_policy_leads_where_it_leads(tmp_path_factory: Any, table: Table) -> None:
     file = tmp_path_factory.mktemp("table") / "t.json"

@@ -145,6 +145,7 @@ def daemon(world: GitWorkspacesWorld) -> Iterator[list[str]]:
         serving.cancel()
 
 
+@pytest.mark.promise("I4")
 def test_a_tree_in_which_a_run_is_under_way_stays(world: GitWorkspacesWorld, ashep: Call, daemon: list[str]) -> None:
     prepare(world, "t-1", "t-11")
     daemon.append("t-1/implement.1.1")
@@ -172,6 +173,7 @@ def closed_by_a_person(state: Path, *issues: str, facts: Sequence[Fact] = ()) ->
     made.journal.close()
 
 
+@pytest.mark.promise("I4")
 @pytest.mark.slow
 def test_gc_takes_what_is_closed_and_merged(world: GitWorkspacesWorld, ashep: Call) -> None:
     state = world.top / ".agent-shepherd" / "state"
@@ -227,6 +229,7 @@ def squash_at_a_forge(world: GitWorkspacesWorld, branch: str) -> None:
     world.git("pull", "-q", "--ff-only", str(forge), "main")
 
 
+@pytest.mark.promise("I4")
 @pytest.mark.parametrize("land", [squash, rebase, squash_at_a_forge])
 @pytest.mark.slow
 def test_gc_takes_what_landed_squashed_or_rebased(
@@ -258,6 +261,7 @@ def test_gc_takes_what_landed_squashed_or_rebased(
     assert sorted(path.name for path in (world.place / "ashep").iterdir()) == ["t-2", "t-3", "t-4"]
 
 
+@pytest.mark.promise("I4")
 @pytest.mark.slow
 def test_gc_takes_what_was_seen_to_land_whatever_became_of_it_on_the_base(
     world: GitWorkspacesWorld, ashep: Call
@@ -311,6 +315,7 @@ def test_a_bad_setting_is_told(world: GitWorkspacesWorld, ashep: Call, line: str
     assert "config.yaml:2" in err
 
 
+@pytest.mark.promise("J11")
 def test_gc_says_which_files_of_the_journal_go_by_themselves_and_why_the_next_one_stays(
     world: GitWorkspacesWorld, ashep: Call
 ) -> None:

@@ -67,6 +67,7 @@ def replaced_by_a_file(world: GitWorkspacesWorld) -> None:
     (world.place / ONE).write_text("not a tree\n")
 
 
+@pytest.mark.promise("I2")
 @pytest.mark.parametrize("end", [removed, removed_by_git, replaced_by_a_link, replaced_by_a_file])
 async def test_a_tree_that_its_agent_removed_is_told_and_made_again_from_its_branch(
     world: GitWorkspacesWorld, end: Callable[[GitWorkspacesWorld], None]
@@ -127,6 +128,7 @@ def cloned(world: GitWorkspacesWorld) -> None:
         world.edit(ONE, path, text)
 
 
+@pytest.mark.promise("I2")
 @pytest.mark.parametrize("make", [initialized, with_commits, cloned])
 async def test_a_repository_made_in_its_root_is_kept_beside_and_what_was_worked_is_on_the_branch(
     world: GitWorkspacesWorld, make: Callable[[GitWorkspacesWorld], None]
@@ -170,6 +172,7 @@ async def test_a_name_that_git_refuses_is_beside_the_branch(world: GitWorkspaces
     await lacks(world, "sub/.GIT/config", "sub/%2EGIT/config")
 
 
+@pytest.mark.promise("I2")
 async def test_a_file_that_its_filter_refuses_is_beside_the_branch(world: GitWorkspacesWorld) -> None:
     world.git("config", "filter.lfs.clean", "git-lfs-is-not-here clean")
     world.git("config", "filter.lfs.required", "true")
@@ -211,6 +214,7 @@ async def test_more_than_may_be_copied_stays_where_it_is(
     assert (world.place / ONE / "sub/.GIT/large").exists()
 
 
+@pytest.mark.slow
 async def test_ten_thousand_files_that_git_refuses_are_few_calls_and_a_short_message(
     world: GitWorkspacesWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,8 @@ from ashep.errors import AshepError
 from ashep.ports.trees import Landed, Removed
 from tests.conformance.workspaces import GitWorkspacesWorld
 
+pytestmark = pytest.mark.promise("Z5")
+
 ONE, RUN, NOW = "ashep/t-1", "t-1/implement.1.1", timedelta()
 
 

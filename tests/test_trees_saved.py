@@ -66,6 +66,7 @@ EVERYTHING: list[Deed] = [
 ]  # fmt: skip
 
 
+@pytest.mark.promise("I3")
 @pytest.mark.timeout(300 + 3 * _STATES)
 @settings(
     max_examples=_STATES,
@@ -91,6 +92,7 @@ def test_nothing_is_lost(deeds: list[Deed], ends: list[str]) -> None:
     assert left_out(deeds, ends) == []
 
 
+@pytest.mark.promise("I3")
 @pytest.mark.parametrize(
     ("part", "deeds"),
     [

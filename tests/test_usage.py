@@ -59,6 +59,7 @@ def told(world: World, by: str, since: str | None = None) -> Data:
         return views.usage(database, by, since)
 
 
+@pytest.mark.promise("L7")
 def test_a_session_that_is_used_again_is_counted_once(lived: World) -> None:
     """Five runs in two sessions, each with one prompt of 100 tokens: 500, and not what each session held by then."""
     sessions = lived.runner.sessions.values()
@@ -69,6 +70,7 @@ def test_a_session_that_is_used_again_is_counted_once(lived: World) -> None:
     assert [row["name"] for row in seen["rows"]] == [lived.runner.models[0].provider]
 
 
+@pytest.mark.promise("L7")
 @pytest.mark.parametrize("by", views.KINDS)
 def test_rows_add_up_to_the_total(lived: World, by: str) -> None:
     seen = told(lived, by)
@@ -95,6 +97,7 @@ def test_only_what_ended_since_is_told(lived: World) -> None:
     assert views.usage(None, "phase", None)["total"]["tokens"] == 0
 
 
+@pytest.mark.promise("L7")
 def test_what_a_turn_used_stays_used_and_is_counted_once() -> None:
     def seen(n: int, tokens: int, cost: float) -> TurnSeen:
         return TurnSeen("t-1", "t-1/a.1.1", n, "m", 1, "running", "i", tokens=tokens, cost=cost)

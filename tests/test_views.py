@@ -46,6 +46,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return state
 
 
+@pytest.mark.promise("G7")
 def test_every_record_has_a_sentence_or_is_deliberately_silent() -> None:
     assert set(story.SENTENCES) | story.SILENT == set(TYPES)
     assert not set(story.SENTENCES) & story.SILENT
@@ -77,6 +78,7 @@ def test_every_sentence_can_be_said(told: Path) -> None:
     )
 
 
+@pytest.mark.promise("G7")
 def test_a_story_goes_from_the_first_look_to_what_it_waits_for(tmp_path: Path) -> None:
     state = tmp_path / "state"
     life(state, issues=1, until="person")

@@ -96,6 +96,7 @@ def why(state: Path, issue: str, capsys: pytest.CaptureFixture[str]) -> tuple[li
     return text.splitlines(), json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.promise("W5")
 def test_why_shows_the_evidence_with_its_tree_and_where_the_work_landed(
     lived: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -164,6 +165,7 @@ def test_the_report_counts_what_was_closed_by_its_proof(lived: Path) -> None:
     ]
 
 
+@pytest.mark.promise("W5")
 def test_what_was_closed_without_anything_checked_is_unverified() -> None:
     closed = replace(FLOW, stage="closed", code="shepherd")
     shown = verification(closed)
@@ -179,6 +181,7 @@ def test_what_was_closed_without_anything_checked_is_unverified() -> None:
     assert proof.kind_of(red) == "unverified"
 
 
+@pytest.mark.promise("W5")
 def test_a_success_that_changed_nothing_is_not_told_as_verified() -> None:
     before = CheckResult("made", "passed", "as expected", 3, proves_nothing=True)
     idle = replace(EVIDENCE, results=(before,), changed=False, must_change=False)
@@ -193,6 +196,7 @@ def test_a_success_that_changed_nothing_is_not_told_as_verified() -> None:
     assert proof.in_short(proof.counted(empty)) == f"unverified in tree {'7' * 12}; the work changes nothing"
 
 
+@pytest.mark.promise("L8")
 def test_checks_that_all_passed_before_the_work_do_not_make_it_verified() -> None:
     before, after = CheckResult("old", "passed", "as ever", 3, proves_nothing=True), CheckResult("new", "passed", "", 3)
     closed = replace(FLOW, stage="closed", code="shepherd")
@@ -210,6 +214,7 @@ def test_checks_that_all_passed_before_the_work_do_not_make_it_verified() -> Non
     )
 
 
+@pytest.mark.promise("W3")
 @pytest.mark.parametrize(("isolated", "told"), [(True, ", in a sandbox"), (False, ", without a sandbox"), (None, "")])
 def test_a_sandbox_is_told_of_where_a_program_ran_in_it(isolated: bool | None, told: str) -> None:
     shown = verification(replace(FLOW, evidence=replace(EVIDENCE, isolated=isolated)))

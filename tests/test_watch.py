@@ -106,6 +106,7 @@ LEAVES, SHOWS = "\x1b[?1049l", "\x1b[?25h"
 """What ends the other screen, and shows the cursor."""
 
 
+@pytest.mark.promise("L10")
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_is_a_screen_that_ctrl_c_ends_and_leaves_clean(project: Path, number: signal.Signals) -> None:
@@ -127,6 +128,7 @@ def test_it_is_a_screen_that_ctrl_c_ends_and_leaves_clean(project: Path, number:
     assert not list((project / ".agent-shepherd").glob("state/redraw-*"))
 
 
+@pytest.mark.promise("L10")
 @pytest.mark.slow
 def test_what_happens_shows_on_it(project: Path) -> None:
     with terminal(project, "--watch") as seen:
@@ -145,6 +147,7 @@ def test_what_happens_shows_on_it(project: Path) -> None:
         seen.until(lambda text: "by the night watch" in text)
 
 
+@pytest.mark.promise("L10")
 @pytest.mark.slow
 def test_no_color_and_a_small_terminal(project: Path) -> None:
     with terminal(project, "--watch", size=(8, 30), NO_COLOR="1") as seen:
@@ -158,6 +161,7 @@ def test_no_color_and_a_small_terminal(project: Path) -> None:
         assert seen.process.wait(20) == 0
 
 
+@pytest.mark.promise("L10")
 @pytest.mark.slow
 def test_what_is_no_terminal_is_refused(project: Path) -> None:
     argv = [sys.executable, "-m", "ashep", "-C", str(project), "status", "--watch"]
@@ -219,6 +223,7 @@ def test_what_waits_for_people_comes_first_and_closed_issues_are_counted_only() 
     assert section.rows[0][3] == "due in 1h"
 
 
+@pytest.mark.promise("L10")
 @pytest.mark.parametrize("height", range(1, 30))
 def test_a_page_never_has_more_lines_than_the_terminal(height: int) -> None:
     seen = Seen.__new__(Seen)
@@ -252,6 +257,7 @@ def test_a_page_says_that_an_edit_is_not_in_force() -> None:
 # --- how alive ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("L10")
 def test_the_daemon_says_how_alive_its_runs_are(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path / "p", policies=policy({"name": "check", "capabilities": ["review"], "timeout": "3h"}))

@@ -16,6 +16,8 @@ from tests.core.mutants import Mutant, planted
 from tests.loop_hands import Hands, landing_world
 from tests.loop_world import simulate
 
+pytestmark = pytest.mark.promise("Z5")
+
 ISSUES, DAY = 200, 24 * 3600.0
 EVERY = 14 * DAY / ISSUES
 CONFIG = (

@@ -215,6 +215,7 @@ async def test_what_was_green_before_any_work_proves_nothing(place: Place) -> No
     assert len(place.verifier.verified) == 1, "the base has nothing to say about checks that failed"
 
 
+@pytest.mark.promise("W1")
 async def test_what_lands_is_held_against_what_was_there_before_any_work(place: Place) -> None:
     """Others may have landed meanwhile: what they made pass was not there when this work began."""
     await place.adopt(exists("before", "a"), exists("theirs", "c"), exists("now", "b"))
@@ -282,6 +283,7 @@ async def test_nothing_lands_by_a_policy_that_is_gone(place: Place) -> None:
 # --- the issue's own checks ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_patterns_that_take_long_to_be_compiled_keep_nobody_waiting(place: Place) -> None:
     """Five of 2,000 characters took 18 s, in which the daemon did nothing else: blocking the loop fails a test."""
     verify = [{"glob": "a", "pattern": "(?i)" + r"[\x00-\U0010ffff]" * 115 + str(n)} for n in range(20)]

@@ -40,6 +40,7 @@ def in_force(project: Path, worker: str | None) -> str:
     return load(folder).settings.worker.workspace
 
 
+@pytest.mark.promise("I5")
 @pytest.mark.parametrize(
     ("worker", "expected"),
     [

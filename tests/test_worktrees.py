@@ -41,6 +41,7 @@ def log(world: GitWorkspacesWorld, revision: str = ONE) -> list[str]:
 # --- sealing ---
 
 
+@pytest.mark.promise("I2")
 async def test_a_sealed_commit_names_its_run_and_runs_no_hook(world: GitWorkspacesWorld) -> None:
     for hook in ("pre-commit", "commit-msg", "post-checkout", "post-commit", "reference-transaction"):
         file = world.top / ".git/hooks" / hook
@@ -91,6 +92,7 @@ async def clash(world: GitWorkspacesWorld, command: str) -> None:
     assert "<<<<" in world.read(ONE)["a.txt"]
 
 
+@pytest.mark.promise("I2")
 @pytest.mark.parametrize("command", ["merge", "cherry-pick", "rebase"])
 async def test_what_was_left_with_conflicts_is_saved_and_ended(world: GitWorkspacesWorld, command: str) -> None:
     await clash(world, command)
@@ -137,6 +139,7 @@ async def test_work_on_a_detached_head_comes_to_the_branch(world: GitWorkspacesW
     assert world.read(ONE)["c.txt"] == "c\n"
 
 
+@pytest.mark.promise("I2")
 async def test_work_on_another_branch_comes_to_the_branch_and_that_one_stays(world: GitWorkspacesWorld) -> None:
     await world.spaces.prepare(ONE, None, 0)
     world.git("checkout", "-q", "-b", "feature", at=ONE)
@@ -150,6 +153,7 @@ async def test_work_on_another_branch_comes_to_the_branch_and_that_one_stays(wor
     assert world.git("rev-parse", "feature") == feature, "nobody else's branch is committed to"
 
 
+@pytest.mark.promise("I2")
 @pytest.mark.parametrize("fits", [True, False])
 async def test_a_head_that_left_the_branch_is_merged_or_told(world: GitWorkspacesWorld, fits: bool) -> None:
     base = (await world.spaces.prepare(ONE, None, 0)).base
@@ -217,6 +221,7 @@ async def test_a_repository_within_the_tree_is_told_and_saved_whole(world: GitWo
     assert {"vendor/x", "vendor/%2Egit/HEAD", "vendor/%2Egit/config"} <= set(saved)
 
 
+@pytest.mark.promise("I1")
 async def test_git_is_never_sent_to_the_users_checkout(world: GitWorkspacesWorld) -> None:
     """A tree below the checkout whose `.git` is gone: git would find the checkout, and reset it."""
     world.place = world.top / ".agent-shepherd" / "state" / "trees"
@@ -283,6 +288,7 @@ async def test_what_is_in_the_way_stays(world: GitWorkspacesWorld) -> None:
     assert (world.place / ONE / "file").read_text() == "somebody's"
 
 
+@pytest.mark.promise("I4")
 async def test_a_full_disk_stops_new_trees_and_no_others(world: GitWorkspacesWorld) -> None:
     await world.spaces.prepare(ONE, None, 0)
     full = again(world, disk_floor=1 << 60)
@@ -357,6 +363,7 @@ SETUP = (
 )
 
 
+@pytest.mark.promise("I1")
 async def test_a_tree_is_set_up_once(world: GitWorkspacesWorld) -> None:
     (world.top / "tracked.txt").write_text("tracked\n")
     world.person_commits(".gitignore", ".env\n*.local\n.ignored-*\n.beads/\n")
@@ -403,6 +410,7 @@ async def test_a_set_up_that_failed_is_told_and_begun_anew(world: GitWorkspacesW
 # --- who else ---
 
 
+@pytest.mark.promise("I1")
 @pytest.mark.slow
 async def test_a_call_that_ended_in_the_midst_is_completed_by_the_next(world: GitWorkspacesWorld) -> None:
     for number, after in enumerate((0.0, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12)):
@@ -446,6 +454,7 @@ async def test_whoever_waits_too_long_for_a_branch_is_told(
         await world.spaces.prepare(TWO, None, 0)
 
 
+@pytest.mark.promise("I3")
 @pytest.mark.parametrize("end", ["remove", "restore"])
 async def test_what_cannot_be_read_is_not_deleted(world: GitWorkspacesWorld, end: str) -> None:
     base = (await world.spaces.prepare(ONE, None, 0)).base
@@ -467,6 +476,7 @@ async def test_a_submodule_with_content_stops_the_removal(world: GitWorkspacesWo
     assert (world.place / ONE / "module/a.txt").exists()
 
 
+@pytest.mark.promise("I3")
 @pytest.mark.may_block
 async def test_writing_while_it_is_saved_stops_the_removal(
     world: GitWorkspacesWorld, monkeypatch: pytest.MonkeyPatch

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from pathlib import Path
 
-from ashep.adapters.git.git_program import Git
+from ashep.adapters.git.program import Git
 from ashep.core.issues.people import AGENT_ACTORS
 from ashep.core.policy.settings import Labels, Settings
 from ashep.core.text import clean
@@ -44,7 +44,7 @@ async def person(project: Path, settings: Settings, environ: Mapping[str, str]) 
 async def _git_name(project: Path) -> str:
     try:
         # it is the person's own shell that we are called from, and bd goes by all of it, too
-        done = await Git(_GIT).run("config", "user.name", cwd=project, env=os.environ)
+        done = await Git(project, timeout=_GIT).run("config", "user.name", env=os.environ)
     except ProgramMissing:
         return ""
     return clean(done.stdout.decode(errors="replace")).strip()

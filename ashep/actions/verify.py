@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any
 
-from ashep.adapters.git.fetch import Candidate, differ
+from ashep.adapters.git.remotes import Candidate, differ
 from ashep.config.checks.block import Wrong, read_criteria, wrong_pattern
 from ashep.config.checks.put import Given, put
 from ashep.core.facts.delivery import Status, Verification, status_of, summary_of

@@ -83,8 +83,8 @@ Request = Annotated[Pause | Resume | Cancel | Watch | Ask, Field(discriminator="
 _REQUEST: TypeAdapter[Pause | Resume | Cancel | Watch | Ask] = TypeAdapter(Request)
 
 
-Judged = tuple[list[Fact], str]
-"""The facts that a request becomes, or why it is refused."""
+Judged = Fact | str
+"""The fact that a request becomes, or why it is refused."""
 
 
 class Control:
@@ -109,10 +109,10 @@ class Control:
     async def _answer(self, request: Pause | Resume | Cancel | Watch | Ask) -> dict[str, Any]:
         match request:
             case Pause():
-                await self._tell(lambda world: _pause(world, request))
+                await self._ask(lambda world: _pause(world, request))
             case Resume():
                 ended = _standing(self._shepherd.world)
-                await self._tell(lambda world: _resume(world, request))
+                await self._ask(lambda world: _resume(world, request))
                 return self._stands() | {"ended": [one for one in ended if one not in _standing(self._shepherd.world)]}
             case Cancel():
                 return await self._cancel(request)
@@ -129,7 +129,8 @@ class Control:
 
     async def _cancel(self, request: Cancel) -> dict[str, Any]:
         before = self._shepherd.world
-        issue = await self._tell(lambda world: _cancellation(world, request))
+        cancelled = await self._ask(lambda world: _cancellation(world, request))
+        issue = str(getattr(cancelled, "issue", ""))
         flow = before.flows.get(issue)
         run = flow.run.id if flow is not None and flow.run is not None and not flow.run.ended else None
         with anyio.move_on_after(STOPPING):
@@ -137,22 +138,21 @@ class Control:
                 await self._shepherd.changed()
         return {"issue": issue, "run": run, "stopped": issue not in self._shepherd.world.live}
 
-    async def _tell(self, judge: Callable[[World], Judged]) -> str:
-        """Hand a request to the shepherd and wait until what it became is durable; give the issue that it is about."""
-        judged: list[tuple[int, list[Fact], str]] = []
+    async def _ask(self, judge: Callable[[World], Judged]) -> Fact:
+        """Give what a request became, once that is durable; raises `AshepError` with why it is refused."""
+        refusals: list[str] = []
 
         def observed(world: World) -> list[Fact]:
-            facts, refusal = judge(world)
-            judged.append((world.seq, facts, refusal))
-            return facts
+            judged = judge(world)
+            if isinstance(judged, str):
+                refusals.append(judged)
+                return []
+            return [judged]
 
-        self._shepherd.tell(observed)
-        while not judged or (judged[0][1] and self._shepherd.world.seq <= judged[0][0]):
-            await self._shepherd.changed()
-        _, facts, refusal = judged[0]
-        if refusal:
-            raise AshepError(refusal)
-        return str(getattr(facts[0], "issue", ""))
+        facts = await self._shepherd.ask(observed)
+        if refusals:
+            raise AshepError(refusals[0])
+        return facts[0]
 
 
 def _standing(world: World) -> list[str]:
@@ -168,8 +168,7 @@ def _pause(world: World, request: Pause) -> Judged:
     refusal = _no_person(world, request.by) or _unknown_provider(world, request.provider)
     if until is not None and until <= world.now:
         refusal = refusal or f"{until:%Y-%m-%d %H:%M:%S}Z is over"
-    fact = WorkPaused(clean(request.by), clean(request.why), until, request.provider, request.drain)
-    return ([], refusal) if refusal else ([fact], "")
+    return refusal or WorkPaused(clean(request.by), clean(request.why), until, request.provider, request.drain)
 
 
 def _unknown_provider(world: World, provider: str | None) -> str:
@@ -181,15 +180,12 @@ def _unknown_provider(world: World, provider: str | None) -> str:
 
 
 def _resume(world: World, request: Resume) -> Judged:
-    refusal = _no_person(world, request.by)
-    fact = WorkResumed(clean(request.by), clean(request.why), request.provider)
-    return ([], refusal) if refusal else ([fact], "")
+    return _no_person(world, request.by) or WorkResumed(clean(request.by), clean(request.why), request.provider)
 
 
 def _cancellation(world: World, request: Cancel) -> Judged:
-    refusal = _no_person(world, request.by)
     fact, why = cancellation(world, request.target, clean(request.by))
-    return ([], refusal or why) if refusal or fact is None else ([fact], "")
+    return _no_person(world, request.by) or fact or why
 
 
 FRESH = 1.0

@@ -11,7 +11,7 @@ from ashep.ports.clock import Clock
 from ashep.ports.tracker import Tracker
 
 EVERY = 120.0
-"""Seconds between heartbeats of an issue (design section 7: promise 1)."""
+"""Seconds between heartbeats of an issue."""
 
 LIMIT = 240.0
 """Seconds after which a lease is not acted on before it was renewed: less than the five minutes that it lasts."""

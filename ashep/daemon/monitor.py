@@ -34,8 +34,9 @@ from ashep.core.state.flow import Flow
 from ashep.core.state.run import Run
 from ashep.core.state.world import World
 from ashep.daemon.effects.sessions import look
+from ashep.daemon.failures import server_lost
 from ashep.daemon.shepherd import Shepherd
-from ashep.errors import RunnerError, RunnerRefused, RunnerUnauthorized, ServerNotStarted
+from ashep.errors import RunnerError, RunnerRefused, ServerNotStarted
 from ashep.journal.blobs import Blobs
 from ashep.ports.clock import Clock
 from ashep.ports.runner import Runner, Turn
@@ -114,20 +115,18 @@ class Monitor:
         try:
             await self._runner.start()
             catalog = await self._runner.catalog()
-        except RunnerUnauthorized as error:
-            seen = RunnerSeen("unauthorized", str(error)[:300])
-        except ServerNotStarted as error:
-            failed.append(ServerFailed("", str(error)[:300]))
-            seen = RunnerSeen("away", str(error)[:300])
         except RunnerError as error:
-            seen = RunnerSeen("away", str(error)[:300])
+            seen = server_lost(error)
+            if isinstance(error, ServerNotStarted):
+                failed.append(ServerFailed("", seen.detail))
         else:
             self._asleep = False
             seen = RunnerSeen("up", catalog.version, catalog.instance, catalog.agents, catalog.models, catalog.default)
             used, tried = catalog.memory, catalog.tried
         ended, self._ended = self._ended, []
         now = self._shepherd.now()
-        await self._told(lambda world: _news(world, _versioned(world, seen, tried), [*ended, *failed], now))
+        # what follows from it may be a time to wait for
+        await self._shepherd.ask(lambda world: _news(world, _versioned(world, seen, tried), [*ended, *failed], now))
         self._shepherd.tell(lambda world: memory_read(world, seen.instance, used, now))
         return seen.state == "up" and not self._away()
 
@@ -137,19 +136,6 @@ class Monitor:
         with suppress(RunnerError):  # one that does not end does not answer either, or is at its limit again soon
             await self._runner.stop_server()
             self._ended = [ServerEnded(instance, "recycled")]
-
-    async def _told(self, observe: Callable[[World], list[Fact]]) -> None:
-        """Tell what was seen, and return once it is known: what follows from it may be a time to wait for."""
-        known: list[tuple[int, bool]] = []
-
-        def observed(world: World) -> list[Fact]:
-            facts = observe(world)
-            known.append((world.seq, bool(facts)))
-            return facts
-
-        self._shepherd.tell(observed)
-        while not known or (known[0][1] and self._shepherd.world.seq <= known[0][0]):
-            await self._shepherd.changed()
 
     async def _while_it_answers(self) -> None:
         """Read the catalogue now and then; return once the server was seen to be away, is to be begun anew, or was
@@ -248,10 +234,8 @@ class Monitor:
                     await self._read(flow, run, as_of)
             if now - self._asked_at >= QUESTION:
                 await self._read_requests(as_of)
-        except RunnerUnauthorized as error:
-            self._lost(RunnerSeen("unauthorized", str(error)[:300]))
         except RunnerError as error:
-            self._lost(RunnerSeen("away", str(error)[:300]))
+            self._lost(error)
 
     def _not_looked_at(
         self, live: list[tuple[Flow, Run]], signed: Collection[str | None], now: float
@@ -276,8 +260,8 @@ class Monitor:
         age = (self._shepherd.now() - run.started).total_seconds() if run.started and run.prompt.n == 1 else math.inf
         return now - max(age, 0.0) if age < self._every else -math.inf
 
-    def _lost(self, seen: RunnerSeen) -> None:
-        at = self._clock.monotonic()
+    def _lost(self, error: RunnerError) -> None:
+        seen, at = server_lost(error), self._clock.monotonic()
         self._looked, self._due = dict.fromkeys(self._looked, at), at + self._every
         now = self._shepherd.now()
         self._shepherd.tell(lambda world: runner_read(world, seen, now))
@@ -343,10 +327,8 @@ class Monitor:
                 seen = await look(self._runner, world, flow, flow.held) if flow.held else None
                 if seen is not None:
                     self._shepherd.tell(partial(session_read, seen=seen))
-        except RunnerUnauthorized as error:
-            self._lost(RunnerSeen("unauthorized", str(error)[:300]))
         except RunnerError as error:
-            self._lost(RunnerSeen("away", str(error)[:300]))
+            self._lost(error)
 
 
 def _sessions(live: Iterable[tuple[Flow, Run]]) -> frozenset[str]:

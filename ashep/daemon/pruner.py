@@ -11,7 +11,6 @@ import anyio
 from anyio import to_thread
 
 from ashep.core.facts.resources import JournalPruned
-from ashep.core.facts.vocabulary import Fact
 from ashep.core.resources.retention import Sealed, pruned, why_kept
 from ashep.core.state.world import World
 from ashep.daemon.shepherd import Shepherd
@@ -66,18 +65,12 @@ class Pruner:
     async def _one(self) -> bool:
         """Give up the first file, if it may go: first that is a fact, then something stands for it."""
         world, now = self._shepherd.world, self._clock.now()
-        files, decided = await to_thread.run_sync(self._files, world, now), list[JournalPruned]()
-
-        def decide(world: World) -> list[Fact]:
-            facts = pruned(world, files, now)
-            decided.extend(fact for fact in facts if isinstance(fact, JournalPruned))
-            return facts
-
-        if files:
-            await self._shepherd.take_in(decide)  # the batch is durable then
+        files = await to_thread.run_sync(self._files, world, now)
+        decided = await self._shepherd.ask(lambda world: pruned(world, files, now)) if files else []
         for fact in decided:
-            await to_thread.run_sync(stand_in, self._journal.folder, fact.files[-1])
-            self._known = {name: file for name, file in self._known.items() if name not in fact.files}
+            if isinstance(fact, JournalPruned):
+                await to_thread.run_sync(stand_in, self._journal.folder, fact.files[-1])
+                self._known = {name: file for name, file in self._known.items() if name not in fact.files}
         return bool(decided)
 
     def _files(self, world: World, now: datetime) -> list[Sealed]:

@@ -30,7 +30,7 @@ GRACE = 3.0
 """Seconds that effects under way get to answer when the daemon stops; the rest is probed at the next start."""
 
 JUMP = timedelta(seconds=60)
-"""Wall and monotonic time that part by more are a suspend or a set clock (design section 3)."""
+"""Wall and monotonic time that part by more are a suspend or a set clock."""
 
 Observation = Callable[[World], Iterable[Fact]]
 """What a read shows, once it is compared with the World."""
@@ -86,12 +86,19 @@ class Shepherd:
         """Return after the next batch."""
         await self._changed.wait()
 
-    async def take_in(self, *told: Fact | Observation) -> None:
-        """Queue facts, and return once the World holds them: the next batch may be one that began without them."""
-        self.tell(*told)
-        last = self._queued
+    async def ask(self, *observations: Observation) -> list[Fact]:
+        """Have something compared with the World, and give the facts that it came to once they are durable."""
+        facts: list[Fact] = []
+
+        def observed(world: World) -> list[Fact]:
+            facts.extend(fact for observation in observations for fact in observation(world))
+            return facts
+
+        self.tell(observed)
+        last = self._queued  # the next batch may be one that began without it
         while self._taken_in < last:
             await self.changed()
+        return facts
 
     @asynccontextmanager
     async def running(self, *first: Fact) -> AsyncGenerator[None]:
@@ -132,7 +139,7 @@ class Shepherd:
             await self._told.wait()
             self._told = anyio.Event()
             told, self._queue, last = self._queue, [], self._queued
-            # one turn takes all that has queued: this is the group commit (design section 6)
+            # one turn takes all that has queued: this is the group commit
             with anyio.CancelScope(shield=True):
                 await self._turn(told)
             self._taken_in = last  # before anybody whom the batch woke goes on

@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 import anyio
 
-from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.world import World
 from ashep.daemon.shepherd import Shepherd
 from ashep.ports.clock import Clock
@@ -35,7 +34,7 @@ class Watchdog:
         """Tick for ever. `bound`: seconds within which the manager wants a sign; `gap`: the longest between looks."""
         every = min(LONGEST, bound / 3) if bound is not None else LONGEST
         while True:
-            await self._turn()
+            await self._shepherd.ask(lambda _: ())  # a turn that begins after this; it leaves nothing in the journal
             if self._worker_goes_on(gap + STALE):
                 self._tell("WATCHDOG=1", f"STATUS={standing(self._shepherd.world)}")
             await anyio.sleep(every)
@@ -45,19 +44,6 @@ class Watchdog:
         if looks != self._seen[0]:
             self._seen = (looks, now)
         return now - self._seen[1] <= patience
-
-    async def _turn(self) -> None:
-        """Return once the shepherd has taken a turn that began after this; it leaves nothing in the journal."""
-        taken = False
-
-        def note(_: World) -> list[Fact]:
-            nonlocal taken
-            taken = True
-            return []
-
-        self._shepherd.tell(note)
-        while not taken:
-            await self._shepherd.changed()
 
 
 def standing(world: World) -> str:

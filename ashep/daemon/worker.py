@@ -13,11 +13,10 @@ import anyio.lowlevel
 from ashep.core.analysis.account import is_idle
 from ashep.core.delivery.trees import takers
 from ashep.core.facts.delivery import Tree
-from ashep.core.facts.tracker import ChangeHinted, Issue, TrackerLost, TrackerSeen
-from ashep.core.facts.vocabulary import Fact
+from ashep.core.facts.tracker import ChangeHinted, Issue, TrackerSeen
 from ashep.core.policy.settings import Settings, TrackerSettings
 from ashep.core.reconcile.observe import expired_leases, hinted, issue_read, issues_read, looked, tracker_read
-from ashep.core.state.world import World
+from ashep.daemon.failures import tracker_lost
 from ashep.daemon.shepherd import Shepherd
 from ashep.errors import AshepError, TrackerError, UsageError
 from ashep.ports.clock import Clock
@@ -114,8 +113,8 @@ class Worker:
                 look, lacks = half.look, str(half)
             tree = await self._read_tree()
         except TrackerError as error:
-            self._failures += 1
-            await self._shepherd.take_in(_lost(str(error)))
+            self._failures, lost = self._failures + 1, tracker_lost(error)
+            await self._shepherd.ask(lambda world: [] if world.tracker_error else [lost])
         else:
             self._failures = self._failures + 1 if lacks else 0
             told = lacks[:500] if self._failures >= TELL_AFTER else ""
@@ -125,13 +124,13 @@ class Worker:
             issues = [seen.issue for seen in look.issues]
             others = {issue.id for issue in issues}.union(dict(look.unread))
             first, *parts = await self._differing(issues, as_of)
-            await self._shepherd.take_in(
+            await self._shepherd.ask(
                 lambda world: tracker_read(world, seen, info.tried),
                 lambda world: looked(world, ready, first, tree, as_of, others),
                 lambda world: expired_leases(world, leases, self._clock.now()),
             )
             for part in parts:
-                await self._shepherd.take_in(partial(issues_read, views=part, as_of=as_of))
+                await self._shepherd.ask(partial(issues_read, views=part, as_of=as_of))
             if self._wanted:
                 self._kept = as_of, issues
         self.looks, self._looking = self.looks + 1, False
@@ -187,7 +186,3 @@ class Worker:
             await self._shepherd.changed()
             if before.ready_fresh and not self._shepherd.world.ready_fresh:
                 self._look_now.set()
-
-
-def _lost(error: str) -> Callable[[World], list[Fact]]:
-    return lambda world: [] if world.tracker_error else [TrackerLost(error[:500])]

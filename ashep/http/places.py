@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 import anyio
 from anyio import to_thread
 
-from ashep.adapters.git.fetch import Candidate, fetched, left, resolve
+from ashep.adapters.git.remotes import Candidate, fetched, left, resolve
 from ashep.errors import AshepError
 
 _ADDRESS = re.compile(r"(?:https?|ssh|git)://[^\s]+|[\w.-]+@[\w.-]+:[^\s]+")

@@ -21,6 +21,7 @@ def annotations_of(world: MemoryWorld | BeadsWorld) -> Annotations:
     return BeadsAnnotations(world.project, (str(world.beads.program),), "Ann", 60)
 
 
+@pytest.mark.promise("F40")
 async def test_texts_and_metadata_stand_beside_what_a_daemon_writes(world: MemoryWorld | BeadsWorld) -> None:
     issue = world.add("Work", text=IssueText(acceptance=TEXT))
     annotations = annotations_of(world)
@@ -63,6 +64,7 @@ async def test_a_daemons_write_sets_keys_beside_its_stamp_and_keeps_the_others(
     }
 
 
+@pytest.mark.promise("L21")
 async def test_words_are_replaced_at_once_and_what_is_not_given_stays(world: MemoryWorld | BeadsWorld) -> None:
     issue = world.add("Work", text=IssueText(description="Do it.", acceptance="It works."))
     annotations = annotations_of(world)

@@ -110,6 +110,7 @@ async def test_one_is_opened_and_never_two(forge: Forge, site: FakeForge) -> Non
     )
 
 
+@pytest.mark.promise("Z3")
 async def test_one_whose_answer_was_lost_is_found(forge: Forge, site: FakeForge) -> None:
     site.forgets = True
     with pytest.raises(ForgeUnavailable) as lost:
@@ -134,6 +135,7 @@ async def test_one_that_was_opened_between_our_look_and_our_write_is_taken(forge
     assert len(site.pulls) == 1
 
 
+@pytest.mark.promise("Z3")
 @WITHOUT_GH
 async def test_whose_it_is(forge: Forge, site: FakeForge) -> None:
     """A person's open one is taken; a closed one only if it is ours; those of other branches and forks are nobody's."""
@@ -200,6 +202,7 @@ def all_is_said_by(site: FakeForge, number: str, by: str) -> None:
     site.says(pull, "approved", by)
 
 
+@pytest.mark.promise("Z4")
 async def test_only_who_belongs_to_the_repository_is_heard(forge: Forge, site: FakeForge) -> None:
     number = (await forge.open(REQUEST)).number
     site.strangers = {STRANGER}
@@ -210,6 +213,7 @@ async def test_only_who_belongs_to_the_repository_is_heard(forge: Forge, site: F
     assert {one.kind for one in said} == {"comment", "changes_requested", "approved"}
 
 
+@pytest.mark.promise("Z4")
 @WITHOUT_GH
 async def test_who_is_heard_may_be_a_list(site: FakeForge, kind: ForgeType) -> None:
     forge = made(kind, site, people=["Eve"])
@@ -223,6 +227,7 @@ async def test_who_is_heard_may_be_a_list(site: FakeForge, kind: ForgeType) -> N
     await forge.aclose()
 
 
+@pytest.mark.promise("Z4")
 @WITHOUT_GH
 async def test_where_nobody_knows_who_belongs_nobody_is_heard(site: FakeForge, kind: ForgeType) -> None:
     if kind == "github":
@@ -286,6 +291,7 @@ async def test_a_pipeline_of_an_older_commit_says_nothing(site: FakeForge) -> No
     await forge.aclose()
 
 
+@pytest.mark.promise("Z4")
 @pytest.mark.parametrize(
     ("answer", "error", "seconds"),
     [
@@ -333,6 +339,7 @@ async def test_a_forge_that_is_away_or_never_answers(site: FakeForge) -> None:
         await forge.aclose()
 
 
+@pytest.mark.promise("Z4")
 async def test_a_token_is_sent_and_never_told(site: FakeForge) -> None:
     for kind in KINDS[:3]:
         forge = made(kind, site, "a-wrong-token-of-mine")

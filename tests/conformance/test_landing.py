@@ -32,6 +32,7 @@ def candidate(head: str, branch: str = "ashep/t-1", **changes: Any) -> Candidate
     return replace(Candidate("t-1", branch, head, "main", "Do it (t-1)"), **changes)
 
 
+@pytest.mark.promise("Z1")
 @pytest.mark.parametrize("method", METHODS)
 async def test_work_lands_on_a_base_that_went_on(world: LandingWorld, method: Method) -> None:
     world.work("ashep/t-1", {"a": "1\n"})
@@ -89,6 +90,7 @@ async def test_a_conflict_names_files_and_shows_hunks(world: LandingWorld, metho
     assert world.files(made.commit)["text"] == LINES.replace("line 9\n", "both\n")
 
 
+@pytest.mark.promise("Z2")
 async def test_of_two_only_the_first_moves_the_base(world: LandingWorld) -> None:
     heads = [world.work(f"ashep/t-{number}", {f"file{number}": "1\n"}) for number in (1, 2)]
     first, second = [
@@ -107,6 +109,7 @@ async def test_of_two_only_the_first_moves_the_base(world: LandingWorld) -> None
     assert {"file1", "file2"} <= set(world.files(again.commit))
 
 
+@pytest.mark.promise("Z2")
 async def test_a_base_is_never_forced(world: LandingWorld) -> None:
     head = world.work("ashep/t-1", {"a": "1\n"})
     base = world.commit({"b": "1\n"})

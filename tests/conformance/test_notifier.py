@@ -127,6 +127,7 @@ def message(*texts: str, **more: Any) -> Message:
     return message_of(notices, "0f" * 8, "notice/pager/9", **more)
 
 
+@pytest.mark.promise("N5")
 async def test_a_message_arrives_whole(place: Place) -> None:
     told = message("t-7 waits for you: Fine? $(reboot) `reboot` 'x' \"y\" äöü", "t-8 waits for you: And this?")
     await place.notifier.send(place.target, told)
@@ -153,6 +154,7 @@ async def test_what_is_not_taken_is_an_error_that_says_why(place: Place) -> None
 # --- programs ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("N5")
 async def test_a_program_gets_json(tmp_path: Path) -> None:
     place = Program(tmp_path)
     await place.notifier.send(place.target, message("Fine?", again=True))
@@ -201,6 +203,7 @@ async def test_urls_that_are_not_there_are_an_error(tmp_path: Path, target: Noti
     assert why in str(caught.value)
 
 
+@pytest.mark.promise("N5")
 @OF_APPRISE
 async def test_urls_are_never_written_down(tmp_path: Path) -> None:
     url = f"nonsense://ann:{SECRET}@host/{SECRET[::-1]}?token=0123456789abcdef"

@@ -10,6 +10,22 @@ from ashep.testing.runners import *  # noqa: F403 - its tests
 from ashep.testing.worlds import RunnerWorld, name, opened, prompt, reached, settled
 from tests.conformance.runners import MemoryWorld, real_place, real_world
 
+# The promises of docs/SPEC.md that tests of the suite prove (tests/conformance/conftest.py marks them).
+PROVES: dict[str, tuple[str, ...]] = {
+    "test_what_a_person_writes_while_a_turn_runs_is_an_urgent_sign": ("P10",),
+    "test_a_message_that_waited_for_the_end_of_our_turn_stands_behind_its_outcome": ("P10",),
+    "test_a_prompt_sent_again_starts_nothing_new": ("T1",),
+    "test_a_turn_goes_from_missing_to_finished": ("T2",),
+    "test_a_killed_server_leaves_a_turn_that_the_same_ids_start_once_more": ("T4",),
+    "test_a_session_that_shows_nothing_is_quiet_for_as_long_as_it_was_watched": ("T11",),
+    "test_a_text_that_drips_in_is_a_sign_of_life": ("T11",),
+    "test_an_abort_is_seen_to_have_stopped_the_turn": ("T6",),
+    "test_an_abort_right_after_the_prompt_stops_it_too": ("T6",),
+    "test_what_the_server_cannot_list_is_known_from_what_it_told": ("T7",),
+    "test_a_permission_is_answered_once_and_the_turn_goes_on": ("T7", "H4"),
+    "test_each_turn_of_a_session_has_its_own_tokens": ("L7",),
+}
+
 __all__ = ["real_place", "real_world"]
 
 

@@ -10,6 +10,18 @@ from ashep.testing.trackers import *  # noqa: F403 - its tests
 from ashep.testing.worlds import STAMP, shown
 from tests.conformance.trackers import MemoryWorld
 
+# The promises of docs/SPEC.md that tests of the suite prove (tests/conformance/conftest.py marks them).
+PROVES: dict[str, tuple[str, ...]] = {
+    "test_a_look_shows_every_issue_that_is_not_closed": ("S1",),
+    "test_a_claim_sets_everything_in_one_write": ("S2",),
+    "test_one_of_two_actors_holds_an_issue": ("S3",),
+    "test_an_issue_is_created_once": ("R12",),
+    "test_a_guard_that_trips_writes_nothing": ("P1",),
+    "test_a_person_who_closes_first_is_not_overwritten": ("P1",),
+    "test_a_heartbeat_renews_a_lease_and_is_refused_to_who_has_none": ("O1",),
+    "test_nothing_is_written_under_the_beginning_of_an_id": ("E8",),
+}
+
 
 async def test_a_lease_that_ran_out_is_reclaimed_from_the_holder_that_was_named() -> None:
     world = MemoryWorld()  # a real one lasts five minutes: `make torture-real` waits for that
@@ -27,3 +39,11 @@ async def test_a_lease_that_ran_out_is_reclaimed_from_the_holder_that_was_named(
     with pytest.raises(ClaimLost):
         await other.heartbeat(issue)
     assert not await world.tracker.reclaim(issue, "ashep-other", over)
+
+
+def test_what_tests_of_a_suite_prove_is_marked(request: pytest.FixtureRequest) -> None:
+    for item in request.session.items:
+        proves = getattr(getattr(item, "module", None), "PROVES", None)
+        if isinstance(item, pytest.Function) and proves is not None:
+            told = [one for mark in item.iter_markers("promise") for one in mark.args]
+            assert told == list(proves.get(item.originalname, ())), item.nodeid

@@ -40,6 +40,7 @@ async def test_a_repository_without_a_commit_has_no_head(world: TreeWorld) -> No
     assert (tree.present, tree.head, tree.dirty, tree.untracked) == (True, None, (), ("a.txt",))
 
 
+@pytest.mark.promise("D6")
 async def test_dirty_are_tracked_files_that_differ_from_head(world: TreeWorld) -> None:
     for name in ("same", "edited", "deleted", "odd \u00e4\nname"):
         world.write(name, name)
@@ -106,6 +107,7 @@ def _places(changes: Changes) -> tuple[str, ...]:
 # --- the real git only ---
 
 
+@pytest.mark.promise("D6")
 @pytest.mark.real
 async def test_files_of_bd_and_of_our_state_are_not_dirty(tmp_path: Path) -> None:
     world = GitTreeWorld(tmp_path / "top", "project")
@@ -137,6 +139,7 @@ async def test_renames_links_and_strange_names(tmp_path: Path) -> None:
     assert tree.untracked == ("not-utf8-\ufffd",)
 
 
+@pytest.mark.promise("X8")
 @pytest.mark.real
 async def test_reading_writes_nothing_and_obeys_no_one_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = GitTreeWorld(tmp_path / "top")

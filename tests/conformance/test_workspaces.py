@@ -27,6 +27,7 @@ def world(request: pytest.FixtureRequest, folder: Path) -> WorkspacesWorld:
     return MemoryWorkspacesWorld() if request.param == "memory" else GitWorkspacesWorld(folder.parent)
 
 
+@pytest.mark.promise("I1")
 async def test_a_tree_begins_at_the_base_and_keeps_it(world: WorkspacesWorld) -> None:
     first = world.base()
     one = await world.spaces.prepare(ONE, None, 0)
@@ -142,6 +143,7 @@ async def test_a_branch_that_the_base_holds_is_merged(world: WorkspacesWorld) ->
     assert {one.branch: one.merged for one in await world.spaces.list()} == {ONE: True, TWO: False}
 
 
+@pytest.mark.promise("I4")
 async def test_a_branch_whose_work_the_base_has_otherwise_has_landed(world: WorkspacesWorld) -> None:
     for branch, path in ((ONE, "b.txt"), (TWO, "c.txt")):
         await world.spaces.prepare(branch, None, 0)

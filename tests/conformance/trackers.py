@@ -13,8 +13,7 @@ from ashep.adapters.beads import BeadsTracker
 from ashep.ports.tracker import IssueText, Tracker
 from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.testing.worlds import ACTOR
-
-INIT = ("init", "--prefix=t", "--quiet", "--non-interactive", "--stealth", "--skip-hooks", "--skip-agents")
+from tests import databases
 
 QUICK = {"GOGC": "off"}
 """A bd that lives for a moment need not collect its memory: a third less time on the processor."""
@@ -44,7 +43,7 @@ class MemoryWorld:
 
 @dataclass(frozen=True)
 class Beads:
-    """The real bd, and a database that is copied for each test: `bd init` takes seconds."""
+    """The real bd, and a database that is copied for each test."""
 
     program: Path
     template: Path
@@ -57,10 +56,8 @@ class Beads:
         program = programs.find("bd")
         assert program is not None, "no bd on PATH nor in the tools cache: `make setup`"
         beads = Beads(program.absolute(), folder / "template", folder / "home")
-        beads.home.mkdir(parents=True)
-        beads.template.mkdir()
-        subprocess.run(["git", "init", "-q", "."], cwd=beads.template, check=True)
-        beads.bd(beads.template, "person", *INIT)
+        beads.home.mkdir(parents=True, exist_ok=True)
+        databases.copied("t", beads.template)
         return beads
 
     def copy(self, folder: Path) -> Path:

@@ -14,7 +14,7 @@ from typing import Any
 from ashep.core.delivery import landing, pulls, resting, trees
 from ashep.core.issues import folding, people, routing, verification
 from ashep.core.policy import permissions
-from ashep.core.reconcile import changes, decide, dispatch, evolve, intake, observe, outstanding, step
+from ashep.core.reconcile import changes, dispatch, evolve, failures, intake, observe, outstanding, step
 from ashep.core.resources import budgets
 from ashep.core.resources import notices as telling
 from ashep.core.resources import providers as breaker
@@ -76,12 +76,9 @@ def private(module: Any, name: str) -> Callable[..., Any]:
 
 
 BROKEN_LAWS = [
-    Mutant("a pushed branch goes", resting.due, "one.pull is not None", "False"),
     Mutant("a tree goes before its time", resting.begins, "world.now + keep", "world.now"),
-    Mutant("the tree of an open issue goes", resting.going, 'flow.stage != "closed" or', ""),
     Mutant("what lands is not verified", private(landing, "_landing_step"), "landing.verify and", "False and"),
     Mutant("closed before it landed", landing.may_close, "flow.landing is None or flow.landing.over", "True"),
-    Mutant("nobody is asked about rules", landing.flagged, "not flags or", "True or"),
     Mutant("conflicts without a bound", landing.back, "return enter(", "return begin_cycle("),
     Mutant(
         "always the first phase",
@@ -126,7 +123,7 @@ BROKEN_LAWS = [
     Mutant("a pause keeps no phase from a run", dispatch.wanted, "_paused(world, flow, phase)", "None"),
     Mutant("a pause never ends", pauses.over, "!= (key, due)", "!= 0"),
     Mutant("runs start without budget", dispatch.in_the_way, "if room.used_up is not None", "if False"),
-    Mutant("runs begin on a drained server", dispatch.room_of, "recycling.hold(world) or ", ""),
+    Mutant("runs begin on a drained server", dispatch.room_of, "server.hold(world) or ", ""),
     Mutant("a drain is given up for ever and at once", server.over, "server.recycling.until == due", "False"),
     Mutant("the hour has no fuse", dispatch.in_the_way, "room.starts <= 0", "room.starts < 0"),
     Mutant("the minute has no fuse", budgets.fused, "< limit", "<= limit"),
@@ -149,6 +146,9 @@ BROKEN_LAWS = [
 """Each breaks a law in some life."""
 
 BROKEN_PLAYBOOKS = [
+    Mutant("a pushed branch goes", resting.due, "one.pull is not None", "False"),
+    Mutant("the tree of an open issue goes", resting.going, 'flow.stage != "closed" or', ""),
+    Mutant("nobody is asked about rules", landing.flagged, "not flags or", "True or"),
     Mutant("a tree that others need goes", resting.due, "not is_shared(own.branch)", "True"),
     Mutant("a tree that was kept is asked for again at once", private(resting, "_again"), "AGAIN * 2", "0 * AGAIN * 2"),
     Mutant("who sleeps loses trees", trees.slept, "due=rest.due + gap", "due=rest.due"),
@@ -166,7 +166,7 @@ BROKEN_PLAYBOOKS = [
         "and after(run.id) not in dict(flow.tries)",
         "",
     ),
-    Mutant("a tree is sealed for ever", private(decide, "_tree_failed"), "tries < INFRA_LIMIT", "True"),
+    Mutant("a tree is sealed for ever", private(failures, "_tree_failed"), "tries < INFRA_LIMIT", "True"),
     Mutant("what is not sealed is closed over", routing.finish, "if own.left and", "if False and"),
     Mutant("a tree is left for the shared one", private(dispatch, "_kind"), "flow.own is not None or ", ""),
     Mutant("two issues have one number", trees.slot_of, "if other != issue", "if False"),
@@ -197,7 +197,12 @@ BROKEN_PLAYBOOKS = [
         "writing=None)\n        case WriteRefused",
     ),
     Mutant("no cool-down", private(people, "_reopened"), "wait = None if by_hand else", "wait = None and"),
-    Mutant("timed out without a fresh read", turns.turn_seen, "run.overdue and run.fresh_after == 0", "run.overdue"),
+    Mutant(
+        "timed out without a fresh read",
+        private(turns, "_of_run"),
+        "run.overdue and run.fresh_after == 0",
+        "run.overdue",
+    ),
     Mutant("a stale deadline read", private(evolve_run, "_turn"), "fresh = 0 if", "fresh = 0 if True or"),
     Mutant("an unknown instance counts as dead", private(turns, "_quiet"), "bool(given) and", ""),
     Mutant("incomplete is dead at once", private(turns, "_quiet"), 'suspicion == "suspect"', "True"),
@@ -207,14 +212,12 @@ BROKEN_PLAYBOOKS = [
     Mutant("recovery for ever", private(turns, "_rejected"), 'run.prompt.kind in ("task", "resume")', "True"),
     Mutant(
         "machine failures burn attempts",
-        private(decide, "_effect_failed"),
+        failures.effect_failed,
         "[*abort(flow, why), *park(",
         '[RunEnded(fact.issue, run.id, "failed", why), *park(',
     ),
-    Mutant(
-        "machine failures park at once", private(decide, "_effect_failed"), "flow.infra < INFRA_LIMIT", "flow.infra < 1"
-    ),
-    Mutant("two minutes do not matter", private(decide, "_effect_failed"), "< INFRA_SECONDS", "< 0"),
+    Mutant("machine failures park at once", failures.effect_failed, "flow.infra < INFRA_LIMIT", "flow.infra < 1"),
+    Mutant("two minutes do not matter", failures.effect_failed, "< INFRA_SECONDS", "< 0"),
     Mutant(
         "the session is not stopped",
         private(evolve_run, "_ended"),
@@ -224,7 +227,7 @@ BROKEN_PLAYBOOKS = [
     Mutant("the lock outlives the question", private(evolve, "_evolve_issue"), "| PersonAsked()", ""),
     Mutant("an extraction on a limited provider", choice.choose_beside, "agent) not in shut", "agent) not in ()"),
     Mutant("no word of a limit", breaker.after_read, "if fact.refused is not None:", "if False:"),
-    Mutant("a refusal is the agent's failure", turns.turn_seen, "and ends_run(fact)", "and False"),
+    Mutant("a refusal is the agent's failure", private(turns, "_of_run"), "and ends_run(fact)", "and False"),
     Mutant(
         "an error of the provider's is the agent's",
         private(turns, "_finished"),
@@ -592,7 +595,7 @@ BROKEN_PLAYBOOKS = [
     Mutant("whoever waits keeps the queue", private(world_indexes, "_place"), "PASSED_BY if", "NEXT if"),
     Mutant("two are at it", private(world_indexes, "_place"), "AT_IT if at_it else", ""),
     Mutant("what git fails to do is done for ever", landing.refused, ">= MOST_FAILED", ">= 10**9"),
-    Mutant("names that land nowhere are not told", landing.misnamed, "not fact.unwritable or", "True or"),
+    Mutant("names that land nowhere are not told", private(landing, "_misnamed"), "not fact.unwritable or", "True or"),
     Mutant("whoever waits in the queue is forgotten", step.step, "issues.add(next_to_land)", "pass"),
     Mutant("a shared branch is everybody's at once", trees.branch_taken, "if not others or", "if True or"),
     Mutant("what others left is one's own", trees.own_tree, "if is_shared(flow.own.branch) else", "if False else"),

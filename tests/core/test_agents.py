@@ -1,4 +1,4 @@
-"""The choice of an agent, and the reason against every other (design section 4)."""
+"""The choice of an agent, and the reason against every other."""
 
 import pytest
 
@@ -18,6 +18,7 @@ def team(*agents: Agent) -> Agents:
     return Agents(version=1, agents=agents)
 
 
+@pytest.mark.promise("D2")
 def test_every_agent_that_is_not_chosen_has_a_reason() -> None:
     choice = choose(TEAM, Phase(name="review"), up(), {})
     assert choice.agent is not None
@@ -29,6 +30,7 @@ def test_every_agent_that_is_not_chosen_has_a_reason() -> None:
     }
 
 
+@pytest.mark.promise("D2")
 @pytest.mark.parametrize(
     ("phase", "against"),
     [
@@ -47,6 +49,7 @@ def test_hard_filters_exclude(phase: Phase, against: str) -> None:
     assert phase.name in choice.why
 
 
+@pytest.mark.promise("D2")
 def test_what_the_server_does_not_list_is_excluded() -> None:
     gone = Agent(id="gone", capabilities=("review",), runner=RunnerChoice(agent_slug="gone"))
     odd = agent("odd", model=Model("acme", "odd"))
@@ -58,6 +61,7 @@ def test_what_the_server_does_not_list_is_excluded() -> None:
     assert choose(team(gone), Phase(name="review"), None, {}).agent == gone
 
 
+@pytest.mark.promise("D2")
 def test_preferences_go_before_priority_and_priority_before_id() -> None:
     phase = Phase(name="review", prefer=Prefer(tags=("python",)))
     low = agent("z", tags=("python",), priority=0)

@@ -98,6 +98,7 @@ def seq(life: Lived, kind: type, number: int = 0) -> int:
 # --- the same, or not ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("Y4")
 @pytest.mark.parametrize("seed", [seed for seed in range(7) if seed % EDITS[0] != EDITS[1]])
 def test_the_same_policy_decides_the_same_in_wild_lives(seed: int) -> None:
     world, kept = lived(seed, 120)
@@ -570,6 +571,7 @@ def errors(pairs: list[Pair], verdicts: Counter[str]) -> Iterator[str]:
                     yield f"{seed}: {error}"
 
 
+@pytest.mark.promise("Y4")
 @pytest.mark.slow
 def test_what_is_said_is_what_really_would_have_been(pairs: list[Pair]) -> None:
     verdicts = Counter[str]()
@@ -689,6 +691,7 @@ def test_decisions_that_were_not_made_are_missed(tmp_path: Path) -> None:
         test_what_todays_rules_do_not_lead_to_is_compared_no_further(2, 2, tmp_path)
 
 
+@pytest.mark.promise("Y4")
 @pytest.mark.parametrize(("test", "mutant"), ASSUMED, ids=lambda one: one.name if isinstance(one, Mutant) else "")
 def test_an_assumption_is_found(test: Callable[[], None], mutant: Mutant) -> None:
     with planted(mutant), pytest.raises((AssertionError, ValueError)):

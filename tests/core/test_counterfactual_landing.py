@@ -109,6 +109,7 @@ def lived(made: Scripted) -> Lived:
     return Lived(made.world, made.kept, over)
 
 
+@pytest.mark.promise("Y4")
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("skipped", [(REVIEW,), (REVIEW, ASK), (ASK,)])
 def test_a_draft_that_skips_a_phase_of_what_landed_is_judged(skipped: tuple[Phase, ...], strict: bool) -> None:

@@ -24,8 +24,9 @@ from ashep.core.state.world import World
 from tests.core import given as g
 from tests.core import playbook
 from tests.core.chances import WILD
+from tests.core.killers import is_caught, named, words
 from tests.core.lives import ANN, READER, ROUND, SHORT, budgets
-from tests.core.mutants import Mutant, planted, private
+from tests.core.mutants import Mutant, private
 from tests.core.test_playbook_workspaces import (
     test_whoever_goes_first_on_a_branch_waits_until_no_run_of_another_is_at_work_there as first_on_a_branch,
 )
@@ -157,13 +158,18 @@ def test_remembering_changes_nothing_in_many_lives() -> None:
         live(seed)
 
 
-def remembers_wrongly() -> bool:
-    for seed in range(160):
-        try:
-            live(seed)
-        except (AssertionError, KeyError):
-            return True
-    return not remembers_in_a_playbook()
+KEYS = ("branches", *range(160))
+"""Who may see a mistake: a playbook, and lives."""
+
+
+def remembers_wrongly(key: str | int) -> bool:
+    if key == "branches":
+        return not remembers_in_a_playbook()
+    try:
+        live(int(key))
+    except (AssertionError, KeyError):
+        return True
+    return False
 
 
 def remembers_in_a_playbook() -> bool:
@@ -208,5 +214,9 @@ MUTANTS = [
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_mistake_in_remembering_is_found(mutant: Mutant) -> None:
-    with planted(mutant):
-        assert remembers_wrongly()
+    assert is_caught("remembering", mutant), words("remembering", mutant)
+
+
+@pytest.mark.slow
+def test_without_a_mistake_nothing_is_found() -> None:
+    assert [key for key in {*named("remembering").values()} if remembers_wrongly(key)] == []

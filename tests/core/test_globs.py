@@ -90,6 +90,7 @@ def test_it_means_what_the_book_says(glob: str, path: str) -> None:
         assert Globs([glob]).has(path) == by_the_book(glob, path)
 
 
+@pytest.mark.promise("L12")
 @pytest.mark.parametrize("glob", ["*a*a*a*a*a*a*a*a*a*b", "**/a/**/a/**/a/**/a/**/a/b", "**/*a*a*/**/*a*a*/**/*a*b"])
 def test_no_glob_makes_a_path_slow(glob: str) -> None:
     globs = Globs([glob])

@@ -77,6 +77,7 @@ def test_a_file_map_is_bounded_and_says_what_it_leaves_out() -> None:
     assert found.files.created[0] == "00000.txt"
 
 
+@pytest.mark.promise("L12")
 def test_an_impact_is_small_whatever_the_diff() -> None:
     long = "d/" * 300
     files = [changed(f"{long}{n}/package.json", f'token = "{TOKEN}"', kind="created") for n in range(200)]
@@ -173,6 +174,7 @@ def test_a_submodule_is_a_dependency() -> None:
 # --- secrets ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("L11")
 def test_a_secret_is_named_by_kind_and_place_and_never_quoted() -> None:
     found = impact_of(diff(changed("a.py", f'x = 1\nkey = "{TOKEN}"')))
     assert [(flag.name, flag.evidence) for flag in found.flags] == [("secrets", (Evidence("a.py", "GitHub token", 2),))]
@@ -368,6 +370,7 @@ def test_what_runs_by_itself_is_flagged_as_a_folder_and_as_a_link(path: str, fla
     assert flag in raised(changed(path))
 
 
+@pytest.mark.promise("L11")
 @pytest.mark.parametrize(
     ("link", "target", "is_raised"),
     [
@@ -389,6 +392,7 @@ def test_a_link_whose_target_was_not_read_is_flagged_and_one_that_is_gone_is_not
     assert raised(ChangedFile("a", "deleted", link=True)) == []
 
 
+@pytest.mark.promise("L11")
 def test_what_configuration_names_is_flagged() -> None:
     notify = Notify(targets=(NotifyTarget(command=("sh", "-c", "./tools/tell.sh --to=ops && bin/more")),))
     setup = (SetupStep(run=("python", "scripts/setup.py", "--file=etc/x.toml")),)

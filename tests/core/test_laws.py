@@ -1,4 +1,4 @@
-"""Laws over whole lives in a made-up world that mostly answers what it is asked (design section 8).
+"""Laws over whole lives in a made-up world that mostly answers what it is asked.
 
 `tests/core/laws.py` holds the laws, `tests/core/lives.py` the lives; `test_mutants.py` shows that they can fail.
 """
@@ -23,12 +23,14 @@ from ashep.core.state.world import World
 from tests.core.given import QUICK, adopted, policies
 from tests.core.laws import at_rest, folded
 from tests.core.lives import EDITS, digest, live
+from tests.full import amount
 
 SEEDS = st.integers(0, 2**32)
-LIVES = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-FEW = settings(LIVES, max_examples=12)
+LIVES = settings(max_examples=amount(20, 1000), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(LIVES, max_examples=amount(5, 100))
 
 
+@pytest.mark.promise("G2", "G3", "G4", "D5", "R8", "P11", "E1", "K1", "B6", "U1", "X12", "H5")
 @LIVES
 @given(SEEDS)
 def test_every_life_keeps_the_laws_and_comes_to_rest(seed: int) -> None:
@@ -37,6 +39,7 @@ def test_every_life_keeps_the_laws_and_comes_to_rest(seed: int) -> None:
     at_rest(made)
 
 
+@pytest.mark.promise("J7")
 @FEW
 @given(SEEDS)
 def test_a_journals_text_folds_to_the_same_world(seed: int) -> None:
@@ -46,6 +49,7 @@ def test_a_journals_text_folds_to_the_same_world(seed: int) -> None:
     assert folded(told) == made.world
 
 
+@pytest.mark.promise("J7")
 @FEW
 @given(SEEDS)
 def test_folding_knows_no_policy(seed: int) -> None:

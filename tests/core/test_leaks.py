@@ -219,6 +219,7 @@ def seconds(text: str) -> float:
     return time.process_time() - began
 
 
+@pytest.mark.promise("L12")
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=6))
 def test_no_text_is_slow(pieces: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""The outcome: the last fenced json block, read strictly (design section 5)."""
+"""The outcome: the last fenced json block, read strictly."""
 
 import json
 import re
@@ -17,6 +17,7 @@ def fenced(block: str, fence: str = "```", word: str = "json") -> str:
     return f"{fence}{word}\n{block}\n{fence}"
 
 
+@pytest.mark.promise("R1")
 def test_the_last_fenced_json_block_counts() -> None:
     text = f"I think\n{fenced('{}')}\nno:\n{fenced('[1]')}\nbye"
     assert (last_block(text) or "").strip() == "[1]"
@@ -67,6 +68,7 @@ def test_everything_it_may_hold() -> None:
     assert (outcome.created_issues[0].type, outcome.created_issues[0].priority) == ("task", 2)
 
 
+@pytest.mark.promise("R1")
 @pytest.mark.parametrize(
     ("change", "place"),
     [

@@ -7,6 +7,8 @@ whose phase is gone waits for a person.
 
 from typing import Any
 
+import pytest
+
 from ashep.core.analysis.account import account
 from ashep.core.facts import commands as c
 from ashep.core.facts import issues, resources, runs
@@ -43,6 +45,7 @@ def without(policy: str = "standard") -> e.Fact:
 # --- runs under way -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("F8")
 def test_a_run_ends_under_the_verdicts_with_which_it_began_and_leads_where_the_policy_says_by_then() -> None:
     book = begun("review")
     review = REVIEW.model_copy(update={"next": {"approve": "close", "needs_changes": "ask"}, "verdicts": ("approve",)})
@@ -77,6 +80,7 @@ def test_a_run_that_began_is_not_changed_by_a_second_edit_either() -> None:
     assert book << issues.CommentWanted << c.WriteIssue
 
 
+@pytest.mark.promise("F8")
 def test_a_run_whose_phase_is_gone_goes_on_and_its_issue_waits_for_a_person_then() -> None:
     book = begun("review")
     assert book >> edited(IMPLEMENT)
@@ -125,6 +129,7 @@ def test_a_later_run_has_the_phase_as_it_is_then() -> None:
 # --- what waits ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("F8")
 def test_a_phase_that_waits_for_its_next_attempt_and_is_gone_parks_at_once() -> None:
     book = begun("implement")
     book >> book.reports("failed")
@@ -144,6 +149,7 @@ def test_a_phase_that_cannot_start_yet_and_is_gone_parks_at_once() -> None:
     assert book >> edited(IMPLEMENT, ASK) << PARKED << issues.CommentWanted << c.WriteIssue
 
 
+@pytest.mark.promise("F8")
 def test_an_open_question_of_a_human_phase_that_is_gone_parks_at_once() -> None:
     book = begun("ask")
     (
@@ -176,6 +182,7 @@ def test_an_open_question_goes_on_where_its_phase_only_changed() -> None:
     book >> book.next() << issues.PersonAnswered << issues.CycleBegan << like(issues.PhaseEntered, phase="implement")
 
 
+@pytest.mark.promise("F8")
 def test_an_issue_that_is_a_persons_is_left_to_them_until_they_are_done() -> None:
     book = begun("implement")
     book >> book.turn("running", people=("msg_ann",))

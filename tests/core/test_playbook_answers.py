@@ -1,4 +1,4 @@
-"""Playbooks of answers: what counts as one, where it leads, and what happens when none comes (design 5 and 7)."""
+"""Playbooks of answers: what counts as one, where it leads, and what happens when none comes."""
 
 # pyright: reportUnusedExpression=false
 # A playbook's lines are expressions: `book >> fact << what << follows`.
@@ -15,6 +15,7 @@ from tests.core.given import ME, policy_of
 from tests.core.playbook import Playbook, like
 
 
+@pytest.mark.promise("Q1", "Q4")
 def test_the_question_takes_both_answer_labels_off_in_the_write_that_asks() -> None:
     book = Playbook().until("arbitrate")
     book.made.change("t-1", "ashep-agent", ["human:approved"])
@@ -27,6 +28,7 @@ def test_the_question_takes_both_answer_labels_off_in_the_write_that_asks() -> N
     assert book.made.tracker["t-1"].labels == ("needs:human_approval", "phase:human_review")
 
 
+@pytest.mark.promise("Q2")
 @pytest.mark.parametrize("who", [ME, "ashep-agent", ""])
 def test_an_answer_set_by_ashep_or_an_agent_is_taken_off_with_a_comment(who: str) -> None:
     book = Playbook().until("human_review")
@@ -41,6 +43,7 @@ def test_an_answer_set_by_ashep_or_an_agent_is_taken_off_with_a_comment(who: str
     assert book >> book.next() << like(issues.PersonAnswered, actor="ann") << issues.IssueFinished << c.WriteIssue
 
 
+@pytest.mark.promise("Q2")
 def test_an_answer_that_nobody_is_on_record_for_counts_for_nothing() -> None:
     book = Playbook().until("human_review")
     book >> book.seen(add=["human:approved"])
@@ -49,6 +52,7 @@ def test_an_answer_that_nobody_is_on_record_for_counts_for_nothing() -> None:
     assert book >> book.next() << issues.AnswerRefused << issues.CommentWanted << c.TakeOffLabels
 
 
+@pytest.mark.promise("Q2")
 def test_a_persons_and_an_agents_label_of_one_second_count_as_the_agents() -> None:
     book = Playbook().until("human_review")
     book >> book.seen(add=["human:approved"])
@@ -70,6 +74,7 @@ def test_an_agents_refused_label_is_not_held_against_a_person_whatever_the_clock
     assert book >> book.next() << like(issues.PersonAnswered, answer="approved") << issues.IssueFinished << c.WriteIssue
 
 
+@pytest.mark.promise("Q3")
 def test_where_both_answers_stand_changes_requested_wins() -> None:
     book = Playbook().until("human_review")
     assert book >> book.seen(add=["human:approved", "human:changes_requested"]) << c.ReadAnswer
@@ -77,6 +82,7 @@ def test_where_both_answers_stand_changes_requested_wins() -> None:
     assert book << like(issues.PhaseEntered, phase="implement") << runs.RunPlanned << c.WriteIssue
 
 
+@pytest.mark.promise("Q3")
 def test_an_agent_cannot_overrule_a_persons_approval() -> None:
     book = Playbook().until("human_review")
     book.made.change("t-1", "ashep-agent", ["human:changes_requested"])
@@ -84,6 +90,7 @@ def test_an_agent_cannot_overrule_a_persons_approval() -> None:
     assert book >> book.next() << like(issues.PersonAnswered, answer="approved") << issues.IssueFinished << c.WriteIssue
 
 
+@pytest.mark.promise("Q6")
 def test_a_persons_words_are_kept_and_new_ones_go_by_id() -> None:
     book = Playbook().until("human_review")
     assert not book.flow().shown
@@ -97,12 +104,14 @@ def test_a_persons_words_are_kept_and_new_ones_go_by_id() -> None:
     assert {comment.id for comment in book.flow().answers} <= book.flow().shown
 
 
+@pytest.mark.promise("Q5")
 def test_a_question_that_nobody_answers_parks_at_its_deadline() -> None:
     book = Playbook().until("human_review")
     book >> book.later(7 * 86400) << like(issues.IssueParked, code="question_deadline") << issues.CommentWanted
     assert book << like(c.WriteIssue, kind="park", remove_labels=("needs:human_approval",))
 
 
+@pytest.mark.promise("Q5")
 @pytest.mark.parametrize(("target", "follows"), [("close", issues.IssueFinished), ("implement", issues.PhaseEntered)])
 def test_a_question_that_nobody_answers_follows_its_edge(target: str, follows: type) -> None:
     gate = Phase(name="gate", human=Human(on_deadline=target, changes_requested="implement"))
@@ -111,6 +120,7 @@ def test_a_question_that_nobody_answers_follows_its_edge(target: str, follows: t
     assert book.left
 
 
+@pytest.mark.promise("Q5")
 @pytest.mark.parametrize("to", ["implement", "gate"])
 def test_a_circle_over_a_deadline_uses_up_visits_until_it_parks(to: str) -> None:
     """Nobody answered, so that no cycle begins: an unattended night is bounded, and waiting is no working time."""
@@ -129,6 +139,7 @@ def test_a_circle_over_a_deadline_uses_up_visits_until_it_parks(to: str) -> None
     assert book.flow().cycle_times(to) == (3 if to == "implement" else 4)
 
 
+@pytest.mark.promise("Q5")
 def test_a_question_of_an_agent_phase_has_a_deadline_too() -> None:
     book = Playbook().until("review")
     book >> book.reports(needs_human=True, verdict="approve")
@@ -142,6 +153,7 @@ def test_a_question_of_an_agent_phase_has_a_deadline_too() -> None:
     )
 
 
+@pytest.mark.promise("C1")
 def test_the_person_answers_and_the_deadline_that_passed_no_longer_stands() -> None:
     book = Playbook().until("human_review")
     due = book.later(7 * 86400)

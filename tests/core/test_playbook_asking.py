@@ -76,6 +76,7 @@ def label(book: Playbook) -> set[str]:
 # --- a person -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("H3")
 def test_a_question_blocks_the_issue_and_a_comment_answers_it() -> None:
     book = working()
     (
@@ -104,6 +105,7 @@ def test_a_question_blocks_the_issue_and_a_comment_answers_it() -> None:
     book >> book.reports() << like(runs.RunEnded, state="succeeded")
 
 
+@pytest.mark.promise("H3")
 def test_the_slot_and_the_tree_are_kept_while_a_person_thinks() -> None:
     book = asked()
     assert book.world.lock == "t-1"
@@ -123,6 +125,7 @@ def test_words_that_are_no_plain_yes_allow_nothing() -> None:
     )
 
 
+@pytest.mark.promise("H4")
 @pytest.mark.parametrize(
     ("words", "verdict"),
     [("@ashep yes", "allow"), ("@Ashep: OK.", "allow"), ("@ashep yes, but only in src", "deny"), ("@ashep no", "deny")],
@@ -136,6 +139,7 @@ def test_a_plain_yes_allows_a_tool_and_any_other_word_denies_it(words: str, verd
     assert "2026" not in judged.message
 
 
+@pytest.mark.promise("H4")
 @pytest.mark.parametrize("who", ["ashep-agent", ME])
 def test_an_agent_does_not_answer_itself(who: str) -> None:
     book = asked()
@@ -147,6 +151,7 @@ def test_an_agent_does_not_answer_itself(who: str) -> None:
     assert book >> tracker.AnswerRead("t-1", read.key, read.view, read.events, told)
 
 
+@pytest.mark.promise("H4")
 def test_a_comment_that_is_not_addressed_or_stood_there_before_answers_nothing() -> None:
     book = working()
     book.made.say("t-1", "ann", "@ashep yes")
@@ -156,6 +161,7 @@ def test_a_comment_that_is_not_addressed_or_stood_there_before_answers_nothing()
     assert says(book, "yes, @ashep")
 
 
+@pytest.mark.promise("H3")
 def test_several_requests_are_put_to_a_person_one_after_the_other() -> None:
     book = asked()
     book >> asks(book, "question", asks=(Asked("and then?"),)) << like(runs.RequestJudged, verdict="ask")
@@ -182,6 +188,7 @@ def test_a_request_with_several_questions_takes_a_line_for_each() -> None:
 # --- nobody ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("H5")
 @pytest.mark.parametrize("kind", ["question", "permission"])
 def test_nobody_answers_and_the_run_goes_on(kind: str) -> None:
     book = asked(rule("ask"), kind=kind)
@@ -197,6 +204,7 @@ def test_nobody_answers_and_the_run_goes_on(kind: str) -> None:
     assert "Nobody answered" in book.made.comments["t-1"][-1].text
 
 
+@pytest.mark.promise("H5")
 def test_each_request_has_its_own_end_also_while_another_stands_there() -> None:
     book = asked()
     assert book.later(600) == []
@@ -210,6 +218,7 @@ def test_each_request_has_its_own_end_also_while_another_stands_there() -> None:
     assert not book.flow().waits_for_input
 
 
+@pytest.mark.promise("H3")
 def test_the_runs_times_stand_still_while_a_person_thinks() -> None:
     book = working()
     book.made.now += timedelta(seconds=100)
@@ -237,6 +246,7 @@ def test_a_suspended_machine_counts_once() -> None:
 # --- what comes between ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("H6")
 def test_a_person_answers_in_opencode() -> None:
     book = asked()
     for turns in book.made.sessions.values():
@@ -248,6 +258,7 @@ def test_a_person_answers_in_opencode() -> None:
     assert requests_read(book.world, [Request("que_x", "ses_another", "question")], book.world.seq) == []
 
 
+@pytest.mark.promise("T7")
 def test_what_cannot_be_listed_is_judged_as_it_was_told_and_nothing_counts_as_gone() -> None:
     """The fault is the list's: it is told once, and neither the server nor the run is given up for it."""
     book = working(rule("ask", "webfetch"))
@@ -270,6 +281,7 @@ def test_what_cannot_be_listed_is_judged_as_it_was_told_and_nothing_counts_as_go
     assert requests_read(book.world, [blank], book.world.seq) == [], "once for a run"
 
 
+@pytest.mark.promise("T7")
 def test_what_nobody_knows_but_by_its_id_is_denied() -> None:
     book = working(rule("allow", "*"))
     told = Request("per_1", book.run().session or "", "permission", unlisted="GET /permission: 400")
@@ -278,6 +290,7 @@ def test_what_nobody_knows_but_by_its_id_is_denied() -> None:
     assert book
 
 
+@pytest.mark.promise("T9")
 def test_a_turn_that_the_server_refuses_to_show_is_over_at_its_deadline() -> None:
     book = working()
     run = book.run()
@@ -302,6 +315,7 @@ def test_a_list_that_was_read_before_says_nothing() -> None:
     assert requests_read(book.world, [], as_of) == []
 
 
+@pytest.mark.promise("H6")
 def test_the_server_dies_while_a_person_thinks() -> None:
     book = asked()
     assert book >> up("server-2")
@@ -313,6 +327,7 @@ def test_the_server_dies_while_a_person_thinks() -> None:
     assert book.run().turn == ""
 
 
+@pytest.mark.promise("H6")
 def test_the_end_of_a_run_ends_its_question_too() -> None:
     book = asked()
     book >> book.reports() << like(runs.RunEnded, state="succeeded") << runs.InputEnded << issues.PhaseEntered
@@ -359,6 +374,7 @@ def test_the_answer_is_delivered_again_only_after_a_failure() -> None:
     assert not book.flow().waits_for_input
 
 
+@pytest.mark.promise("H6")
 @pytest.mark.parametrize(
     ("change", "stage"),
     [
@@ -377,6 +393,7 @@ def test_what_a_person_does_to_the_issue_wins(change: dict[str, Any], stage: str
     assert book.made.delivered == []
 
 
+@pytest.mark.promise("H6")
 def test_a_person_who_takes_the_issue_meanwhile_answers_the_session_themselves() -> None:
     book = asked()
     leftover = book.made.listed()
@@ -407,6 +424,7 @@ def test_a_message_of_a_persons_in_a_session_that_asks_takes_it() -> None:
     assert (book.made.tracker["t-1"].status, label(book)) == ("in_progress", set())
 
 
+@pytest.mark.promise("H5")
 def test_taking_the_label_off_lets_the_run_go_on_without_an_answer() -> None:
     book = asked(rule("ask"), kind="permission")
     book >> book.seen(drop=["needs:human_input"]) << like(runs.RequestJudged, verdict="deny")

@@ -16,6 +16,8 @@ from tests.core.given import ME, policy_of
 from tests.core.playbook import Playbook, like
 from tests.core.test_playbook_landing import book_of, finished
 
+pytestmark = pytest.mark.promise("G5")
+
 AGENT = "ashep-agent"
 
 
@@ -219,6 +221,23 @@ def test_a_lost_lease_and_an_agents_status_strand_nothing() -> None:
     book.answered()
     assert (book.flow().stage, book.run().state, book.made.tracker["t-1"].status) == ("work", "running", "in_progress")
     assert book.flow().cycle == 1
+
+
+def test_a_lost_lease_and_a_label_that_is_gone_before_anybody_knows_who_set_it_strand_nothing() -> None:
+    book = Playbook().looked()
+    book.looks_up = False
+    book >> tracker.LeaseLost("t-1", "not claimable")
+    book.left = []
+    book >> book.seen(who=AGENT, add=["ashep:paused"])
+    assert book.flow().authors.doubts
+    book.left = []
+    book >> book.seen(who=AGENT, drop=["ashep:paused"])
+    assert not book.flow().authors.doubts
+    book.left = []
+    book.answered()
+    book >> book.later(1)
+    book.answered()
+    assert (book.run().id, book.run().state, book.flow().failures) == ("t-1/implement.1.2", "running", 0)
 
 
 def test_work_that_lands_goes_on_although_an_agent_closes_its_issue() -> None:

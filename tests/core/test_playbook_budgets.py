@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from ashep.core.analysis.account import account, is_idle
 from ashep.core.facts import commands as c
 from ashep.core.facts import issues as facts_issues
@@ -47,6 +49,7 @@ def done(book: Playbook, tokens: int, cost: float = 0.0) -> runs.TurnSeen:
 # --- counting -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("B1")
 def test_what_turns_use_is_counted_once_for_run_issue_provider_day_and_all() -> None:
     book = working()
     assert book >> book.turn("running", **used(100, 0.1))
@@ -65,6 +68,7 @@ def test_what_turns_use_is_counted_once_for_run_issue_provider_day_and_all() -> 
     assert used_today(spending, MIDNIGHT) == (0, 0.0)
 
 
+@pytest.mark.promise("B1")
 def test_what_was_used_is_counted_afresh_in_a_new_cycle_and_on_a_new_day() -> None:
     book = working()
     assert book >> book.turn("running", **used(100))
@@ -81,6 +85,7 @@ def test_what_was_used_is_counted_afresh_in_a_new_cycle_and_on_a_new_day() -> No
 # --- limits of a run and an issue -----------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("B2")
 def test_a_soft_limit_warns_once_and_stops_nothing() -> None:
     book = working(run=TOKENS, warn_at=0.5)
     assert book >> book.turn("running", **used(499))
@@ -94,6 +99,7 @@ def test_a_soft_limit_warns_once_and_stops_nothing() -> None:
     assert book.run().state == "running"
 
 
+@pytest.mark.promise("B3")
 def test_a_run_over_its_limit_is_aborted_and_its_issue_parks() -> None:
     book = working(run=COST)
     (
@@ -112,6 +118,7 @@ def test_a_run_over_its_limit_is_aborted_and_its_issue_parks() -> None:
     assert account(book.world, "t-1").state == "parked"
 
 
+@pytest.mark.promise("B3")
 def test_a_turn_that_ended_its_run_over_the_limit_counts() -> None:
     book = working(run=TOKENS)
     book >> done(book, 2000) << like(runs.RunEnded, state="succeeded") << facts_issues.PhaseEntered
@@ -122,6 +129,7 @@ def test_a_turn_that_ended_its_run_over_the_limit_counts() -> None:
     assert not [mark for mark in book.flow().marks if mark.scope == "run"]
 
 
+@pytest.mark.promise("B3")
 def test_a_recovery_over_the_limit_is_not_begun() -> None:
     book = working(run=TOKENS)
     book >> book.turn("finished", block="nonsense", **used(2000)) << like(runs.OutcomeRejected, then="recover")
@@ -135,6 +143,7 @@ def test_a_recovery_over_the_limit_is_not_begun() -> None:
     assert book << c.StopTurn << c.WriteIssue
 
 
+@pytest.mark.promise("B3")
 def test_an_issue_over_its_limit_gets_no_other_run_in_this_cycle() -> None:
     book = working(issue=TOKENS)
     book >> done(book, 1200) << like(runs.RunEnded, state="succeeded") << facts_issues.PhaseEntered
@@ -163,6 +172,7 @@ def test_the_runs_of_an_issue_are_added_up() -> None:
 # --- limits of the day, of providers and in all ---------------------------------------------------------------------
 
 
+@pytest.mark.promise("B4")
 def test_over_the_days_limit_runs_are_stopped_without_blame_and_nothing_starts_until_the_day_is_over() -> None:
     book = working("t-1", "t-2", "t-3", "t-4", day=TOKENS)
     assert {run for run in ("t-1", "t-2", "t-3") if book.run(run).state == "running"} == {"t-1", "t-2", "t-3"}
@@ -193,6 +203,7 @@ def test_over_the_days_limit_runs_are_stopped_without_blame_and_nothing_starts_u
     assert [book.flow(name).failures for name in ("t-1", "t-2", "t-3")] == [0, 0, 0]
 
 
+@pytest.mark.promise("B4")
 def test_a_night_without_budget_is_no_working_time() -> None:
     book = Playbook(
         policy_of(Phase(name="review"), max_wall_time=timedelta(hours=1)), TEAM, config(day=TOKENS)
@@ -208,6 +219,7 @@ def test_a_night_without_budget_is_no_working_time() -> None:
     assert book.flow().thought == timedelta(hours=2)
 
 
+@pytest.mark.promise("B4")
 def test_a_higher_limit_frees_what_waits_at_once() -> None:
     book = working(total=TOKENS)
     book >> book.turn("running", **used(1000)) << like(resources.BudgetReached, scope="total", until=None)
@@ -220,6 +232,7 @@ def test_a_higher_limit_frees_what_waits_at_once() -> None:
     assert book
 
 
+@pytest.mark.promise("B4")
 def test_a_lower_limit_counts_at_once() -> None:
     book = working(day=TOKENS)
     assert book >> book.turn("running", **used(500))
@@ -251,6 +264,7 @@ def test_two_lower_limits_at_once_end_a_run_once() -> None:
     )
 
 
+@pytest.mark.promise("B5")
 def test_phases_of_a_spent_provider_go_to_another_agent() -> None:
     book = working("t-1", "t-2", providers={"other": TOKENS})
     assert (book.run("t-1").agent, book.run("t-2").agent) == ("critic", "critic")
@@ -268,6 +282,7 @@ def test_phases_of_a_spent_provider_go_to_another_agent() -> None:
     assert ("critic", "the budget of other is used up until 2026-01-02 00:00 UTC") in planned[0].others
 
 
+@pytest.mark.promise("B5")
 def test_where_no_other_agent_fits_a_spent_providers_phases_wait_and_others_go_on() -> None:
     only = Agents(version=1, agents=(CRITIC, JUDGE.model_copy(update={"capabilities": ("arbitrate",)})))
     book = Playbook(READ, only, config(providers={"other": TOKENS}), ("t-1", "t-2")).looked()
@@ -313,6 +328,7 @@ def test_the_agent_that_falls_in_for_a_spent_provider_is_paused_with_its_own() -
 # --- fuses ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("B6")
 def test_no_more_runs_start_in_an_hour_than_may() -> None:
     book = working("t-1", "t-2", "t-3", runs_per_hour=2)
     assert [book.flow(name).code for name in ("t-1", "t-2", "t-3")] == ["", "", "runs_per_hour"]
@@ -333,6 +349,7 @@ def test_no_more_runs_start_in_an_hour_than_may() -> None:
     book >> book.later(60) << like(runs.RunPlanned, issue="t-1") << like(facts_issues.IssueTaken, issue="t-3")
 
 
+@pytest.mark.promise("B6")
 def test_no_more_is_written_in_a_minute_than_may_and_nothing_is_dropped() -> None:
     book = Playbook(READ, TEAM, config(writes_per_minute=2), ("t-1", "t-2", "t-3")).looked()
     assert [book.flow(name).written is not None for name in ("t-1", "t-2", "t-3")] == [True, True, False]
@@ -350,6 +367,7 @@ def test_no_more_is_written_in_a_minute_than_may_and_nothing_is_dropped() -> Non
 # --- what a read says -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("B1")
 def test_the_growth_of_a_running_turn_is_a_fact_where_it_passes_a_limit_or_is_a_good_deal_of_one() -> None:
     book = working(run=TOKENS, warn_at=0.5)
     assert book >> book.turn("running", **used(100))

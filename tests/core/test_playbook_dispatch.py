@@ -1,4 +1,4 @@
-"""Playbooks of dispatch: what starts, what does not, and why (design sections 3 and 4)."""
+"""Playbooks of dispatch: what starts, what does not, and why."""
 
 # pyright: reportUnusedExpression=false
 # A playbook's lines are expressions: `book >> fact << what << follows`.
@@ -33,6 +33,7 @@ def hold(book: Playbook, name: str = "t-1") -> str:
     return book.flow(name).code
 
 
+@pytest.mark.promise("D7", "J8")
 @pytest.mark.parametrize(
     ("change", "code"),
     [
@@ -89,6 +90,7 @@ def test_an_issue_that_the_tracker_does_not_call_ready_is_held() -> None:
     assert book >> tracker.IssueSeen("t-1", book.made.tracker["t-1"], 1) << like(issues.IssueHeld, code="not_ready")
 
 
+@pytest.mark.promise("D1")
 def test_a_type_that_no_policy_names_is_held_even_with_a_default_policy() -> None:
     quick = Policy(match=Match(types=("task",), labels=("fast",)), phases=(Phase(name="implement"),))
     rules = policies(policy_of(Phase(name="review")).model_copy(update={"match": None}), fast=quick)
@@ -98,6 +100,7 @@ def test_a_type_that_no_policy_names_is_held_even_with_a_default_policy() -> Non
     assert book.flow("t-1").policy == "standard"  # of a type that some match names
 
 
+@pytest.mark.promise("D1")
 def test_a_policy_claims_the_issues_whose_whole_title_fits_its_pattern() -> None:
     docs = Policy(match=Match(title="[Dd]ocs: *?"), phases=(Phase(name="implement"),))
     titles = {
@@ -121,6 +124,7 @@ def test_no_pattern_makes_a_title_take_long_to_match() -> None:
     assert process_time() - began < 1
 
 
+@pytest.mark.promise("D4")
 def test_nothing_starts_before_a_look_that_began_after_the_last_hint() -> None:
     book = Playbook(issues=("t-1",))
     book.made.turn(tracker.ChangeHinted())
@@ -133,6 +137,7 @@ def test_nothing_starts_before_a_look_that_began_after_the_last_hint() -> None:
     assert book.left
 
 
+@pytest.mark.promise("D3")
 def test_priority_then_age_then_id_go_first() -> None:
     made = MadeUp().begin(*start(policies(READ), config=settings(max_concurrent_runs=1)))
     for name, priority, age in (("t-a", 2, 1), ("t-b", 1, 1), ("t-c", 1, 2), ("t-d", 1, 2)):
@@ -145,6 +150,7 @@ def test_priority_then_age_then_id_go_first() -> None:
     )
 
 
+@pytest.mark.promise("D3")
 def test_a_wanted_phase_goes_before_a_ready_issue() -> None:
     book = Playbook(WRITE, config=settings(max_concurrent_runs=1, lock_work_tree=False)).looked()
     book.made.open("t-0", priority=0)
@@ -156,6 +162,7 @@ def test_a_wanted_phase_goes_before_a_ready_issue() -> None:
     assert book.flow("t-0").code == "slot"
 
 
+@pytest.mark.promise("D5")
 def test_a_write_run_excludes_every_other_and_the_lock_stays_until_the_question() -> None:
     book = Playbook(issues=("t-1", "t-2")).looked()
     assert (book.world.lock, book.flow("t-2").code) == ("t-1", "work_tree")
@@ -193,12 +200,14 @@ def test_without_the_lock_writers_work_side_by_side() -> None:
     assert book.world.lock is None
 
 
+@pytest.mark.promise("D3")
 def test_slots_are_not_exceeded() -> None:
     book = Playbook(READ, issues=("t-1", "t-2", "t-3"), config=settings(max_concurrent_runs=2)).looked()
     assert len(list(book.world.live)) == 2
     assert book.flow("t-3").code == "slot"
 
 
+@pytest.mark.promise("D6")
 def test_a_tree_with_foreign_changes_holds_write_runs_but_not_reads() -> None:
     dirty = delivery.TreeSeen(Tree(True, "c0ffee", (("a.py", "11"),), ("new.txt",)))
     book = Playbook()
@@ -216,6 +225,7 @@ def test_a_tree_with_foreign_changes_holds_write_runs_but_not_reads() -> None:
     assert book.left
 
 
+@pytest.mark.promise("D6")
 def test_changes_found_just_before_a_write_run_withdraw_it_without_cost() -> None:
     book = Playbook()
     book.made.look()
@@ -230,6 +240,7 @@ def test_changes_found_just_before_a_write_run_withdraw_it_without_cost() -> Non
     assert book >> book.next() << c.ReadTree
 
 
+@pytest.mark.promise("D6")
 def test_what_our_own_runs_left_is_not_foreign() -> None:
     book = Playbook().looked()
     run = book.run().id
@@ -263,6 +274,7 @@ def test_a_look_while_a_run_writes_forgets_nothing_that_runs_left() -> None:
     assert list(book.world.left_over) == ["a.py"]
 
 
+@pytest.mark.promise("E3")
 @pytest.mark.parametrize("state", ["away", "unauthorized"])
 def test_nothing_is_taken_while_the_agent_server_is_away(state: str) -> None:
     book = Playbook()
@@ -273,6 +285,7 @@ def test_nothing_is_taken_while_the_agent_server_is_away(state: str) -> None:
     assert book.left
 
 
+@pytest.mark.promise("E3")
 def test_nothing_is_taken_while_the_tracker_is_away() -> None:
     book = Playbook()
     view = book.made.tracker["t-1"]
@@ -283,6 +296,7 @@ def test_nothing_is_taken_while_the_tracker_is_away() -> None:
     assert book.left
 
 
+@pytest.mark.promise("E3")
 def test_after_a_start_the_actor_is_known_before_the_tracker_was_seen() -> None:
     book = Playbook().until("review")
     view = book.made.tracker["t-1"]
@@ -291,6 +305,7 @@ def test_after_a_start_the_actor_is_known_before_the_tracker_was_seen() -> None:
     assert book.world.tracker_error
 
 
+@pytest.mark.promise("D8")
 def test_only_the_issues_that_were_asked_for_and_no_more_than_was_asked() -> None:
     book = Playbook(READ, issues=("t-1", "t-2"), only=("t-2",))
     assert hold(book) == "not_asked"
@@ -328,12 +343,14 @@ def test_nothing_is_dispatched_before_the_files_are_adopted() -> None:
     assert dispatch(POLICY_FREE) == []
 
 
+@pytest.mark.promise("D7")
 def test_a_hold_is_a_fact_only_when_its_code_changes() -> None:
     book = Playbook(READ, issues=("t-1", "t-2"), config=settings(max_concurrent_runs=1)).looked()
     assert book.flow("t-2").code == "slot"
     assert dispatch(book.world) == []
 
 
+@pytest.mark.promise("D8")
 def test_a_phase_of_an_issue_that_was_not_asked_for_waits_for_a_daemon_that_is() -> None:
     book = Playbook(issues=("t-1", "t-2")).until("implement")
     book.left = []

@@ -1,10 +1,12 @@
-"""Playbooks of effects: order, failure, refusal, restart (design sections 3 and 6)."""
+"""Playbooks of effects: order, failure, refusal, restart."""
 
 # pyright: reportUnusedExpression=false
 # A playbook's lines are expressions: `book >> fact << what << follows`.
 
 from dataclasses import replace
 from datetime import timedelta
+
+import pytest
 
 from ashep.core.analysis.account import account
 from ashep.core.facts import commands as c
@@ -19,6 +21,7 @@ from tests.core.playbook import Playbook, like
 READ = policy_of(Phase(name="review"), Phase(name="arbitrate"))
 
 
+@pytest.mark.promise("E5")
 def test_a_failed_effect_is_tried_again_with_the_same_key_after_a_growing_while() -> None:
     book = Playbook(READ)
     book.made.look()
@@ -33,6 +36,7 @@ def test_a_failed_effect_is_tried_again_with_the_same_key_after_a_growing_while(
     assert (book.flow().infra, book.flow().infra_began) == (0, None)
 
 
+@pytest.mark.promise("E5")
 def test_ten_failures_in_a_row_park_but_not_within_two_minutes_and_burn_no_attempt() -> None:
     book = Playbook(READ).looked()
     book >> book.reports()
@@ -64,6 +68,7 @@ def test_an_answer_that_nobody_waits_for_says_nothing() -> None:
     assert book.flow().infra == 0
 
 
+@pytest.mark.promise("T9")
 def test_a_refusal_of_the_agent_server_fails_the_attempt() -> None:
     book = Playbook(READ)
     book.made.look()
@@ -134,6 +139,7 @@ def test_nothing_goes_to_a_session_while_the_server_is_away() -> None:
     assert book >> up() << c.OpenSession
 
 
+@pytest.mark.promise("E2")
 def test_comments_are_posted_after_the_posture_and_before_a_close() -> None:
     book = Playbook().until("arbitrate")
     book >> book.reports(verdict="pass")
@@ -151,6 +157,7 @@ def test_comments_are_posted_after_the_posture_and_before_a_close() -> None:
     assert limited >> limited.next() << like(c.WriteIssue, kind="close")
 
 
+@pytest.mark.promise("E1")
 def test_at_most_one_write_to_an_issue_is_open() -> None:
     book = Playbook().until("arbitrate")
     book >> book.reports(verdict="pass") << runs.RunEnded << issues.PersonAsked << issues.CommentWanted << c.WriteIssue
@@ -159,6 +166,7 @@ def test_at_most_one_write_to_an_issue_is_open() -> None:
     assert book >> book.next() << like(c.WriteIssue, kind="park")
 
 
+@pytest.mark.promise("Q1")
 def test_the_question_names_the_commits_and_what_was_left() -> None:
     book = Playbook(policy_of(Phase(name="implement"), Phase(name="review"))).looked()
     run = book.run().id
@@ -225,6 +233,7 @@ def test_time_never_goes_back() -> None:
     assert entry.at == book.world.now == world.now
 
 
+@pytest.mark.promise("T1")
 def test_a_prompts_ids_are_derived_and_sort_by_time() -> None:
     first = prompt_ids(INSTANCE, "ses", "t-1/p.1.1", 1, 0, T0)
     assert first == prompt_ids(INSTANCE, "ses", "t-1/p.1.1", 1, 0, T0)
@@ -242,6 +251,7 @@ def test_a_prompts_ids_are_derived_and_sort_by_time() -> None:
     assert first[1].startswith("prt_")
 
 
+@pytest.mark.promise("C1")
 def test_a_timer_whose_wait_no_longer_stands_is_ignored() -> None:
     book = Playbook(READ).looked()
     assert book >> resources.TimerDue("deadline:t-1", T0)

@@ -21,6 +21,8 @@ from tests.core.given import ME, policy_of, start
 from tests.core.playbook import Playbook, like
 from tests.core.test_playbook_workspaces import TREE, TWO, own
 
+pytestmark = pytest.mark.promise("Z5")
+
 ONE = policy_of(Phase(name="implement"))
 CHECKED = policy_of(Phase(name="implement", verify=Verify()))
 HUMAN = policy_of(Phase(name="implement"), Phase(name="look", human=Human(ask="Fine?", changes_requested="implement")))

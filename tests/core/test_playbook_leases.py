@@ -41,12 +41,14 @@ def found(stamp: Stamp | None = LOST, status: str = "in_progress", *labels: str,
 # --- a lease that is lost ---
 
 
+@pytest.mark.promise("O2")
 def test_a_refused_heartbeat_stops_the_run_and_nothing_is_written_before_a_fresh_read() -> None:
     book = Playbook().looked()
     book >> tracker.LeaseLost("t-1", "not claimable") << ABORTED << STOP
     assert book << c.ReadIssue
 
 
+@pytest.mark.promise("O2")
 def test_an_issue_that_somebody_took_over_is_left_alone() -> None:
     book = Playbook().looked()
     book >> tracker.LeaseLost("t-1", "claimed by bob") << ABORTED << STOP << c.ReadIssue
@@ -56,6 +58,7 @@ def test_an_issue_that_somebody_took_over_is_left_alone() -> None:
     assert book >> book.made._effect(read) << like(issues.IssueLeft, code="assigned")
 
 
+@pytest.mark.promise("O2")
 def test_an_issue_that_is_still_ours_is_tried_again_without_burning_an_attempt() -> None:
     book = Playbook().looked()
     book >> tracker.LeaseLost("t-1", "bd had a bad day")
@@ -76,6 +79,7 @@ def test_a_lease_that_is_lost_while_a_question_stands_means_nothing() -> None:
 # --- issues of ours that the journal does not know ---
 
 
+@pytest.mark.promise("O3")
 def test_work_of_a_lost_state_folder_goes_on_with_a_new_attempt() -> None:
     book = found(LOST, "in_progress", "phase:implement")
     book << like(issues.IssueAdopted, kind="work", phase="implement", visit=2, attempt=3, cycle_runs=4)
@@ -90,12 +94,14 @@ def test_work_of_a_lost_state_folder_goes_on_with_a_new_attempt() -> None:
     assert sum(isinstance(done, c.WriteIssue) for done in book.made.done) == 1
 
 
+@pytest.mark.promise("O3")
 def test_the_attempts_of_a_lost_state_folder_are_used_up() -> None:
     book = found(LOST, "in_progress", "phase:implement")
     assert book << issues.IssueAdopted << runs.RunPlanned << c.StopOrphan << c.WriteIssue
     assert book.flow().failures == 3
 
 
+@pytest.mark.promise("O3")
 @pytest.mark.parametrize("seq", range(60))
 def test_the_number_of_anothers_stamp_is_none_of_ours(seq: int) -> None:
     """Found in a simulated night: it was that of the run's own record, whose stamp was then taken for written."""
@@ -104,6 +110,7 @@ def test_the_number_of_anothers_stamp_is_none_of_ours(seq: int) -> None:
     assert book << like(c.WriteIssue, kind="work")
 
 
+@pytest.mark.promise("O3")
 def test_no_run_begins_before_the_old_one_is_at_rest() -> None:
     book = found(LOST, "in_progress", "phase:implement")
     orphan = next(job for job in book.made.jobs if isinstance(job, c.StopOrphan))
@@ -115,6 +122,7 @@ def test_no_run_begins_before_the_old_one_is_at_rest() -> None:
     assert book.run().state == "running"
 
 
+@pytest.mark.promise("O3")
 def test_a_question_of_a_lost_state_folder_stands_and_is_not_written_again() -> None:
     stamp = replace(LOST, run="t-1/human_review.1.1", visit=1)
     book = found(stamp, "blocked", "phase:human_review", "needs:human_approval")
@@ -168,6 +176,7 @@ def test_a_daemon_that_was_asked_for_other_issues_adopts_nothing() -> None:
 # --- issues of a daemon that died ---
 
 
+@pytest.mark.promise("O4")
 def test_the_claim_of_a_dead_daemon_is_taken_back_with_a_comment_and_the_issue_is_worked_on() -> None:
     book = found(LOST, "in_progress", "phase:implement", assignee=OTHER) << like(issues.IssueHeld, code="status")
     book.made.dead.add(OTHER)
@@ -182,6 +191,7 @@ def test_the_claim_of_a_dead_daemon_is_taken_back_with_a_comment_and_the_issue_i
     assert book.flow().runs == 8
 
 
+@pytest.mark.promise("O4")
 def test_a_daemon_that_renewed_its_lease_keeps_its_issue() -> None:
     book = found(LOST, "in_progress", "phase:implement", assignee=OTHER) << like(issues.IssueHeld, code="status")
     book >> a_lease(book) << issues.TakeoverWanted << c.ReclaimIssue
@@ -194,6 +204,7 @@ def test_the_claim_of_a_person_is_never_taken_back() -> None:
     assert book >> a_lease(book, "bob")
 
 
+@pytest.mark.promise("O4")
 def test_the_claim_of_a_person_who_took_it_from_a_daemon_is_never_taken_back() -> None:
     book = found(LOST, "in_progress", "phase:implement", assignee="bob") << like(issues.IssueHeld, code="status")
     assert book >> a_lease(book, "bob")
@@ -230,6 +241,7 @@ def test_an_issue_that_somebody_set_to_open_has_no_lease_that_could_be_lost() ->
     assert not book.flow().leased
 
 
+@pytest.mark.promise("O3")
 def test_a_stamp_counts_visits_that_had_no_run() -> None:
     """Found in a simulated night: after a lost state folder a run was given the id of an earlier one."""
     book = Playbook().looked()

@@ -59,6 +59,7 @@ def told(book: Playbook) -> list[str]:
 # --- what is worth a person -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("N1")
 def test_who_waits_is_told_with_the_question_after_the_batch_and_once() -> None:
     book = Playbook(SIGN, config=config())
     book.looked()
@@ -103,6 +104,7 @@ def test_only_the_events_that_were_asked_for() -> None:
     assert book.world.notices.wanted[0].text == text
 
 
+@pytest.mark.promise("N2")
 def test_what_came_within_the_batch_is_told_in_one_message_to_each_target() -> None:
     book = asked("t-1", "t-2", targets=(PAGER, DESK))
     book.answered()
@@ -116,6 +118,7 @@ def test_what_came_within_the_batch_is_told_in_one_message_to_each_target() -> N
     ]
 
 
+@pytest.mark.promise("N2")
 def test_what_is_over_before_it_is_told_is_left_out() -> None:
     book = asked("t-1", "t-2")
     book.answered()
@@ -161,6 +164,7 @@ def test_an_unparked_issue_is_not_told() -> None:
     book >> book.later(60) << like(resources.NoticesGathered, notices=())
 
 
+@pytest.mark.promise("N1")
 @pytest.mark.parametrize(("down", "up", "what"), [
     (resources.RunnerSeen("away", "refused"), given.up("server-2"), "the agent server"),
     (resources.RunnerSeen("unauthorized"), given.up("server-2"), "the agent server"),
@@ -210,6 +214,7 @@ def test_an_outage_before_a_start_is_looked_at_afresh_and_a_told_one_is_not_told
     assert not [key for key, _ in dues(book.world) if key.startswith("outage:")]
 
 
+@pytest.mark.promise("N1")
 def test_a_budget_is_told_where_it_warns_and_where_it_is_reached() -> None:
     budgets = Budgets(issue=Budget(tokens=1000), day=Budget(tokens=1500))
     book = Playbook(READ, config=config(budgets=budgets))
@@ -226,6 +231,7 @@ def test_a_budget_is_told_where_it_warns_and_where_it_is_reached() -> None:
     )
 
 
+@pytest.mark.promise("N1")
 def test_findings_of_the_audit_are_told_while_there_are_some() -> None:
     book = Playbook(READ, config=config(), issues=())
     found = tuple(Finding("stranded", f"t-{number}", "waits for nothing") for number in range(5))
@@ -238,6 +244,7 @@ def test_findings_of_the_audit_are_told_while_there_are_some() -> None:
     book >> book.later(60) << like(resources.NoticesGathered, notices=())
 
 
+@pytest.mark.promise("N1")
 def test_an_end_without_a_word_is_told_by_the_next_start() -> None:
     book = Playbook(READ, config=config(), issues=())
     assert book.world.notices.wanted == (), "the first start"
@@ -256,6 +263,7 @@ def test_an_end_without_a_word_is_told_by_the_next_start() -> None:
     assert len(book.world.notices.wanted) == 1, "it had said so"
 
 
+@pytest.mark.promise("N1")
 def test_a_start_that_configures_targets_for_the_first_time_tells_nothing_of_what_was_before() -> None:
     book = Playbook(SIGN, config=Settings(), issues=("t-1", "t-2"))
     book.looked()
@@ -309,6 +317,7 @@ def test_what_fails_is_tried_again_with_a_growing_pause_and_what_came_meanwhile(
     assert book.world.notices.routes == ()
 
 
+@pytest.mark.promise("N4")
 def test_a_target_that_never_answers_is_given_up_after_a_bound_and_the_other_is_told() -> None:
     book = asked("t-1", targets=(PAGER, DESK))
     book.answered()
@@ -336,6 +345,7 @@ def test_a_target_that_never_answers_is_given_up_after_a_bound_and_the_other_is_
     assert book.world.notices.routes == (), "what is told ends it"
 
 
+@pytest.mark.promise("N3")
 def test_a_message_whose_answer_was_lost_is_under_way_after_the_start() -> None:
     book = asked("t-1")
     book.answered()
@@ -379,6 +389,7 @@ def test_a_target_that_is_taken_out_is_given_up() -> None:
 # --- quiet hours ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("N2")
 def test_nobody_is_told_in_quiet_hours_but_what_is_urgent() -> None:
     book = asked("t-1", urgent=("finding",))
     then(book, resources.QuietSeen(NIGHT))

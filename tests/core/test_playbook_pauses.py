@@ -29,6 +29,7 @@ def holds(book: Playbook) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.promise("K1")
 def test_nothing_is_taken_while_work_is_paused_and_everything_goes_on_after_it() -> None:
     book = Playbook(READ)
     book >> resources.WorkPaused("ann", "the build machine moves")
@@ -50,6 +51,7 @@ def test_nothing_is_taken_while_work_is_paused_and_everything_goes_on_after_it()
     assert book
 
 
+@pytest.mark.promise("K1")
 def test_what_runs_goes_on_and_is_recorded_but_its_next_phase_waits() -> None:
     book = Playbook(READ).until("review")
     book >> resources.WorkPaused("ann", until=NIGHT)
@@ -80,6 +82,7 @@ def test_a_run_that_was_planned_before_the_pause_is_under_way() -> None:
     assert book.run().prompt.sent
 
 
+@pytest.mark.promise("K1")
 def test_a_retry_that_is_due_in_a_pause_waits_for_its_end() -> None:
     book = Playbook(READ).until("review")
     book >> [resources.WorkPaused("ann")]
@@ -91,6 +94,7 @@ def test_a_retry_that_is_due_in_a_pause_waits_for_its_end() -> None:
     book >> resources.WorkResumed("ann") << like(runs.RunPlanned, attempt=2)
 
 
+@pytest.mark.promise("K2")
 def test_a_pause_survives_a_restart() -> None:
     book = Playbook(READ)
     book >> resources.WorkPaused("ann", until=NIGHT)
@@ -100,6 +104,7 @@ def test_a_pause_survives_a_restart() -> None:
     assert book.later((NIGHT - book.now).total_seconds()) == [resources.TimerDue("pause:/", NIGHT)]
 
 
+@pytest.mark.promise("K1")
 def test_a_hold_is_told_again_where_the_pause_gets_another_end_and_not_otherwise() -> None:
     book = Playbook(READ)
     book >> resources.WorkPaused("ann", until=NIGHT)
@@ -114,6 +119,7 @@ def test_a_hold_is_told_again_where_the_pause_gets_another_end_and_not_otherwise
     assert book
 
 
+@pytest.mark.promise("K1")
 def test_a_paused_provider_keeps_its_own_runs_and_no_others() -> None:
     policy = policy_of(Phase(name="implement"), Phase(name="review"))
     book = Playbook(policy, issues=("t-1", "t-2"), team=Agents(version=1, agents=(BUILDER, CRITIC)))
@@ -153,6 +159,7 @@ def test_a_person_may_be_asked_in_a_pause_but_no_issue_is_taken_for_that() -> No
     assert book.flow().code == "paused_by_hand"
 
 
+@pytest.mark.promise("K2")
 def test_a_pause_is_no_working_time_of_the_cycle() -> None:
     book = Playbook(policy_of(Phase(name="review"), Phase(name="arbitrate"), max_wall_time=timedelta(hours=6)))
     book.until("review")
@@ -184,6 +191,7 @@ def test_quiet_hours_begin_and_end_by_the_clock() -> None:
     book >> book.later((NIGHT - book.now).total_seconds()) << issues.IssueTaken
 
 
+@pytest.mark.promise("K3")
 def test_a_person_resumes_in_quiet_hours_and_they_do_not_begin_again_before_the_next_night() -> None:
     book = Playbook(READ)
     book >> windows_read(book.world.pauses, {"nights": NIGHT}, book.now)
@@ -197,6 +205,7 @@ def test_a_person_resumes_in_quiet_hours_and_they_do_not_begin_again_before_the_
     assert [*map(type, windows_read(book.world.pauses, {"nights": next_night}, book.now))] == [resources.WorkPaused]
 
 
+@pytest.mark.promise("K3")
 def test_quiet_hours_do_not_end_what_a_person_paused_and_a_window_that_is_taken_out_ends() -> None:
     book = Playbook(READ)
     book >> [resources.WorkPaused("ann"), *windows_read((), {"nights": NIGHT}, book.now)]
@@ -208,6 +217,7 @@ def test_quiet_hours_do_not_end_what_a_person_paused_and_a_window_that_is_taken_
     assert book
 
 
+@pytest.mark.promise("L2")
 @pytest.mark.parametrize("until", [None, NIGHT])
 def test_work_that_a_pause_with_an_end_keeps_waiting_is_not_idle(until: object) -> None:
     book = Playbook(READ)
@@ -235,6 +245,7 @@ def test_an_old_timer_of_a_pause_is_ignored() -> None:
 # --- cancelling ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("K4")
 def test_a_cancelled_issue_is_stopped_and_parked_and_says_by_whom() -> None:
     book = Playbook(READ).until("review")
     book >> issues.IssueCancelled("t-1", "ann", book.run().id)
@@ -247,6 +258,7 @@ def test_a_cancelled_issue_is_stopped_and_parked_and_says_by_whom() -> None:
     book >> book.seen(drop=["ashep:parked"]) << like(issues.CycleBegan, cycle=2)
 
 
+@pytest.mark.promise("K4")
 def test_an_issue_is_cancelled_while_it_waits_too() -> None:
     book = Playbook(policy_of(Phase(name="review"), Phase(name="sign", human=Human()))).until("review")
     book >> book.reports()
@@ -255,6 +267,7 @@ def test_an_issue_is_cancelled_while_it_waits_too() -> None:
     book >> issues.IssueCancelled("t-1", "ann") << like(issues.IssueParked, code="cancelled", why="cancelled by ann")
 
 
+@pytest.mark.promise("K4")
 def test_nothing_is_cancelled_that_is_not_ours_or_another_run() -> None:
     book = Playbook(READ, issues=("t-1", "t-2"))
     book >> issues.IssueCancelled("t-1", "ann")

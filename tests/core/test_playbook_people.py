@@ -3,6 +3,8 @@
 # pyright: reportUnusedExpression=false
 # A playbook's lines are expressions: `book >> fact << what << follows`.
 
+import pytest
+
 from ashep.core.facts import commands as c
 from ashep.core.facts import issues, runs, tracker
 from ashep.core.policy.policies import Human, Phase
@@ -14,6 +16,7 @@ STOP = like(c.StopTurn)
 TREE = like(c.ReadTree, moment="after")
 
 
+@pytest.mark.promise("P2")
 def test_closing_aborts_the_run_and_nothing_is_written() -> None:
     book = Playbook().looked()
     assert book >> book.seen(status="closed") << ABORTED << like(issues.IssueClosed, by="somebody") << STOP
@@ -22,6 +25,7 @@ def test_closing_aborts_the_run_and_nothing_is_written() -> None:
     assert book.world.lock is None
 
 
+@pytest.mark.promise("S1", "P2")
 def test_an_issue_that_left_the_list_is_read_and_then_counts_as_closed() -> None:
     book = Playbook().looked()
     book.made.change("t-1", "ann", status="closed")
@@ -29,6 +33,7 @@ def test_an_issue_that_left_the_list_is_read_and_then_counts_as_closed() -> None
     assert book >> book.next() << ABORTED << like(issues.IssueClosed, by="somebody") << STOP
 
 
+@pytest.mark.promise("P2")
 def test_an_issue_that_is_deleted_counts_as_closed() -> None:
     book = Playbook().looked()
     del book.made.tracker["t-1"]
@@ -36,6 +41,7 @@ def test_an_issue_that_is_deleted_counts_as_closed() -> None:
     assert book >> book.next() << ABORTED << issues.IssueClosed << STOP
 
 
+@pytest.mark.promise("P6")
 def test_a_phase_label_set_by_hand_begins_a_cycle_there() -> None:
     book = Playbook().looked()
     book >> book.seen(add=["phase:review"]) << ABORTED << like(issues.CycleBegan, cycle=2)
@@ -46,6 +52,7 @@ def test_a_phase_label_set_by_hand_begins_a_cycle_there() -> None:
     assert book << like(c.WriteIssue, add_labels=(), remove_labels=("phase:implement",))
 
 
+@pytest.mark.promise("P6")
 def test_a_phase_label_that_the_policy_does_not_know_holds_until_a_good_one_is_set() -> None:
     book = Playbook().looked()
     assert book >> book.seen(add=["phase:nonsense"]) << ABORTED << like(issues.IssueLeft, code="unknown_phase") << STOP
@@ -56,6 +63,7 @@ def test_a_phase_label_that_the_policy_does_not_know_holds_until_a_good_one_is_s
     assert book << like(c.WriteIssue, kind="work", if_status="in_progress", if_assignee=ME)
 
 
+@pytest.mark.promise("P7")
 def test_a_phase_label_taken_off_holds_the_issue_and_nothing_is_written_until_one_is_set() -> None:
     book = Playbook().looked()
     assert (
@@ -67,6 +75,7 @@ def test_a_phase_label_taken_off_holds_the_issue_and_nothing_is_written_until_on
     assert book << runs.RunPlanned << c.WriteIssue
 
 
+@pytest.mark.promise("P7")
 def test_a_phase_label_taken_off_and_open_set_is_taken_at_once() -> None:
     book = Playbook().looked()
     book >> book.seen(drop=["phase:implement"])
@@ -81,6 +90,7 @@ def test_a_phase_label_taken_off_and_open_set_is_taken_at_once() -> None:
     assert book << c.ClaimIssue
 
 
+@pytest.mark.promise("P4")
 def test_excluding_gives_the_issue_back_in_one_guarded_write() -> None:
     book = Playbook().looked()
     book >> book.seen(add=["ashep:excluded"]) << ABORTED << like(issues.IssueGivenBack, code="excluded")
@@ -94,6 +104,7 @@ def test_excluding_gives_the_issue_back_in_one_guarded_write() -> None:
     assert book.made.tracker["t-1"].labels == ("ashep:excluded",)
 
 
+@pytest.mark.promise("P4")
 def test_excluding_gives_back_what_was_held_for_its_phase_label() -> None:
     book = Playbook().looked()
     book >> book.seen(drop=["phase:implement"]) << ABORTED << like(issues.IssueLeft, code="phase_taken_off")
@@ -104,6 +115,7 @@ def test_excluding_gives_back_what_was_held_for_its_phase_label() -> None:
     assert (book.flow().stage, book.flow().code) == ("idle", "excluded")
 
 
+@pytest.mark.promise("P3")
 def test_assigning_to_somebody_else_aborts_and_nothing_is_written() -> None:
     book = Playbook().looked()
     assert book >> book.seen(assignee="bob") << ABORTED << like(issues.IssueLeft, code="assigned") << STOP
@@ -123,6 +135,7 @@ def test_an_issue_that_is_deferred_and_excluded_is_not_set_to_open() -> None:
     assert book << like(issues.IssueLeft, code="status_changed") << STOP
 
 
+@pytest.mark.promise("P3")
 def test_deferring_aborts_and_nothing_is_written() -> None:
     book = Playbook().looked()
     assert book >> book.seen(status="deferred") << ABORTED << like(issues.IssueLeft, code="status_changed") << STOP
@@ -130,6 +143,7 @@ def test_deferring_aborts_and_nothing_is_written() -> None:
     assert book.flow().code == "status_changed"
 
 
+@pytest.mark.promise("P5")
 def test_opening_gives_the_issue_back_and_takes_it_again_only_after_the_cool_down() -> None:
     book = Playbook().looked()
     book >> book.seen(status="open") << ABORTED << like(issues.IssueGivenBack, code="reopened") << STOP
@@ -147,6 +161,7 @@ def test_opening_gives_the_issue_back_and_takes_it_again_only_after_the_cool_dow
     assert book << like(runs.RunPlanned, run="t-1/implement.2.1") << c.ClaimIssue
 
 
+@pytest.mark.promise("P5")
 def test_opening_with_a_phase_label_takes_it_again_at_once_in_that_phase() -> None:
     book = Playbook().looked()
     book >> book.seen(status="open", add=["phase:review"]) << ABORTED << like(issues.IssueGivenBack, not_before=None)
@@ -155,6 +170,7 @@ def test_opening_with_a_phase_label_takes_it_again_at_once_in_that_phase() -> No
     assert (book.flow().stage, book.flow().phase) == ("work", "review")
 
 
+@pytest.mark.promise("P5")
 def test_opening_without_an_assignee_needs_no_write_and_no_cool_down() -> None:
     book = Playbook().looked()
     book >> [book.seen(status="open", assignee=None), tracker.ReadySeen(("t-1",), book.world.seq)]
@@ -163,6 +179,7 @@ def test_opening_without_an_assignee_needs_no_write_and_no_cool_down() -> None:
     assert book.flow().cycle == 2
 
 
+@pytest.mark.promise("S5")
 def test_reopening_a_closed_issue_begins_a_cycle() -> None:
     book = Playbook().looked()
     book >> book.seen(status="closed")
@@ -186,6 +203,7 @@ def test_a_run_that_is_still_being_stopped_is_not_forgotten_when_the_issue_is_re
     assert book << c.ClaimIssue
 
 
+@pytest.mark.promise("D5")
 def test_a_paused_issue_keeps_the_tree_and_starts_nothing() -> None:
     book = Playbook().until("review")
     book >> book.reports("failed") << runs.RunEnded << issues.RetryScheduled
@@ -199,6 +217,7 @@ def test_a_paused_issue_keeps_the_tree_and_starts_nothing() -> None:
     assert book >> book.next() << c.OpenSession
 
 
+@pytest.mark.promise("P1")
 def test_a_guard_that_trips_is_read_and_obeyed() -> None:
     book = Playbook().until("arbitrate")
     book.made.change("t-1", "ann", status="closed")  # between our read and our write
@@ -208,6 +227,7 @@ def test_a_guard_that_trips_is_read_and_obeyed() -> None:
     assert book.made.tracker["t-1"].status == "closed"
 
 
+@pytest.mark.promise("P1")
 def test_a_guard_that_trips_on_closing_does_not_overwrite_a_reopening() -> None:
     book = Playbook().until("human_review")
     book >> book.seen(add=["human:approved"])
@@ -221,6 +241,7 @@ def test_a_guard_that_trips_on_closing_does_not_overwrite_a_reopening() -> None:
 # --- stale reads, and writes whose answer was lost ----------------------------------------------------------------
 
 
+@pytest.mark.promise("P9")
 def test_a_read_that_began_before_our_write_was_answered_is_no_person() -> None:
     book = Playbook()
     before = book.made.tracker["t-1"]
@@ -232,6 +253,7 @@ def test_a_read_that_began_before_our_write_was_answered_is_no_person() -> None:
     assert book.flow().stage == "work"
 
 
+@pytest.mark.promise("P9")
 def test_a_write_that_landed_although_its_answer_was_lost_is_no_person() -> None:
     book = Playbook().until("review")
     book >> book.reports(verdict="approve")
@@ -254,6 +276,7 @@ def test_giving_back_that_landed_without_an_answer_is_done() -> None:
     assert book.flow().stage == "idle"
 
 
+@pytest.mark.promise("S4")
 def test_a_claim_that_is_lost_leaves_the_issue_and_asks_the_tracker_again() -> None:
     book = Playbook()
     book.made.look()
@@ -270,6 +293,7 @@ def test_a_claim_that_is_lost_leaves_the_issue_and_asks_the_tracker_again() -> N
     assert book.world.lock is None
 
 
+@pytest.mark.promise("S4")
 def test_a_claim_that_is_refused_is_not_tried_again_before_the_next_look() -> None:
     book = Playbook()
     book.made.look()
@@ -313,6 +337,7 @@ def parked(phase: str = "review") -> Playbook:
     return book.answered()
 
 
+@pytest.mark.promise("P8")
 def test_taking_the_label_off_begins_a_cycle_in_the_phase_of_the_label() -> None:
     book = parked()
     assert book.made.tracker["t-1"].labels == ("ashep:parked", "phase:review")
@@ -326,6 +351,7 @@ def test_taking_the_label_off_begins_a_cycle_in_the_phase_of_the_label() -> None
     assert book << runs.RunPlanned << like(c.WriteIssue, kind="work", if_status="blocked", status="in_progress")
 
 
+@pytest.mark.promise("P8")
 def test_taking_both_labels_off_begins_at_the_first_phase() -> None:
     book = parked()
     (
@@ -343,6 +369,7 @@ def test_another_phase_label_leads_there() -> None:
     assert book << runs.RunPlanned << like(c.WriteIssue, remove_labels=("ashep:parked", "phase:review"))
 
 
+@pytest.mark.promise("P8")
 def test_taking_the_parked_label_off_a_created_issue_gives_it_to_the_queue() -> None:
     book = Playbook(policy_of(Phase(name="review"), max_depth=0)).looked()
     book >> book.reports(created_issues=[{"title": "more"}])
@@ -354,6 +381,7 @@ def test_taking_the_parked_label_off_a_created_issue_gives_it_to_the_queue() -> 
     assert book.flow(child).stage == "work"
 
 
+@pytest.mark.promise("D1")
 def test_a_policy_that_is_forced_by_label_is_used() -> None:
     book = Playbook(policies(other=policy_of(Phase(name="review"))))
     book.made.change("t-1", "ann", ["policy:other"])

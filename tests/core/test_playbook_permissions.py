@@ -17,6 +17,7 @@ from tests.core.playbook import Playbook, like
 from tests.core.test_playbook_asking import asks, rule, working
 
 
+@pytest.mark.promise("H1")
 def test_what_no_rule_allows_is_denied_with_a_sentence_and_nothing_is_written() -> None:
     book = working()
     book >> asks(book) << like(runs.RequestJudged, verdict="deny", why="no rule allows it")
@@ -36,6 +37,7 @@ def test_a_rule_decides(action: str, verdict: str) -> None:
     assert book << like(c.AnswerRequest, verdict=verdict)
 
 
+@pytest.mark.promise("H1")
 def test_the_first_rule_that_fits_decides_and_a_phases_rules_go_first() -> None:
     first = rule("allow", "bash", "npm test *")
     book = Playbook(
@@ -56,6 +58,7 @@ def test_the_first_rule_that_fits_decides_and_a_phases_rules_go_first() -> None:
         book.answered()
 
 
+@pytest.mark.promise("H2")
 def test_a_readers_rules_are_those_that_leave_it_a_reader() -> None:
     book = working(rule("allow"), rule("deny", "webfetch"), rule("allow", "*"), rule("ask", "read"), access="read")
     opened = next(one for one in book.made.done if isinstance(one, c.OpenSession))
@@ -77,6 +80,7 @@ def test_a_session_that_reads_an_outcome_has_no_rules_and_answers_of_its_phase()
     book.answered() >> asks(book, "question") << like(runs.RequestJudged, verdict="ask")
 
 
+@pytest.mark.promise("H3")
 def test_prepared_answers_are_used_once_in_order_and_then_a_person_is_asked() -> None:
     book = working(answers=("y", PreparedAnswer(match="COLOUR", answer="2")))
     which = Asked("which colour?", ("red", "green"))

@@ -6,6 +6,8 @@
 from datetime import timedelta
 from typing import Any, Literal
 
+import pytest
+
 from ashep.core.analysis.account import account, is_held_up, is_idle
 from ashep.core.facts import commands as c
 from ashep.core.facts import issues as facts_issues
@@ -54,6 +56,7 @@ def tells(book: Playbook, seen: runs.TurnSeen) -> bool:
 # --- a limit --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("U1")
 def test_a_long_limit_ends_the_run_without_blame_and_holds_only_that_providers_phases() -> None:
     book = working("t-1", "t-2")
     until = book.now + LATE
@@ -76,6 +79,7 @@ def test_a_long_limit_ends_the_run_without_blame_and_holds_only_that_providers_p
 CRITIC_MODEL = up().models[1]
 
 
+@pytest.mark.promise("U2")
 def test_four_hours_later_it_goes_on_by_itself_in_the_same_session_and_no_time_was_lost() -> None:
     book = working(max_wall_time=timedelta(hours=1))
     session = book.run().session
@@ -89,6 +93,7 @@ def test_four_hours_later_it_goes_on_by_itself_in_the_same_session_and_no_time_w
     assert book.run().deadline == book.now + timedelta(hours=1)
 
 
+@pytest.mark.promise("U1")
 def test_a_short_wait_is_waited_for_in_the_session_and_moves_the_deadline() -> None:
     book = working()
     deadline = book.run().deadline
@@ -104,6 +109,7 @@ def test_a_short_wait_is_waited_for_in_the_session_and_moves_the_deadline() -> N
     assert tells(book, book.turn("running", provider="other"))
 
 
+@pytest.mark.promise("U1")
 def test_a_turn_that_is_refused_again_and_again_is_ended() -> None:
     book = working()
     for attempt in range(1, 6):
@@ -118,6 +124,7 @@ def test_a_turn_that_is_refused_again_and_again_is_ended() -> None:
     assert waits - book.now == timedelta(minutes=15)
 
 
+@pytest.mark.promise("U1")
 def test_what_used_tokens_counts_as_a_run_of_the_cycle() -> None:
     """A circle through a provider that takes something and then refuses has an end, too."""
     book = working(max_runs=2)
@@ -129,6 +136,7 @@ def test_what_used_tokens_counts_as_a_run_of_the_cycle() -> None:
     assert (book.flow().stage, book.flow().code) == ("parked", "max_runs")
 
 
+@pytest.mark.promise("U2")
 def test_a_limit_outlives_a_restart() -> None:
     book = working()
     book >> refused(book, limited())
@@ -159,6 +167,7 @@ def running(book: Playbook, *issues: str) -> list[str]:
     return [name for name in issues if book.run(name).state in ("planned", "running")]
 
 
+@pytest.mark.promise("U2")
 def test_one_run_tries_and_the_rest_follow_when_it_was_not_refused_for_a_while() -> None:
     names = ("t-1", "t-2", "t-3")
     book = waiting(*names)
@@ -191,6 +200,7 @@ def test_one_that_ends_well_shows_it_at_once() -> None:
     )
 
 
+@pytest.mark.promise("U2")
 def test_one_that_is_refused_again_makes_the_wait_longer() -> None:
     book = waiting("t-1", "t-2")
     book.answered()
@@ -208,6 +218,7 @@ def test_one_that_is_refused_again_makes_the_wait_longer() -> None:
     assert waits == [timedelta(seconds=s) for s in (60, 120, 240, 480, 900, 900, 900)]
 
 
+@pytest.mark.promise("U2")
 def test_when_the_one_that_tries_is_stopped_another_tries() -> None:
     book = waiting("t-1", "t-2")
     book.answered()
@@ -264,6 +275,7 @@ def barred() -> Playbook:
     return book
 
 
+@pytest.mark.promise("U3")
 def test_refused_credentials_hold_until_they_may_be_others_and_a_person_is_told_once() -> None:
     book = barred()
     assert is_idle(book.world)
@@ -284,6 +296,7 @@ def test_nobody_knows_what_a_tracker_has_to_show_that_does_not_answer() -> None:
     assert is_held_up(evolve(world, Entry(2, T0, tracker.TrackerLost("gone"))))
 
 
+@pytest.mark.promise("U3")
 def test_other_credentials_are_tried() -> None:
     ways: tuple[list[e.Fact], ...] = (
         [adopted(PAIR)],
@@ -310,6 +323,7 @@ def test_a_server_that_is_the_same_as_before_changes_no_credentials() -> None:
 # --- falling back ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("U4")
 def test_with_fall_back_another_provider_takes_it_at_once() -> None:
     book = working(on_limit="fall_back")
     book >> refused(book, limited())
@@ -319,6 +333,7 @@ def test_with_fall_back_another_provider_takes_it_at_once() -> None:
     assert "takes no more for now" in dict(planned[-1].others)["critic"]
 
 
+@pytest.mark.promise("U4")
 def test_with_fall_back_it_waits_where_nobody_else_fits() -> None:
     ann = Agent(id="ann", capabilities=("review",), is_human=True, priority=-5)
     team = Agents(version=1, agents=(CRITIC, ann))

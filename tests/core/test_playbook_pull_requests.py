@@ -102,6 +102,7 @@ def test_people_are_told_where_to_look() -> None:
     book >> book.later(60) << like(resources.NoticesGathered, target="pager", left_out=())
 
 
+@pytest.mark.promise("Z3")
 def test_checks_that_do_not_hold_open_nothing() -> None:
     book = book_of()
     book.made.base.goes_wrong("t-1", "fine", "fails")
@@ -309,6 +310,7 @@ def test_without_a_base_nothing_is_begun() -> None:
     assert (book.flow().stage, book.flow().code) == ("idle", "no_base")
 
 
+@pytest.mark.promise("L11")
 def test_a_secret_asks_before_the_branch_is_pushed() -> None:
     book = book_of()
     book >> book.reports()

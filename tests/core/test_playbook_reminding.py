@@ -5,6 +5,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from ashep.core.analysis.account import account
 from ashep.core.facts import commands as c
 from ashep.core.facts import issues, resources
@@ -32,6 +34,7 @@ def asked(policy: Policy | None = None, config: Settings | None = None) -> Playb
     return book.answered()
 
 
+@pytest.mark.promise("Q5")
 def test_people_are_reminded_by_a_comment_each_time_until_the_deadline() -> None:
     book = asked()
     question = book.flow().question
@@ -115,6 +118,7 @@ def test_whether_people_are_reminded_again_says_the_policy_by_then() -> None:
     book >> book.later(3 * HOUR) << like(issues.PersonReminded, remind=None)
 
 
+@pytest.mark.promise("Q5")
 def test_a_restart_forgets_no_reminder() -> None:
     book = asked()
     book.made.crash()

@@ -3,6 +3,8 @@
 # pyright: reportUnusedExpression=false
 # A playbook's lines are expressions: `book >> fact << what << follows`.
 
+import pytest
+
 from ashep.core.facts import commands as c
 from ashep.core.facts import issues, runs
 from ashep.core.policy.policies import Human, Phase, Policy
@@ -25,6 +27,7 @@ def test_what_is_required_was_said_and_the_phase_is_entered() -> None:
     assert book << c.WriteIssue
 
 
+@pytest.mark.promise("R14")
 def test_another_verdict_is_not_what_is_required_and_the_issue_parks() -> None:
     book = Playbook(with_code(review=("approve",))).until("review")
     (
@@ -66,6 +69,7 @@ def test_a_person_who_approves_leads_on_with_what_was_passed_and_their_answer_co
     book << like(issues.PhaseEntered, phase="doc")
 
 
+@pytest.mark.promise("R14")
 def test_a_person_who_wants_changes_undoes_what_was_passed() -> None:
     ask = Phase(name="ask", human=Human(changes_requested="doc"))
     doc = Phase(name="doc", capabilities=("implement",), requires={"code": ("success",)})
@@ -92,6 +96,7 @@ def test_a_question_of_a_phase_leads_back_into_it_whatever_it_requires() -> None
     )
 
 
+@pytest.mark.promise("R14")
 def test_a_label_set_by_hand_leads_in_whatever_is_required() -> None:
     book = Playbook(with_code(review=("approve",))).until("review")
     book >> book.seen(add=["phase:code"], drop=["phase:review"])

@@ -10,7 +10,7 @@ import pytest
 
 from ashep.core.delivery.resting import AGAIN
 from ashep.core.facts import commands as c
-from ashep.core.facts import delivery, resources
+from ashep.core.facts import delivery, resources, tracker
 from ashep.core.policy.policies import Phase
 from ashep.core.policy.settings import Settings, TreesSettings
 from ashep.core.state.delivery import Rest
@@ -20,6 +20,8 @@ from tests.core.test_playbook_landing import book_of, finished
 from tests.core.test_playbook_pull_requests import CONFIG
 from tests.core.test_playbook_pull_requests import asked as opened
 from tests.core.test_playbook_workspaces import TREE, own
+
+pytestmark = pytest.mark.promise("Z5")
 
 KEEP = timedelta(days=7)
 
@@ -106,6 +108,19 @@ def test_an_issue_that_is_opened_while_its_tree_goes_begins_anew_and_waits_for_t
     assert book >> delivery.TreeRemoved("t-1", job.key, job.branch) << like(c.PrepareTree, base=None)
     book.answered()
     assert (book.run().state, rest(book)) == ("running", None)
+
+
+def test_a_removal_that_failed_is_not_tried_again_once_its_issue_is_open_and_nobody_is_at_work_there() -> None:
+    book = closed()
+    passes(book, KEEP)
+    (job,) = book.made.jobs
+    book.made.jobs.clear()
+    book >> book.seen(status="blocked", assignee=None)
+    book.left = []
+    book >> tracker.EffectFailed("t-1", job.key, "the disk is full", infra=True)
+    passes(book, timedelta(minutes=10))
+    assert book.flow().stage != "closed"
+    assert len(asked(book)) == 1
 
 
 def test_a_machine_that_slept_keeps_trees_for_so_much_longer() -> None:

@@ -1,4 +1,4 @@
-"""Playbooks of routing: where an outcome, a failure or an answer leads (design section 5)."""
+"""Playbooks of routing: where an outcome, a failure or an answer leads."""
 
 # pyright: reportUnusedExpression=false
 # A playbook's lines are expressions: `book >> fact << what << follows`.
@@ -22,6 +22,7 @@ ENDED = like(runs.RunEnded, state="succeeded")
 TREE = like(c.ReadTree, moment="after")
 
 
+@pytest.mark.promise("S2")
 def test_an_issue_is_taken_claimed_and_worked_on() -> None:
     book = Playbook()
     made = book.made
@@ -39,6 +40,7 @@ def test_an_issue_is_taken_claimed_and_worked_on() -> None:
     assert book >> book.turn("running")
 
 
+@pytest.mark.promise("R7")
 def test_success_leads_along_its_edge_in_one_write() -> None:
     book = Playbook().looked()
     book >> book.reports() << ENDED << like(issues.PhaseEntered, phase="review", visit=1)
@@ -51,6 +53,7 @@ def test_success_leads_along_its_edge_in_one_write() -> None:
     assert book >> book.next() << like(c.OpenSession, access="read")
 
 
+@pytest.mark.promise("T8")
 def test_the_first_prompt_of_a_phase_waits_for_its_transition() -> None:
     book = Playbook().looked()
     book >> book.reports()
@@ -62,6 +65,7 @@ def test_the_first_prompt_of_a_phase_waits_for_its_transition() -> None:
     assert book >> book.later(2) << like(c.WriteIssue, tries=1)
 
 
+@pytest.mark.promise("R6")
 def test_a_verdict_leads_along_its_edge_and_the_arbiter_always_runs() -> None:
     for verdict in ("approve", "needs_changes"):
         book = Playbook().until("review")
@@ -76,6 +80,7 @@ def test_needs_work_leads_back_and_the_visits_count() -> None:
     assert book << c.WriteIssue
 
 
+@pytest.mark.promise("R10")
 def test_pass_asks_and_approval_closes_in_six_writes() -> None:
     book = Playbook().until("human_review")
     book >> book.seen(add=["human:approved"]) << c.ReadAnswer
@@ -87,17 +92,20 @@ def test_pass_asks_and_approval_closes_in_six_writes() -> None:
     assert writes == ["ClaimIssue", "WriteIssue", "WriteIssue", "WriteIssue", "PostComment", "WriteIssue"]
 
 
+@pytest.mark.promise("R1")
 def test_a_success_without_a_verdict_is_invalid_and_has_no_default_edge() -> None:
     book = Playbook().until("review")
     assert book >> book.reports() << like(runs.OutcomeRejected, then="recover") << like(c.PreparePrompt, kind="recover")
 
 
+@pytest.mark.promise("R1")
 def test_free_text_routes_nothing() -> None:
     book = Playbook().looked()
     book >> book.reports(summary="next phase: close", suggested_next_phase="close") << ENDED
     assert book << like(issues.PhaseEntered, phase="review") << TREE
 
 
+@pytest.mark.promise("R7")
 def test_a_suggested_phase_is_followed_only_where_the_policy_allows_it() -> None:
     phases = (Phase(name="implement", allow_suggested=("code",)), Phase(name="review"), Phase(name="code"))
     for wish, phase in (("code", "code"), ("review", "review"), ("close", "review"), (None, "review")):
@@ -107,6 +115,7 @@ def test_a_suggested_phase_is_followed_only_where_the_policy_allows_it() -> None
         )
 
 
+@pytest.mark.promise("R7")
 def test_the_next_phase_follows_in_order_and_close_after_the_last() -> None:
     book = Playbook(policy_of(Phase(name="review"), Phase(name="arbitrate"))).looked()
     book >> book.reports() << ENDED << like(issues.PhaseEntered, phase="arbitrate") << runs.RunPlanned
@@ -115,6 +124,7 @@ def test_the_next_phase_follows_in_order_and_close_after_the_last() -> None:
     assert book << like(c.WriteIssue, kind="close")
 
 
+@pytest.mark.promise("Q4")
 def test_an_agents_question_leads_back_into_its_phase_and_never_closes() -> None:
     """A failed implement followed by a person's approval does not close the issue."""
     for label in ("human:approved", "human:changes_requested"):
@@ -132,12 +142,14 @@ def test_an_agents_question_leads_back_into_its_phase_and_never_closes() -> None
         assert book.answered().made.tracker["t-1"].labels == ("phase:implement",), "it goes with the question"
 
 
+@pytest.mark.promise("R2")
 def test_need_human_asks_even_in_a_phase_with_verdicts() -> None:
     book = Playbook().until("review")
     book >> book.reports("partial", next_action="need_human") << runs.RunEnded
     assert book << like(issues.PersonAsked, phase="review", human_phase=False) << issues.CommentWanted << c.WriteIssue
 
 
+@pytest.mark.promise("R3")
 @pytest.mark.parametrize("outcome", [{"result": "failed"}, {"result": "partial"}, {"next_action": "repeat_phase"}])
 def test_a_failure_is_tried_again_after_a_while(outcome: dict[str, str]) -> None:
     book = Playbook().until("review")
@@ -149,6 +161,7 @@ def test_a_failure_is_tried_again_after_a_while(outcome: dict[str, str]) -> None
     assert book >> book.next() << c.OpenSession
 
 
+@pytest.mark.promise("R4")
 def test_attempts_that_are_used_up_park() -> None:
     book = Playbook(policy_of(Phase(name="review", retry=ONCE))).looked()
     book >> book.reports("failed") << runs.RunEnded << like(issues.IssueParked, code="attempts") << issues.CommentWanted
@@ -156,6 +169,7 @@ def test_attempts_that_are_used_up_park() -> None:
     assert book >> book.next() << c.PostComment
 
 
+@pytest.mark.promise("R4")
 @pytest.mark.parametrize(("result", "target"), [("failed", "arbitrate"), ("partial", "implement")])
 def test_attempts_that_are_used_up_lead_along_their_edge(result: str, target: str) -> None:
     edges = {"failed": "arbitrate", "partial": "implement"}
@@ -171,6 +185,7 @@ def test_attempts_that_are_used_up_lead_along_their_edge(result: str, target: st
     )
 
 
+@pytest.mark.promise("R5")
 def test_the_delay_grows_is_capped_and_has_a_jitter_from_the_runs_id() -> None:
     wait = timedelta(seconds=10)
     kinds = ("exponential", "linear", "constant")
@@ -185,6 +200,7 @@ def test_the_delay_grows_is_capped_and_has_a_jitter_from_the_runs_id() -> None:
     assert backoff(long, 90, "a") == timedelta(days=900)
 
 
+@pytest.mark.promise("R8")
 def test_too_many_visits_park() -> None:
     book = Playbook(policy_of(Phase(name="review", max_visits=2, next={"success": "review"}))).looked()
     book.answered() >> book.reports() << ENDED << like(issues.PhaseEntered, visit=2)
@@ -193,6 +209,7 @@ def test_too_many_visits_park() -> None:
     assert book << like(c.WriteIssue, kind="park")
 
 
+@pytest.mark.promise("R8")
 def test_too_many_runs_park_before_one_more_starts() -> None:
     loop = Phase(name="review", max_visits=100, next={"success": "review"})
     book = Playbook(policy_of(loop, max_runs=1)).looked()
@@ -200,6 +217,7 @@ def test_too_many_runs_park_before_one_more_starts() -> None:
     assert book << issues.CommentWanted << like(c.WriteIssue, kind="park")
 
 
+@pytest.mark.promise("R8")
 def test_a_cycle_that_takes_too_long_parks() -> None:
     book = Playbook(
         policy_of(Phase(name="review"), Phase(name="arbitrate"), max_wall_time=timedelta(minutes=1))
@@ -214,6 +232,7 @@ def test_a_cycle_that_takes_too_long_parks() -> None:
     )
 
 
+@pytest.mark.promise("R8")
 def test_the_time_without_a_daemon_is_no_working_time() -> None:
     """Who stops ashep in the evening finds his issues going on in the morning, not parked."""
     book = Playbook(
@@ -233,6 +252,7 @@ def test_the_time_without_a_daemon_is_no_working_time() -> None:
     assert book << like(c.WriteIssue, kind="park")
 
 
+@pytest.mark.promise("R9")
 def test_a_phase_that_an_edit_took_away_parks() -> None:
     from tests.core.given import adopted, policies
 
@@ -242,6 +262,7 @@ def test_a_phase_that_an_edit_took_away_parks() -> None:
     assert book << TREE << like(c.WriteIssue, kind="park")
 
 
+@pytest.mark.promise("R12", "E2")
 def test_created_issues_come_before_the_transition_under_known_ids() -> None:
     more = [{"title": f"more {n}"} for n in range(3)]
     book = Playbook(policy_of(Phase(name="review"), Phase(name="arbitrate"), max_created_issues=2)).looked()
@@ -256,6 +277,7 @@ def test_created_issues_come_before_the_transition_under_known_ids() -> None:
     assert all(name.startswith("t-") and len(name) == 10 and name == name.lower() for name in ids)
 
 
+@pytest.mark.promise("G4", "R12")
 def test_issues_beyond_the_depth_are_created_parked() -> None:
     book = Playbook(policy_of(Phase(name="review"), max_depth=0)).looked()
     (
@@ -274,6 +296,7 @@ def test_issues_beyond_the_depth_are_created_parked() -> None:
     assert book.flow(child.id).depth == 1
 
 
+@pytest.mark.promise("D9")
 def test_a_phase_for_which_a_person_is_chosen_asks() -> None:
     ann = Agent(id="ann", capabilities=("sign",), is_human=True)
     team = Agents(version=1, agents=(*TEAM.agents, ann))
@@ -303,6 +326,7 @@ def test_lost_runs_park() -> None:
     assert book << issues.CommentWanted << TREE << like(c.WriteIssue, kind="park")
 
 
+@pytest.mark.promise("D2")
 def test_the_agent_that_is_chosen_is_one_that_fits() -> None:
     assert BUILDER.priority == 10
     book = Playbook(policy_of(Phase(name="browsertest"))).looked()
@@ -343,17 +367,20 @@ def attempts(change: Literal["next", "different_provider"] | None, team: Agents,
     return chosen
 
 
+@pytest.mark.promise("R13")
 def test_the_next_attempt_goes_to_another_agent() -> None:
     team = reviewers("acme", "acme", "other", person=True)
     assert attempts(None, team, 3) == ["a", "a", "a"]
     assert attempts("next", team, 7) == ["a", "b", "c", "a", "b", "c", "a"]
 
 
+@pytest.mark.promise("R13")
 def test_the_next_attempt_goes_to_another_provider() -> None:
     team = reviewers("acme", "acme", "other", person=True)
     assert attempts("different_provider", team, 4) == ["a", "c", "b", "c"]
 
 
+@pytest.mark.promise("R13")
 def test_an_agent_that_failed_is_not_avoided_in_another_visit() -> None:
     phase = Phase(name="review", retry=Retry(max_attempts=3, change_agent="next"), next={"success": "review"})
     book = reviewing(phase, reviewers("acme", "acme"))

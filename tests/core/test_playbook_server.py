@@ -6,6 +6,8 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from ashep.core.analysis.account import account, is_idle
 from ashep.core.facts import commands as c
 from ashep.core.facts import issues, resources, runs
@@ -48,6 +50,7 @@ def limited(limit: Bytes | None, *, managed: bool = True) -> Settings:
 # --- away ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("X11")
 def test_an_absence_is_no_time_of_the_run_and_burns_no_attempt() -> None:
     book = Playbook(READ, config=given.settings(managed=False)).until("review")
     deadline, worked = book.run().deadline, wall_time(book.flow(), book.now)
@@ -100,6 +103,7 @@ def test_a_prompt_whose_server_went_away_is_given_its_time_again() -> None:
     assert book
 
 
+@pytest.mark.promise("X11")
 def test_a_phase_that_waits_for_a_server_uses_up_no_time_of_its_cycle() -> None:
     policy = policy_of(Phase(name="review"), Phase(name="arbitrate"), max_wall_time=timedelta(hours=2))
     book = Playbook(policy).until("review")
@@ -125,6 +129,7 @@ def test_a_cycle_that_began_while_the_server_was_away_is_not_older_than_its_abse
     assert wall_time(book.flow(), book.now) == timedelta()
 
 
+@pytest.mark.promise("X11")
 def test_a_server_that_comes_and_goes_is_one_fact_with_a_count() -> None:
     """It answers the look at it and fails the next read, each half second: 100 times in 50 s."""
     book = Playbook(READ, config=given.settings(managed=False)).until("review")
@@ -152,6 +157,7 @@ def test_a_server_that_comes_and_goes_is_one_fact_with_a_count() -> None:
     assert back.times == 1, "and it is back at once"
 
 
+@pytest.mark.promise("X11")
 def test_another_error_of_a_server_that_is_away_is_no_news() -> None:
     book = Playbook(READ)
     book >> AWAY
@@ -159,6 +165,7 @@ def test_another_error_of_a_server_that_is_away_is_no_news() -> None:
     assert seen(book, resources.RunnerSeen("unauthorized", "wrong password")) != []
 
 
+@pytest.mark.promise("E3")
 def test_another_version_of_a_server_is_told_once_and_everything_goes_on() -> None:
     book = Playbook(READ, config=given.settings(managed=False)).until("review")
     old = replace(up(), detail="1.18.33")
@@ -179,6 +186,7 @@ def test_another_version_of_a_server_is_told_once_and_everything_goes_on() -> No
 # --- failures -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("X9")
 def test_a_server_that_dies_at_once_each_time_is_started_at_growing_intervals() -> None:
     book = Playbook(READ)
     waited = list[float]()
@@ -196,6 +204,7 @@ def test_a_server_that_dies_at_once_each_time_is_started_at_growing_intervals() 
     assert max(waited) == LONGEST_DELAY.total_seconds()
 
 
+@pytest.mark.promise("X9")
 def test_a_server_that_does_not_start_counts_as_failed_and_one_that_lasts_is_forgiven() -> None:
     book = Playbook(READ)
     book >> [resources.ServerFailed("server-1", "gone"), AWAY] << like(resources.ServerRestartPlanned, failures=1)
@@ -232,6 +241,7 @@ def test_a_new_daemon_knows_nothing_of_earlier_failures() -> None:
 # --- memory -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("X12")
 def test_a_server_that_grew_is_drained_and_begun_anew_and_everything_goes_on() -> None:
     book = Playbook(READ, issues=("t-1", "t-2")).until("review")
     book.looked()
@@ -264,6 +274,7 @@ def test_no_issue_is_taken_while_the_server_is_drained_and_that_is_not_idle() ->
     assert not is_idle(book.world)
 
 
+@pytest.mark.promise("X12")
 def test_a_turn_that_outlasts_the_drain_is_left_alone_and_others_begin_again() -> None:
     book = Playbook(READ, issues=("t-1", "t-2")).until("review", "t-1")
     book >> big(book) << resources.RecycleWanted
@@ -279,6 +290,7 @@ def test_a_turn_that_outlasts_the_drain_is_left_alone_and_others_begin_again() -
     assert book
 
 
+@pytest.mark.promise("X12")
 def test_at_twice_the_limit_it_is_begun_anew_at_once_and_turns_begin_once_more() -> None:
     book = Playbook(READ).until("review")
     book >> big(book) << like(resources.RecycleWanted, at_once=False)
@@ -291,6 +303,7 @@ def test_at_twice_the_limit_it_is_begun_anew_at_once_and_turns_begin_once_more()
     assert book.flow().failures == 0
 
 
+@pytest.mark.promise("X12")
 def test_a_server_that_needs_more_than_its_limit_does_not_keep_work_from_going_on() -> None:
     book = Playbook(READ)
     book >> big(book, 9) << like(resources.RecycleWanted, at_once=True)

@@ -40,6 +40,7 @@ def keys(timers: list[e.Fact]) -> list[str]:
     return [timer.key for timer in timers if isinstance(timer, resources.TimerDue)]
 
 
+@pytest.mark.promise("T11")
 def test_a_turn_is_doubted_looked_into_and_stopped_and_the_phase_is_tried_again() -> None:
     book = working()
     assert book.later(AFTER - 1) == []
@@ -49,6 +50,7 @@ def test_a_turn_is_doubted_looked_into_and_stopped_and_the_phase_is_tried_again(
     assert book << like(issues.RetryScheduled, failures=1) << c.StopTurn
 
 
+@pytest.mark.promise("T11")
 def test_time_alone_never_ends_a_turn() -> None:
     """Nothing was heard of it; only a read that began after the doubt, and looked for signs, may judge."""
     book = working()
@@ -85,6 +87,7 @@ def test_what_was_quiet_before_the_look_counts() -> None:
     book >> book.turn("running", life=alive(AFTER)) << like(runs.RunEnded, state="stalled")
 
 
+@pytest.mark.promise("T11")
 def test_a_long_call_of_a_tool_is_no_stall_and_has_a_bound_of_its_own() -> None:
     book = working()
     for second in range(0, TOOL, AFTER):
@@ -97,6 +100,7 @@ def test_a_long_call_of_a_tool_is_no_stall_and_has_a_bound_of_its_own() -> None:
     assert "bash" in book.flow().reports[-1].why
 
 
+@pytest.mark.promise("T11")
 def test_a_provider_that_says_when_to_ask_it_again_is_waited_for() -> None:
     book = working()
     assert book >> book.later(AFTER)
@@ -129,6 +133,7 @@ def test_a_suspended_machine_makes_nobody_stall() -> None:
     assert keys(book.later(1)) == ["stall:t-1"]
 
 
+@pytest.mark.promise("T11")
 def test_where_the_policy_says_fail_there_is_no_other_attempt() -> None:
     book = working(action="fail")
     assert book >> book.later(AFTER)
@@ -204,6 +209,7 @@ def diagnosing(*more: Agent) -> Playbook:
     return book.answered()
 
 
+@pytest.mark.promise("T12")
 def test_a_stalled_turn_is_stopped_and_another_agent_reads_its_end_in_a_session_of_its_own() -> None:
     book = stalled(DOCTOR)
     session = book.run().session
@@ -221,6 +227,7 @@ def test_a_stalled_turn_is_stopped_and_another_agent_reads_its_end_in_a_session_
     assert book.flow().cycle_runs == 1
 
 
+@pytest.mark.promise("T12")
 def test_a_diagnosis_sends_the_next_attempt_to_another_agent() -> None:
     book = diagnosing()
     first = book.run().agent
@@ -234,6 +241,7 @@ def test_a_diagnosis_sends_the_next_attempt_to_another_agent() -> None:
     again >> again.later(600) << like(runs.RunPlanned, agent=first)
 
 
+@pytest.mark.promise("T12")
 def test_a_diagnosis_asks_a_person_in_its_own_words() -> None:
     book = diagnosing()
     book >> says(book, "ask_person", summary="The test needs a password.") << like(runs.RunEnded, state="stalled")
@@ -252,6 +260,7 @@ def test_a_diagnosis_that_needs_a_person_asks_one(wish: dict[str, Any]) -> None:
     book >> says(book, "retry", **wish) << like(runs.RunEnded, state="stalled") << issues.PersonAsked
 
 
+@pytest.mark.promise("T12")
 def test_a_diagnosis_that_comes_to_nothing_is_a_retry() -> None:
     for seen in (
         lambda book: book.turn("finished", block="nonsense"),
@@ -267,6 +276,7 @@ def test_a_diagnosis_that_comes_to_nothing_is_a_retry() -> None:
         )
 
 
+@pytest.mark.promise("T12")
 def test_a_diagnosis_has_a_time_of_its_own_and_is_given_once() -> None:
     book = diagnosing()
     assert book >> book.turn("running")
@@ -291,6 +301,7 @@ def test_a_diagnosis_has_a_time_of_its_own_and_is_given_once() -> None:
     assert other << issues.RetryScheduled << c.StopTurn
 
 
+@pytest.mark.promise("T12")
 def test_where_nobody_can_look_into_it_a_stall_is_tried_again_and_says_so() -> None:
     nobody = Agents(version=1, agents=tuple(agent for agent in TEAM.agents if "debug" not in agent.capabilities))
     ann = Agent(id="ann", capabilities=("debug",), is_human=True)

@@ -53,6 +53,7 @@ def taken(book: Playbook, *people: str) -> Playbook:
 # --- pause --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("P10")
 def test_a_message_of_a_person_pauses_the_issue_by_a_label_and_stops_nothing() -> None:
     book = working()
     book >> book.turn("running", people=ANN) << like(runs.RunEnded, state="aborted", abort=False)
@@ -68,6 +69,7 @@ def test_a_message_of_a_person_pauses_the_issue_by_a_label_and_stops_nothing() -
     assert is_idle(book.world)
 
 
+@pytest.mark.promise("P10")
 def test_a_turn_that_somebody_stopped_in_opencode_is_a_takeover_too() -> None:
     book = working()
     book >> book.turn("running")
@@ -75,6 +77,7 @@ def test_a_turn_that_somebody_stopped_in_opencode_is_a_takeover_too() -> None:
     assert book << like(runs.SessionTaken, label="ours") << issues.CommentWanted << c.ReadTree
 
 
+@pytest.mark.promise("P11")
 def test_a_pause_ends_when_the_label_is_taken_off_and_the_agent_goes_on_in_the_session_and_is_told() -> None:
     book = taken(working())
     session = book.run().session
@@ -119,6 +122,7 @@ def test_a_label_that_a_person_had_set_before_ours_is_theirs_and_outlives_the_qu
             assert PAUSED in book.made.tracker["t-1"].labels
 
 
+@pytest.mark.promise("P11")
 def test_what_a_person_leaves_at_work_in_the_session_is_waited_for() -> None:
     book = taken(working())
     as_of = book.world.seq
@@ -130,6 +134,7 @@ def test_what_a_person_leaves_at_work_in_the_session_is_waited_for() -> None:
     assert book
 
 
+@pytest.mark.promise("P12")
 def test_what_is_at_work_there_for_ever_is_left_and_another_session_used() -> None:
     """A question of an agent's, say, that the person left unanswered."""
     book = taken(working())
@@ -173,6 +178,7 @@ def test_a_label_that_is_set_again_before_the_session_is_at_rest_takes_it_again(
     assert book
 
 
+@pytest.mark.promise("P11")
 def test_a_pause_with_a_cool_down_ends_by_itself_and_takes_its_own_label_off() -> None:
     book = taken(working("pause", 300))
     book >> watched(book, *ANN)
@@ -193,6 +199,7 @@ def test_the_label_is_no_ones_before_our_write_of_it_stands() -> None:
 # --- resume -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("P11")
 def test_an_agent_resumes_only_after_a_fresh_read_showed_the_person_quiet_for_the_cool_down() -> None:
     book = taken(working("resume"))
     assert book.flow().held == book.flow().held
@@ -207,6 +214,7 @@ def test_an_agent_resumes_only_after_a_fresh_read_showed_the_person_quiet_for_th
     assert book >> book.next() << like(runs.RunPlanned, attempt=2, prompt="resume") << c.WriteIssue
 
 
+@pytest.mark.promise("P11")
 def test_another_message_begins_the_cool_down_anew() -> None:
     book = taken(working("resume", 60))
     book >> watched(book, *ANN)
@@ -221,6 +229,7 @@ def test_another_message_begins_the_cool_down_anew() -> None:
     assert book
 
 
+@pytest.mark.promise("P11")
 def test_a_turn_of_the_persons_that_runs_is_not_quiet() -> None:
     book = taken(working("resume", 60))
     book >> watched(book, *ANN, busy=False)
@@ -233,6 +242,7 @@ def test_a_turn_of_the_persons_that_runs_is_not_quiet() -> None:
     assert book
 
 
+@pytest.mark.promise("P12")
 def test_a_person_who_comes_back_just_before_the_prompt_is_not_written_to() -> None:
     book = taken(working("resume", 60))
     book >> watched(book, *ANN)
@@ -254,6 +264,7 @@ def test_a_person_who_comes_back_just_before_the_prompt_is_not_written_to() -> N
     assert book
 
 
+@pytest.mark.promise("P12")
 def test_a_session_that_is_used_again_may_be_a_persons_by_then() -> None:
     wish = Takeover(action="resume", cooldown=timedelta(seconds=60))
     phases = (Phase(name="review", session="reuse"), Phase(name="arbitrate"))
@@ -287,6 +298,7 @@ def test_no_server_is_begun_anew_in_which_a_person_works() -> None:
     assert not book.world.in_use
 
 
+@pytest.mark.promise("P12")
 def test_where_the_session_is_gone_the_phase_begins_with_its_task() -> None:
     book = taken(working("resume", 60))
     book >> watched(book, *ANN)
@@ -306,6 +318,7 @@ def test_where_the_session_is_gone_the_phase_begins_with_its_task() -> None:
 # --- review -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("P12")
 def test_a_persons_work_goes_to_the_phase_that_looks_at_it() -> None:
     book = taken(working("review", 60))
     book >> watched(book, *ANN)
@@ -337,6 +350,7 @@ def ended_before(
     return book
 
 
+@pytest.mark.promise("P10")
 def test_what_was_reported_is_kept_and_used_when_the_person_lets_it_go_on() -> None:
     book = ended_before()
     assert any("is kept" in one.text for one in book.made.comments["t-1"])
@@ -350,6 +364,7 @@ def test_what_was_reported_is_kept_and_used_when_the_person_lets_it_go_on() -> N
     assert dict(book.flow().passed)["implement"] == "success"
 
 
+@pytest.mark.promise("P10")
 def test_what_was_reported_counts_once_the_person_has_been_quiet() -> None:
     book = ended_before("resume", 60)
     book >> watched(book, *ANN)
@@ -358,6 +373,7 @@ def test_what_was_reported_counts_once_the_person_has_been_quiet() -> None:
     assert book << c.ReadTree
 
 
+@pytest.mark.promise("P10")
 def test_what_was_reported_is_the_persons_work_where_that_is_looked_at() -> None:
     book = ended_before("review", 60)
     book >> watched(book, *ANN)
@@ -415,6 +431,7 @@ def test_a_kept_outcome_is_used_once() -> None:
     assert (book.flow().phase, book.run().attempt) == ("review", 2)
 
 
+@pytest.mark.promise("P12")
 def test_in_a_phase_whose_success_nobody_looks_at_a_review_is_a_pause() -> None:
     book = working("review", 60)
     book >> book.reports()
@@ -435,6 +452,7 @@ def test_a_phase_has_its_own_takeover() -> None:
 # --- by the label -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("P13")
 def test_the_label_takes_a_running_turn_once_a_fresh_read_shows_nobody_in_it() -> None:
     book = working()
     book >> book.turn("running")
@@ -456,6 +474,7 @@ def test_the_label_takes_a_running_turn_once_a_fresh_read_shows_nobody_in_it() -
     assert book >> book.next() << like(runs.RunPlanned, attempt=2, prompt="resume") << c.WriteIssue
 
 
+@pytest.mark.promise("P13")
 def test_the_label_stops_no_turn_in_which_a_person_is_already() -> None:
     book = working()
     book >> book.seen(add=[PAUSED]) << runs.SessionTaken
@@ -463,6 +482,7 @@ def test_the_label_stops_no_turn_in_which_a_person_is_already() -> None:
     assert book
 
 
+@pytest.mark.promise("P13")
 def test_what_an_agent_reports_after_the_issue_was_taken_leads_nowhere() -> None:
     book = working()
     book >> book.seen(add=[PAUSED]) << runs.SessionTaken
@@ -501,6 +521,7 @@ def test_the_label_ends_a_run_that_has_no_prompt_yet() -> None:
     assert book << like(runs.RunPlanned, attempt=2, prompt="task") << c.WriteIssue
 
 
+@pytest.mark.promise("P13")
 def test_the_label_takes_what_waits_for_a_person_to_be_quiet() -> None:
     book = taken(working("resume", 60))
     book >> watched(book, *ANN)
@@ -514,6 +535,7 @@ def test_the_label_takes_what_waits_for_a_person_to_be_quiet() -> None:
 # --- limits, restarts, other people -------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("P13")
 @pytest.mark.parametrize("action", ["pause", "resume"])
 def test_no_limit_counts_the_time_of_a_person(action: Literal["pause", "resume"]) -> None:
     rules = policy(action).model_copy(update={"limits": Limits(max_wall_time=timedelta(hours=1))})
@@ -543,6 +565,7 @@ def test_a_machine_that_sleeps_is_no_person_who_is_quiet() -> None:
     assert book >> book.later(1)
 
 
+@pytest.mark.promise("P11")
 def test_a_takeover_survives_a_restart() -> None:
     book = taken(working("resume", 60))
     book >> watched(book, *ANN)

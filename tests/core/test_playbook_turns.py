@@ -1,10 +1,12 @@
-"""Playbooks of turns: finished, died, never begun, too late, a person's, or without an outcome (design section 6)."""
+"""Playbooks of turns: finished, died, never begun, too late, a person's, or without an outcome."""
 
 # pyright: reportUnusedExpression=false
 # A playbook's lines are expressions: `book >> fact << what << follows`.
 
 from dataclasses import replace
 from datetime import timedelta
+
+import pytest
 
 from ashep.core.facts import commands as c
 from ashep.core.facts import issues, resources, runs
@@ -33,6 +35,7 @@ def test_a_running_turn_is_left_alone() -> None:
     assert book.run().turn == "running"
 
 
+@pytest.mark.promise("T2")
 def test_a_turn_whose_managed_server_is_replaced_has_died_and_the_same_ids_are_sent_again() -> None:
     book = working()
     first = next(command for command in book.made.done if isinstance(command, c.SendPrompt))
@@ -60,6 +63,7 @@ def test_a_prompt_that_was_found_delivered_after_a_crash_has_no_instance_that_co
     assert book >> book.turn("stored")
 
 
+@pytest.mark.promise("T2")
 def test_an_attached_servers_turn_has_died_only_after_thirty_seconds_of_looking_so() -> None:
     book = attached()
     assert book >> book.turn("running")
@@ -91,6 +95,7 @@ def test_an_incomplete_message_after_long_silence_is_a_sign_of_a_turn() -> None:
     assert book >> book.turn("incomplete")
 
 
+@pytest.mark.promise("T2")
 def test_a_turn_that_dies_for_ever_fails() -> None:
     book = working()
     for life in range(2, 12):
@@ -109,6 +114,7 @@ def never_begun(book: Playbook) -> None:
     assert book >> book.next()
 
 
+@pytest.mark.promise("T2")
 def test_a_prompt_that_is_never_begun_is_stopped_looked_at_and_sent_once_under_a_new_id() -> None:
     book = working()
     first = book.made.done[-1]
@@ -164,6 +170,7 @@ def test_a_person_in_the_session_takes_the_issue_over_and_is_not_stopped() -> No
     assert book << TAKEN_OVER << issues.CommentWanted << like(c.WriteIssue, kind="work", add_labels=("ashep:paused",))
 
 
+@pytest.mark.promise("T9")
 def test_an_error_of_the_provider_fails_the_attempt() -> None:
     book = working()
     (
@@ -177,6 +184,7 @@ def test_an_error_of_the_provider_fails_the_attempt() -> None:
 # --- deadlines ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("G6", "T5")
 def test_a_deadline_aborts_only_after_a_fresh_read_and_the_phase_is_tried_again() -> None:
     book = working()
     assert book >> book.turn("running")
@@ -187,6 +195,7 @@ def test_a_deadline_aborts_only_after_a_fresh_read_and_the_phase_is_tried_again(
     assert book << like(issues.RetryScheduled, failures=1) << c.StopTurn
 
 
+@pytest.mark.promise("T5")
 def test_a_turn_that_was_finished_in_time_is_not_timed_out_by_a_late_look() -> None:
     book = working()
     assert book >> book.later(1800)
@@ -194,6 +203,7 @@ def test_a_turn_that_was_finished_in_time_is_not_timed_out_by_a_late_look() -> N
     assert book.left
 
 
+@pytest.mark.promise("T5")
 def test_the_agents_multiplier_stretches_the_deadline() -> None:
     slow = CRITIC.model_copy(update={"performance": Performance(timeout_multiplier=2.0)})
     book = Playbook(READ, Agents(version=1, agents=(slow,))).looked()
@@ -203,6 +213,7 @@ def test_the_agents_multiplier_stretches_the_deadline() -> None:
     assert book >> book.turn("running")
 
 
+@pytest.mark.promise("C2")
 def test_a_clock_that_jumps_moves_the_deadline() -> None:
     book = working()
     assert book >> book.turn("running")
@@ -214,6 +225,7 @@ def test_a_clock_that_jumps_moves_the_deadline() -> None:
 # --- outcomes that are none ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("R11")
 def test_an_outcome_that_is_none_gets_one_recovery_and_then_counts_as_a_failure() -> None:
     book = working()
     book >> book.turn("finished", block=None) << like(runs.OutcomeRejected, n=1, then="recover")
@@ -225,6 +237,7 @@ def test_an_outcome_that_is_none_gets_one_recovery_and_then_counts_as_a_failure(
     assert book << like(issues.RetryScheduled, failures=1)
 
 
+@pytest.mark.promise("R11", "T10")
 def test_where_an_agent_can_extract_it_reads_the_outcome_in_a_session_of_its_own() -> None:
     team = Agents(version=1, agents=(*TEAM.agents, Agent(id="reader", capabilities=("extract",))))
     book = Playbook(READ, team).looked()
@@ -265,6 +278,7 @@ def test_a_recovered_outcome_counts() -> None:
 # --- sessions -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("T10")
 def test_a_session_is_used_again_where_the_policy_says_so() -> None:
     phases = (Phase(name="review", session="reuse"), Phase(name="arbitrate", session=ReuseFrom(reuse_from="review")))
     book = Playbook(policy_of(*phases)).looked()

@@ -7,6 +7,8 @@ import json
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from ashep.core.delivery.notes import escalation_of, notes_of
 from ashep.core.facts import commands as c
 from ashep.core.facts import delivery, issues, runs
@@ -17,6 +19,8 @@ from ashep.core.state.delivery import UNCHANGED
 from tests.core.given import adopted, policies, policy_of, settings, start
 from tests.core.playbook import Playbook, like
 from tests.core.test_playbook_workspaces import TREE, own
+
+pytestmark = pytest.mark.promise("Z5")
 
 VERIFIED = Phase(name="implement", verify=Verify(max_attempts=2), next={"success": "review"})
 TWO = policy_of(VERIFIED, Phase(name="review"))
@@ -113,6 +117,7 @@ def says(book: Playbook, verdict: str) -> Playbook:
     return book
 
 
+@pytest.mark.promise("Z5")
 def test_a_verdict_that_must_be_passed_is_looked_into_and_leads_where_it_leads() -> None:
     book = says(book_of(TIERS), "done")
     assert (book.flow().verifying, book.flow().phase) == ("t-1/implement.1.1", "implement")
@@ -191,6 +196,7 @@ def again(book: Playbook) -> Playbook:
     return sealed(book)
 
 
+@pytest.mark.promise("Q4")
 def test_attempts_used_up_ask_a_person() -> None:
     book = sealed(book_of())
     book >> found(book, result(), tree="one")
@@ -346,6 +352,7 @@ def test_checks_that_cannot_be_read_park_the_issue_before_anybody_works_on_it() 
     assert book.flow().criteria is None, "they count as not read, not as none: they are read again"
 
 
+@pytest.mark.promise("S1")
 def test_an_issue_whose_words_are_too_long_is_parked_with_their_names_before_anybody_works_on_it() -> None:
     book = Playbook(TWO, tree=TREE, config=own())
     book.made.look()

@@ -39,6 +39,7 @@ def book_of(*args: Any, tree: Tree = TREE, trees: bool = True, **more: Any) -> P
     return book
 
 
+@pytest.mark.promise("I5")
 def test_an_issue_gets_a_tree_and_its_sessions_work_there() -> None:
     book = book_of(TWO)
     book.made.look()
@@ -76,6 +77,7 @@ def test_an_issue_gets_a_tree_and_its_sessions_work_there() -> None:
     )
 
 
+@pytest.mark.promise("I5")
 def test_trees_of_their_own_wait_for_no_lock_and_no_clean_work_tree() -> None:
     dirty = Tree(True, "c0ffee", (("a.py", "11"),), branch="main")
     book = book_of(TWO, tree=dirty, issues=("t-1", "t-2", "t-3"), config=own(3)).looked()
@@ -317,6 +319,7 @@ def test_what_a_branch_lacks_once_more_after_a_person_was_there_is_another_comme
     assert len(names) == len({*names}) == 2
 
 
+@pytest.mark.promise("I5")
 def test_three_trees_that_cannot_be_sealed_keep_nobody_waiting() -> None:
     book = unsealable("t-1", "t-2", "t-3", others=("t-4", "t-5", "t-6"))
     assert {book.flow(name).code for name in ("t-4", "t-5", "t-6")} == {"slot"}
@@ -325,6 +328,7 @@ def test_three_trees_that_cannot_be_sealed_keep_nobody_waiting() -> None:
     assert [book.run(name).state for name in ("t-4", "t-5", "t-6")] == ["running"] * 3
 
 
+@pytest.mark.promise("I5")
 def test_a_tree_that_cannot_be_sealed_is_given_up_after_a_bounded_time_and_the_reason_says_what_to_do() -> None:
     book = unsealable("t-1")
     given_up(book)
@@ -369,6 +373,7 @@ def test_a_seal_that_comes_through_at_last_is_as_any_other() -> None:
     assert (book.run().phase, book.run().state) == ("review", "running")
 
 
+@pytest.mark.promise("I5")
 @pytest.mark.parametrize("how", ["left", "closed", "parked"])
 def test_an_issue_that_is_nobodys_any_more_holds_no_slot_whatever_its_tree_says(how: str) -> None:
     book = book_of(TWO, issues=("t-1", "t-2"), config=own(1)).looked()
@@ -404,6 +409,7 @@ def test_a_tree_that_all_share_and_that_cannot_be_read_keeps_no_run_for_ever() -
     assert book.run().settled
 
 
+@pytest.mark.promise("I5")
 def test_work_that_is_not_sealed_is_never_closed_over() -> None:
     """A person leads it past the phase that would seal it: what would land lacks what was worked."""
     book = unsealable("t-1")

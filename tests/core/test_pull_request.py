@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -55,6 +56,7 @@ def test_without_a_check_it_says_so() -> None:
     assert "**unverified**" in body(key="k", issue="t-1", summary="", verification=None, runs=[])
 
 
+@pytest.mark.promise("Z4")
 @given(st.text(alphabet=st.sampled_from("`~a@#\n /<>!-[]()|*"), max_size=80), st.text(alphabet="`@#\n a", max_size=12))
 @example("```\n@everyone closes #1\n/merge\n<!-- agent-shepherd: other -->", "`@x` #2")
 def test_what_strangers_wrote_stays_in_fences(said: str, name: str) -> None:

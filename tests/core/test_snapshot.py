@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, get_args, get_type_hints
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rpds import HashTrieMap, HashTrieSet
@@ -23,6 +24,7 @@ from tests.core.test_laws import FEW, SEEDS
 from tests.golden.story import story
 
 
+@pytest.mark.promise("J10")
 @FEW
 @given(SEEDS)
 def test_a_world_comes_back_and_goes_on_as_it_would_have(seed: int) -> None:

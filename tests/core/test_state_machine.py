@@ -251,6 +251,7 @@ def test_a_mistake_shows(mutant: Mutant) -> None:
         machine(150, 30, Phase.generate)
 
 
+@pytest.mark.promise("Y1")
 def test_any_order_of_facts_leaves_legal_states() -> None:
     machine(6, 25)
 

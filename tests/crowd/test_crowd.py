@@ -5,6 +5,7 @@ import pytest
 from tests.crowd.crowd import VISITS, crowd
 
 
+@pytest.mark.promise("Z5")
 @pytest.mark.slow
 @pytest.mark.may_block
 @pytest.mark.timeout(900)

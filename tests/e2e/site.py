@@ -18,6 +18,8 @@ from ashep.adapters import programs
 from ashep.adapters.opencode.server import folder_of
 from ashep.demo.model import Ask, ModelServer, Reply, opencode_config, outcome_text
 from ashep.demo.stage import Stage, run_of
+from tests import databases
+from tests.killed.forks import Forks
 
 POLICIES = """
 version: 1
@@ -91,22 +93,23 @@ class Site:
         for made in (config, folder / "home" / "tmp", self.project):
             made.mkdir(parents=True)
         (config / "opencode.json").write_text(json.dumps(opencode_config(model.url)))
+        databases.copied("e", self.project)
         (self.project / "a.txt").write_text("a\n")
-        for words in (("init", "-q", "."), ("add", "."), ("commit", "-qm", "first")):
+        for words in (("add", "."), ("commit", "-qm", "first")):
             self.run("git", *words)
-        self.bd("init", "--prefix=e", "--quiet", "--non-interactive", "--stealth", "--skip-hooks", "--skip-agents")
         self.run(sys.executable, "-m", "ashep", "init")
         (self.project / ".agent-shepherd" / "policies.yaml").write_text(POLICIES)
         self.command([str(stage.bd)])
+        self.forks = Forks(self.project, self.environ | {"PYTHONPATH": str(Path(__file__).parents[2])})
 
     def command(self, command: list[str]) -> None:
         """Which bd ashep uses from its next start on."""
         self.bd_command = command
         self.config("")
 
-    def config(self, more: str) -> None:
-        """What config.yaml says beside of that."""
-        tracker = f"tracker: {{command: {json.dumps(self.bd_command)}, poll_every: 3s}}"
+    def config(self, more: str, poll: str = "3s") -> None:
+        """What config.yaml says beside of that, and how often it is to look into the tracker unasked."""
+        tracker = f"tracker: {{command: {json.dumps(self.bd_command)}, poll_every: {poll}}}"
         text = f"version: 1\n{tracker}\nmonitor: {{check_every: 500ms}}\n{more}\n"
         (self.project / ".agent-shepherd" / "config.yaml").write_text(text)
 
@@ -125,7 +128,7 @@ class Site:
 
     @contextmanager
     def working(self, *words: str) -> Iterator["Working"]:
-        """A daemon; in the end it is stopped, if it has not ended."""
+        """A daemon, a fork of a process that has imported all of it; in the end it is stopped, if it has not ended."""
         working = Working(self, words)
         try:
             yield working
@@ -225,6 +228,7 @@ class Site:
     def close(self) -> None:
         self.check()
         self.ashep("stop", "--server")
+        self.forks.close()
         assert not self.servers()
 
 
@@ -233,23 +237,27 @@ class Working:
 
     def __init__(self, site: Site, words: tuple[str, ...]) -> None:
         self.lines: list[tuple[float, str]] = []
-        argv = (sys.executable, "-m", "ashep", "work", *words)
-        self.process = subprocess.Popen(
-            argv,
-            cwd=site.project,
-            env=site.environ | {"PYTHONUNBUFFERED": "1"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        self._reader = threading.Thread(target=self._read, daemon=True)
+        output = site.project.with_name("said")
+        output.unlink(missing_ok=True)  # a daemon of before may write still
+        output.touch()
+        environ = site.environ | {"PYTHONUNBUFFERED": "1"}
+        self.process = site.forks.start("ashep", ("work", *words), environ, output)
+        self._ended = threading.Event()
+        self._reader = threading.Thread(target=self._read, args=(output,), daemon=True)
         self._reader.start()
 
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.lines.append((time.monotonic(), line.rstrip("\n")))
+    def _read(self, output: Path) -> None:
+        rest = b""
+        with output.open("rb") as said:
+            while True:
+                ended = self._ended.is_set()
+                if more := said.read():
+                    *lines, rest = (rest + more).split(b"\n")
+                    self.lines += [(time.monotonic(), line.decode(errors="replace")) for line in lines]
+                elif ended:
+                    break
+                else:
+                    self._ended.wait(0.02)
 
     @property
     def text(self) -> str:
@@ -260,28 +268,24 @@ class Working:
         return until(lambda: next((at for at, line in self.lines if words in line), None), bound, lambda: self.text)
 
     def signal(self, number: signal.Signals) -> None:
-        self.process.send_signal(number)
+        os.kill(self.process.pid, number)
 
     def wait(self, bound: float) -> int:
         try:
             code = self.process.wait(bound)
-        except subprocess.TimeoutExpired:
+        except AssertionError:
             raise AssertionError(f"it had not ended after {bound} s:\n{self.text}") from None
+        self._ended.set()
         self._reader.join(5)
         return code
 
     def end(self) -> None:
         if self.process.poll() is None:
-            self.process.terminate()
-            try:
+            self.signal(signal.SIGTERM)
+            with suppress(AssertionError):  # it is killed then
                 self.process.wait(15)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-        self.process.wait()
+        self._ended.set()
         self._reader.join(5)
-        # while it reads, closing would wait for it: as long as somebody else holds the other end
-        if self.process.stdout is not None and not self._reader.is_alive():
-            self.process.stdout.close()
 
 
 def until(found: Callable[[], Any], bound: float, state: Callable[[], object] = lambda: "") -> Any:

@@ -59,6 +59,7 @@ def summary(site: Site, issue: str) -> str:
     return str(ended["outcome"]["summary"])
 
 
+@pytest.mark.promise("H4")
 def test_a_person_answers_a_question_although_ashep_was_killed_meanwhile(site: Site, rules: Any) -> None:
     rules("10m")
     issue = site.add("asks which", behaves=calling(Call("question", {"questions": [WHICH]})))
@@ -84,6 +85,7 @@ def test_a_person_answers_a_question_although_ashep_was_killed_meanwhile(site: S
     assert "needs:human_input" not in (site.issue(issue).get("labels") or [])
 
 
+@pytest.mark.promise("H5")
 def test_what_a_rule_asks_about_is_allowed_by_a_comment_and_denied_by_time(site: Site, rules: Any) -> None:
     asks = {"tool": "bash", "pattern": "echo made *", "action": "ask"}
     rules("5m", asks)

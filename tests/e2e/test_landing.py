@@ -88,6 +88,7 @@ def waiting(site: Site, issue: str) -> str | None:
     return next((one["reason"] for one in told if one["issue"] == issue and one["code"] == "landing_dirty"), None)
 
 
+@pytest.mark.promise("Z5")
 def test_four_ways_onto_the_base(site: Site, base: str) -> None:
     """In one life, for that costs seconds to begin: `first` fails a check and mends it · `second` began from the same
     base, contradicts `first` and resolves that · `nothing` changes nothing, and a person lets it pass · `third` waits

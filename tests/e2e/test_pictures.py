@@ -40,6 +40,7 @@ def drawn(site: Site) -> tuple[dict[str, list[tuple[object, ...]]], str]:
     return rows, run_log(site).read_text()
 
 
+@pytest.mark.promise("V1")
 def test_deleted_pictures_come_back_equal_without_a_daemon_and_beside_one(site: Site) -> None:
     first = site.add("first")
     assert site.work_until_idle(first) == 0
@@ -76,6 +77,7 @@ def flipped(path: Path, offset: int) -> Iterator[None]:
         path.write_bytes(data)
 
 
+@pytest.mark.promise("J3")
 def test_a_byte_flipped_in_the_middle_of_the_journal_is_refused_with_file_and_line(site: Site) -> None:
     issue = site.add("before the flip")
     assert site.work_until_idle(issue) == 0

@@ -49,6 +49,7 @@ def test_a_server_that_accepts_and_never_answers_is_replaced_in_mid_turn(site: S
     assert took(site, began) < 120
 
 
+@pytest.mark.promise("X11")
 def test_a_server_that_is_killed_in_the_middle_of_three_runs(site: Site) -> None:
     killed = list[int]()
 

@@ -92,6 +92,7 @@ PHASES: dict[str, tuple[Behaves, set[int]]] = {
 """By phase, how the model behaves, and how many turns may have to be started again."""
 
 
+@pytest.mark.promise("G1")
 @pytest.mark.parametrize("phase", PHASES)
 def test_the_server_is_killed_in_a_phase_of_a_turn(site: Site, phase: str) -> None:
     behaves, allowed = PHASES[phase]

@@ -15,6 +15,7 @@ from tests.e2e.site import Site, Working
 pytestmark = pytest.mark.real
 
 
+@pytest.mark.promise("K8")
 def test_a_daemon_says_that_it_is_ready_alive_and_stopping(site: Site, tmp_path: Path) -> None:
     address, issue = str(tmp_path / "notify"), site.add("served")
     environ = site.environ | {"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "3000000"}
@@ -38,6 +39,7 @@ def test_a_daemon_says_that_it_is_ready_alive_and_stopping(site: Site, tmp_path:
                 daemon.kill()
 
 
+@pytest.mark.promise("E3")
 def test_a_bd_that_is_replaced_while_a_run_goes_on_is_told_and_nothing_is_lost(site: Site, tmp_path: Path) -> None:
     program = tmp_path / "bd"
     real = f'exec {site.bd_program} "$@"\n'

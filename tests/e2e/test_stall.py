@@ -10,6 +10,7 @@ pytestmark = pytest.mark.real
 SILENT = "fell silent: its turn was stopped"
 
 
+@pytest.mark.promise("T12")
 def test_a_turn_that_hangs_is_looked_into_and_tried_again(site: Site) -> None:
     asked: list[str] = []
 

@@ -28,6 +28,7 @@ def shared_tree(site: Site) -> Iterator[Site]:
     site.config("")
 
 
+@pytest.mark.promise("G2")
 def test_the_state_folder_is_deleted_in_the_middle_of_three_issues(shared_tree: Site) -> None:
     site = shared_tree
     asks = site.add("asks a person", "policy:asked")

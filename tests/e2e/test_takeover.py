@@ -49,6 +49,7 @@ def check(site: Site, issue: str, session: str) -> None:
     assert "ashep:paused" not in labels
 
 
+@pytest.mark.promise("P11")
 def test_who_writes_in_a_session_is_left_alone_and_then_the_agent_goes_on(site: Site) -> None:
     issue = site.add("share me", "policy:shared", behaves=slow_at_first)
     with site.working(issue) as working:
@@ -62,6 +63,7 @@ def test_who_writes_in_a_session_is_left_alone_and_then_the_agent_goes_on(site: 
     check(site, issue, session)
 
 
+@pytest.mark.promise("P13")
 def test_an_issue_is_taken_and_released_at_the_command_line(site: Site) -> None:
     issue = site.add("take me", behaves=slow_at_first)
     with site.working(issue) as working:

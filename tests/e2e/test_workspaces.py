@@ -38,6 +38,7 @@ def tree_of(site: Site, issue: str) -> Path:
     return Path(site.ashep("trees", "open", issue).strip())
 
 
+@pytest.mark.promise("I5")
 def test_two_issues_at_once_work_apart_and_leave_the_users_tree_as_it_is(own_trees: Site) -> None:
     site = own_trees
     (site.project / "a.txt").write_text("a person is at work here\n")  # in the shared tree that would hold every run

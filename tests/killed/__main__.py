@@ -1,4 +1,4 @@
-"""`make torture-real`: every boundary once and twice, a race, and a daemon that sleeps until its lease is gone.
+"""`make torture-real`: every boundary once and twice, a bd that dies, a race, and a daemon that outsleeps its lease.
 
 Ends with 1 where anything went wrong.
 """
@@ -13,9 +13,15 @@ from anyio.from_thread import start_blocking_portal
 
 from ashep.demo.model import ModelServer
 from tests.killed import race
+from tests.killed.dying import killed
 from tests.killed.place import places
 from tests.killed.scenario import play
 from tests.killed.sweep import Sweep, boundaries, twice
+
+PARTS = ("once", "twice", "bd", "race", "lease")
+
+SEEDS = (1, 7, 13, 29)
+"""Of the moments at which bd dies."""
 
 
 def main() -> int:
@@ -23,14 +29,14 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2, help="lives at once")
     parser.add_argument("--each", type=int, default=1, help="only each so-manieth boundary")
     parser.add_argument("--first", type=int, default=0, help="leave out so many boundaries at the beginning")
-    parser.add_argument("--only", choices=("once", "twice", "race", "lease"), help="a part")
+    parser.add_argument("--only", choices=PARTS, help="a part")
     parser.add_argument("--worktree", action="store_true", help="each issue in a work tree of its own")
     chosen = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     began, good = time.monotonic(), True
-    for part in ("once", "twice", "race", "lease"):
+    for part in PARTS:
         if chosen.only in (None, part):
-            good &= _race(part) if part in ("race", "lease") else _sweep(part, chosen)
+            good &= _sweep(part, chosen) if part in ("once", "twice") else _dying() if part == "bd" else _race(part)
     _say(f"{'good' if good else 'BAD'}, after {(time.monotonic() - began) / 60:.1f} min")
     return 0 if good else 1
 
@@ -46,6 +52,22 @@ def _sweep(part: str, chosen: argparse.Namespace) -> bool:
         kills = (twice(found) if part == "twice" else found)[chosen.first :: chosen.each]
         _say(f"killed {part}: {len(kills)} of the {len(found)} boundaries that an undisturbed life crosses")
         return Sweep(made, _say).run(kills)
+
+
+def _dying() -> bool:
+    _say(f"bd is killed in the middle of every write, at the moments of {len(SEEDS)} seeds")
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(ModelServer(play)) as model,
+        places(model, ["k"]) as (place,),
+    ):
+        try:
+            for seed in SEEDS:
+                killed(place, place.folder / "hit", seed)
+        except AssertionError as error:
+            _say(f"FAILED: {error}")
+            return False
+    return True
 
 
 def _race(part: str) -> bool:

@@ -8,7 +8,6 @@ from anyio.from_thread import start_blocking_portal
 from ashep.demo.model import ModelServer
 from tests.killed.place import Place, places
 from tests.killed.scenario import play
-from tests.killed.sweep import Kill, boundaries_at_once
 
 
 @pytest.fixture(scope="package")
@@ -19,8 +18,3 @@ def place() -> Iterator[Place]:
         places(model, ["k"]) as (made,),
     ):
         yield made
-
-
-@pytest.fixture(scope="package")
-def found(place: Place) -> list[Kill]:
-    return boundaries_at_once(place)

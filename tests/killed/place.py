@@ -19,6 +19,7 @@ from ashep.adapters.opencode.server import folder_of
 from ashep.core.analysis.replay import Replay
 from ashep.demo.model import ModelServer, opencode_config
 from ashep.demo.stage import PERSON, Stage, run_of
+from tests import databases
 from tests.killed.forks import Forked, Forks
 from tests.killed.scenario import EFFECT, PHASES, POLICIES, PROVEN, TEST, effect_of
 from tests.places import made as new_folder
@@ -72,12 +73,11 @@ class Place:
             made.mkdir(parents=True)
         # no copies of the work tree at each step: they cost half of the server's time, and ashep does not know of them
         (config / "opencode.json").write_text(json.dumps(opencode_config(model.url) | {"snapshot": False}))
+        databases.copied(name, self.project)
         (self.project / "a.txt").write_text("a\n")
         (self.project / "test.sh").write_text(TEST)
-        for words in (("init", "-q", "."), ("add", "."), ("commit", "-qm", "first")):
+        for words in (("add", "."), ("commit", "-qm", "first")):
             self.run("git", *words)
-        quiet = ("--quiet", "--non-interactive", "--stealth", "--skip-hooks", "--skip-agents")
-        self.bd("init", f"--prefix={name}", *quiet)
         self.run(sys.executable, "-m", "ashep", "init")
         (self.project / ".agent-shepherd" / "policies.yaml").write_text(
             policies or (POLICIES if workspace == "shared" else PROVEN)

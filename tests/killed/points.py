@@ -34,10 +34,14 @@ class Points:
     def __init__(self, log: Path, kill_at: str) -> None:
         """`log` gets one line a boundary, written before anything else happens there.
 
-        `kill_at` is a boundary's name, or `+12` for the twelfth that this process crosses, whatever it is.
+        `kill_at` is a boundary's name, or `+12` for the twelfth that this process crosses, whatever it is, or both:
+        `landing.advance asked#1+9` is the ninth behind that one.
         """
         self._log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._kill_at = kill_at
+        self._after, _, steps = kill_at.rpartition("+")
+        self._left = int(steps) if steps.isdecimal() else 0
+        self._counts = not self._after
         self._crossed: Counter[str] = Counter()
         self._lock = threading.Lock()
 
@@ -46,7 +50,9 @@ class Points:
         with self._lock:
             self._crossed[name] += 1
             point = f"{name}#{self._crossed[name]}"
-            deadly = self._kill_at in (point, f"+{self._crossed.total()}")
+            self._left -= self._counts
+            deadly = point == self._kill_at or (self._counts and self._left == 0)
+            self._counts |= point == self._after
             _system_write(self._log, f"{point}{' killed' if deadly else ''}\n".encode())
             if deadly:
                 last_act()

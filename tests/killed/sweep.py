@@ -46,13 +46,6 @@ def boundaries(place: Place) -> list[Kill]:
     return [*(Kill(point, cold=True, place=1 + (*cold, *warmed).index(point)) for point in alone), *after]
 
 
-def boundaries_at_once(place: Place) -> list[Kill]:
-    """The same from one life, the first of a place: good enough to choose some of them."""
-    starting = ("server", "start opencode", "started opencode")
-    crossed = enumerate(_crossed(place.live()), 1)
-    return [Kill(point, cold=point.startswith(starting), place=number) for number, point in crossed]
-
-
 def _crossed(life: Life) -> list[str]:
     return [point for process in life.crossed for point in process]
 
@@ -64,17 +57,6 @@ def _kind(point: str) -> str:
 def twice(kills: Sequence[Kill]) -> list[Kill]:
     """For each boundary one more, soon after the restart: all of the first `SECOND` ones, spread over the kills."""
     return [replace(kill, again=f"+{1 + number * 37 % SECOND}") for number, kill in enumerate(kills)]
-
-
-def spread(kills: Sequence[Kill], count: int, part: int = 0, parts: int = 1) -> list[Kill]:
-    """A part of so many boundaries: as many kinds as there is room for, at different moments of the life."""
-    kinds = sorted({_kind(kill.at) for kill in kills})
-    chosen = list[Kill]()
-    for number in range(count):
-        place = number * len(kinds) // count
-        same = [kill for kill in kills if _kind(kill.at) == kinds[place]]
-        chosen.append(same[number * 7 % len(same)])
-    return chosen[part::parts]
 
 
 def once_or_twice(place: Place, kill: Kill) -> Life:

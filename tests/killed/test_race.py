@@ -26,9 +26,11 @@ def empty(model: ModelServer) -> Iterator[Place]:
         yield made
 
 
+@pytest.mark.promise("G1")
 def test_four_daemons_and_eight_issues(empty: Place) -> None:
     race(empty, 4, 8)
 
 
+@pytest.mark.promise("S3")
 def test_a_stopped_daemon_that_wakes_after_its_claim_is_gone_does_no_harm(empty: Place) -> None:
     wake_too_late(empty, by_hand=True)

@@ -19,6 +19,7 @@ def nights() -> list[Lived]:
     return [lived(seed, ISSUES) for seed in SEEDS]
 
 
+@pytest.mark.promise("L8")
 def test_by_morning_everything_is_closed_or_waits_or_is_parked_with_a_reason_and_the_report_says_so(
     nights: list[Lived],
 ) -> None:

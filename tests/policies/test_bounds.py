@@ -30,6 +30,7 @@ def bounds(policy: Policy, agents: Agents = TEAM, settings: Settings = SHARED) -
     return analyse(policies, agents, settings)["p"].bounds
 
 
+@pytest.mark.promise("F7")
 @pytest.mark.parametrize("name", PRESETS)
 def test_the_presets_have_no_mistake_and_the_bounds_that_the_guide_says(name: str, tmp_path: Path) -> None:
     write_starter(tmp_path, name)

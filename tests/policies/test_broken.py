@@ -21,6 +21,7 @@ def test_there_are_at_least_thirty() -> None:
     assert len(FILES) >= 30
 
 
+@pytest.mark.promise("F7")
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_broken_policy_is_found_at_its_key_and_told(file: Path, tmp_path: Path) -> None:
     shutil.copy(FOLDER / "agents.yaml", tmp_path / "agents.yaml")

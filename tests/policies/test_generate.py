@@ -3,11 +3,12 @@
 from collections import Counter
 from typing import get_args
 
-from hypothesis import given
+from hypothesis import given, settings
 
 from ashep.config import Finding, check
 from ashep.core.analysis.soundness import Code
 from ashep.core.policy.settings import Settings
+from tests.full import amount
 from tests.policies.generate import CASES, Case, of_seed
 
 
@@ -43,16 +44,16 @@ def mistakes(case: Case) -> list[Finding]:
 
 
 def test_without_flaws_there_is_nothing_to_refuse() -> None:
-    for seed in range(300):
+    for seed in range(amount(60, 3000)):
         case = of_seed(seed)
         assert not mistakes(case), (seed, mistakes(case), str(case))
 
 
 def test_flaws_are_found() -> None:
-    cases = [of_seed(seed, flaws=0.15) for seed in range(300)]
+    cases = [of_seed(seed, flaws=0.15) for seed in range(100)]
     codes = Counter(one.code for case in cases for one in check(case.policies, case.agents, Settings()))
     assert {"missing-edge", "unknown-target", "no-agent"} <= set(codes)
-    assert min(codes[code] for code in ("missing-edge", "unknown-target", "no-agent")) >= 30, codes
+    assert min(codes[code] for code in ("missing-edge", "unknown-target", "no-agent")) >= 10, codes
 
 
 def test_a_seed_is_a_case() -> None:
@@ -60,6 +61,7 @@ def test_a_seed_is_a_case() -> None:
     assert len({str(of_seed(seed)) for seed in range(200)}) > 190
 
 
+@settings(max_examples=amount(20, 500))
 @given(CASES)
 def test_hypothesis_makes_them_too(case: Case) -> None:
     assert not mistakes(case)

@@ -21,6 +21,7 @@ def test_under_a_preset_every_life_has_a_next_move(name: str) -> None:
     assert lived(preset(name), 1, 20) == []
 
 
+@pytest.mark.promise("F23")
 @pytest.mark.slow
 def test_under_a_policy_that_passes_the_check_every_life_has_a_next_move() -> None:
     found = islice(subjects(), len(PRESETS), len(PRESETS) + 50)

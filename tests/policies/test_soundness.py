@@ -14,11 +14,19 @@ from ashep.core.issues import routing
 from ashep.core.policy.policies import Human, Phase, Policy, Retry, Verify
 from ashep.core.policy.settings import Settings, WorkerSettings
 from tests.core.given import TEAM, policy_of
+from tests.core.killers import is_caught, words
 from tests.core.mutants import Mutant, planted, private
 from tests.policies.generate import Case, of_seed
 from tests.policies.oracle import Oracle
 
-SEEDS = range(2000)
+SEEDS = range(300)
+"""`make deep ARGS=soundness` looks at 5,000, and how often each code is found there."""
+
+CODES = {
+    "unreachable-phase", "never-closes", "beyond-limits", "human-loop", "requires-unmet", "approval-skipped",
+    "failure-left-behind",
+}  # fmt: skip
+"""What may be found in made-up policies."""
 
 
 def demanding(seed: int) -> Case:
@@ -91,6 +99,8 @@ def test_where_runs_work_is_no_matter() -> None:
         assert (found.findings, found.edges) == (shared.findings, shared.edges)
 
 
+@pytest.mark.promise("F7")
+@pytest.mark.slow
 def test_it_finds_what_brute_force_finds_and_nothing_else() -> None:
     codes: dict[str, int] = {}
     for seed in SEEDS:
@@ -98,11 +108,8 @@ def test_it_finds_what_brute_force_finds_and_nothing_else() -> None:
         assert not differences(case), f"seed {seed}: {differences(case)}\n{case}"
         for one in verdict_of(case).findings:
             codes[one.code] = codes.get(one.code, 0) + 1
-    assert set(codes) == {
-        "unreachable-phase", "never-closes", "beyond-limits",
-        "human-loop", "requires-unmet", "approval-skipped", "failure-left-behind",
-    }  # fmt: skip
-    assert min(codes.values()) > 20, codes
+    assert set(codes) == CODES
+    assert min(codes.values()) > 2, codes
 
 
 def errors(case: Case) -> set[tuple[str, str]]:
@@ -208,13 +215,22 @@ LOOKED_AT = Case(
 """A person looked at the failed review; that the work then does not fit the base changes nothing about that."""
 
 
-@pytest.mark.slow
+CASES = {"undone": UNDONE, "twice there": TWICE_THERE, "looked at": LOOKED_AT}
+KEYS = (*CASES, *range(400))
+"""Who may see a mistake: these policies, and made-up ones."""
+
+
+def is_seen(key: str | int) -> bool:
+    return bool(differences(CASES[key] if isinstance(key, str) else demanding(key)))
+
+
+def test_of_these_policies_it_finds_what_brute_force_finds() -> None:
+    assert not any(is_seen(key) for key in CASES)
+
+
 @pytest.mark.parametrize("mutant", BLIND, ids=lambda mutant: mutant.name)
 def test_a_mistake_in_the_checker_or_in_the_core_shows(mutant: Mutant) -> None:
-    with planted(mutant):
-        assert any(differences(case) for case in (UNDONE, TWICE_THERE, LOOKED_AT)) or any(
-            differences(demanding(seed)) for seed in range(400)
-        )
+    assert is_caught("checker", mutant), words("checker", mutant)
 
 
 FALLS_SHORT = policy_of(
@@ -302,6 +318,7 @@ ENDLESS = [
 ]
 
 
+@pytest.mark.promise("F7")
 @pytest.mark.parametrize(("mutant", "policy"), ENDLESS, ids=lambda one: getattr(one, "name", ""))
 def test_a_circle_that_nothing_counts_is_told_step_by_step(mutant: Mutant, policy: Policy) -> None:
     case = Case(policy, TEAM)

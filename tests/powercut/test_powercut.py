@@ -26,12 +26,16 @@ def recording(folder: Path) -> Recording:
     return recorded(folder)
 
 
+@pytest.mark.promise("Z1")
+@pytest.mark.slow
 def test_after_a_power_cut_nothing_that_was_told_is_lost(recording: Recording, folder: Path) -> None:
     told = [words.split()[0] for words in recording.told(len(recording.steps))]
     assert told == ["sealed", "integrated", "verified", "pushed", "landed"] * 2
     assert list(losses(recording, folder, recording.cuts(EACH))) == []
 
 
+@pytest.mark.promise("Z1")
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_flush_that_is_left_out_is_found(recording: Recording, folder: Path, bug: str) -> None:
     paths, folders = BUGS[bug]

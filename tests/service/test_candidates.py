@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from ashep.adapters.git import fetch
-from ashep.adapters.git.fetch import candidate, fetched, left, resolve
+from ashep.adapters.git import remotes
+from ashep.adapters.git.remotes import candidate, fetched, left, resolve
 from ashep.errors import AshepError
 from tests.service.worlds import git, repository
+
+pytestmark = pytest.mark.promise("L20")
 
 
 @pytest.fixture
@@ -83,7 +85,7 @@ async def test_what_is_fetched_is_bounded_and_what_was_used_last_stays(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "fetched"
-    monkeypatch.setattr(fetch, "MOST_KEPT", 3)
+    monkeypatch.setattr(remotes, "MOST_KEPT", 3)
     old = [folder / f"{number:016x}" for number in range(5)]
     for age, place in enumerate(old):
         place.mkdir(parents=True)
@@ -91,7 +93,7 @@ async def test_what_is_fetched_is_bounded_and_what_was_used_last_stays(
         os.utime(place, (10.0**9 + age, 10.0**9 + age))
     place = await fetched(project.as_uri(), "ashep/t-1", folder)
     assert {*folder.iterdir()} == {place, *old[3:]}
-    monkeypatch.setattr(fetch, "MOST_BYTES", 0)
+    monkeypatch.setattr(remotes, "MOST_BYTES", 0)
     recent = folder / "recent"
     recent.mkdir()
     await fetched(project.as_uri(), "ashep/t-1", folder)

@@ -59,6 +59,7 @@ def project(folder: Path) -> Project:
     return Project(folder.parent / "project")
 
 
+@pytest.mark.promise("L20")
 def test_the_exit_code_says_what_checks_come_to(project: Project) -> None:
     before = git(project.folder, "status", "--porcelain"), git(project.folder, "for-each-ref")
     tip, main = git(project.folder, "rev-parse", "ashep/t-1"), git(project.folder, "rev-parse", "main")
@@ -88,6 +89,7 @@ def test_the_exit_code_says_what_checks_come_to(project: Project) -> None:
     assert not (project.folder / ".agent-shepherd" / "state").exists()
 
 
+@pytest.mark.promise("L20")
 def test_what_was_so_before_the_work_is_told_with_the_result(project: Project) -> None:
     project.checks(README)
     code, out, said = project.ashep("verify", "t-1")
@@ -114,6 +116,7 @@ def test_what_a_failed_check_printed_is_shown(project: Project) -> None:
     assert lines[-20:][0] == "    82"
 
 
+@pytest.mark.promise("L20")
 def test_what_cannot_be_verified_is_one_line(project: Project) -> None:
     project.checks("{id: a, type: file_exist}")
     code, _, said = project.ashep("verify", "t-1")

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from ashep.adapters import programs
-from tests.conformance.trackers import INIT
+from tests.databases import init
 from tests.service.worlds import git
 
 TOKEN = "a-token-that-somebody-chose"
@@ -119,11 +119,12 @@ def criteria(wanted: str = "Hello") -> dict[str, Any]:
     }  # fmt: skip
 
 
+@pytest.mark.promise("L21")
 @pytest.mark.real
 def test_an_empty_folder_is_served_as_clients_of_the_interface_call_it(client: Client, service_url: str) -> None:
     folder = client.folder
     client.run("git", "init", "-q", "-b", "main", ".")
-    client.run(str(client.bd_program), *INIT)
+    client.run(str(client.bd_program), *init("t"))
     client.run("ashep", "init")
     config = folder / ".agent-shepherd" / "config.yaml"
     config.write_text(f"version: 1\nverification: {{service_url: {service_url}}}\n")

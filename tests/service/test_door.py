@@ -13,6 +13,8 @@ from ashep.http import door, serving
 from ashep.http.http import application
 from tests.service.worlds import TOKEN, World, repository
 
+pytestmark = pytest.mark.promise("L21")
+
 HALF = b"GET /status/t-1 HTTP/1.1\r\nHost: x\r\nX-Slow: "
 
 

@@ -86,6 +86,7 @@ async def test_what_it_comes_to_is_written_down(world: World, finds: dict[str, A
     }  # fmt: skip
 
 
+@pytest.mark.promise("L21")
 async def test_the_log_only_grows_at_its_end_and_is_bounded(world: World) -> None:
     world.issue()
     await world.annotations.annotate("t-1", {"theirs": 1, "verification_log": ["somebody's word"]})
@@ -137,6 +138,7 @@ async def test_acceptance_criteria_are_replaced_whole_or_in_their_block(world: W
     assert (told["acceptance_criteria"], told["checks"]) == (NO_CHECKS, None)
 
 
+@pytest.mark.promise("L21")
 async def test_words_and_priority_are_replaced_and_what_is_not_given_stays(world: World) -> None:
     world.issue()
     _, before = await ask(world, "GET", "/tickets/t-1")
@@ -209,6 +211,7 @@ async def test_an_issue_is_created_and_shown(world: World) -> None:
     assert text.json()["ticket_id"] != told["ticket_id"]
 
 
+@pytest.mark.promise("L21")
 async def test_with_the_same_key_an_issue_is_created_once(world: World) -> None:
     answers = list[httpx.Response]()
 
@@ -228,6 +231,7 @@ async def test_with_the_same_key_an_issue_is_created_once(world: World) -> None:
     assert (wrong.status_code, wrong.json()["detail"][:16]) == (400, "Idempotency-Key:")
 
 
+@pytest.mark.promise("L21")
 @pytest.mark.parametrize("stored", [True, False])
 async def test_a_lost_answer_of_the_tracker_creates_no_second_issue(world: World, stored: bool) -> None:
     create = world.annotations.create
@@ -290,6 +294,7 @@ async def test_wrong_checks_are_refused_and_nothing_is_written(world: World, giv
     assert (await ask(world, "GET", "/tickets/t-1"))[1]["acceptance_criteria"] == CHECKS
 
 
+@pytest.mark.promise("L21")
 @pytest.mark.parametrize(
     ("more", "status", "detail"),
     [
@@ -379,6 +384,7 @@ async def test_an_end_of_the_service_is_told_to_who_waits(world: World) -> None:
     assert (await ask(world, "GET", "/status/t-1"))[1]["verification_status"] == "pending"
 
 
+@pytest.mark.promise("L21")
 async def test_a_failure_ends_the_verification_and_not_the_service(world: World) -> None:
     world.issue()
     for error, status in (
@@ -398,6 +404,7 @@ async def test_a_failure_ends_the_verification_and_not_the_service(world: World)
 # --- whom, and how much ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("L21")
 @pytest.mark.parametrize("header", [None, "Bearer ", "Bearer wrong", "Basic YTpi", TOKEN, "Bearer é"])
 async def test_without_the_token_nothing_is_told(world: World, header: str | None) -> None:
     world.issue()

@@ -47,6 +47,7 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> schemathesis.BaseSche
     return schemathesis.openapi.from_asgi("/openapi.json", world.app)
 
 
+@pytest.mark.promise("L21")
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", schemathesis.GenerationMode)
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.name)

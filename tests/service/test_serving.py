@@ -12,6 +12,7 @@ from ashep.errors import AshepError, UsageError
 from ashep.http.serving import TOKEN, Wanted, listen, serve, token_of
 
 
+@pytest.mark.promise("L21")
 def test_a_token_is_written_once_for_this_user_alone(tmp_path: Path) -> None:
     state = tmp_path / "state"
     token, place = token_of(state, None, {})

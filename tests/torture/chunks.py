@@ -1,21 +1,54 @@
-"""Seeds in portions that the workers of the ordinary test command share."""
+"""Seeds in portions that the workers of the ordinary test command share.
+
+Which seeds they are, the commit says: each commit lives through other stories, and one and the same always through the
+same. `make deep` lives through all of them.
+"""
+
+import hashlib
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
 
 from tests.torture.story import run, shrink, simulated
 
-SEEDS = 2000
+SEEDS = 400
 """What the ordinary test command lives through; `make torture` goes on for as long as one likes."""
-PORTION = 100
+ALL = 20_000
+"""What `make deep` lives through; the windows of the commits lie in it."""
+PORTION = 20
 FILES = 2
 
 
+@cache
+def commit() -> str:
+    """The commit that is tried; "" where there is no git, or no repository of it."""
+    git = shutil.which("git")
+    if git is None:
+        return ""
+    words = [git, "rev-parse", "HEAD"]
+    return subprocess.run(words, cwd=Path(__file__).parent, capture_output=True, text=True).stdout.strip()
+
+
+def window(of: str) -> int:
+    """The first seed of this commit."""
+    windows = ALL // SEEDS
+    return int(hashlib.sha256(of.encode()).hexdigest(), 16) % windows * SEEDS
+
+
 def portions(file: int) -> list[int]:
-    """The first seeds of the portions of one test file."""
-    return list(range(0, SEEDS, PORTION))[file::FILES]
+    """The portions of one test file, by their numbers: the tests' names are the same for every commit."""
+    return list(range(SEEDS // PORTION))[file::FILES]
 
 
-def live(first: int) -> None:
+def live(portion: int) -> None:
     """Live through a portion; a story that is bad is shrunk and told."""
+    begin = window(commit())
+    first = begin + portion * PORTION
     with simulated():
         for seed in range(first, first + PORTION):
             story = run(seed)
-            assert not story.bad, shrink(story, 40).tell()
+            assert not story.bad, (
+                f"of the seeds {begin} to {begin + SEEDS - 1}, which are those of commit {commit() or 'none'}, "
+                f"{seed} is bad\n{shrink(story, 40).tell()}"
+            )

@@ -28,7 +28,7 @@ from ashep.core.facts.resources import DaemonStarted, JournalBegun
 from ashep.core.facts.runs import RunEnded, RunPlanned
 from ashep.core.facts.tracker import EffectFailed
 from ashep.core.policy.settings import Settings
-from ashep.core.reconcile.decide import INFRA_LIMIT
+from ashep.core.reconcile.failures import INFRA_LIMIT
 from ashep.core.state.branches import branch_of
 from ashep.core.state.landing_turns import AT_IT
 from ashep.core.state.world import World as Known

@@ -29,6 +29,7 @@ def closed(told: Story) -> list[float]:
     return [seconds - entries[0][0] for seconds, body in entries if isinstance(body, IssueClosed)]
 
 
+@pytest.mark.promise("E3")
 @pytest.mark.slow
 def test_where_nearly_every_second_call_of_bd_fails_a_night_does_nearly_what_it_does_without() -> None:
     with patch.object(story, "Dice", Faulty), simulated():

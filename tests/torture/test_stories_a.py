@@ -6,6 +6,6 @@ from tests.torture.chunks import live, portions
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", portions(0))
-def test_whatever_happens(first: int) -> None:
-    live(first)
+@pytest.mark.parametrize("portion", portions(0))
+def test_whatever_happens(portion: int) -> None:
+    live(portion)

@@ -31,6 +31,7 @@ async def test_a_program_is_judged_by_its_exit_code(world: World) -> None:
     assert world.left == []
 
 
+@pytest.mark.promise("W1")
 async def test_what_is_verified_is_the_commit_not_the_work_tree(world: World) -> None:
     first = world.repository.git("rev-parse", "HEAD")
     world.repository.commit({"second": "2"})
@@ -135,6 +136,7 @@ async def test_a_type_that_nobody_registered(world: World) -> None:
     assert "no check of the type browser is known" in found.message
 
 
+@pytest.mark.promise("W1")
 async def test_files_are_looked_at_before_any_program_runs(world: World) -> None:
     found = await world.verify(
         {"type": "test_pass", "verify": {"command": ["sh", "-c", "echo made >made.txt; rm README.md"]}},
@@ -153,6 +155,7 @@ async def test_a_program_finds_the_commits_files_as_they_were_and_what_earlier_o
     assert world.output(found.results[1]) == "made\nRead me.\nprint('hello')\nsrc/main.py\n"
 
 
+@pytest.mark.promise("W2")
 async def test_what_a_program_is_given(world: World) -> None:
     world.environ |= {"HOME": "/home/pat", "API_KEY": "secret-1", "GIVEN": "yes", "GIT_DIR": "/elsewhere"}
     world.set(environment=("GIVEN", "NOT_SET"))
@@ -172,6 +175,7 @@ async def test_a_program_may_ask_git_about_the_commit(world: World) -> None:
     assert world.output(found) == f"{head}\n2\nREADME.md\nsrc/main.py\n"
 
 
+@pytest.mark.promise("W1")
 async def test_attributes_do_not_hide_files(world: World) -> None:
     world.repository.commit({".gitattributes": "hidden export-ignore\nREADME.md filter=evil\n", "hidden": "here"})
     world.repository.git("config", "filter.evil.smudge", "tr a-z A-Z")
@@ -187,6 +191,7 @@ async def test_a_persons_own_settings_of_git_change_nothing(
     assert world.output(await world.sh("wc -c <README.md")).strip() == "9"
 
 
+@pytest.mark.promise("W1")
 async def test_hooks_and_monitors_of_the_repository_are_not_run(world: World, tmp_path: Path) -> None:
     world.repository.write({".git/hooks/post-checkout": f"#!/bin/sh\ntouch {tmp_path}/ran\n"})
     for name in ("post-checkout", "post-index-change"):

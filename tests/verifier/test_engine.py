@@ -39,6 +39,7 @@ def runs(path: Path) -> int:
     return len(path.read_text().splitlines()) if path.exists() else 0
 
 
+@pytest.mark.promise("W1")
 async def test_the_same_tree_and_checks_are_not_verified_twice(world: World, counted: Path) -> None:
     first = await world.verify(count(counted))
     world.repository.commit()  # another commit of the same tree
@@ -62,6 +63,7 @@ async def test_the_same_tree_and_checks_are_not_verified_twice(world: World, cou
     assert runs(counted) == 4
 
 
+@pytest.mark.promise("W1")
 async def test_another_tree_other_checks_and_other_scripts_are_verified(world: World, counted: Path) -> None:
     base = world.repository.git("rev-parse", "HEAD")
     first = await world.verify(count(counted), base=base)
@@ -100,6 +102,7 @@ def nothing(world: World) -> None:
     world.environ = world.environ | {"NOT_GIVEN": "other"}
 
 
+@pytest.mark.promise("W1")
 @pytest.mark.parametrize(
     ("change", "again"),
     [(more_path, 1), (a_variable, 1), (a_value, 1), (network, 1), (sandbox, None), (nothing, 0)],
@@ -124,6 +127,7 @@ async def test_what_was_found_holds_for_the_ground_that_it_was_found_on(
     assert (await world.verify(looks)).checks == looked.checks, "what runs nothing depends on none of it"
 
 
+@pytest.mark.promise("W1")
 async def test_what_a_type_of_ones_own_found_holds_for_its_class_options_and_files(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,6 +171,7 @@ async def test_two_at_once_are_one(world: World, counted: Path) -> None:
     assert runs(counted) == 1
 
 
+@pytest.mark.promise("W1")
 async def test_a_check_that_was_green_before_any_work_is_flagged(world: World) -> None:
     base = world.repository.git("rev-parse", "HEAD")
     world.repository.commit({"new.txt": "new", "src/main.py": None})
@@ -196,6 +201,7 @@ async def test_a_base_is_verified_once(world: World, counted: Path) -> None:
     assert runs(counted) == 4
 
 
+@pytest.mark.promise("W1")
 async def test_what_lands_on_a_base_that_moves_is_held_against_its_beginning_which_is_known(
     world: World, counted: Path
 ) -> None:
@@ -232,6 +238,7 @@ def without_bubblewrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
 
+@pytest.mark.promise("W3")
 @pytest.mark.usefixtures("without_bubblewrap")
 async def test_where_bubblewrap_is_missing_it_is_said_or_refused(world: World) -> None:
     world.set(sandbox="auto")
@@ -249,6 +256,7 @@ async def test_where_bubblewrap_is_missing_it_is_said_or_refused(world: World) -
     assert found.isolated is None, "nothing ran"
 
 
+@pytest.mark.promise("W3")
 async def test_a_bubblewrap_that_may_not_isolate_is_not_used(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,6 +283,7 @@ async def test_what_is_isolated_is_said(sandbox: World) -> None:
     assert dialled.status == "passed"
 
 
+@pytest.mark.promise("W3")
 async def test_without_a_program_nothing_needs_a_sandbox(world: World) -> None:
     found = await world.verify({"type": "file_exists", "verify": {"path": "README.md"}})
     assert found.isolated is None, "no program ran: neither in a sandbox nor without one"

@@ -57,6 +57,7 @@ BOMB = "b() { [ $1 -gt 0 ] && { b $(($1-1)) & b $(($1-1)) & }; sleep %s; }; b 7"
 """It stops at 255, should nobody stop it."""
 
 
+@pytest.mark.promise("W2")
 async def test_a_program_that_takes_all_the_memory(either: World) -> None:
     either.set(memory_limit=128 * 1024**2)
     takes = "import time; held = [bytearray(b'x' * 2**20) for _ in range(%d)]; time.sleep(%d)"
@@ -74,6 +75,7 @@ async def test_a_check_is_killed_before_the_daemon_when_memory_runs_out(either: 
     assert found.status == "passed", found
 
 
+@pytest.mark.promise("W2")
 async def test_a_tree_of_few_objects_and_countless_files_is_not_written(world: World) -> None:
     place, objects = world.repository.folder / "list", 0
     made = world.repository.git("hash-object", "-w", "README.md")
@@ -95,6 +97,7 @@ async def test_a_checkout_leaves_room_on_the_disk(world: World) -> None:
     assert world.left == []
 
 
+@pytest.mark.promise("W2")
 async def test_a_fork_bomb(either: World, marked: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "PROCESSES", 40)  # the message tells of the number as it is
     found = await either.sh(BOMB % marked, timeout="60s")
@@ -103,6 +106,7 @@ async def test_a_fork_bomb(either: World, marked: str, monkeypatch: pytest.Monke
     assert either.left == []
 
 
+@pytest.mark.promise("W2")
 async def test_endless_output(either: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "PRINTED", 1024 * 1024)
     found = await either.sh("echo begun; yes", timeout="60s")
@@ -112,6 +116,7 @@ async def test_endless_output(either: World, monkeypatch: pytest.MonkeyPatch) ->
     assert len(output) < 300_000
 
 
+@pytest.mark.promise("W2")
 async def test_of_much_output_the_ends_are_kept_without_secrets_and_escapes(world: World) -> None:
     secret = "s3cr3t-" + "x" * 100
     world.redaction.add(secret)
@@ -132,6 +137,7 @@ async def test_a_message_loses_secrets_too(world: World) -> None:
     assert "s3cr3t" not in (await world.one("file_exists", path="s3cr3t-word")).message
 
 
+@pytest.mark.promise("W2")
 async def test_a_hang_that_ignores_being_asked(either: World, marked: str) -> None:
     found = await either.sh(f"trap '' TERM INT HUP; while :; do sleep {marked}; done", timeout="300ms")
     assert (found.status, found.message) == ("failed", "it had not ended after 300ms; it was killed")
@@ -149,6 +155,7 @@ os.execve("/bin/sleep", ["sleep", sys.argv[1]], {})
 """
 
 
+@pytest.mark.promise("W2")
 async def test_a_daemon_that_is_left_behind(either: World, marked: str) -> None:
     either.repository.commit({"daemon.py": DAEMON})
     script = f"{sys.executable} -I -S daemon.py {marked}; until pgrep -f 'sleep {marked}'; do :; done"
@@ -178,6 +185,7 @@ rm -rf .git; cd ..; git add -A; git reset -q --hard; git clean -q -fdx; true
 """
 
 
+@pytest.mark.promise("W1")
 async def test_a_check_that_edits_the_repository_finds_another_one(either: World) -> None:
     state = either.repository.folder / ".agent-shepherd" / "state"
     state.mkdir(parents=True)
@@ -193,6 +201,7 @@ async def test_a_check_that_edits_the_repository_finds_another_one(either: World
     assert either.repository.bytes() == before
 
 
+@pytest.mark.promise("W3")
 async def test_in_a_sandbox_nothing_but_the_checkout_can_be_written(sandbox: World) -> None:
     folder, before = sandbox.repository.folder, sandbox.repository.bytes()
     harm = f"echo evil >>{folder}/README.md; rm -rf {folder}/.git {folder}; git -C {folder} gc; mkdir -p {folder}/evil"
@@ -203,6 +212,7 @@ async def test_in_a_sandbox_nothing_but_the_checkout_can_be_written(sandbox: Wor
     assert (ROOT / "README.md").exists()
 
 
+@pytest.mark.promise("W3")
 async def test_in_a_sandbox_nothing_of_the_machine_is_reached(sandbox: World, marked: str) -> None:
     sandbox.hidden = [ROOT / "tests" / "golden", ROOT / "README.md", ROOT / "not there"]
     sandbox.begin()
@@ -239,6 +249,7 @@ def linked(world: World, tmp_path: Path) -> World:
     return world
 
 
+@pytest.mark.promise("W1")
 async def test_links_are_not_followed(linked: World) -> None:
     for path, link in {"file": "file", "folder/secret": "folder", "own": "own"}.items():
         found = await linked.one("file_exists", path=path, contains=["secret"])
@@ -266,6 +277,7 @@ async def test_a_path_that_nobody_refused_leads_nowhere(world: World) -> None:
     assert found.results[0].status == "error"
 
 
+@pytest.mark.promise("W2")
 async def test_a_pattern_without_end(world: World) -> None:
     world.repository.commit({"a.txt": "a" * 50 + "b\n"})
     found = await world.one("code_pattern", glob="*.txt", pattern="^(a+)+$", timeout="300ms")
@@ -295,6 +307,7 @@ def cancelled() -> Cancel:
     return cancel
 
 
+@pytest.mark.promise("W2")
 async def test_a_cancelled_verification_leaves_no_process_and_no_folder(
     either: World,
     marked: str,
@@ -316,6 +329,7 @@ anyio.run(world.sh, sys.argv[4])
 """
 
 
+@pytest.mark.promise("W2")
 @pytest.mark.slow
 async def test_a_killed_ashep_leaves_no_process_and_its_folder_to_the_next(either: World, marked: str) -> None:
     script = f"trap '' TERM; setsid -f sleep {marked}; sleep {marked}"

@@ -17,6 +17,7 @@ def base(either: World) -> str:
     return either.repository.commit({GATE: "test -f done\n", "other": "1"})
 
 
+@pytest.mark.promise("W1")
 async def test_the_gate_is_that_of_the_base(either: World, base: str) -> None:
     either.repository.commit({GATE: "exit 0\n"})
     assert (await either.verify(RUN, base=base)).results[0].status == "failed"
@@ -54,6 +55,7 @@ async def test_a_gate_that_the_base_does_not_have_is_taken_away(world: World) ->
     assert (await world.one("file_exists", base, path=GATE)).status == "failed"
 
 
+@pytest.mark.promise("W1")
 async def test_a_program_cannot_spoil_the_gate_of_the_next(either: World, base: str) -> None:
     add, spoil = "echo exit 0 >.agent-shepherd/checks/new; true", f"echo exit 0 >{GATE}; rm -rf .agent-shepherd; true"
     found = await either.verify(
@@ -67,6 +69,7 @@ async def test_a_program_cannot_spoil_the_gate_of_the_next(either: World, base: 
     assert [one.status for one in found.results] == ["passed", "passed", "passed", "failed"]
 
 
+@pytest.mark.promise("W3")
 async def test_in_a_sandbox_a_program_cannot_spoil_its_own_gate(sandbox: World) -> None:
     base = sandbox.repository.commit({GATE: "echo exit 0 >$0; rm -f $0; cat $0"})
     found = (await sandbox.verify(RUN, base=base)).results[0]

@@ -68,6 +68,7 @@ async def asked(
     return await world.one("http_request", **{"path": "/"} | verify, service={"start": start, **(service or {})})
 
 
+@pytest.mark.promise("W4")
 async def test_a_service_is_started_asked_and_ended(either: World) -> None:
     found = await asked(
         either, "echo", "{port}", method="POST", path="/a?b=1", body={"name": "Ann"}, expect_body={"name": "Ann"}
@@ -167,6 +168,7 @@ class Stranger:
                 self.reached.append(await stream.receive())
 
 
+@pytest.mark.promise("W4")
 async def test_only_the_service_that_was_started_is_asked(world: World) -> None:
     stranger, found = Stranger(), list[tuple[str, str]]()
     async with anyio.create_task_group() as group:
@@ -201,6 +203,7 @@ class Answering:
             )
 
 
+@pytest.mark.promise("W4")
 async def test_without_a_service_what_the_settings_name_is_asked_and_anew_each_time(either: World) -> None:
     """Out of the sandbox, where programs reach nothing; and what it answers is no evidence of a tree."""
     answering, against = Answering(), CheckResult("", "error", "", 0)
@@ -221,12 +224,14 @@ async def test_without_a_service_what_the_settings_name_is_asked_and_anew_each_t
     assert (gone.status, gone.message[:30]) == ("error", "GET /x: ConnectionRefusedError")
 
 
+@pytest.mark.promise("W4")
 async def test_without_a_service_and_without_the_setting_nothing_is_asked(world: World) -> None:
     found = await world.one("http_request", path="/")
     assert found.status == "error"
     assert "`verification.service_url` in config.yaml names none" in found.message
 
 
+@pytest.mark.promise("W4")
 async def test_another_program_that_takes_the_port_meanwhile_is_not_asked(world: World) -> None:
     """The port is free when the check begins, and somebody else's when its service is to be asked."""
     with socket.socket() as one:

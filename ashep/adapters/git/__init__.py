@@ -4,6 +4,6 @@ Everything here calls one program, git. Never: which branch lands when.
 """
 
 from ashep.adapters.git.advance import GitLanding
-from ashep.adapters.git.push import GitRemote
+from ashep.adapters.git.remotes import GitRemote
 
 __all__ = ["GitLanding", "GitRemote"]

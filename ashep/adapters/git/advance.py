@@ -24,30 +24,20 @@ from pathlib import Path
 import anyio
 
 from ashep.adapters import processes
-from ashep.adapters.git.checkouts import (
-    Checkout,
-    changes,
-    checkouts,
-    edited,
-    half_done,
-    hidden_of,
-    obstacle,
-    rebased_in,
-)
-from ashep.adapters.git.git_program import SHA, failed
+from ashep.adapters.git import durable
+from ashep.adapters.git.checkouts import checkouts, edited, half_done, hidden_of, obstacle, rebased_in
 from ashep.adapters.git.index import Held, TreeBusy, hold
 from ashep.adapters.git.integrate import Integration
-from ashep.adapters.git.objects import holds, tip
-from ashep.adapters.git.program import Git
+from ashep.adapters.git.objects import changes, holds, tip
+from ashep.adapters.git.program import LANDING, SHA, Git, failed
+from ashep.adapters.git.repository import Place
 from ashep.adapters.git.restore import restore
 from ashep.adapters.programs import Finished
 from ashep.errors import AshepError, ProgramTimedOut, RepositoryLocked
-from ashep.ports.landing import Advanced, AlreadyLanded, Candidate, Code, Conflict, Integrated, Refused
+from ashep.ports.landing import Advanced, Code, Refused
 from ashep.redaction import Redaction
 
 _MOVING = "refs/ashep/moving/"
-
-
 _PERSONS = re.compile(rb"not uptodate|would be overwritten|would be removed|would lose|cannot merge", re.IGNORECASE)
 """What `git read-tree` says of files that differ in a work tree."""
 
@@ -59,14 +49,27 @@ def _code(done: Finished) -> Code:
     return "dirty" if _PERSONS.search(done.stderr) else "failed"
 
 
-class Advance:
-    """Moves branches of one repository; `protected` are patterns of branches that only people move."""
+class GitLanding(Integration):
+    """Lands in the repository that holds the folder `project`; each call of git is bound by `timeout` seconds.
 
-    def __init__(self, git: Git, protected: tuple[str, ...] = ()) -> None:
-        self._git, self._protected = git, protected
+    No hook of the repository runs: agents can write them, and one that fails or hangs would stand between a branch and
+    its files. Ways of merging that `.gitattributes` of the base and the person's settings name are kept.
+    `protected` are patterns of branches that only people move.
+    """
 
-    async def advance(self, base: str, old: str, new: str) -> Advanced | Refused:
-        """Move a branch from `old` to `new`."""
+    def __init__(
+        self, project: Path, timeout: float = 60.0, redaction: Redaction | None = None, protected: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(Git(project, LANDING, timeout, redaction))
+        self._protected = protected
+
+    async def tip(self, base_branch: str) -> str | None:
+        """Give a branch's newest commit."""
+        return await tip(self._git, base_branch)
+
+    async def advance(self, base_branch: str, old: str, new: str) -> Advanced | Refused:
+        """Move the base from `old` to `new`."""
+        base = base_branch
         if not (SHA.fullmatch(old) and SHA.fullmatch(new)):
             raise AshepError(f"{base} can only be moved between full ids of commits")
         marks = await self._refs(f"refs/heads/{base}", f"{_MOVING}{base}/")
@@ -87,14 +90,14 @@ class Advance:
             # what is in the way is so wherever the base is by now: it would be brought there, and verified, in vain
             if len(trees := await checkouts(self._git, base)) == 1 and not (trees[0].away or trees[0].unknown):
                 touched = await changes(self._git, old, new)
-                if why := await half_done(trees[0]) or await edited(self._git, trees[0].top, None, touched):
-                    return Refused("dirty", f"{base} is checked out in {trees[0].top}, and {why}")
+                if why := await half_done(trees[0]) or await edited(self._git, trees[0].path, None, touched):
+                    return Refused("dirty", f"{base} is checked out in {trees[0].path}, and {why}")
             return Refused("moved", f"{base} is at {now[:12]}, not at {old[:12]} any more")
         if any(fnmatchcase(base, pattern) for pattern in self._protected):
             return Refused("protected", f"{base} is protected: only people move it")
         if not await holds(self._git, new, old):
             return Refused("moved", f"{new[:12]} does not hold {old[:12]}: {base} is never forced")
-        await self._git.keep(new, old)
+        await self._git.keep([new], [old])
         return await self._move(base, old, new)
 
     async def _move(self, base: str, old: str, new: str) -> Advanced | Refused:
@@ -104,19 +107,19 @@ class Advance:
         if not trees:
             return await self._swap(base, old, new)
         if len(trees) > 1:
-            places = f"{trees[0].top}, {trees[1].top}"
+            places = f"{trees[0].path}, {trees[1].path}"
             return Refused(
                 "failed",
                 f"{base} is checked out in {len(trees)} work trees: {places}; switch all but one of them to "
                 "another branch (`git switch --detach`)",
             )
         if trees[0].away:
-            return Refused("dirty", f"{base} is checked out in {trees[0].top}, which is locked and not there now")
+            return Refused("dirty", f"{base} is checked out in {trees[0].path}, which is locked and not there now")
         if trees[0].unknown:
             return Refused(
                 "dirty",
-                f"{base} is checked out in a work tree of {trees[0].top}, and nothing there says where it is: set it "
-                f"with `git --git-dir={trees[0].top} config core.worktree <folder>`, or switch it to another branch",
+                f"{base} is checked out in a work tree of {trees[0].path}, and nothing there says where it is: set it "
+                f"with `git --git-dir={trees[0].path} config core.worktree <folder>`, or switch it to another branch",
             )
         result = None
         with anyio.CancelScope(shield=True):  # a stop in order must not leave a person's tree half moved
@@ -134,58 +137,55 @@ class Advance:
         now = await tip(self._git, base)
         if now != old:
             return Refused("moved", f"{base} is at {(now or 'nothing')[:12]}, not at {old[:12]} any more")
-        failure = await failed("update-ref", done.returncode, self._said(done), await self._git.common())
+        failure = await failed("update-ref", done.returncode, self._git.said(done)[:300], await self._git.common())
         code = "locked" if isinstance(failure, RepositoryLocked) else "failed"
         return Refused(code, f"git does not move {base} now: {failure}")
 
-    async def _move_checked_out(self, tree: Checkout, base: str, old: str, new: str) -> Advanced | Refused:
+    async def _move_checked_out(self, tree: Place, base: str, old: str, new: str) -> Advanced | Refused:
         await self._mark(base, old, new)
         try:
             async with hold(tree) as held:
                 result = await self._follow(tree, held, base, old, new)
         except TreeBusy as busy:
-            result = Refused("dirty", f"{base} is checked out in {tree.top}, and {busy}")
+            result = Refused("dirty", f"{base} is checked out in {tree.path}, and {busy}")
         await self._unmark(base, new)  # after the lock is gone: who finds no refs looks for no lock
         return result
 
-    async def _follow(self, tree: Checkout, held: Held, base: str, old: str, new: str) -> Advanced | Refused:
+    async def _follow(self, tree: Place, held: Held, base: str, old: str, new: str) -> Advanced | Refused:
         """Move files, index and branch, in this order, under the lock of the index."""
-        why = await half_done(tree) or await obstacle(self._git, tree.top, held.copy, old, new)
+        here = f"{base} is checked out in {tree.path}"
+        why = await half_done(tree) or await obstacle(self._git, tree.path, held.copy, old, new)
         if why:
-            return Refused("dirty", f"{base} is checked out in {tree.top}, and {why}")
-        ends = ("-m", "-u", old, new)
-        tried = await self._git.within(tree.top, "read-tree", "-n", *ends, index=held.copy, accepted=(0, 1, 128))
+            return Refused("dirty", f"{here}, and {why}")
+        move = ("-m", "-u", old, new)
+        tried = await self._git.within(tree.path, "read-tree", "-n", *move, index=held.copy, accepted=(0, 1, 128))
         if tried.returncode:  # git saw what we did not, a file that it was told to take for unchanged say
-            hidden = await hidden_of(self._git, tree.top, held.copy, old, new)
-            return Refused(
-                _code(tried), f"{base} is checked out in {tree.top}, and git says: {self._said(tried)}{hidden}"
-            )
+            hidden = await hidden_of(self._git, tree.path, held.copy, old, new)
+            return Refused(_code(tried), f"{here}, and git says: {self._git.said(tried)[:300]}{hidden}")
         try:
             done = await self._git.within(
-                tree.top, "read-tree", *ends, index=held.copy, accepted=(0, 1, 128), writes=True
+                tree.path, "read-tree", *move, index=held.copy, accepted=(0, 1, 128), writes=True
             )
         except ProgramTimedOut as error:
-            await restore(self._git, tree.top, held, old, new)
-            return Refused("failed", f"{base} is checked out in {tree.top}, where git takes too long: {error}")
+            await restore(self._git, tree.path, held, old, new)
+            return Refused("failed", f"{here}, where git takes too long: {error}")
         except AshepError:  # it was killed
-            await restore(self._git, tree.top, held, old, new)
+            await restore(self._git, tree.path, held, old, new)
             raise
         if done.returncode:  # a filter failed, the disk is full, a folder may not be written to: some files have moved
-            await restore(self._git, tree.top, held, old, new)
-            return Refused(_code(done), f"{base} is checked out in {tree.top}, where git failed: {self._said(done)}")
+            await restore(self._git, tree.path, held, old, new)
+            return Refused(_code(done), f"{here}, where git failed: {self._git.said(done)[:300]}")
         try:
-            await self._git.keep_files(tree.top, old, new)  # they look like a person's changes if half of them is lost
+            # they look like a person's changes if half of them is lost
+            await durable.files(tree.path, [one.path for one in await changes(self._git, old, new)])
             await held.publish()
         except AshepError:
-            await restore(self._git, tree.top, held, old, new)
+            await restore(self._git, tree.path, held, old, new)
             raise
         moved = await self._swap(base, old, new)
         if isinstance(moved, Refused):  # moved without the index's lock, by `git update-ref` say
-            await restore(self._git, tree.top, held, old, new)
+            await restore(self._git, tree.path, held, old, new)
         return moved
-
-    def _said(self, done: Finished) -> str:
-        return self._git.shown(done.stderr).strip()[:300]
 
     # --- what an earlier life left ------------------------------------------------------------------------------------
 
@@ -210,9 +210,9 @@ class Advance:
             try:
                 async with hold(tree) as held:
                     if now == marks["old"]:
-                        await restore(self._git, tree.top, held, marks["old"], marks["new"])
+                        await restore(self._git, tree.path, held, marks["old"], marks["new"])
             except TreeBusy as busy:
-                return f"{base} is checked out in {tree.top}, where a landing was cut off, and {busy}"
+                return f"{base} is checked out in {tree.path}, where a landing was cut off, and {busy}"
         await self._unmark(base, marks.get("new", ""))
         return None
 
@@ -236,46 +236,3 @@ class Advance:
         printed = await self._git.word("for-each-ref", "--format=%(refname) %(objectname)", *places)
         lines = (line.rpartition(" ") for line in printed.split("\n") if line)
         return {name: commit for name, _, commit in lines}
-
-
-class GitLanding:
-    """Lands in the repository that holds the folder `project`; each call of git is bound by `timeout` seconds.
-
-    No hook of the repository runs: agents can write them, and one that fails or hangs would stand between a branch and
-    its files. Ways of merging that `.gitattributes` of the base and the person's settings name are kept.
-    `protected` are patterns of branches that only people move.
-    """
-
-    def __init__(
-        self,
-        project: Path,
-        timeout: float = 60.0,
-        redaction: Redaction | None = None,
-        protected: tuple[str, ...] = (),
-    ) -> None:
-        self._git = Git(project, timeout, redaction or Redaction())
-        self._integration, self._advance = Integration(self._git), Advance(self._git, protected)
-
-    async def settle(self) -> None:
-        """Undo what earlier lives left half done."""
-        await self._advance.settle()
-
-    async def tip(self, base_branch: str) -> str | None:
-        """Give a branch's newest commit."""
-        return await tip(self._git, base_branch)
-
-    async def landed(self, head: str, base_branch: str) -> bool:
-        """Say whether the base holds all that `head` brings, or held it once."""
-        return await self._integration.landed(head, base_branch)
-
-    async def integrate(self, candidate: Candidate) -> Integrated | Conflict | AlreadyLanded:
-        """Bring a candidate onto the newest base."""
-        return await self._integration.integrate(candidate)
-
-    async def advance(self, base_branch: str, old: str, new: str) -> Advanced | Refused:
-        """Move the base."""
-        return await self._advance.advance(base_branch, old, new)
-
-    async def forget(self, branch: str) -> None:
-        """Let go of what was integrated for a branch."""
-        await self._integration.forget(branch)

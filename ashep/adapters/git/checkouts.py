@@ -4,53 +4,33 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio.to_thread
 
+from ashep.adapters.git.contents import hidden, parents
+from ashep.adapters.git.locks import linked
+from ashep.adapters.git.objects import LINK, Change, changes
 from ashep.adapters.git.program import Git
-
-_UNDER_WAY = {
-    "MERGE_HEAD": "a merge is",
-    "CHERRY_PICK_HEAD": "a cherry-pick is",
-    "REVERT_HEAD": "a revert is",
-    "sequencer": "several cherry-picks or reverts are",
-    "rebase-merge": "a rebase is",
-    "rebase-apply": "a rebase is",
-}
-"""What git leaves in a work tree's own folder while something is half done."""
+from ashep.adapters.git.repository import Place, under_way
 
 
-@dataclass(frozen=True, slots=True)
-class Checkout:
-    """A work tree."""
-
-    top: Path
-    folder: Path
-    """Git's own folder for it: its index, HEAD and what is half done there."""
-    away: bool = False
-    """It is locked and not there: on a disk that comes back, say."""
-    unknown: bool = False
-    """Nothing tells where its files are; `top` is git's own folder then."""
-
-
-async def checkouts(git: Git, branch: str) -> list[Checkout]:
+async def checkouts(git: Git, branch: str) -> list[Place]:
     """List the work trees that have the branch checked out; those that were deleted don't count."""
     printed = (await git.bare("worktree", "list", "--porcelain", "-z")).stdout
     common = await git.common()
-    found: list[Checkout] = []
+    found: list[Place] = []
     for number, entry in enumerate(printed.decode(errors="surrogateescape").split("\0\0")):
         words = {key: rest for key, _, rest in (line.partition(" ") for line in entry.strip("\0").split("\0"))}
         if words.get("branch") != f"refs/heads/{branch}" or "bare" in words:
             continue
         top = Path(words["worktree"])
         if number == 0 and (main := await git.main()) != common.parent:
-            found.append(Checkout(main or common, common, unknown=main is None))
+            found.append(Place(main or common, common, unknown=main is None))
         elif (folder := await anyio.to_thread.run_sync(_folder, top)) is not None:
-            found.append(Checkout(top, folder))
+            found.append(Place(top, folder))
         elif "locked" in words:
-            found.append(Checkout(top, common, away=True))
+            found.append(Place(top, common, away=True))
     return found
 
 
@@ -59,7 +39,7 @@ async def rebased_in(git: Git, branch: str) -> str | None:
     common = await git.common()
 
     def look() -> str | None:
-        for folder in (common, *_folders(common / "worktrees")):
+        for folder in (common, *(admin for admin, _ in linked(common))):
             for name in ("rebase-merge/head-name", "rebase-apply/head-name"):
                 try:
                     if (folder / name).read_text(errors="replace").strip() == f"refs/heads/{branch}":
@@ -82,64 +62,20 @@ def _folder(top: Path) -> Path | None:
         return None
 
 
-def _folders(place: Path) -> Iterator[Path]:
-    try:
-        yield from sorted(place.iterdir())
-    except OSError:
-        return
+async def half_done(tree: Place) -> str | None:
+    """Say what somebody has under way in a work tree, if that keeps its files from moving."""
+    _, what = await under_way(tree)
+    return f"{what} under way there" if what else None
 
 
-async def half_done(checkout: Checkout) -> str | None:
-    """Say what somebody has under way in a work tree, if anything."""
-    for name, what in _UNDER_WAY.items():
-        if await anyio.Path(checkout.folder, name).exists():
-            return f"{what} under way there"
-    return None
-
+# --- obstacles ---
 
 _NAMED = 5
-
-
 _AT_ONCE = 500
-
-
 _SPARE = 16 * 1024**2
 """Bytes that must be free beside the new files: for what a disk keeps of a file, and for the index."""
-
-
 _SPARE_FILES = 100
 """Files that must be possible beside the new ones: git's own."""
-
-
-LINK = b"160000"
-"""The mode of a submodule, which has no file of its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A path that differs between two commits."""
-
-    path: bytes
-    old: tuple[bytes, bytes] | None
-    """Mode and object; None: it is not there."""
-    new: tuple[bytes, bytes] | None
-
-
-async def changes(git: Git, old: str, new: str) -> list[Change]:
-    """List what differs between two commits, file by file."""
-    done = await git.bare("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old, new)
-    fields = iter(done.stdout.split(b"\0"))
-    found: list[Change] = []
-    for head in fields:
-        if head:
-            modes_and_objects = head.removeprefix(b":").split(b" ")
-            before, after, was, becomes, _ = modes_and_objects
-            found.append(Change(next(fields), _side(before, was), _side(after, becomes)))
-    return found
-
-
-def _side(mode: bytes, name: bytes) -> tuple[bytes, bytes] | None:
-    return None if mode == b"000000" else (mode, name)
 
 
 async def obstacle(git: Git, top: Path, index: Path, old: str, new: str) -> str | None:
@@ -177,15 +113,9 @@ async def edited(git: Git, top: Path, index: Path | None, touched: list[Change])
     look = ("status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=all", "--no-renames")
     differ = {entry[3:] for entry in await _names(git, top, index, *look)}
     paths = {change.path for change in touched}
-    above = {parent for path in paths for parent in _parents(path)}
-    dirty = [path for path in differ if path in paths | above or any(parent in paths for parent in _parents(path))]
+    above = {parent for path in paths for parent in parents(path)}
+    dirty = [path for path in differ if path in paths | above or any(parent in paths for parent in parents(path))]
     return f"there are uncommitted changes: {named(git, sorted(dirty))}" if dirty else None
-
-
-def _parents(path: bytes) -> Iterator[bytes]:
-    while b"/" in path:
-        path = path.rpartition(b"/")[0]
-        yield path
 
 
 async def _small(git: Git, top: Path, touched: list[Change]) -> str | None:
@@ -209,9 +139,8 @@ async def hidden_of(git: Git, top: Path, index: Path, old: str, new: str) -> str
 
     `git status` shows none of them as changed, so that a person would look for the reason in vain.
     """
-    listed = (entry.split(b" ", 1) for entry in await _names(git, top, index, "ls-files", "-z", "-v"))
-    hidden = {path for tag, path in listed if tag.islower() or tag == b"S"}
-    touched = sorted(change.path for change in await changes(git, old, new) if change.path in hidden)
+    unseen = {*hidden((await git.within(top, "ls-files", "-z", "-v", index=index)).stdout)}
+    touched = sorted(change.path for change in await changes(git, old, new) if change.path in unseen)
     there = await anyio.to_thread.run_sync(
         lambda: [path for path in touched if os.path.lexists(os.path.join(os.fsencode(top), path))]
     )

@@ -3,7 +3,7 @@
 import os
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -110,6 +110,18 @@ def walk(top: Path) -> dict[bytes, Stat]:
             elif (stat.S_ISREG(about.st_mode) or stat.S_ISLNK(about.st_mode)) and path != b".git":
                 found[path] = Stat(about.st_mode, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
     return found
+
+
+def hidden(listed: bytes) -> list[bytes]:
+    """Read `git ls-files -v -z`: the files that git was told to take for unchanged, or for absent."""
+    return [line[2:] for line in listed.split(b"\0") if line[:1].islower() or line[:1] == b"S"]
+
+
+def parents(path: bytes) -> Iterator[bytes]:
+    """Give the folders above a file, the nearest first."""
+    while b"/" in path:
+        path = path.rpartition(b"/")[0]
+        yield path
 
 
 def git_files(place: Place) -> list[tuple[int, int]]:

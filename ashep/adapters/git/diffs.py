@@ -14,7 +14,7 @@ from typing import Literal
 
 import anyio.to_thread
 
-from ashep.adapters.git.git_program import SHA, Git
+from ashep.adapters.git.program import Git, commit_of
 from ashep.core.impact.changes import ChangedFile, Diff
 from ashep.core.impact.secrets import Line
 from ashep.core.text import clean
@@ -30,7 +30,6 @@ MOST_TOTAL = 16 * 1024**2
 _HEAD = 400  # bytes that a patch begins with, about
 _MOST_PATHS = 512 * 1024  # bytes of paths on a command line, below what every system takes
 _RENAMES = "-l1000"  # so many files on either side are compared for renames; beyond, only equal ones are found
-_SETTINGS = ("diff.orderFile=/dev/null",)
 _HUNK = re.compile(rb"@@ -(?P<old>\d+)(?:,\d+)? \+(?P<new>\d+)(?:,\d+)? @@")
 _LINK = "120000"
 _SUBMODULE = "160000"
@@ -59,19 +58,16 @@ class GitDiffs:
 
     def __init__(self, project: Path, timeout: float = 60.0, redaction: Redaction | None = None) -> None:
         self._project, self._redaction = project, redaction or Redaction()
-        self._git = Git(timeout, redaction, _SETTINGS)
+        self._git = Git(project, timeout=timeout, redaction=redaction)
 
     async def find(self, revision: str) -> str | None:
         """Give the full id of the commit that a revision names; None where it names none."""
-        asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-        done = await self._git.run(*asked, cwd=self._project)
-        found = done.stdout.decode(errors="replace").strip()
-        return found if done.returncode == 0 and SHA.fullmatch(found) else None
+        return await commit_of(self._git, revision, absent=re.compile(""))  # whatever git says
 
     async def read(self, base: str, head: str) -> Diff:
         """Read what `head` changes since it and `base` last were one."""
         base, head = await self._commit(base), await self._commit(head)
-        fork = await self._git.run("merge-base", base, head, cwd=self._project)
+        fork = await self._git.run("merge-base", base, head)
         base = fork.stdout.decode().strip() if fork.returncode == 0 else base
         raw, _ = await self._diff(base, head)
         entries = _entries(raw)
@@ -94,7 +90,7 @@ class GitDiffs:
         """
         how = ("-r", "--raw", "-z", "-M", _RENAMES, "--no-abbrev", "--ignore-submodules=none")
         argv = ("diff-tree", *how, *form, base, head, "--", *paths)
-        raw, _, patches = (await self._git.raw(*argv, cwd=self._project) or b"").partition(b"\0\0")
+        raw, _, patches = (await self._git.raw(*argv) or b"").partition(b"\0\0")
         return raw, patches
 
     async def _sizes(self, entries: Sequence[_Entry]) -> dict[str, int]:
@@ -104,7 +100,7 @@ class GitDiffs:
             return {}
         form = "--batch-check=%(objectname) %(objectsize)"
         asked = "".join(f"{blob}\n" for blob in blobs).encode()
-        out = await self._git.raw("cat-file", form, cwd=self._project, stdin=asked)
+        out = await self._git.raw("cat-file", form, stdin=asked)
         said = [line.split(" ") for line in (out or b"").decode().splitlines()]
         return {blob: int(size) for blob, size in said if size.isdigit()}
 

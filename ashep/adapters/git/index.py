@@ -11,8 +11,8 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters.git import durable
-from ashep.adapters.git.checkouts import Checkout
 from ashep.adapters.git.locks import take_away
+from ashep.adapters.git.repository import Place
 from ashep.errors import AshepError
 
 LINE = b"Agent Shepherd moves the files of this work tree; it takes this lock away when it is done or starts again.\n"
@@ -48,9 +48,9 @@ class Held:
 
 
 @asynccontextmanager
-async def hold(tree: Checkout) -> AsyncGenerator[Held]:
+async def hold(tree: Place) -> AsyncGenerator[Held]:
     """Hold the index as long as the context lasts. Raises `TreeBusy`."""
-    lock, held = tree.folder / "index.lock", Held(tree.folder / "index", tree.folder / "index.ashep")
+    lock, held = tree.admin / "index.lock", Held(tree.admin / "index", tree.admin / "index.ashep")
     await anyio.to_thread.run_sync(_take, lock)
     try:
         await held.renew()

@@ -8,17 +8,14 @@ made-up sibling of it: the new parent's tree on the commit's own parent, which m
 import re
 from collections.abc import Iterator
 
-from ashep.adapters.git.git_program import SHA
-from ashep.adapters.git.objects import Commit, Merged, attributes, commits, existing, holds, merge, tip, write_commit
-from ashep.adapters.git.program import Git
+from ashep.adapters.git.objects import Commit, Merged, attributes, commits, holds, merge, tip, write_commit
+from ashep.adapters.git.program import SHA, Git, capped
 from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.ports.landing import HEAD, ISSUE, AlreadyLanded, Candidate, Conflict, Integrated
 
 MOST_REPLAYED = 200
 """A longer branch is squashed instead of replayed commit by commit."""
-
-
 _TRAILERS = re.compile(r"(?:[A-Za-z0-9-]+: [^\n]*(?:\n|$))+")
 
 
@@ -62,7 +59,9 @@ class Integration:
         """Make the commit that lands the candidate, and keep it by a ref."""
         if not SHA.fullmatch(candidate.head):
             raise AshepError(f"{clean(candidate.head)[:80]} is not the full id of a commit")
-        tip_now = await existing(self._git, candidate.base_branch)
+        tip_now = await tip(self._git, candidate.base_branch)
+        if tip_now is None:
+            raise AshepError(f"there is no branch {clean(candidate.base_branch)}")
         base, head = await commits(self._git, [tip_now, candidate.head])
         ways = await attributes(self._git, base.id)
         if await self._held(head.id, base.id, ways):
@@ -74,7 +73,7 @@ class Integration:
             return AlreadyLanded(base.id)
         made = await self._commit(candidate, base, head, merged, ways)
         if isinstance(made, Integrated):
-            await self._git.keep(made.commit, base.id)
+            await self._git.keep([made.commit], [base.id])
             await self._git.bare("update-ref", "--no-deref", kept(candidate.branch), made.commit)
             await self._git.keep_refs(kept(candidate.branch))
         return made
@@ -139,27 +138,15 @@ def with_trailers(message: str, candidate: Candidate) -> str:
 
 MOST_FILES = 20
 """Files whose hunks are shown; all of them are named."""
-
-
 MOST_NAMED = 200
-
-
 MOST_TEXT = 16_000
 """Characters that are told of a conflict."""
-
-
 CONTEXT = 3
 """Lines shown before and after a hunk."""
 
 
 async def conflict(
-    git: Git,
-    candidate: Candidate,
-    base: str,
-    merged: Merged,
-    *,
-    sibling: str | None = None,
-    step: Commit | None = None,
+    git: Git, candidate: Candidate, base: str, merged: Merged, *, sibling: str | None = None, step: Commit | None = None
 ) -> Conflict:
     """Tell a conflict of the candidate with its base: of the whole branch, or of one replayed commit."""
     what = f"{clean(candidate.branch)} ({candidate.head[:12]}) and {clean(candidate.base_branch)} ({base[:12]})"
@@ -176,7 +163,7 @@ async def conflict(
     for path in paths[:MOST_FILES]:
         lines += await _hunks(git, merged.tree, path, names)
     shown = tuple(sorted({git.shown(path) for path in paths}))
-    return Conflict(base, shown, _capped("\n".join(lines)))
+    return Conflict(base, shown, capped("\n".join(lines), MOST_TEXT, "… (there is more)"))
 
 
 def _parsed(printed: bytes) -> tuple[list[bytes], list[bytes]]:
@@ -220,7 +207,3 @@ def _cut(lines: list[str]) -> Iterator[str]:
             yield f"@@ line {start + 1} @@"
             yield from lines[start:end]
             shown = end
-
-
-def _capped(text: str) -> str:
-    return text if len(text) <= MOST_TEXT else text[:MOST_TEXT].rpartition("\n")[0] + "\n… (there is more)"

@@ -96,11 +96,16 @@ def _places(common: Path) -> Iterator[Path]:
     yield common
     if common.name == ".git":
         yield common.parent
+    yield from (top for _, top in linked(common))  # git's own folders of them are below the first
+
+
+def linked(common: Path) -> Iterator[tuple[Path, Path]]:
+    """Give, of each work tree that git knows beside the main one, git's folder for it and its top, there or not."""
     with suppress(OSError):
-        for admin in (common / "worktrees").iterdir():
-            yield admin
+        for admin in sorted((common / "worktrees").iterdir()):
             with suppress(OSError, UnicodeDecodeError):
-                yield Path(os.path.normpath(admin / (admin / "gitdir").read_text().rstrip("\n"))).parent
+                link = (admin / "gitdir").read_text().rstrip("\n")  # relative since git 2.48
+                yield admin, Path(os.path.normpath(admin / link)).parent
 
 
 def _runs_in(process: Path, places: list[str]) -> bool:

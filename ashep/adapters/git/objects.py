@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from ashep.adapters.git.git_program import SHA, failed
-from ashep.adapters.git.program import Git
+from ashep.adapters.git.program import SHA, Git, failed
 from ashep.core.text import clean
 from ashep.errors import AshepError
 
@@ -15,10 +14,16 @@ IDENTITY = "Agent Shepherd <agent-shepherd@localhost>"
 """Who commits. Not the settings of whoever runs the daemon: the same candidate must give the same commit anywhere."""
 
 
+LINK = b"160000"
+"""The mode of a submodule, which has no file of its own."""
+
 _UNRELATED = b"refusing to merge unrelated histories"
-
-
 _PERSON = re.compile(r"(?P<name>[^<]*)<(?P<email>[^>]*)> (?P<at>\d+) (?P<zone>[+-]\d+)")
+_NAME = b".gitattributes"
+_LINE = re.compile(rb'\s*(?P<pattern>"(?:[^"\\]|\\.)*"|[^\s"#]\S*)(?P<attributes>\s.*)', re.DOTALL)
+_ESCAPED = re.compile(rb"\\([abfnrtv\"\\]|[0-7]{3})")
+_UNQUOTABLE = re.compile(rb"[\x00-\x1f\"\\\x7f-\xff]")
+_LETTERS = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +51,21 @@ class Merged:
     """There is no common history; nothing was merged."""
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A path that differs between two commits."""
+
+    path: bytes
+    old: tuple[bytes, bytes] | None
+    """Mode and object; None: it is not there."""
+    new: tuple[bytes, bytes] | None
+
+
 async def tip(git: Git, branch: str) -> str | None:
     """Give a branch's newest commit; None where there is no such branch."""
     done = await git.bare("show-ref", "--verify", "--hash", f"refs/heads/{branch}", accepted=(0, 1, 128))
     found = done.stdout.decode(errors="replace").strip()
     return found if SHA.fullmatch(found) else None
-
-
-async def existing(git: Git, branch: str) -> str:
-    """Give a branch's newest commit. Raises `AshepError` where there is no such branch."""
-    found = await tip(git, branch)
-    if found is None:
-        raise AshepError(f"there is no branch {clean(branch)}")
-    return found
 
 
 async def holds(git: Git, later: str, earlier: str) -> bool:
@@ -92,6 +99,23 @@ def _commit(sha: str, content: bytes) -> Commit:
     )
 
 
+async def changes(git: Git, old: str, new: str, *paths: str) -> list[Change]:
+    """List what differs between two commits or trees, file by file; in these paths alone, where any are given."""
+    how = ("-r", "-z", "--raw", "--no-renames", "--no-abbrev")
+    done = await git.bare("diff-tree", *how, old, new, "--", *paths)
+    fields = iter(done.stdout.split(b"\0"))
+    found: list[Change] = []
+    for head in fields:
+        if head:
+            before, after, was, becomes, _ = head.removeprefix(b":").split(b" ")
+            found.append(Change(next(fields), _side(before, was), _side(after, becomes)))
+    return found
+
+
+def _side(mode: bytes, name: bytes) -> tuple[bytes, bytes] | None:
+    return None if mode == b"000000" else (mode, name)
+
+
 async def write_commit(git: Git, tree: str, parents: Sequence[str], message: str, *, author: str, at: int) -> str:
     """Make a commit, the same for the same arguments; `author` is what git writes of one, or empty: ours."""
     dated = author if _PERSON.fullmatch(author) else f"{IDENTITY} {at} +0000"
@@ -117,41 +141,17 @@ async def merge(git: Git, ours: str, theirs: str, attributes: str) -> Merged:
     return Merged(tree, done.stdout if done.returncode else b"")
 
 
-_NAME = b".gitattributes"
-
-
-_LINE = re.compile(rb'\s*(?P<pattern>"(?:[^"\\]|\\.)*"|[^\s"#]\S*)(?P<attributes>\s.*)', re.DOTALL)
-
-
-_ESCAPED = re.compile(rb"\\([abfnrtv\"\\]|[0-7]{3})")
-
-
-_UNQUOTABLE = re.compile(rb"[\x00-\x1f\"\\\x7f-\xff]")
-
-
-_LETTERS = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
+# --- attributes ---
 
 
 async def attributes(git: Git, base: str) -> str:
     """Write down the attributes that a commit's files have, and give the file's path."""
     empty = await git.word("hash-object", "-t", "tree", "/dev/null")
-    found = await git.bare(
-        "diff-tree",
-        "-r",
-        "-z",
-        "--raw",
-        "--no-renames",
-        "--no-abbrev",
-        empty,
-        base,
-        "--",
-        f":(glob)**/{_NAME.decode()}",
-    )
-    fields = iter(found.stdout.split(b"\0"))
+    found = await changes(git, empty, base, f":(glob)**/{_NAME.decode()}")
     files = sorted(
-        (path.count(b"/"), path, head.split(b" ")[3].decode())
-        for head, path in ((head, next(fields)) for head in fields if head)
-        if head.split(b" ")[1].startswith(b"100")  # git follows no link here
+        (one.path.count(b"/"), one.path, one.new[1].decode())
+        for one in found
+        if one.new and one.new[0].startswith(b"100")  # git follows no link here
     )
     if not files:
         return "/dev/null"
@@ -179,7 +179,7 @@ def _below(folder: bytes, content: bytes) -> Iterator[bytes]:
         if pattern.startswith(b'"'):
             pattern = _ESCAPED.sub(_letter, pattern[1:-1])
         between = b"/" if b"/" in pattern else b"/**/"
-        yield _quoted(above + between + pattern.removeprefix(b"/")) + found["attributes"]
+        yield quoted(above + between + pattern.removeprefix(b"/")) + found["attributes"]
 
 
 def _letter(found: re.Match[bytes]) -> bytes:
@@ -187,7 +187,7 @@ def _letter(found: re.Match[bytes]) -> bytes:
     return bytes([int(code, 8) & 0xFF]) if len(code) == 3 else _LETTERS.get(code, code)
 
 
-def _quoted(pattern: bytes) -> bytes:
+def quoted(pattern: bytes) -> bytes:
     """Quote a pattern as C does: a line could not hold every one otherwise."""
     return (
         b'"'

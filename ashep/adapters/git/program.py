@@ -1,47 +1,235 @@
-"""Runs git for landing: in the repository itself or in a work tree, obeying nothing but the arguments it gets."""
+"""The git program: how it is called, as one of four profiles, and how what it prints is read."""
 
 import os
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 import anyio
+import anyio.to_thread
 
 from ashep.adapters import processes, programs
-from ashep.adapters.git import durable, git_program, locks
+from ashep.adapters.git import durable, locks
 from ashep.adapters.programs import Finished
 from ashep.core.text import clean
+from ashep.errors import AshepError
+from ashep.ports.trees import Commit
 from ashep.redaction import Redaction
 
-_SETTINGS = ("core.fsync=committed,reference,index",)
-"""What a ref names must be on the disk before the ref is: power may fail at any time."""
+TRAILER = "Ashep-Run"
+"""The trailer by which a commit names the run that made it."""
+
+SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+ABSENT = re.compile(r"fatal: (?:not a git repository|this operation must be run in a work tree)")
+
+LONG = 900.0
+"""Seconds for a call that writes a whole tree, or reads one, or the history."""
 WRITING = 600.0
-"""Seconds for a call that writes files of a work tree: a filter, of Git LFS say, may have to fetch each of them."""
+"""Seconds for a call that writes files of a person's tree: a filter, of Git LFS say, may have to fetch each of them."""
+MOST_COMMITS = 1000
+MOST_STAT = 4000  # characters
+MOST_DIFF = 60_000
+
+STAT, PATCH = "--stat=100", "--patch"
+_FORMAT = f"--format=%H%x1f%(trailers:key={TRAILER},valueonly,separator=%x1e)%x1f%s"
+_NO_COMMIT = re.compile("^$|fatal: Needed a single revision|warning: ignoring (?:dangling|broken)")
+
+# --- what every call has ----------------------------------------------------------------------------------------------
+
+_KEPT = re.compile(
+    r"GIT_(?:CONFIG_(?:GLOBAL|SYSTEM|NOSYSTEM)|(?:AUTHOR|COMMITTER)_(?:NAME|EMAIL)|EXEC_PATH|CEILING_DIRECTORIES"
+    r"|DISCOVERY_ACROSS_FILESYSTEM|ASKPASS|SSH|SSH_(?:COMMAND|VARIANT)|SSL_\w+|PROXY_\w+|HTTP_\w+|ALLOW_PROTOCOL)"
+)
+"""Variables of git's that are a person's: where their settings are, who they are, how a remote is reached. Any other
+sends git elsewhere (a hook that started us leaves some), or changes what it sees, makes or prints."""
+_OURS = {
+    "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat", "LC_ALL": "C",
+    # an agent can say that a commit, or a parent of one, is another than it is
+    "GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull,
+}  # fmt: skip
+_SETTINGS = (
+    # a repository may name programs that git then runs, and agents can write them: no hook runs, a person's neither
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    # before git 2.42 a repository's word for it counts more than GIT_NO_REPLACE_OBJECTS
+    "core.useReplaceRefs=false",
+    # or decorate what git prints, or order it so that what matters lies beyond what is shown
+    "color.ui=false",
+    "log.showSignature=false",
+    "log.mailmap=false",
+    "diff.orderFile=/dev/null",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "advice.graftFileDeprecated=false",
+    "advice.detachedHead=false",
+)
+
+# --- the profiles -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What one kind of call has beside that: the differences are these, and each has its reason."""
+
+    settings: tuple[str, ...] = ()
+    """As `name=value`; they win over the repository's."""
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    mark: str = ""
+    """A variable that tells these calls, by their folder, from all other processes, so that a later life ends them."""
+
+
+READING = Profile()
+"""To look: what is shown to people and agents, and judged. Nothing is made, so that nothing is flushed; how files are
+compared is for the person's settings to say, for the work tree and its index are theirs."""
+
+LANDING = Profile(("core.fsync=committed,reference,index",), mark="ASHEP_LANDING_CALL")
+"""To move bases and push: what a ref names must be on the disk before the ref is, power may fail at any time. What is
+written into a person's work tree is flushed by us, the files that changed alone; their settings of files hold there
+(line ends, filters, modes, names), as in READING. Marked: one of a dead life may be writing there still, and is ended
+before what it did is undone."""
+
+WORK_TREE = Profile(
+    (
+        # what is saved must be there after a power cut too: the tree is deleted next
+        "core.fsync=all",
+        # nobody is there to sign, and to write a message
+        "commit.gpgSign=false",
+        "core.editor=true",
+        # an agent can set these in the repository, and hide by them what it changed
+        "core.untrackedCache=false",
+        "core.ignoreStat=false",
+        "core.trustctime=true",
+        "core.checkStat=default",
+        "core.fileMode=true",
+        "core.quotePath=true",
+        "merge.autoStash=false",
+        "submodule.recurse=false",
+        "status.showUntrackedFiles=all",
+        # whatever an agent called a file, it is kept; `Repository.unwritable` tells what a person cannot check out
+        "core.protectNTFS=false",
+        "core.protectHFS=false",
+    )
+)
+"""To seal, save and take away trees of issues, which are ours: settings of files are not a person's wish there, but a
+way to hide something. Not marked: nothing of a dead life needs to be ended, locks of git's tell."""
+
+ELSEWHERE = Profile(
+    ("protocol.ext.allow=never",),
+    {"GIT_ASKPASS": "true", "SSH_ASKPASS": "true", "GIT_SSH_COMMAND": "ssh -oBatchMode=yes"},
+)
+"""To fetch a repository that somebody names, and look into it: its address starts no program, and no question is asked
+of a person who is not there. Not flushed: it can be fetched again. A person's own remotes may do both (LANDING)."""
+
+UNFLUSHED = ("-c", "core.fsync=none")
+"""Before a command: what it makes can be made again, or the whole disk is flushed after it."""
+
+
+def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Give the environment of every git that we call; `more` is ours, too."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or _KEPT.fullmatch(name)}
+    return kept | _OURS | dict(more or {})
+
+
+async def failed(command: str, code: int, said: str, at: Path) -> AshepError:
+    """Give the error of a git that failed, in its words; where the disk takes nothing more, that alone, on one line."""
+    if (lock := locks.named_in(said, at)) is not None:
+        return locks.in_the_way(lock, f"git {command}")
+    if full := await programs.full_disk(said, at):
+        return AshepError(f"git {command}: {full}")
+    return AshepError(f"git {command} ended with exit code {code}: {clean(said)[:300]}")
+
+
+class How(TypedDict, total=False):
+    """Where git is called, and what it is given."""
+
+    cwd: Path
+    env: Mapping[str, str]
+    stdin: bytes | None
+    timeout: float
 
 
 class Git:
-    """The repository that holds the folder `project`; each call of git is bound by `timeout` seconds."""
+    """Git, called in the folder `at` where no other is named; each call is bound by `timeout` seconds.
 
-    def __init__(self, project: Path, timeout: float, redaction: Redaction) -> None:
-        self.redaction = redaction
+    Errors: `ProgramMissing` without git, `ProgramTimedOut`, and `AshepError`: with git's words where it failed, and
+    where the folder is none.
+    """
+
+    def __init__(
+        self, at: Path, profile: Profile = READING, timeout: float = 30.0, redaction: Redaction | None = None
+    ) -> None:
+        self.settings = (*_SETTINGS, *profile.settings)
+        self.mark = processes.Mark(profile.mark, str(at))
+        """What tells these calls from all other processes, where the profile has a mark."""
         self.told: list[str] = []
         """Locks that dead gits had left and that were taken away, and what of ours could not be."""
-        self._project, self._timeout = project, timeout
+        self._at, self._timeout, self._redaction = at, timeout, redaction or Redaction()
+        self._variables = {**profile.variables, **({profile.mark: str(at)} if profile.mark else {})}
         self._program: str | None = None
         self._common: Path | None = None
         self._main: tuple[Path | None] | None = None
 
-    @property
-    def mark(self) -> processes.Mark:
-        """What tells the calls of git for this project from all other processes."""
-        return processes.Mark("ASHEP_LANDING_CALL", str(self._project))
+    async def run(
+        self,
+        *arguments: str,
+        accepted: Collection[int] | None = None,
+        absent: re.Pattern[str] | None = None,
+        **how: Unpack[How],
+    ) -> Finished:
+        """Run git to its end. It has failed where it neither ends with one of `accepted` (None: any) nor says what
+        `absent` expects. `env` adds to the environment.
+        """
+        if self._program is None:
+            self._program = str(await anyio.to_thread.run_sync(programs.find, "git") or "git")
+        where = how.get("cwd", self._at)
+        before = ("--no-pager", *(part for setting in self.settings for part in ("-c", setting)))
+        call = partial(
+            programs.run,
+            [self._program, *before, *arguments],
+            cwd=where,
+            env=environment({**self._variables, **how.get("env", {})}),
+            timeout=how.get("timeout", self._timeout),
+            stdin=how.get("stdin"),
+            patience=programs.TO_CLEAN_UP,
+        )
+        done = await locks.past_locks(call, where, self.told)
+        if accepted is None or done.returncode in accepted:
+            return done
+        said = self.said(done)
+        if absent is not None and absent.search(said):
+            return done
+        named = next((word for word in arguments if not word.startswith("-") and "=" not in word), "")
+        raise await failed(named, done.returncode, said or self.shown(done.stdout.strip()), where)
+
+    async def raw(self, *arguments: str, absent: re.Pattern[str] | None = None, **how: Unpack[How]) -> bytes | None:
+        """Give what git printed, as it is: for ids and paths. None where it said what `absent` expects."""
+        done = await self.run(*arguments, accepted=(0,), absent=absent, **how)
+        return done.stdout if done.returncode == 0 else None
+
+    async def redacted(
+        self, *arguments: str, absent: re.Pattern[str] | None = None, **how: Unpack[How]
+    ) -> bytes | None:
+        """Give what git printed, without secrets: for what people and agents read. Else as `raw`."""
+        printed = await self.raw(*arguments, absent=absent, **how)
+        return None if printed is None else self._redaction.data(printed)
+
+    def shown(self, data: bytes) -> str:
+        """Give what git printed as text that every file and terminal can hold, without secrets."""
+        return clean(self._redaction.text(data.decode(errors="replace")))
+
+    def said(self, done: Finished) -> str:
+        """Give what git said on standard error, in the same way."""
+        return self.shown(done.stderr).strip()
+
+    # --- the repository that holds the folder ---
 
     async def common(self) -> Path:
         """Give the folder that all work trees of the repository share. Raises `AshepError` outside of one."""
         if self._common is None:
-            asked = ("rev-parse", "--path-format=absolute", "--git-common-dir")
-            self._common = Path(
-                os.fsdecode((await self._run(asked, self._project, {}, None, (0,))).stdout).removesuffix("\n")
-            )
+            self._common = await self._path("--git-common-dir")
         return self._common
 
     async def main(self) -> Path | None:
@@ -49,12 +237,9 @@ class Git:
         after `--separate-git-dir`, or in a submodule, and `git worktree list` names that folder instead then.
         """
         if self._main is None:
-            asked = ("rev-parse", "--path-format=absolute", "--git-dir")
-            own = (await self._run(asked, self._project, {}, None, (0,))).stdout
             common = await self.common()
-            if Path(os.fsdecode(own).removesuffix("\n")) == common:
-                top = (await self._run(("rev-parse", "--show-toplevel"), self._project, {}, None, (0,))).stdout
-                self._main = (Path(os.fsdecode(top).removesuffix("\n")),)
+            if await self._path("--git-dir") == common:
+                self._main = (await self._path("--show-toplevel"),)
             else:
                 named = (await self.bare("config", "-z", "core.worktree", accepted=(0, 1))).stdout
                 place = os.fsdecode(named.removesuffix(b"\0"))
@@ -62,31 +247,26 @@ class Git:
                 self._main = (Path(await anyio.Path(common, place).resolve()) if place else above,)
         return self._main[0]
 
-    async def bare(self, *arguments: str, stdin: bytes | None = None, accepted: tuple[int, ...] = (0,)) -> Finished:
+    async def _path(self, which: str) -> Path:
+        found = await self.raw("rev-parse", "--path-format=absolute", which)
+        return Path(os.fsdecode(found or b"").removesuffix("\n"))
+
+    async def bare(
+        self,
+        *arguments: str,
+        accepted: Collection[int] | None = (0,),
+        absent: re.Pattern[str] | None = None,
+        stdin: bytes | None = None,
+        timeout: float | None = None,
+    ) -> Finished:
         """Run git on the repository, in no work tree: what is checked out somewhere has no say."""
         common = await self.common()
-        return await self._run(arguments, common, {"GIT_DIR": str(common)}, stdin, accepted)
+        how = How(cwd=common, env={"GIT_DIR": str(common)}, stdin=stdin, timeout=timeout or self._timeout)
+        return await self.run(*arguments, accepted=accepted, absent=absent, **how)
 
     async def word(self, *arguments: str) -> str:
         """Run git on the repository and give what it printed, as one word."""
         return (await self.bare(*arguments)).stdout.decode(errors="replace").strip()
-
-    async def keep(self, new: str, old: str) -> None:
-        """See to it that a commit, with all that it reaches and an old one does not, survives a power cut.
-
-        Raises `AshepError` where it is broken already.
-        """
-        listed = (await self.bare(*durable.REACHED, stdin=durable.reached([new], [old]))).stdout
-        await durable.objects(await self.common(), listed)
-
-    async def keep_refs(self, *names: str) -> None:
-        """See to it that refs survive a power cut, as they are now."""
-        await durable.refs(await self.common(), names)
-
-    async def keep_files(self, tree: Path, old: str, new: str) -> None:
-        """See to it that the files of a work tree in which two commits differ survive a power cut."""
-        listed = await self.bare("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new)
-        await durable.files(tree, [name for name in listed.stdout.split(b"\0") if name])
 
     async def within(
         self,
@@ -94,37 +274,57 @@ class Git:
         *arguments: str,
         index: Path | None = None,
         stdin: bytes | None = None,
-        accepted: tuple[int, ...] = (0,),
+        accepted: Collection[int] = (0,),
         writes: bool = False,
     ) -> Finished:
         """Run git in a work tree, on another index than its own where one is given. `writes`: it writes files there."""
         # who looks may write an index of ours: `read-tree` takes a file that was touched for one that was changed
         steer = {} if index is None else {"GIT_INDEX_FILE": str(index), "GIT_OPTIONAL_LOCKS": "1"}
-        return await self._run(arguments, tree, steer, stdin, accepted, max(self._timeout, WRITING) if writes else None)
+        limit = max(self._timeout, WRITING) if writes else self._timeout
+        return await self.run(*arguments, accepted=accepted, cwd=tree, env=steer, stdin=stdin, timeout=limit)
 
-    async def _run(
-        self,
-        arguments: tuple[str, ...],
-        cwd: Path,
-        steer: dict[str, str],
-        stdin: bytes | None,
-        accepted: tuple[int, ...],
-        timeout: float | None = None,
-    ) -> Finished:
-        if self._program is None:
-            self._program = await git_program.program()
-        env = git_program.environment({**steer, self.mark.variable: self.mark.value})
-        argv = [self._program, *git_program.arguments(_SETTINGS), *arguments]
-        limit = timeout or self._timeout
-        patience = programs.TO_CLEAN_UP
-        call = partial(programs.run, argv, cwd=cwd, env=env, timeout=limit, stdin=stdin, patience=patience)
-        done = await locks.past_locks(call, cwd, self.told)
-        if done.returncode in accepted:
-            return done
-        named = next((word for word in arguments if not word.startswith("-") and "=" not in word), "")
-        said = self.shown(done.stderr.strip() or done.stdout.strip())
-        raise await git_program.failed(named, done.returncode, said, cwd)
+    async def keep(self, new: Iterable[str], old: Iterable[str]) -> None:
+        """See to it that commits, with all that they reach and old ones do not, survive a power cut.
 
-    def shown(self, data: bytes) -> str:
-        """Give what git printed as text that every file and terminal can hold."""
-        return clean(self.redaction.text(data.decode(errors="replace")))
+        Raises `AshepError` where something is broken already.
+        """
+        listed = await self.bare(*durable.REACHED, stdin=durable.reached(new, old), timeout=LONG)
+        await durable.objects(await self.common(), listed.stdout)
+
+    async def keep_refs(self, *names: str) -> None:
+        """See to it that refs survive a power cut, as they are now; those that were deleted, too."""
+        await durable.refs(await self.common(), names)
+
+
+# --- what it prints ---------------------------------------------------------------------------------------------------
+
+
+async def commit_of(git: Git, revision: str, *, absent: re.Pattern[str] = _NO_COMMIT, **how: Unpack[How]) -> str | None:
+    """Give the full id of the commit that a revision names; None where it names none, or git says what is `absent`."""
+    if not revision or {"\n", "\0"} & {*revision}:
+        return None
+    asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    found = (await git.raw(*asked, absent=absent, **how) or b"").decode(errors="replace").strip()
+    return found if SHA.fullmatch(found) else None
+
+
+async def history(
+    git: Git, *what: str, absent: re.Pattern[str] | None = None, **how: Unpack[How]
+) -> list[tuple[Commit, tuple[str, ...]]]:
+    """List commits with the runs that they name; none where git said what `absent` expects."""
+    listed = ("log", "-z", f"--max-count={MOST_COMMITS}", _FORMAT, *what, "--")
+    lines = (await git.redacted(*listed, absent=absent, **how) or b"").decode(errors="replace").split("\0")
+    parts = [line.split("\x1f", 2) for line in lines if line]
+    return [(Commit(sha, clean(subject)), tuple(runs.split("\x1e"))) for sha, runs, subject in parts]
+
+
+async def changed(git: Git, form: str, *command: str, paths: Iterable[str] = (), **how: Unpack[How]) -> str:
+    """Show what a `diff` or `log` changes, as `STAT` or `PATCH`, cut to its most; no program that is named runs."""
+    printed = await git.redacted(*command, form, "--no-ext-diff", "--no-textconv", "--", *paths, **how)
+    shown = clean((printed or b"").decode(errors="replace")).strip("\n")
+    return capped(shown, MOST_STAT if form == STAT else MOST_DIFF)
+
+
+def capped(words: str, most: int, mark: str = "…") -> str:
+    """Cut a text at a line's end, so that it has `most` characters and a mark."""
+    return words if len(words) <= most else words[:most].rpartition("\n")[0] + f"\n{mark}"

@@ -14,7 +14,7 @@ import anyio.to_thread
 from ashep.adapters import mounts, processes
 from ashep.adapters.git import sealing
 from ashep.adapters.git.contents import Stat, look, walk
-from ashep.adapters.git.repository import SEALED, Place, Repository, delete, left_of, size_of
+from ashep.adapters.git.repository import SEALED, Place, Repository, delete, left_of, size_of, under_way
 from ashep.adapters.git.saving import save, save_beside, save_commits
 from ashep.adapters.git.set_up import made_by_set_up
 from ashep.core.state.branches import BASES
@@ -140,7 +140,8 @@ async def _unused(repository: Repository, place: Place, ref: str, quiet: timedel
     """
     if place.ref != ref:
         raise AshepError(f"its HEAD is on {place.ref or 'no branch'}, and not on its own")
-    if (state := await sealing.under_way(place)) is not None:
+    state, _ = await under_way(place)
+    if state is not None:
         raise AshepError(f"somebody is in the midst of a {state} in it")
     words = ("status", "--porcelain", "-z", "--untracked-files=normal", "--", ".")
     status = await repository.ask(place, *words, *await sealing.not_ours(repository))

@@ -18,8 +18,9 @@ from urllib.parse import quote
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.git import durable
-from ashep.adapters.git.git_program import ABSENT, SHA, Git, failed
+from ashep.adapters.git.locks import linked
+from ashep.adapters.git.objects import holds
+from ashep.adapters.git.program import ABSENT, LONG, UNFLUSHED, WORK_TREE, Git, How, commit_of, failed
 from ashep.adapters.programs import Finished, says_full
 from ashep.core.state.branches import BASES
 from ashep.core.text import clean
@@ -29,45 +30,41 @@ from ashep.redaction import Redaction
 SEALED = "refs/ashep/sealed/"
 """Below it, by branch: the commit that it had when it was sealed last, so that nobody can take it away."""
 
-LONG = 900.0
-"""Seconds for a call of git that writes a whole tree, or reads one."""
-
 _NAMED = 5
 PATIENCE = 60.0
 """Seconds to wait for another call on the same branch."""
 
-_SETTINGS = (
-    "commit.gpgSign=false",
-    "core.editor=true",
-    "advice.detachedHead=false",
-    # an agent can set these in the repository, and hide by them what it changed
-    "core.untrackedCache=false",
-    "core.ignoreStat=false",
-    "core.trustctime=true",
-    "core.checkStat=default",
-    "core.fileMode=true",
-    "core.protectNTFS=false",
-    "core.protectHFS=false",
-    "core.quotePath=true",
-    "merge.autoStash=false",
-    "submodule.recurse=false",
-    "status.showUntrackedFiles=all",
-)
-_LASTING = "core.fsync=all"
-"""What is saved must be there after a power cut too: the tree is deleted next."""
 _WAIT = 0.05
+
+
+UNDER_WAY = {
+    "rebase-merge": ("rebase", "a rebase is"),
+    "rebase-apply": ("rebase", "a rebase is"),
+    "MERGE_HEAD": ("merge", "a merge is"),
+    "CHERRY_PICK_HEAD": ("cherry-pick", "a cherry-pick is"),
+    "REVERT_HEAD": ("revert", "a revert is"),
+    "sequencer": ("cherry-pick", "several cherry-picks or reverts are"),
+    "BISECT_LOG": ("bisect", ""),
+}
+"""What git leaves in a tree's git folder while something is half done there: which of its commands that is, and
+what is told where it keeps files from moving; a bisect does not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A tree that git knows."""
+    """A work tree that git knows."""
 
     path: Path
     """Its top."""
     admin: Path
-    """Its git folder, `<repository>/.git/worktrees/<name>`."""
+    """Git's own folder for it, `<repository>/.git/worktrees/<name>` where it is not the main one: its index, HEAD and
+    what is half done there."""
     ref: str | None = None
     """The branch that HEAD was on, as a full ref; None: it was detached."""
+    away: bool = False
+    """It is locked and not there: on a disk that comes back, say."""
+    unknown: bool = False
+    """Nothing tells where its files are; `path` is git's own folder then."""
 
     @property
     def notes(self) -> Path:
@@ -100,56 +97,45 @@ class Repository:
 
     def __init__(self, project: Path, timeout: float = 60.0, redaction: Redaction | None = None) -> None:
         self.project, self.redaction = project, redaction or Redaction()
-        self._timeout = timeout
-        self.git = Git(timeout, redaction, (*_SETTINGS, _LASTING))
-        self.quick = Git(timeout, redaction, _SETTINGS)
-        """Git without `fsync`: for a checkout, which git can make again."""
+        self.git = Git(project, WORK_TREE, timeout, redaction)
         self._folders: Folders | None = None
 
     async def folders(self) -> Folders:
         """Find the repository, once."""
         if self._folders is None:
-            asked = ("--show-toplevel", "--show-prefix", "--path-format=absolute", "--git-common-dir")
-            found = await self.git.raw("rev-parse", *asked, cwd=self.project, absent=ABSENT)
+            found = await self.git.raw("rev-parse", "--show-toplevel", "--show-prefix", absent=ABSENT)
             if found is None:
                 raise AshepError(f"{self.project} is in no git repository; work trees of issues need one")
-            top, prefix, common = os.fsdecode(found).split("\n")[:3]
-            if "\n" in str(self.project) or not os.path.isabs(common):
+            common, lines = await self.git.common(), os.fsdecode(found).split("\n")
+            if "\n" in f"{self.project}{common}" or len(lines) != 3:
                 raise AshepError(
                     f"{str(self.project)!r}: work trees cannot be made below a folder with a line break in its name"
                 )
-            self._folders = Folders(Path(top), prefix, Path(common))
+            self._folders = Folders(Path(lines[0]), lines[1], common)
             if not await anyio.Path(common, "head").exists():  # the disk tells HEAD from head, whatever is set
-                self._tell_cases_apart()
+                # git must not take `readme` for `README`, and not commit it: a copied repository may say so
+                self.git.settings += ("core.ignoreCase=false",)
         return self._folders
-
-    def _tell_cases_apart(self) -> None:
-        """Keep git from taking `readme` for `README`, and not committing it: a copied repository may say so."""
-        settings = (*_SETTINGS, "core.ignoreCase=false")
-        self.git = Git(self._timeout, self.redaction, (*settings, _LASTING))
-        self.quick = Git(self._timeout, self.redaction, settings)
 
     def told(self) -> list[str]:
         """Give which locks of dead gits were taken away since this was asked last."""
-        words = [*self.git.told, *self.quick.told]
-        self.git.told, self.quick.told = [], []
+        words, self.git.told = self.git.told, []
         return words
 
     async def shared(self, *arguments: str, stdin: bytes | None = None, absent: re.Pattern[str] | None = None) -> str:
         """Call git for what all work trees share, refs and objects; "" where it said what `absent` expects."""
-        common = (await self.folders()).common
-        env = {"GIT_DIR": str(common)}
-        out = await self.git.raw(*arguments, cwd=common, env=env, stdin=stdin, absent=absent, timeout=LONG)
-        return os.fsdecode(out or b"").strip("\n")
+        await self.folders()
+        done = await self.git.bare(*arguments, stdin=stdin, absent=absent, timeout=LONG)
+        return "" if done.returncode else os.fsdecode(done.stdout).strip("\n")
 
     async def ask(
         self, place: Place, *arguments: str, env: Mapping[str, str] | None = None, stdin: bytes | None = None
     ) -> Finished:
         """Call git in a tree, whatever its exit code. Raises `AshepError` where the disk took nothing more."""
-        cwd = place.path if await anyio.Path(place.path).is_dir() else place.admin
-        done = await self.git.run(*arguments, cwd=cwd, env=place.env | dict(env or {}), stdin=stdin, timeout=LONG)
+        how = await _how(place, env, stdin)
+        done = await self.git.run(*arguments, **how)
         if done.returncode and says_full(said := self.git.said(done)):
-            raise await failed(arguments[0], done.returncode, said, cwd)
+            raise await failed(arguments[0], done.returncode, said, how.get("cwd", place.path))
         return done
 
     async def inside(
@@ -161,9 +147,7 @@ class Repository:
         absent: re.Pattern[str] | None = None,
     ) -> bytes:
         """Call git in a tree and give what it printed; nothing where it said what `absent` expects."""
-        cwd = place.path if await anyio.Path(place.path).is_dir() else place.admin
-        named = place.env | dict(env or {})
-        return (await self.git.raw(*arguments, cwd=cwd, env=named, stdin=stdin, absent=absent, timeout=LONG)) or b""
+        return await self.git.raw(*arguments, absent=absent, **await _how(place, env, stdin)) or b""
 
     async def unwritable(self, base: str, head: str) -> tuple[str, ...]:
         """Name the first files between two commits that git, as the user has it, writes to no work tree; or none."""
@@ -174,8 +158,7 @@ class Repository:
             b"100644 %s 0\t%s\0" % (head.encode(), os.fsencode(path)) for path in made.split("\0") if path
         )
         try:
-            arguments = ("update-index", "-z", "--index-info")
-            done = await Git(self._timeout).run(*arguments, cwd=common, env=env, stdin=listed, timeout=LONG)
+            done = await Git(common, timeout=LONG).run("update-index", "-z", "--index-info", env=env, stdin=listed)
         finally:
             await anyio.Path(env["GIT_INDEX_FILE"]).unlink(missing_ok=True)
         return tuple(clean(one)[:200] for one in re.findall(r"Ignoring path (.+)", self.git.said(done))[:_NAMED])
@@ -187,21 +170,12 @@ class Repository:
 
     async def commit_of(self, revision: str) -> str | None:
         """Give the commit that a revision is; None: there is none."""
-        none = re.compile("^$|fatal: Needed a single revision|warning: ignoring (?:dangling|broken)")
-        found = await self.shared(
-            "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}", absent=none
-        )
-        return found if SHA.fullmatch(found) else None
+        common = (await self.folders()).common
+        return await commit_of(self.git, revision, cwd=common, env={"GIT_DIR": str(common)}, timeout=LONG)
 
     async def contains(self, commit: str, ancestor: str) -> bool:
         """Say whether a commit holds another one in its history."""
-        common = (await self.folders()).common
-        done = await self.git.run(
-            "merge-base", "--is-ancestor", ancestor, commit, cwd=common, env={"GIT_DIR": str(common)}
-        )
-        if done.returncode not in (0, 1):
-            raise AshepError(f"git merge-base: {self.git.said(done)[:300]}")
-        return done.returncode == 0
+        return await holds(self.git, commit, ancestor)
 
     async def has(self, onto: str, commit: str, seen: str | None) -> bool:
         """Say whether a commit holds one that was seen to have what another brings, or merging that changes nothing.
@@ -210,24 +184,21 @@ class Repository:
         """
         if seen is not None and await self.commit_of(seen) is not None and await self.contains(onto, seen):
             return True
-        common = (await self.folders()).common
-        words, env = ("merge-tree", "--write-tree", onto, commit), {"GIT_DIR": str(common)}
-        done = await self.quick.run(*words, cwd=common, env=env, timeout=LONG)
+        words = (*UNFLUSHED, "merge-tree", "--write-tree", onto, commit)
+        done = await self.git.bare(*words, accepted=None, timeout=LONG)
         tree = await self.shared("rev-parse", f"{onto}^{{tree}}")
         return done.returncode == 0 and done.stdout.decode().strip() == tree
 
     async def main_ref(self) -> str | None:
         """Give the branch that the main work tree is on, as a full ref."""
-        head = (await self.folders()).common / "HEAD"
-        text = (await anyio.Path(head).read_text()).strip()
-        return text.removeprefix("ref: ") if text.startswith("ref: ") else None
+        return _ref_in(await anyio.Path((await self.folders()).common, "HEAD").read_text())
 
     async def update_refs(self, lines: Iterable[str]) -> None:
         """Change refs, all or none: lines of `git update-ref --stdin`. A symbolic one is changed, and not followed."""
         if listed := list(lines):
             words = "".join(f"{line}\n" for line in listed)
             await self.shared("update-ref", "--no-deref", "--create-reflog", "--stdin", stdin=os.fsencode(words))
-            await durable.refs((await self.folders()).common, [line.split(" ")[1] for line in listed])
+            await self.git.keep_refs(*(line.split(" ")[1] for line in listed))
 
     async def keep(self, *commits: str) -> None:
         """See to it that commits, with all that they reach, survive a power cut: who made them may have flushed none.
@@ -235,8 +206,7 @@ class Repository:
         What the bases of branches and what was sealed reach is there already. Raises `AshepError` where it is broken.
         """
         old = await self.refs(BASES, SEALED)
-        listed = await self.shared(*durable.REACHED, stdin=durable.reached(commits, set(old.values())))
-        await durable.objects((await self.folders()).common, listed.encode())
+        await self.git.keep(commits, set(old.values()))
 
     async def unname(self, branch: str) -> tuple[str, ...]:
         """See to it that a branch is no symbolic ref: what is committed on one lands on another branch at once.
@@ -285,19 +255,36 @@ class Repository:
             os.close(file)
 
 
+async def _how(place: Place, env: Mapping[str, str] | None, stdin: bytes | None) -> How:
+    """Say how git is called in a tree, whose folder may be gone."""
+    cwd = place.path if await anyio.Path(place.path).is_dir() else place.admin
+    return How(cwd=cwd, env=place.env | dict(env or {}), stdin=stdin, timeout=LONG)
+
+
+async def under_way(place: Place) -> tuple[str, str] | tuple[None, None]:
+    """Give what `UNDER_WAY` has of what git is in the midst of in a tree; None, twice: of nothing."""
+
+    def found() -> tuple[str, str] | tuple[None, None]:
+        return next((one for name, one in UNDER_WAY.items() if (place.admin / name).exists()), (None, None))
+
+    return await anyio.to_thread.run_sync(found)
+
+
 def _unwritten(branch: str, error: OSError) -> AshepError:
     """Say what could not be done for a branch, and where."""
     return AshepError(f"the work tree of {branch}: {error}; it is tried again, so see to that: a full disk, say")
 
 
 def _places(common: Path) -> Iterator[Place]:
-    with suppress(FileNotFoundError, NotADirectoryError):
-        for entry in sorted((common / "worktrees").iterdir()):
-            with suppress(OSError, UnicodeDecodeError):
-                head = (entry / "HEAD").read_text().strip()
-                ref = head.removeprefix("ref: ") if head.startswith("ref: ") else None
-                link = os.path.normpath(entry / (entry / "gitdir").read_text().rstrip("\n"))  # relative since git 2.48
-                yield Place(Path(link).parent, entry, ref)
+    for admin, top in linked(common):
+        with suppress(OSError, UnicodeDecodeError):
+            yield Place(top, admin, _ref_in((admin / "HEAD").read_text()))
+
+
+def _ref_in(head: str) -> str | None:
+    """Give the full ref that a file HEAD names; None: it is detached."""
+    said = head.strip()
+    return said.removeprefix("ref: ") if said.startswith("ref: ") else None
 
 
 def _symbolic(file: Path) -> str | None:

@@ -12,8 +12,9 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.git.checkouts import LINK, Change, changes, named
+from ashep.adapters.git.checkouts import named
 from ashep.adapters.git.index import Held
+from ashep.adapters.git.objects import LINK, Change, changes
 from ashep.adapters.git.program import Git
 from ashep.errors import AshepError
 
@@ -59,7 +60,7 @@ async def _restore(git: Git, top: Path, held: Held, old: str, new: str) -> None:
     done = await git.within(top, *again, index=held.copy, stdin=_listed(free), accepted=(0, 1, 128), writes=True)
     await git.within(top, "update-index", "-q", "--refresh", index=held.copy, accepted=(0, 1))
     if done.returncode:
-        await _refuse_unwritten(git, top, held, free, git.shown(done.stderr).strip())
+        await _refuse_unwritten(git, top, held, free, git.said(done))
     for flag, letters in (("--skip-worktree", b"Ss"), ("--assume-unchanged", b"hs")):
         if told := [path for path, tag in tags.items() if tag in letters]:
             await git.within(top, "update-index", flag, "-z", "--stdin", index=held.copy, stdin=_listed(told))

@@ -11,14 +11,16 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio.to_thread
 
-from ashep.adapters.git.contents import GITLINK, LINK, Content, Stat, git_files, look, walk
+from ashep.adapters.git.contents import GITLINK, LINK, Content, Stat, git_files, look, parents, walk
+from ashep.adapters.git.objects import quoted
+from ashep.adapters.git.program import UNFLUSHED
 from ashep.adapters.git.repository import Place, Repository
 from ashep.core.text import clean
 from ashep.errors import AshepError
@@ -128,11 +130,7 @@ async def save(
 
 
 async def _spared(
-    repository: Repository,
-    content: Content,
-    onto: Collection[str],
-    ignored: bool,
-    known: Mapping[bytes, Stat],
+    repository: Repository, content: Content, onto: Collection[str], ignored: bool, known: Mapping[bytes, Stat]
 ) -> set[bytes]:
     """Give the ignored files that are not saved, because they stay, or can be made again."""
     if not ignored:
@@ -165,14 +163,8 @@ async def _in_the_way(repository: Repository, ignored: Collection[bytes], onto: 
     for commit in onto:
         names = os.fsencode(await repository.shared("ls-tree", "-r", "-z", "--name-only", commit))
         files.update(names.rstrip(b"\0").split(b"\0"))
-    folders = {parent for path in files for parent in _parents(path)}
-    return {path for path in ignored if path in files | folders or any(above in files for above in _parents(path))}
-
-
-def _parents(path: bytes) -> Iterator[bytes]:
-    while b"/" in path:
-        path = path.rpartition(b"/")[0]
-        yield path
+    folders = {parent for path in files for parent in parents(path)}
+    return {path for path in ignored if path in files | folders or any(above in files for above in parents(path))}
 
 
 async def _save_files(
@@ -181,7 +173,7 @@ async def _save_files(
     """Save the folder as it is; where it is as the index says, there is nothing to save."""
     tracked = {entry.path: entry for entry in content.entries if not entry.stage}
     fresh = [path for path in content.files if path in content.changed or (path not in tracked and path not in spared)]
-    above = {parent for path in content.files for parent in _parents(path)}
+    above = {parent for path in content.files for parent in parents(path)}
     gone = {
         path for path, one in tracked.items() if path not in content.files and (one.mode != GITLINK or path in above)
     }
@@ -224,33 +216,28 @@ async def _hashed(
             found[path] = os.fsencode(file)
         return found
 
-    folder = Path(await anyio.to_thread.run_sync(lambda: tempfile.mkdtemp(prefix="ashep-", dir=place.admin)))
-    try:
+    async with _folder(place) as folder:
         try:
             instead = await anyio.to_thread.run_sync(links, folder)
         except OSError as error:
             raise AshepError(f"a link in {place.path} cannot be read: {error}") from error
-        listed = b"".join(_quoted(instead.get(path, path)) + b"\n" for path in paths)
+        listed = b"".join(quoted(instead.get(path, path)) + b"\n" for path in paths)
         many = len(paths) > _SYNC
         arguments = ("hash-object", "-w", "--no-filters", "--stdin-paths")
-        flush = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.fsync", "GIT_CONFIG_VALUE_0": "none"}
-        printed = await repository.inside(place, *arguments, stdin=listed, env=flush if many else None)
+        printed = await repository.inside(place, *(UNFLUSHED if many else ()), *arguments, stdin=listed)
         if many:
             await anyio.to_thread.run_sync(os.sync)
-    finally:
-        await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
     return dict(zip(paths, printed.decode().split(), strict=True))
 
 
-def _quoted(path: bytes) -> bytes:
-    """Quote a path as C does, where a line could not hold it otherwise."""
-    if not re.search(rb'[\x00-\x1f\x7f"\\]', path):
-        return path
-    inner = b"".join(
-        b"\\" + bytes([one]) if one in b'"\\' else b"\\%03o" % one if one < 0x20 or one == 0x7F else bytes([one])
-        for one in path
-    )
-    return b'"' + inner + b'"'
+@asynccontextmanager
+async def _folder(place: Place) -> AsyncGenerator[Path]:
+    """Have a folder beside git's own files of a tree, for a while."""
+    folder = Path(await anyio.to_thread.run_sync(lambda: tempfile.mkdtemp(prefix="ashep-", dir=place.admin)))
+    try:
+        yield folder
+    finally:
+        await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 # --- the index ---
@@ -271,17 +258,14 @@ async def _save_index(repository: Repository, place: Place, content: Content, ke
 
 async def _tree(repository: Repository, place: Place, lines: Iterable[tuple[str, str, bytes]]) -> str:
     """Write a tree object."""
-    folder = Path(await anyio.to_thread.run_sync(lambda: tempfile.mkdtemp(prefix="ashep-", dir=place.admin)))
-    env = {"GIT_INDEX_FILE": str(folder / "index")}
-    try:
+    async with _folder(place) as folder:
+        env = {"GIT_INDEX_FILE": str(folder / "index")}
         listed = b"".join(f"{mode} {sha}\t".encode() + path + b"\0" for mode, sha, path in lines)
         await repository.inside(
             place, "hash-object", "-w", "--stdin", stdin=b""
         )  # `add -N` names it, and does not make it
         await repository.inside(place, "update-index", "-z", "--index-info", stdin=listed, env=env)
         return (await repository.inside(place, "write-tree", env=env)).decode().strip()
-    finally:
-        await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 async def _commit(repository: Repository, place: Place, tree: str, parent: str | None, what: str) -> str:

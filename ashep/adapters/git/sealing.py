@@ -11,23 +11,14 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.git.git_program import TRAILER
+from ashep.adapters.git.contents import hidden
 from ashep.adapters.git.locks import held
-from ashep.adapters.git.repository import Place, Repository, aside
+from ashep.adapters.git.program import TRAILER
+from ashep.adapters.git.repository import Place, Repository, aside, under_way
 from ashep.adapters.git.saving import save, save_beside
 from ashep.core.text import clean
 from ashep.errors import AshepError, RepositoryLocked, TreeRefused
 
-_STATES = {
-    "rebase-merge": "rebase",
-    "rebase-apply": "rebase",
-    "MERGE_HEAD": "merge",
-    "CHERRY_PICK_HEAD": "cherry-pick",
-    "REVERT_HEAD": "revert",
-    "sequencer": "cherry-pick",
-    "BISECT_LOG": "bisect",
-}
-"""What git leaves in a tree's git folder while something is under way, and what that is."""
 _OWN = (".beads", ".agent-shepherd/state", ".agent-shepherd/runs.jsonl", ".beads.gate.lock")
 _BROKEN_INDEX = re.compile(r"index file corrupt|bad index|index file .*(?:smaller|corrupt)|bad signature")
 _CLOSED = b"could not open directory"
@@ -83,7 +74,7 @@ async def seal(repository: Repository, place: Place, branch: str, tip: str, run:
     await mend(place, told)
     await unlock(place, told)
     await _read_index(repository, place, told)
-    state = await under_way(place)
+    state, _ = await under_way(place)
     listed = await repository.inside(place, "diff", "--name-only", "--diff-filter=U", "-z")
     conflicts = [clean(os.fsdecode(path)) for path in listed.split(b"\0") if path]
     ref = await _ref(repository, place)
@@ -126,18 +117,8 @@ async def _staged_otherwise(repository: Repository, place: Place) -> bool:
     if not staged:
         return False
     changed = await repository.inside(place, "diff-files", "--name-only", "-z", "--ignore-submodules=all")
-    hidden = await repository.inside(place, "ls-files", "-v", "-z")
-    odd = {line[2:] for line in hidden.split(b"\0") if line[:1].islower() or line[:1] == b"S"}
-    return bool(({*staged.split(b"\0")} - {b""}) & ({*changed.split(b"\0")} | odd))
-
-
-async def under_way(place: Place) -> str | None:
-    """Say what git is in the midst of in a tree: rebase, merge, cherry-pick, revert, bisect; None: of nothing."""
-
-    def found() -> str | None:
-        return next((what for name, what in _STATES.items() if (place.admin / name).exists()), None)
-
-    return await anyio.to_thread.run_sync(found)
+    odd = hidden(await repository.inside(place, "ls-files", "-v", "-z"))
+    return bool(({*staged.split(b"\0")} - {b""}) & {*changed.split(b"\0"), *odd})
 
 
 async def end(repository: Repository, place: Place, state: str | None) -> None:
@@ -176,14 +157,7 @@ async def _back(repository: Repository, place: Place, branch: str) -> None:
 
 
 async def _commit(
-    repository: Repository,
-    place: Place,
-    branch: str,
-    run: str,
-    message: str,
-    *,
-    concluding: str | None,
-    told: Told,
+    repository: Repository, place: Place, branch: str, run: str, message: str, *, concluding: str | None, told: Told
 ) -> None:
     """Commit what is uncommitted; a merge that was only to be concluded, too."""
     await _show_hidden(repository, place)
@@ -281,12 +255,10 @@ async def not_ours(repository: Repository) -> list[str]:
 
 async def _show_hidden(repository: Repository, place: Place) -> None:
     """Let git see changes of files that it was told to take for unchanged; files left out of the checkout stay so."""
-    listed = await repository.inside(place, "ls-files", "-v", "-z")
-    hidden = [line[2:] for line in listed.split(b"\0") if line and (line[:1].islower() or line[:1] == b"S")]
-    if hidden:
+    if unseen := hidden(await repository.inside(place, "ls-files", "-v", "-z")):
         top = os.fsencode(place.path)
         there = await anyio.to_thread.run_sync(
-            lambda: [path for path in hidden if os.path.lexists(os.path.join(top, path))]
+            lambda: [path for path in unseen if os.path.lexists(os.path.join(top, path))]
         )
         listed = b"".join(path + b"\0" for path in there)
         for flag in ("--no-assume-unchanged", "--no-skip-worktree"):

@@ -90,7 +90,7 @@ async def _copy(repository: Repository, place: Place, patterns: Iterable[str], f
     Raises `AshepError` where git would not ignore it in the tree: it would be committed with what an agent did.
     """
     project = repository.project
-    listed = await repository.git.raw("ls-files", "-z", cwd=project)
+    listed = await repository.git.raw("ls-files", "-z")
     tracked = {os.fsdecode(path) for path in (listed or b"").split(b"\0")}
 
     def found() -> list[str]:

@@ -10,18 +10,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.git.git_program import (
-    ABSENT,
-    FORMAT,
-    MOST_COMMITS,
-    MOST_DIFF,
-    MOST_STAT,
-    SHA,
-    Git,
-    capped,
-    read_commits,
-    text,
-)
+from ashep.adapters.git.program import ABSENT, MOST_COMMITS, MOST_DIFF, PATCH, SHA, STAT, Git, capped, changed, history
 from ashep.core.facts.delivery import Tree
 from ashep.core.text import clean
 from ashep.ports.trees import Changes, Commit
@@ -38,7 +27,7 @@ class GitTree:
     """
 
     def __init__(self, project: Path, timeout: float = 30.0, redaction: Redaction | None = None) -> None:
-        self._project, self._program = project, Git(timeout, redaction)
+        self._git = Git(project, timeout=timeout, redaction=redaction)
         self._place: tuple[str, str] | None = None
 
     async def read(self) -> Tree:
@@ -47,7 +36,7 @@ class GitTree:
         if place is None:
             return Tree(present=False)
         top, prefix = place
-        status = await self._git(
+        status = await self._git.redacted(
             "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--no-ahead-behind"
         )
         entries = list(_entries(os.fsdecode(status or b"")))
@@ -65,7 +54,7 @@ class GitTree:
     async def _find(self) -> tuple[str, str] | None:
         """Find the work tree's top and the project's place in it, once: a project's folder stays where it is."""
         if self._place is None or not await anyio.Path(self._place[0], ".git").exists():
-            found = await self._git("rev-parse", "--show-toplevel", "--show-prefix", absent=ABSENT)
+            found = await self._git.redacted("rev-parse", "--show-toplevel", "--show-prefix", absent=ABSENT)
             top, prefix = (os.fsdecode(found).split("\n") if found else ["", ""])[:2]
             self._place = (top, prefix) if found else None
         return self._place
@@ -73,8 +62,9 @@ class GitTree:
     async def _head(self) -> str | None:
         """Give HEAD alone, which costs no look at the files; None where there is none, for whatever reason."""
         none = re.compile(rf"^$|{ABSENT.pattern}")
-        found = (await self._git("rev-parse", "--verify", "--quiet", "HEAD", absent=none) or b"").decode().strip()
-        return found if SHA.fullmatch(found) else None
+        found = await self._git.redacted("rev-parse", "--verify", "--quiet", "HEAD", absent=none)
+        head = (found or b"").decode().strip()
+        return head if SHA.fullmatch(head) else None
 
     async def changes(
         self, base: str | None, issue: str, commits: tuple[str, ...], left_over: tuple[str, ...]
@@ -90,12 +80,12 @@ class GitTree:
         given = [commit for commit, _ in await self._log("--no-walk=unsorted", *filter(SHA.fullmatch, commits))]
         all_of_them = {commit.sha: commit for commit in [*given, *reversed(named)]}
         left = tuple(path for path, _ in tree.dirty if path in left_over)
-        stat = await self._patch(tuple(all_of_them), "--stat=100", MOST_STAT)
-        patches = await self._patch(tuple(all_of_them), "--patch", MOST_DIFF)
+        stat = await self._shown(STAT, *all_of_them)
+        patches = await self._shown(PATCH, *all_of_them)
         if left and tree.head:
             paths = [f":(top,literal){path}" for path in left]
-            uncommitted = await self._git("diff", "HEAD", "--no-ext-diff", "--no-textconv", "--", *paths)
-            patches = capped(f"{patches}\n{text(uncommitted)}".strip("\n"), MOST_DIFF)
+            uncommitted = await changed(self._git, PATCH, "diff", "HEAD", paths=paths)
+            patches = capped(f"{patches}\n{uncommitted}".strip("\n"), MOST_DIFF)
         return Changes(commits=tuple(all_of_them.values()), stat=stat, left_over=left, diff=patches)
 
     async def between(self, before: str | None, after: str | None) -> tuple[str, ...]:
@@ -104,7 +94,7 @@ class GitTree:
         if before == after or not all(map(SHA.fullmatch, ends)):
             return ()
         unknown = re.compile(r"fatal: (?:bad object|Invalid revision range|not a git repository)")
-        found = await self._git(
+        found = await self._git.redacted(
             "rev-list", "--reverse", f"--max-count={MOST_COMMITS}", f"{before}..{after}", "--", absent=unknown
         )
         return tuple((found or b"").decode().split())
@@ -114,21 +104,11 @@ class GitTree:
         if what == ("--no-walk=unsorted",):
             return []  # without a revision git would take HEAD
         unknown = re.compile(r"fatal: (?:bad object|Invalid revision range)")
-        return read_commits(
-            await self._git(
-                "log", "-z", f"--max-count={MOST_COMMITS}", "--ignore-missing", FORMAT, *what, "--", absent=unknown
-            )
-        )
+        return await history(self._git, "--ignore-missing", *what, absent=unknown)
 
-    async def _patch(self, commits: tuple[str, ...], form: str, most: int) -> str:
-        if not commits:
-            return ""
-        flags = ("--no-walk=unsorted", "--format=", form, "--no-ext-diff", "--no-textconv")
-        return capped(text(await self._git("log", *flags, *commits, "--")), most)
-
-    async def _git(self, *arguments: str, absent: re.Pattern[str] | None = None) -> bytes | None:
-        """Run git and give what it printed; None where it said what `absent` expects."""
-        return await self._program.shown(*arguments, cwd=self._project, absent=absent)
+    async def _shown(self, form: str, *commits: str) -> str:
+        what = ("log", "--no-walk=unsorted", "--format=", *commits)
+        return await changed(self._git, form, *what) if commits else ""
 
 
 def _entries(status: str) -> Iterator[tuple[str, str]]:

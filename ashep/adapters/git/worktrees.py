@@ -10,18 +10,9 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters.git import removing, sealing
-from ashep.adapters.git.git_program import (
-    FORMAT,
-    MOST_COMMITS,
-    MOST_DIFF,
-    MOST_STAT,
-    capped,
-    failed,
-    read_commits,
-    text,
-)
+from ashep.adapters.git.program import LONG, PATCH, STAT, UNFLUSHED, changed, commit_of, failed, history
 from ashep.adapters.git.removing import take_away
-from ashep.adapters.git.repository import LONG, PATIENCE, SEALED, Place, Repository, aside, size_of
+from ashep.adapters.git.repository import PATIENCE, SEALED, Place, Repository, aside, size_of, under_way
 from ashep.adapters.git.saving import save, save_commits
 from ashep.adapters.git.set_up import made_by_set_up, set_up
 from ashep.core.facts.resources import FILE, room
@@ -103,17 +94,13 @@ class Worktrees:
 
     async def changes(self, branch: str, base: str) -> Changes:
         """Give what lies between the base and the branch."""
-        common = (await self._repository.folders()).common
+        git, common = self._repository.git, (await self._repository.folders()).common
         ref = f"refs/heads/{branch}"
-        git = self._repository.quick
-        plain = ("--no-ext-diff", "--no-textconv")
-        log = ("log", "-z", "--reverse", "--topo-order", f"--max-count={MOST_COMMITS}", FORMAT, f"{base}..{ref}", "--")
-        stat = await git.shown("diff", "--stat=100", *plain, base, ref, "--", cwd=common)
-        patch = await git.shown("diff", "--patch", *plain, base, ref, "--", cwd=common)
+        log = ("--reverse", "--topo-order", f"{base}..{ref}")
         return Changes(
-            commits=tuple(commit for commit, _ in read_commits(await git.shown(*log, cwd=common))),
-            stat=capped(text(stat), MOST_STAT),
-            diff=capped(text(patch), MOST_DIFF),
+            commits=tuple(commit for commit, _ in await history(git, *log, cwd=common)),
+            stat=await changed(git, STAT, "diff", base, ref, cwd=common),
+            diff=await changed(git, PATCH, "diff", base, ref, cwd=common),
         )
 
     async def restore(self, branch: str, head: str) -> tuple[str, ...]:
@@ -130,7 +117,7 @@ class Worktrees:
             await repository.unname(branch)
             mine = (f"refs/heads/{branch}", f"{SEALED}{branch}")
             saved = await save(repository, place, branch, dropped=mine, reached=(commit,), onto=("HEAD", commit))
-            state = await sealing.under_way(place)
+            state, _ = await under_way(place)
             if state is not None:
                 await sealing.end(repository, place, state)
             await repository.inside(place, "symbolic-ref", "HEAD", mine[0])
@@ -166,7 +153,7 @@ class Worktrees:
                 known = await anyio.to_thread.run_sync(made_by_set_up, place)
                 saved = await save(repository, place, branch, dropped=refs, ignored=not drop_ignored, known=known)
                 freed = await anyio.to_thread.run_sync(size_of, place.path, place.admin)
-                await self._take_away(place)
+                await take_away(self._repository, self._place, place)
             elif forget:
                 saved = await save_commits(repository, branch, refs)
             there = await repository.refs(*refs) if forget else {}
@@ -245,9 +232,8 @@ class Worktrees:
         """
         place = await self._found(branch)
         if place is not None and await anyio.to_thread.run_sync(_is_begun, place):
-            await take_away(
-                self._repository, self._place, place
-            )  # git had not made it when it was killed: nobody was in it
+            # git had not made it when it was killed: nobody was in it
+            await take_away(self._repository, self._place, place)
             return None
         path = anyio.Path(place.path if place else await anyio.to_thread.run_sync(self._place.resolve) / branch)
         folder = await path.is_dir() and not await path.is_symlink()
@@ -258,16 +244,13 @@ class Worktrees:
             kept = await anyio.to_thread.run_sync(aside, Path(path), Path(path))
         saved = await save(self._repository, place, branch) if place else ()  # what was staged is not gone
         if place is not None:
-            await self._take_away(place)
+            await take_away(self._repository, self._place, place)
         if told is not None:
             told.saved += saved
             where = f"what stood in its place is in {kept}" if kept else "what was not committed there is gone with it"
             more = f", what was staged in {', '.join(saved)}" if saved else ""
             told.lacking.append(f"its work tree is gone: {where}{more}. The next run gets it anew, from {branch}")
         return None
-
-    async def _take_away(self, place: Place) -> None:
-        await take_away(self._repository, self._place, place)
 
     # --- making ---
 
@@ -287,9 +270,8 @@ class Worktrees:
             begun, words = await self._base_of(branch, head), ()
         path = await anyio.to_thread.run_sync(self._free, branch)
         last = head if words else branch
-        done = await repository.quick.run(
-            "worktree", "add", "--quiet", *words, str(path), last, cwd=(await repository.folders()).top, timeout=LONG
-        )
+        add = (*UNFLUSHED, "worktree", "add", "--quiet", *words, str(path), last)
+        done = await repository.git.run(*add, cwd=(await repository.folders()).top, timeout=LONG)
         if done.returncode:
             said = repository.git.said(done)
             if elsewhere := _ELSEWHERE.search(said):
@@ -335,8 +317,7 @@ class Worktrees:
             if found is None:
                 raise AshepError(f"{clean(name)} is no commit of this repository: nothing can begin there")
             return found
-        done = await repository.git.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}", cwd=repository.project)
-        return done.stdout.decode().strip() or None
+        return await commit_of(repository.git, "HEAD")
 
     async def _tip(self, branch: str) -> str:
         """Give the branch's commit; one that an agent deleted is made anew where it was sealed last."""

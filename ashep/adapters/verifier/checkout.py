@@ -20,7 +20,7 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from ashep.adapters.git.git_program import Git
+from ashep.adapters.git.program import Git
 from ashep.adapters.verifier.sandbox import SCRIPTS, Folders
 from ashep.core.facts.resources import LOW_DISK, room
 from ashep.core.text import clean
@@ -204,12 +204,7 @@ def _mib(size: int) -> int:
 
 
 async def _git(cwd: Path, *arguments: str, env: dict[str, str], stdin: bytes | None = None) -> bytes:
-    git = Git(_GIT, settings=("advice.detachedHead=false",))
-    done = await git.run(*arguments, cwd=cwd, env=env, stdin=stdin)
-    if done.returncode:
-        said = clean(done.stderr.decode(errors="replace")).strip()
-        raise AshepError(f"git {arguments[0]} ended with exit code {done.returncode}: {said[:300]}")
-    return done.stdout
+    return await Git(cwd, timeout=_GIT).raw(*arguments, env=env, stdin=stdin) or b""
 
 
 # --- the scratch folder -----------------------------------------------------------------------------------------------

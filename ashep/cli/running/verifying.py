@@ -103,7 +103,7 @@ def _verified(project: Path, issue: str, revisions: tuple[str | None, str | None
     import anyio
 
     from ashep.actions.verify import of, seen, types, verify
-    from ashep.adapters.git.fetch import candidate
+    from ashep.adapters.git.remotes import candidate
     from ashep.app import secrets_of
     from ashep.connect import READER, tracker_of, verifier_of
 

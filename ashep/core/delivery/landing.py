@@ -21,7 +21,7 @@ from ashep.core.facts.delivery import (
     green_before,
     summary_of,
 )
-from ashep.core.facts.issues import CommentWanted, RetryScheduled
+from ashep.core.facts.issues import CommentWanted, IssueFinished, RetryScheduled
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.routing import abort, ask, enter, gone, park, proven, writer_of
 from ashep.core.policy.flags import must_ask
@@ -31,7 +31,7 @@ from ashep.core.state.flow import Flow
 from ashep.core.state.frozen import replace
 from ashep.core.state.indexes import turn
 from ashep.core.state.landing_turns import at_liberty
-from ashep.core.state.world import World
+from ashep.core.state.world import IssueRules, World
 
 MOST_NAMED = 10
 """Checks or files that a reason names."""
@@ -112,7 +112,7 @@ def words(evidence: Evidence) -> str:
 # --- landing ------------------------------------------------------------------------------------------------------
 
 
-def conflicted(world: World, flow: Flow, fact: WorkConflicted) -> list[Fact]:
+def conflicted(world: World, earlier: Flow, flow: Flow, fact: WorkConflicted) -> list[Fact]:
     """Have the work mended that contradicts the base."""
     landing = flow.landing
     if landing is None:
@@ -121,7 +121,7 @@ def conflicted(world: World, flow: Flow, fact: WorkConflicted) -> list[Fact]:
     return back(world, flow, f"its work and {landing.onto} contradict each other in {where}")
 
 
-def refused(world: World, flow: Flow, fact: LandingRefused) -> list[Fact]:
+def refused(world: World, earlier: Flow, flow: Flow, fact: LandingRefused) -> list[Fact]:
     """Give up what only a person can make possible; what may pass by itself is tried again."""
     if flow.landing is None or fact.code in ("moved", "dirty", "locked", "away"):
         return []
@@ -136,7 +136,7 @@ def refused(world: World, flow: Flow, fact: LandingRefused) -> list[Fact]:
     return park(flow, "landing_protected" if code == "protected" else "landing_gone", why)
 
 
-def landed(flow: Flow, fact: WorkLanded | PullRequestMerged) -> list[Fact]:
+def landed(world: World, earlier: Flow, flow: Flow, fact: WorkLanded | PullRequestMerged) -> list[Fact]:
     """Tell people where the work is."""
     notes = fact.told if isinstance(fact, WorkLanded) else ()
     return _told(flow, fact.commit, notes) if flow.landing is not None and flow.landing.over else []
@@ -153,7 +153,21 @@ def _told(flow: Flow, commit: str, notes: tuple[str, ...] = ()) -> list[Fact]:
     return [CommentWanted(flow.issue.id, f"landed.{landing.seq}", f"{where}; {proof}.{waived}{noted}")]
 
 
-def misnamed(world: World, flow: Flow, fact: TreeSealed) -> list[Fact]:
+def sealed(world: World, earlier: Flow, flow: Flow, fact: TreeSealed) -> list[Fact]:
+    """Tell people what the seal could not take in, and see to what it holds."""
+    lacking = _lacking(world, flow, fact)
+    return [*lacking, *(_misnamed(world, flow, fact) or flagged(world, earlier, flow, fact))]
+
+
+def _lacking(world: World, flow: Flow, fact: TreeSealed) -> list[Fact]:
+    """What is not on the branch would be missed: people are told where it is, and again where a person was there."""
+    if not fact.lacking or not flow.active:
+        return []
+    listed = "\n".join(f"- {words}" for words in fact.lacking)
+    return [CommentWanted(fact.issue, f"lacking.{world.seq}", f"{fact.run} is over, and:\n{listed}")]
+
+
+def _misnamed(world: World, flow: Flow, fact: TreeSealed) -> list[Fact]:
     """Have files renamed with which nothing could land, before anything else follows from the work."""
     policy = world.policy(flow)
     writer = writer_of(policy, flow) if policy else None
@@ -163,7 +177,7 @@ def misnamed(world: World, flow: Flow, fact: TreeSealed) -> list[Fact]:
     return back(world, flow, f"its work cannot land: {unwritable(fact)}")
 
 
-def flagged(world: World, flow: Flow) -> list[Fact]:
+def flagged(world: World, earlier: Flow, flow: Flow, fact: IssueFinished | TreeSealed) -> list[Fact]:
     """Ask a person about work that touches what makes later work trusted, unless this very work was approved."""
     own, run, policy = flow.own, flow.run, world.policy(flow)
     if flow.stage != "finishing" or own is None or flow.phase is None:
@@ -180,7 +194,7 @@ def flagged(world: World, flow: Flow) -> list[Fact]:
     return ask(world, flow, phase.name, f"{asked}? {why[0].upper()}{why[1:]}.", why, human=None, about="change")
 
 
-def criteria(flow: Flow, fact: CriteriaAdopted) -> list[Fact]:
+def criteria(world: World, earlier: Flow, flow: Flow, fact: CriteriaAdopted) -> list[Fact]:
     """Give an issue up whose checks cannot be read: its author is to put them right before anybody works on it."""
     if not flow.active:
         return []
@@ -395,3 +409,15 @@ def found_before(flow: Flow) -> tuple[Verification | None, bool]:
     if known is None or not known.checks:
         return None, flow.cycle > 1
     return Verification(known.commit, known.tree, known.checks, known.results, known.isolated), False
+
+
+RULES: IssueRules = {
+    WorkVerified: verified,
+    WorkConflicted: conflicted,
+    WorkLanded: landed,
+    PullRequestMerged: landed,
+    LandingRefused: refused,
+    CriteriaAdopted: criteria,
+    IssueFinished: flagged,
+    TreeSealed: sealed,
+}

@@ -14,7 +14,7 @@ from ashep.core.issues.routing import finish, park
 from ashep.core.state.delivery import Flaw, Pull
 from ashep.core.state.flow import Flow
 from ashep.core.state.frozen import replace
-from ashep.core.state.world import World
+from ashep.core.state.world import IssueRules, World
 
 MOST_NAMED = 10
 """Checks, or people, that a reason names."""
@@ -30,7 +30,7 @@ def pull_read(world: World, seen: PullRequestSeen) -> list[Fact]:
     return [] if now == (pull.state, pull.seen, pull.ci, pull.failing, pull.remarks) else [seen]
 
 
-def opened(earlier: Flow, flow: Flow, fact: PullRequestOpened) -> list[Fact]:
+def opened(world: World, earlier: Flow, flow: Flow, fact: PullRequestOpened) -> list[Fact]:
     """Tell people where they can look at the work."""
     landing, before = flow.landing, earlier.pull
     if landing is None or not flow.reviewed:
@@ -138,3 +138,6 @@ def _opened(flow: Flow, fact: PullRequestOpened, seq: int, at: datetime) -> Flow
     landing = dataclasses.replace(landing, asked=True, refused=0, due=None)
     why = f"its pull request waits to be merged: {fact.url}"
     return replace(flow, landing=landing, code="pull_request", why=why, since=at)
+
+
+RULES: IssueRules = {PullRequestOpened: opened, PullRequestSeen: seen}

@@ -6,10 +6,11 @@ from datetime import datetime, timedelta
 
 from ashep.core.facts.commands import RemoveTree
 from ashep.core.facts.delivery import TreeKept, TreeRests
+from ashep.core.facts.issues import IssueClosed
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.delivery import OwnTree, is_shared
 from ashep.core.state.flow import Flow
-from ashep.core.state.world import World
+from ashep.core.state.world import IssueRules, World
 
 AGAIN = timedelta(days=1)
 """When a tree that was kept is looked at again, the first time."""
@@ -18,7 +19,7 @@ MOST_DOUBLED = 5
 """How often that time doubles, at most: a tree that a person left uncommitted work in is looked at once a month."""
 
 
-def begins(world: World, flow: Flow) -> list[Fact]:
+def begins(world: World, earlier: Flow, flow: Flow, fact: IssueClosed) -> list[Fact]:
     """The issue is closed: its tree has its time."""
     own, keep = flow.own, world.settings.trees.keep
     return [_until(flow, own, world.now + keep, keep)] if own is not None and own.base and keep is not None else []
@@ -72,7 +73,7 @@ def due(world: World, flow: Flow) -> list[Fact]:
     return []
 
 
-def kept(world: World, flow: Flow, fact: TreeKept) -> list[Fact]:
+def kept(world: World, earlier: Flow, flow: Flow, fact: TreeKept) -> list[Fact]:
     """It had to stay: it is looked at again after a while, each time a longer one."""
     return _again(world, flow, flow.own, fact.why) if flow.own is not None and flow.stage == "closed" else []
 
@@ -99,3 +100,6 @@ def going(world: World, flow: Flow) -> RemoveTree | None:
     onto, commit = flow.landed or ("", "")
     key = f"{flow.issue.id}/tree/gone/{own.rest.asked}"
     return RemoveTree(key, flow.issue.id, own.branch, own.head, onto, commit, keep)
+
+
+RULES: IssueRules = {IssueClosed: begins, TreeKept: kept}

@@ -18,14 +18,14 @@ from ashep.core.state.holds import Hold
 from ashep.core.state.indexes import put
 from ashep.core.state.intents import done
 from ashep.core.state.timers import rested
-from ashep.core.state.world import World
+from ashep.core.state.world import World, WorldRules
 
 if TYPE_CHECKING:
     from ashep.core.facts.tracker import Issue
     from ashep.core.policy.settings import Labels
 
 
-def tree_rules(world: World, fact: TreeSeen) -> list[Fact]:
+def user_tree(before: World, world: World, fact: TreeSeen) -> list[Fact]:
     """Decide what the sight of a work tree means for the run that left it."""
     flow = world.flows.get(fact.issue) if fact.issue else None
     if fact.moment != "before" or flow is None or flow.run is None or flow.run.id != fact.run or flow.run.ended:
@@ -254,3 +254,6 @@ def _gone(flow: Flow) -> Flow:
     """Whoever goes on with the issue begins at the base anew; what is known of its work is kept."""
     own = flow.own and dataclasses.replace(flow.own, path="", base="", since="", approved="", left=False, rest=None)
     return replace(flow, own=own)
+
+
+RULES: WorldRules = {TreeSeen: user_tree}

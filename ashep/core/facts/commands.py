@@ -1,7 +1,7 @@
 """Commands: what is to be done in the world. A command's journal record is the intent; its `key` is stable.
 
 `tries` counts the earlier tries of the same key: a command with tries, or one found open after a crash, is probed
-before it is carried out (design section 6).
+before it is carried out.
 """
 
 from dataclasses import dataclass

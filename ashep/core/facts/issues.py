@@ -76,7 +76,7 @@ class TakeoverWanted:
 
 @dataclass(frozen=True, slots=True)
 class CycleBegan:
-    """Limits and visits count afresh (design section 7)."""
+    """Limits and visits count afresh."""
 
     issue: str
     cycle: int

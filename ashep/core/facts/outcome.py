@@ -1,4 +1,4 @@
-"""What an agent reports, and how it is read: the last fenced `json` block of its final message, strictly (design 5)."""
+"""What an agent reports, and how it is read: the last fenced `json` block of its final message, strictly."""
 
 import re
 from typing import Annotated, Literal

@@ -1,4 +1,4 @@
-"""People first: what somebody changed in the tracker is obeyed at the next look (design section 7, last paragraph)."""
+"""People first: what somebody changed in the tracker is obeyed at the next look."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -17,10 +17,10 @@ from ashep.core.facts.tracker import AnswerRead, Change, Issue, LabelEvent
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.routing import abort, after_answer, begin_cycle, gone, next_reminder, park
 from ashep.core.state.flow import Flow, Posture, Question
-from ashep.core.state.world import World
+from ashep.core.state.world import IssueRules, World
 
 COOLDOWN = timedelta(minutes=10)
-"""After a person set an issue to open while we held it (design section 7), where `takeover.cooldown` says no other."""
+"""After a person set an issue to open while we held it, where `takeover.cooldown` says no other."""
 
 
 AGENT_ACTORS = ("ashep-",)
@@ -264,7 +264,7 @@ def cancellation(world: World, target: str, by: str) -> tuple[IssueCancelled | N
     return IssueCancelled(issue, by, run), ""
 
 
-def cancelled(flow: Flow, fact: IssueCancelled) -> list[Fact]:
+def cancelled(world: World, earlier: Flow, flow: Flow, fact: IssueCancelled) -> list[Fact]:
     """Stop the run and park the issue."""
     run, why = flow.run, f"cancelled by {fact.by}"
     if not _cancellable(flow) or (fact.run is not None and (run is None or run.id != fact.run or run.ended)):
@@ -296,3 +296,6 @@ def after_reminder(world: World, flow: Flow, question: Question) -> list[Fact]:
         PersonReminded(issue, question.phase, question.text, question.due, again, why),
         CommentWanted(issue, f"remind.{world.seq}", text),
     ]
+
+
+RULES: IssueRules = {IssueCancelled: cancelled}

@@ -1,4 +1,4 @@
-"""Where an outcome, a failure or an answer leads: the rules of design section 5."""
+"""Where an outcome, a failure or an answer leads: the rules of docs/SPEC.md, "Routing"."""
 
 import hashlib
 from dataclasses import replace
@@ -262,7 +262,7 @@ def _creations(world: World, flow: Flow, policy: Policy, ended: RunEnded) -> lis
 
 
 def created_id(world: World, run: str, index: int) -> str:
-    """`<prefix>-<8 base-32 characters>` of a hash of instance, run and index: known before it is created (design 5)."""
+    """`<prefix>-<8 base-32 characters>` of a hash of instance, run and index: known before it is created."""
     digest = hashlib.sha256(f"{world.instance}\0{run}\0{index}".encode()).digest()
     alphabet = "abcdefghijklmnopqrstuvwxyz234567"
     number = int.from_bytes(digest[:5])

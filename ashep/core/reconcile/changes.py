@@ -6,17 +6,30 @@ was changed in a way that something would follow from. What was changed is compa
 
 from collections.abc import Iterator
 
-from ashep.core.facts.issues import CommentWanted, IssueGivenBack
-from ashep.core.facts.tracker import Change, Difference, EffectFailed
+from ashep.core.facts.issues import CommentWanted, IssueAdopted, IssueGivenBack, RetryScheduled
+from ashep.core.facts.tracker import AnswerRead, Change, Difference, EffectFailed, IssueClaimed, IssueSeen, IssueWritten
 from ashep.core.facts.vocabulary import AuthorsRead, ChangeDoubted, ChangeJudged, Fact
-from ashep.core.issues.people import AGENT, STATUS, goes_back, is_of_ashep, is_person, obey, phase_labels, unparked
+from ashep.core.issues.people import (
+    AGENT,
+    STATUS,
+    answered,
+    goes_back,
+    is_of_ashep,
+    is_person,
+    obey,
+    phase_labels,
+    unparked,
+)
 from ashep.core.issues.routing import abort
-from ashep.core.runs.requests import withdrawn
+from ashep.core.runs.requests import told, withdrawn
 from ashep.core.runs.takeover import kept, labelled
 from ashep.core.state.authors import lookup, stands, undone
 from ashep.core.state.flow import Flow, Posture
 from ashep.core.state.frozen import replace
-from ashep.core.state.world import World
+from ashep.core.state.intents import stale
+from ashep.core.state.world import IssueRules, World
+
+Shown = IssueSeen | IssueClaimed | IssueWritten | AnswerRead | IssueAdopted
 
 GIVEN_UP = 3
 """Reads of the history that fail in a row before nobody counts as known: people are not kept waiting for it."""
@@ -24,21 +37,35 @@ GIVEN_UP = 3
 _SAID = {"added": "set the label {}", "removed": "took the label {} off", "status": "set the status {}"}
 
 
-def seen(world: World, earlier: Flow, flow: Flow) -> list[Fact]:
+def seen(world: World, earlier: Flow, flow: Flow, fact: IssueSeen) -> list[Fact]:
+    """Say what follows from a look, unless it is older than what is known."""
+    if stale(earlier, fact.as_of) and fact.key is None:
+        return []
+    return shown(world, earlier, flow, fact) or _leased_again(world, earlier, flow)
+
+
+def answer_read(world: World, earlier: Flow, flow: Flow, fact: AnswerRead) -> list[Fact]:
+    """Obey a change first, then hear an answer."""
+    heard = answered(world, flow, fact) or told(world, flow, fact)
+    return shown(world, earlier, flow, fact) or heard
+
+
+def shown(world: World, earlier: Flow, flow: Flow, fact: Shown) -> list[Fact]:
     """Say what follows from how the issue is shown now: where that depends on who changed it, that is looked up."""
     found = tuple(one for one in _differences(world, earlier, flow) if one not in flow.authors.known)
     facts: list[Fact] = [] if found == flow.authors.doubts else [ChangeDoubted(flow.issue.id, found)]
-    return facts if found else facts + _follow(world, earlier, flow)
+    return facts if found else _goes_on(world, flow, facts + _follow(world, earlier, flow))
 
 
 def _follow(world: World, earlier: Flow, flow: Flow) -> list[Fact]:
     return unparked(world, earlier, flow) or obey(world, flow) or labelled(world, flow) or withdrawn(world, flow)
 
 
-def read(world: World, flow: Flow, fact: AuthorsRead) -> list[Fact]:
+def authors_read(world: World, earlier: Flow, flow: Flow, fact: AuthorsRead) -> list[Fact]:
     """Judge the changes by what the tracker's history says; what is doubted by now may be something else."""
     asked = lookup(flow.issue.id, flow.authors)
-    return _judged(world, flow, fact.changes) if flow.authors.doubts and fact.key == asked.key else []
+    known = flow.authors.doubts and fact.key == asked.key
+    return _goes_on(world, flow, _judged(world, flow, fact.changes)) if known else []
 
 
 def unread(world: World, flow: Flow, fact: EffectFailed) -> list[Fact]:
@@ -46,7 +73,33 @@ def unread(world: World, flow: Flow, fact: EffectFailed) -> list[Fact]:
     asked, tries = lookup(flow.issue.id, flow.authors), dict(flow.tries)
     if not flow.authors.doubts or fact.key != asked.key or tries.get(fact.key, 0) < GIVEN_UP:
         return []
-    return _judged(world, flow, ())
+    return _goes_on(world, flow, _judged(world, flow, ()))
+
+
+def _leased_again(world: World, earlier: Flow, flow: Flow) -> list[Fact]:
+    """After a refused heartbeat a fresh read shows the issue as ours all the same: that was no agent's fault."""
+    if not earlier.lease_lost or flow.lease_lost or flow.stage != "work" or flow.wanted or flow.phase is None:
+        return []
+    return _again(world, flow, "the tracker refused a heartbeat, and shows the issue as ours")
+
+
+def _again(world: World, flow: Flow, why: str) -> list[Fact]:
+    """Go on with the phase of an issue whose run was ended by nobody's fault."""
+    if flow.verifying or flow.phase is None:
+        return []  # its run had succeeded
+    if flow.run is not None and not flow.run.ended:
+        return []
+    return [RetryScheduled(flow.issue.id, flow.phase, flow.failures, world.now, why)]
+
+
+def _goes_on(world: World, flow: Flow, facts: list[Fact]) -> list[Fact]:
+    """Where a change had cost the lease, and with it the run, the issue goes on once it is known to move nothing."""
+    undoubted = ChangeDoubted(flow.issue.id, ())  # it is as it was before anybody knew who had changed it
+    moved = not all(isinstance(one, (ChangeJudged, CommentWanted)) or one == undoubted for one in facts)
+    if not facts or moved or flow.stage != "work" or flow.wanted or flow.held is not None:
+        return facts
+    undone = any(isinstance(one, ChangeJudged) for one in facts)
+    return facts + _again(world, flow, "what an agent changed is put back" if undone else "it is as it was before")
 
 
 # --- what differs -------------------------------------------------------------------------------------------------
@@ -200,3 +253,13 @@ def _moves_on(world: World, flow: Flow, what: Difference) -> bool:
     if value.startswith(labels.phase_prefix):  # that one goes may be a part of setting another
         return any(one[0] == "added" and one[1].startswith(labels.phase_prefix) for one in flow.authors.doubts)
     return kind == "removed" and value in (labels.parked, labels.paused, labels.needs_approval, labels.needs_input)
+
+
+RULES: IssueRules = {
+    IssueSeen: seen,
+    IssueClaimed: shown,
+    IssueWritten: shown,
+    IssueAdopted: shown,
+    AnswerRead: answer_read,
+    AuthorsRead: authors_read,
+}

@@ -1,4 +1,4 @@
-"""Issues that nobody works on although the tracker says so: adopted after a lost state folder, or freed (design 6, 7).
+"""Issues that nobody works on although the tracker says so: adopted after a lost state folder, or freed.
 
 Whose an issue is, the assignee says: our own name means ours, whatever this journal knows of it. Another daemon's is
 touched only once its lease has run out, which a living one never lets happen; a person's is never touched.
@@ -10,14 +10,14 @@ from fnmatch import fnmatchcase
 
 from ashep.core.delivery.trees import branch_for, own_trees
 from ashep.core.facts.issues import CommentWanted, IssueAdopted, TakeoverWanted
-from ashep.core.facts.tracker import Issue, IssueReclaimed, LeaseExpired, Stamp
+from ashep.core.facts.tracker import Issue, IssueReclaimed, LeaseExpired, LeaseLost, Stamp
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.people import phase_labels, unclear
-from ashep.core.issues.routing import PHASE_QUESTION_DEADLINE
+from ashep.core.issues.routing import PHASE_QUESTION_DEADLINE, abort
 from ashep.core.policy.policies import Match, Phase, Policies, Policy
 from ashep.core.state.flow import Flow, orphan_of
 from ashep.core.state.holds import Hold
-from ashep.core.state.world import World
+from ashep.core.state.world import IssueRules, World
 
 LEASE_GRACE = timedelta(minutes=10)
 """After a lease ran out its holder counts as dead: what `bd reclaim` takes by itself, and longer than any daemon acts
@@ -78,10 +78,15 @@ def _named(stamp: Stamp) -> tuple[str, int]:
     return (found[1], int(found[2])) if found else ("", 0)
 
 
-def lease_expired(world: World, flow: Flow, fact: LeaseExpired, asked: bool) -> list[Fact]:
+def lease_lost(world: World, earlier: Flow, flow: Flow, fact: LeaseLost) -> list[Fact]:
+    """End the run of an issue that is ours no more."""
+    return abort(flow, f"the lease was lost: {fact.why}") if earlier.leased else []
+
+
+def lease_expired(world: World, earlier: Flow, flow: Flow, fact: LeaseExpired) -> list[Fact]:
     """Free the issue of a daemon that died, where this one could go on with it."""
     view = flow.issue
-    if flow.active or flow.stage == "closed" or not asked:
+    if flow.active or flow.stage == "closed" or not_asked(world, flow):
         return []
     if view.stamp is None or not view.assignee == view.stamp.actor == fact.holder:
         return []  # a person's: whoever claims has a lease, and only a daemon keeps it alive
@@ -91,13 +96,13 @@ def lease_expired(world: World, flow: Flow, fact: LeaseExpired, asked: bool) -> 
     return [TakeoverWanted(view.id, fact.holder, why)]
 
 
-def reclaimed(flow: Flow, fact: IssueReclaimed, seq: int) -> list[Fact]:
+def reclaimed(world: World, earlier: Flow, flow: Flow, fact: IssueReclaimed) -> list[Fact]:
     """Say in the tracker what became of the claim."""
     if not fact.done:
         return []
     at = f" at {flow.expired[1]:%Y-%m-%d %H:%M} UTC" if flow.expired else ""
     text = f"The lease of {fact.holder} ran out{at}: its claim was taken back, and the issue is free again."
-    return [CommentWanted(fact.issue, f"reclaimed.{seq}", text)]
+    return [CommentWanted(fact.issue, f"reclaimed.{world.seq}", text)]
 
 
 NOT_ASKED = Hold("not_asked", "this daemon was asked to work on other issues")
@@ -178,3 +183,6 @@ def policy_for(policies: Policies, issue: Issue, prefix: str) -> tuple[Hold | No
 def is_titled(match: Match, issue: Issue) -> bool:
     """Whether the title fits; a shell pattern takes no more steps than its length times the title's."""
     return match.title is None or fnmatchcase(issue.title.casefold(), match.title.casefold())
+
+
+RULES: IssueRules = {LeaseLost: lease_lost, LeaseExpired: lease_expired, IssueReclaimed: reclaimed}

@@ -1,6 +1,6 @@
 """Reads become facts by difference: what a read shows is compared with the World, and only what differs is a fact.
 
-An unchanged read leaves nothing (design section 3). `as_of` is the sequence number at which the read began.
+An unchanged read leaves nothing. `as_of` is the sequence number at which the read began.
 """
 
 from collections.abc import Iterable, Iterator

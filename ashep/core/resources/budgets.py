@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from ashep.core.facts.commands import WRITES, Command
 from ashep.core.facts.issues import RetryScheduled
 from ashep.core.facts.resources import BudgetReached, BudgetWarned, WriteDelayed
-from ashep.core.facts.runs import Model, RunEnded, TurnSeen
+from ashep.core.facts.runs import Model, RunEnded, RunPlanned, TurnSeen
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.routing import abort, park
 from ashep.core.policy.settings import Budget
@@ -28,7 +28,7 @@ from ashep.core.state.spending import (
     writes_again,
     writes_in_minute,
 )
-from ashep.core.state.world import World
+from ashep.core.state.world import World, WorldRules
 
 STEPS = 20
 """The growth of a running turn is a fact where it is one of so many parts of a limit: several cannot pass it unseen."""
@@ -132,7 +132,7 @@ def after_settings(world: World) -> list[Fact]:
     return [*facts, *passed_now(world, of_all(world), world.spending.marks), *_fuse(world)]
 
 
-def after_start(world: World) -> list[Fact]:
+def after_start(before: World, world: World, fact: RunPlanned) -> list[Fact]:
     """Say that no more runs start for a while, once as many did as may in an hour."""
     return [*_fuse(world)]
 
@@ -147,7 +147,7 @@ def _fuse(world: World) -> Iterator[BudgetReached]:
         yield BudgetReached("runs_per_hour", "", "runs", count, limit, f"used up: {gauge.said}", until)
 
 
-def reached(world: World, fact: BudgetReached) -> list[Fact]:
+def reached(before: World, world: World, fact: BudgetReached) -> list[Fact]:
     """Stop what is under way and would use more of a limit of all, of the day or of a provider."""
     if fact.scope not in ("provider", "day", "total"):
         return []
@@ -238,3 +238,6 @@ def fused(world: World, command: Command) -> Command | WriteDelayed:
     due = max(writes_again(spending, world.now, limit), world.now + timedelta(seconds=1))
     why = f"{limit} writes to the tracker in a minute, as many as may be"
     return WriteDelayed(command.issue, command.key, due, why)
+
+
+RULES: WorldRules = {RunPlanned: after_start, BudgetReached: reached}

@@ -13,7 +13,7 @@ from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.language import Bytes
 from ashep.core.state.holds import Hold
 from ashep.core.state.server import MOST, Server, times_over
-from ashep.core.state.world import World
+from ashep.core.state.world import World, WorldRules
 
 STABLE = timedelta(minutes=10)
 """A server that answered for so long did not fail at its start: what fails next is counted afresh."""
@@ -28,9 +28,9 @@ SPACING = timedelta(minutes=30)
 """Between two recyclings, at least: a server that needs more than its limit does not keep work from going on."""
 
 
-def failed(before: World, fact: ServerFailed, at: datetime) -> list[Fact]:
+def failed(before: World, world: World, fact: ServerFailed) -> list[Fact]:
     """Say when a managed server that failed is started again."""
-    server = before.server
+    server, at = before.server, world.now
     stable = bool(fact.instance) and server.since is not None and at - server.since >= STABLE
     failures = 1 if stable else server.failures + 1
     return [ServerRestartPlanned(failures, at + _delay(failures), fact.why)]
@@ -42,7 +42,7 @@ def _delay(failures: int) -> timedelta:
     return min(FIRST_DELAY * 2 ** min(failures - 2, 20), LONGEST_DELAY)
 
 
-def memory_seen(world: World, fact: ServerMemorySeen) -> list[Fact]:
+def memory_seen(before: World, world: World, fact: ServerMemorySeen) -> list[Fact]:
     """Say whether a server that has grown so large is to be begun anew."""
     server, times = world.server, times_over(fact.used, fact.limit)
     if times < 1 or fact.instance != server.instance:
@@ -86,3 +86,6 @@ def memory_read(world: World, instance: str, used: int | None, now: datetime) ->
 
 def _size(used: int) -> str:
     return f"{used / 1024**3:.2f} GiB"
+
+
+RULES: WorldRules = {ServerFailed: failed, ServerMemorySeen: memory_seen}

@@ -1,4 +1,4 @@
-"""Which agent takes a run: a pure function, with a reason for the choice and against every other agent (design 4)."""
+"""Which agent takes a run: a pure function, with a reason for the choice and against every other agent."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -143,7 +143,7 @@ def _open_session(world: World, flow: Flow, run: Run) -> Command:
 
 
 def prompt_ids(instance: str, session: str, run: str, n: int, tries: int, stamp: datetime) -> tuple[str, str]:
-    """Message and part id of a prompt, derived so that a resend has the same (design section 6).
+    """Message and part id of a prompt, derived so that a resend has the same.
 
     The server sorts messages by id: twelve hex digits of time (milliseconds × 4096), then characters of no order.
     """

@@ -13,7 +13,17 @@ from typing import assert_never
 from ashep.core.facts.commands import AnswerRequest
 from ashep.core.facts.issues import CommentWanted
 from ashep.core.facts.requests import Asked, Request
-from ashep.core.facts.runs import InputEnded, InputWanted, RequestAnswered, RequestGone, RequestJudged, RequestOpened
+from ashep.core.facts.runs import (
+    InputEnded,
+    InputWanted,
+    OutcomeRejected,
+    PromptAbandoned,
+    RequestAnswered,
+    RequestGone,
+    RequestJudged,
+    RequestOpened,
+    TurnDied,
+)
 from ashep.core.facts.tracker import AnswerRead, Comment
 from ashep.core.facts.vocabulary import Fact, ReadRefused
 from ashep.core.issues.people import is_person
@@ -24,7 +34,7 @@ from ashep.core.state.flow import Flow, Posture
 from ashep.core.state.frozen import replace
 from ashep.core.state.intents import MAX_REPORTS, done
 from ashep.core.state.run import Pending, Run
-from ashep.core.state.world import World, phase_of
+from ashep.core.state.world import IssueRules, World, phase_of
 from ashep.core.text import clean
 
 ADDRESSED = re.compile(r"\s*@ashep\b[:,]?\s*", re.IGNORECASE)
@@ -64,7 +74,7 @@ def rules_of(world: World, phase: Phase | None, *, writes: bool) -> tuple[Permis
 # --- what rules and prepared answers say ----------------------------------------------------------------------------
 
 
-def opened(world: World, flow: Flow, fact: RequestOpened) -> list[Fact]:
+def opened(world: World, earlier: Flow, flow: Flow, fact: RequestOpened) -> list[Fact]:
     """Judge a request."""
     run = flow.run
     if run is None or run.id != fact.run or run.ended:
@@ -142,7 +152,7 @@ def asked_now(flow: Flow) -> Pending | None:
     return next((one for one in flow.run.requests if one.request.id == flow.run.shown and one.verdict == "ask"), None)
 
 
-def advance(world: World, flow: Flow) -> list[Fact]:
+def advance(world: World, earlier: Flow, flow: Flow, fact: RequestGone | RequestJudged | RequestAnswered) -> list[Fact]:
     """Put the next request to a person, or go on where none is left: after each change of the run's requests."""
     run = flow.run
     if run is None or run.ended or flow.stage != "work":
@@ -153,6 +163,13 @@ def advance(world: World, flow: Flow) -> list[Fact]:
     if asks:
         return _put(world, flow, run, asks[0])
     return over(flow, "what it asked is answered")
+
+
+def turn_over(
+    world: World, earlier: Flow, flow: Flow, fact: OutcomeRejected | TurnDied | PromptAbandoned
+) -> list[Fact]:
+    """Wait for nobody once the turn that asked is no more."""
+    return over(flow, "the turn in which it asked is over")
 
 
 def over(flow: Flow, why: str) -> list[Fact]:
@@ -388,3 +405,14 @@ def _ended(flow: Flow, run: Run, at: datetime) -> Flow:
     )  # fmt: skip
     comments = tuple(comment for comment in flow.comments if not comment[0].startswith(INPUT))
     return replace(flow, run=run, thought=flow.thought + waited, comments=comments, requests=over)
+
+
+RULES: IssueRules = {
+    RequestOpened: opened,
+    RequestGone: advance,
+    RequestJudged: advance,
+    RequestAnswered: advance,
+    OutcomeRejected: turn_over,
+    TurnDied: turn_over,
+    PromptAbandoned: turn_over,
+}

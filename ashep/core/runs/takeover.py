@@ -31,7 +31,7 @@ from ashep.core.state.flow import Flow, Held, Posture, noted
 from ashep.core.state.frozen import replace
 from ashep.core.state.holds import Hold
 from ashep.core.state.run import Run
-from ashep.core.state.world import World
+from ashep.core.state.world import IssueRules, World
 
 
 def takeover_of(policy: Policy | None, phase: Phase | None) -> Takeover:
@@ -186,9 +186,11 @@ def _came_back(world: World, flow: Flow, fact: SessionSeen) -> list[Fact]:
     return []
 
 
-def released(world: World, flow: Flow, held: Held, why: str) -> list[Fact]:
+def released(world: World, earlier: Flow, flow: Flow, fact: SessionReleased) -> list[Fact]:
     """Say what follows once the person is done: the next phase looks at their work, or the phase goes on."""
-    policy = world.policy(flow)
+    held, why, policy = earlier.held, fact.why, world.policy(flow)
+    if held is None:
+        return []
     phase = policy.phase(flow.phase) if policy and flow.phase else None
     target = reviewed_by(policy, phase) if policy and phase and held.action == "review" else None
     if phase is None or target is None:
@@ -301,3 +303,6 @@ def _released(flow: Flow, fact: SessionReleased, seq: int, at: datetime) -> Flow
     if held is not None and fact.leave:
         flow = replace(flow, sessions=without(flow.sessions, held.session))
     return replace(flow, held=None, resume=resume, run=run, wanted=True, code=code, held_by="", why=fact.why, since=at)
+
+
+RULES: IssueRules = {SessionSeen: session_seen, SessionReleased: released}

@@ -1,4 +1,4 @@
-"""What a read of a session means: finished, died, never begun, too late, or a person's (design section 6)."""
+"""What a read of a session means: finished, died, never begun, too late, or a person's."""
 
 from datetime import datetime, timedelta
 
@@ -14,16 +14,19 @@ from ashep.core.facts.runs import (
     TurnSeen,
 )
 from ashep.core.facts.vocabulary import Fact, ReadRefused
+from ashep.core.issues.routing import after_run
 from ashep.core.policy.language import format_duration
 from ashep.core.policy.policies import Phase
-from ashep.core.resources.providers import ABORTED, ends_run, stopped
+from ashep.core.resources.budgets import after_turn
+from ashep.core.resources.providers import ABORTED, after_read, ends_run, stopped
 from ashep.core.runs.choice import choose_beside, model_of
 from ashep.core.runs.folding import DIAGNOSIS
+from ashep.core.runs.requests import over
 from ashep.core.runs.takeover import in_session, turn_of_held
 from ashep.core.state.flow import Flow
 from ashep.core.state.intents import unfounded
 from ashep.core.state.run import Probation, Run, due_after
-from ashep.core.state.world import World, phase_of
+from ashep.core.state.world import IssueRules, World, phase_of
 
 MAX_RESTARTS = 10
 """Turns of one run that are started again because the agent server died."""
@@ -37,7 +40,18 @@ EXTRACT = Phase(name="extract")
 """What an extraction asks of an agent: the capability `extract`, to read."""
 
 
-def turn_seen(world: World, before: Flow, flow: Flow, fact: TurnSeen) -> list[Fact]:
+def turn_seen(world: World, earlier: Flow, flow: Flow, fact: TurnSeen) -> list[Fact]:
+    """Judge a read: what it shows of its provider and of the run, and of what was used."""
+    judged = [*after_read(world, flow, fact), *_of_run(world, earlier, flow, fact)]
+    return judged if flow.spent == earlier.spent else judged + after_turn(world, flow, judged)
+
+
+def run_ended(world: World, earlier: Flow, flow: Flow, fact: RunEnded) -> list[Fact]:
+    """Wait for nobody any more, and go where the run leads."""
+    return [*over(flow, "its run is over"), *after_run(world, flow, fact)]
+
+
+def _of_run(world: World, before: Flow, flow: Flow, fact: TurnSeen) -> list[Fact]:
     """Judge a read; `before` is the flow before it was folded."""
     run = flow.run
     if run is None or before.run is None or unfounded(flow, run, fact):
@@ -62,7 +76,7 @@ def turn_seen(world: World, before: Flow, flow: Flow, fact: TurnSeen) -> list[Fa
     return _quiet(world, flow, run, fact, suspicion)
 
 
-def read_refused(flow: Flow, fact: ReadRefused) -> list[Fact]:
+def read_refused(world: World, earlier: Flow, flow: Flow, fact: ReadRefused) -> list[Fact]:
     """Give up a run that is over its time, or was taken, although nobody can see how its turn stands."""
     run = flow.run
     if fact.what != "turn" or run is None or run.id != fact.run or run.ended or run.fresh_after:
@@ -216,3 +230,6 @@ def why_stalled(run: Run, life: Life) -> str:
 
 def _whole(span: timedelta) -> str:
     return format_duration(timedelta(seconds=round(span.total_seconds())))
+
+
+RULES: IssueRules = {TurnSeen: turn_seen, RunEnded: run_ended, ReadRefused: read_refused}

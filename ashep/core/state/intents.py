@@ -8,7 +8,7 @@ from ashep.core.state.run import Run
 
 
 def stale(flow: Flow, as_of: int) -> bool:
-    """Whether a read that began at `as_of` may show what was before our own write (design section 3)."""
+    """Whether a read that began at `as_of` may show what was before our own write."""
     return as_of < flow.write_seq or any(isinstance(command, WRITES) for command in flow.open)
 
 

@@ -11,7 +11,7 @@ from ashep.core.facts.runs import Life, Model, TurnSeen
 from ashep.core.policy.policies import Phase
 
 NO_SIGN = timedelta(seconds=30)
-"""From a prompt's delivery to the first sign of a turn (design section 6; facts/opencode.md 11, 16, 26)."""
+"""From a prompt's delivery to the first sign of a turn (facts/opencode.md 11, 16, 26)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Pending:
 
 
 Probation = Literal["no", "suspect", "stop", "second_look"]
-"""A turn without a sign: suspect until a fresh read, then stopped, then looked at once more (design section 6)."""
+"""A turn without a sign: suspect until a fresh read, then stopped, then looked at once more."""
 
 
 @dataclass(frozen=True)

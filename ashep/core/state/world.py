@@ -6,14 +6,17 @@ the same World whatever the policies say by now; its cost does not grow with the
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any, TypeVar
 
 from rpds import HashTrieMap, HashTrieSet
 
 from ashep.core.facts.delivery import Tree
 from ashep.core.facts.resources import DaemonStarted, Finding, RunnerSeen
 from ashep.core.facts.tracker import TrackerSeen
+from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Phase, Policies, Policy
 from ashep.core.policy.settings import Settings
@@ -163,3 +166,22 @@ def phase_of(world: World, flow: Flow) -> Phase | None:
     if run is None:
         return None
     return run.began or (policy.phase(run.phase) if policy else None)
+
+
+IssueRules = Mapping[type[Fact], Callable[[World, Flow, Flow, Any], list[Fact]]]
+"""What follows from a fact about an issue: of the World, the flow before the fact and after it, and the fact."""
+
+
+WorldRules = Mapping[type[Fact], Callable[[World, World, Any], list[Fact]]]
+"""What follows from any other fact: of the World before it and after it, and the fact."""
+
+
+Value = TypeVar("Value")
+
+
+def merged(*tables: Mapping[type, Value]) -> dict[type, Value]:
+    """Make one table of the domains'; ValueError where two of them name the same fact."""
+    whole = {kind: value for table in tables for kind, value in table.items()}
+    if len(whole) != sum(map(len, tables)):
+        raise ValueError("a fact is in two tables")
+    return whole

@@ -1,7 +1,7 @@
 """The one place from which the world is changed: a command in, the facts that are its answer out.
 
 Each effect has its probe. A command that was tried before, or was found open after a crash, is probed and never blindly
-repeated (design section 6). No effect decides anything; what an answer means is the core's business.
+repeated. No effect decides anything; what an answer means is the core's business.
 """
 
 from collections.abc import Awaitable, Callable
@@ -41,14 +41,12 @@ from ashep.core.facts.commands import (
     WriteIssue,
 )
 from ashep.core.facts.delivery import LandingRefused, TreeSealed, TreeSeen
-from ashep.core.facts.resources import RunnerSeen
+from ashep.core.facts.resources import NoticeSent
 from ashep.core.facts.runs import PromptSent, SessionOpened
 from ashep.core.facts.tracker import (
     AnswerRead,
-    ClaimRefused,
     CommentPosted,
     EffectFailed,
-    GuardRefused,
     IssueClaimed,
     IssueCreated,
     IssueGone,
@@ -58,39 +56,31 @@ from ashep.core.facts.tracker import (
     LabelsTakenOff,
     LeaseLost,
     Stamp,
-    TrackerLost,
-    WriteRefused,
 )
 from ashep.core.facts.vocabulary import AuthorsRead, Fact
 from ashep.core.issues.people import label_events
 from ashep.core.policy.settings import ForgeSettings, Settings
 from ashep.core.reconcile.intake import LEASE_GRACE
+from ashep.core.resources.notices import targets
 from ashep.core.state.world import World
 from ashep.core.text import clean
 from ashep.daemon.effects import sessions
-from ashep.daemon.effects.notices import tell
 from ashep.daemon.effects.prompts import PromptEffects, Render, peoples
 from ashep.daemon.effects.pulls import PullEffects, Pulls
 from ashep.daemon.effects.sessions import came_back
 from ashep.daemon.effects.trees import TreeCommand, TreeEffects
 from ashep.daemon.effects.work import Means, WorkEffects
+from ashep.daemon.failures import failed, short
 from ashep.daemon.leases import Leases
 from ashep.errors import (
     AshepError,
     ClaimLost,
-    DiskFailed,
-    GuardTripped,
-    JournalDamaged,
-    RepositoryLocked,
-    RunnerRefused,
-    RunnerUnauthorized,
+    NotSent,
     RunnerUnavailable,
     TrackerRefused,
-    TrackerUnavailable,
-    TreeRefused,
 )
 from ashep.journal.blobs import Blobs
-from ashep.ports.notifier import Notifier
+from ashep.ports.notifier import Notifier, message_of
 from ashep.ports.runner import Prompt, Runner, SessionRequest
 from ashep.ports.tracker import ClaimRequest, Creation, IssueText, Seen, Tracker, Update
 from ashep.prompt import render
@@ -98,14 +88,8 @@ from ashep.prompt import render
 MOST_CHANGES = 100
 """Of the same changes of an issue, the newest so many are looked at."""
 
-READS = (ReadIssue, ReadAnswer, ReadAuthors)
-"""What is tried again whatever the tracker says to it."""
-
 UNDER_LEASE = (WriteIssue, TakeOffLabels, PostComment, CreateIssue, OpenSession, SendPrompt)
 """What is not done to an issue in progress by a daemon that may have lost it. A claim brings its own lease."""
-
-NO_AGENTS = (ReadTree, PrepareTree, SealTree, PreparePrompt, VerifyWork, IntegrateWork, MoveBase, OpenPullRequest)
-"""Where these fail, git or the disk did, and no agent."""
 
 _TEXT: TypeAdapter[IssueText] = TypeAdapter(IssueText)
 
@@ -136,39 +120,30 @@ class Effects:
 
     async def carry_out(self, command: Command, world: Callable[[], World], *, probe: bool) -> list[Fact]:
         """Do what a command says and give its answer; `probe`: it may have been done before."""
-        if isinstance(command, SendNotice):
-            return await tell(self.notifier, command, world, again=probe or command.tries > 0)
-        issue, key, probe = command.issue, command.key, probe or command.tries > 0
+        probe = probe or command.tries > 0
         try:
-            if isinstance(command, UNDER_LEASE) and (flow := world().flows.get(issue)) and flow.leased:
-                stamp = command.stamp if isinstance(command, WriteIssue) and probe else None
-                if stamp is None or not await self._landed(issue, stamp):  # one that landed may have ended the lease
-                    await self.leases.assure(issue)
-        except (ClaimLost, TrackerRefused) as error:
-            return [LeaseLost(issue, _short(error)), EffectFailed(issue, key, "the lease was lost", infra=True)]
-        except TrackerUnavailable as error:
-            return [*_lost(error), EffectFailed(issue, key, _short(error), infra=True)]
-        try:
+            if isinstance(command, SendNotice):
+                return await self._notify(command, world(), again=probe)
+            if (why := await self._lease_lost(command, world, probe)) is not None:
+                lost = EffectFailed(command.issue, command.key, "the lease was lost", infra=True)
+                return [LeaseLost(command.issue, why), lost]
             return await self._do(command, world, probe)
-        except (TrackerUnavailable, RunnerUnavailable, RunnerUnauthorized) as error:
-            return [*_lost(error), EffectFailed(issue, key, _short(error), infra=True)]
-        except GuardTripped:
-            return [GuardRefused(issue, key)]
-        except (TrackerRefused, ClaimLost) as error:
-            if isinstance(command, ClaimIssue):
-                return [ClaimRefused(issue, key, _short(error))]
-            if isinstance(command, WriteIssue):
-                return [WriteRefused(issue, key, _short(error))]
-            return [EffectFailed(issue, key, _short(error), infra=isinstance(command, READS))]
-        except RunnerRefused as error:
-            return [EffectFailed(issue, key, _short(error), infra=False)]
-        except (DiskFailed, JournalDamaged):
-            raise
         except AshepError as error:
-            if not isinstance(command, NO_AGENTS):
-                raise
-            lock = error.lock if isinstance(error, RepositoryLocked) else ""
-            return [EffectFailed(issue, key, _short(error), not isinstance(error, TreeRefused), lock)]
+            return failed(command, error)
+
+    async def _lease_lost(self, command: IssueCommand, world: Callable[[], World], probe: bool) -> str | None:
+        """Renew the lease under which a command is carried out, if need be; why that cannot be is an answer."""
+        flow = world().flows.get(command.issue)
+        if not isinstance(command, UNDER_LEASE) or flow is None or not flow.leased:
+            return None
+        stamp = command.stamp if isinstance(command, WriteIssue) and probe else None
+        try:
+            # a write that landed may have ended the lease
+            if stamp is None or not await self._landed(command.issue, stamp):
+                await self.leases.assure(command.issue)
+        except (ClaimLost, TrackerRefused) as error:
+            return short(error)
+        return None
 
     def _do(self, command: IssueCommand, world: Callable[[], World], probe: bool) -> Awaitable[list[Fact]]:
         match command:
@@ -269,7 +244,7 @@ class Effects:
         return await self.work.notes(flow, world, closed=command.kind == "close") if flow is not None else {}
 
     async def _landed(self, issue: str, stamp: Stamp) -> Seen | None:
-        """The probe of a write: our metadata with this or a later number means that it was done (design section 6)."""
+        """The probe of a write: our metadata with this or a later number means that it was done."""
         seen = await self.tracker.issue(issue)
         if seen is None:
             raise TrackerRefused(f"the tracker has no issue {issue}")
@@ -373,15 +348,13 @@ class Effects:
         )
         return [PromptSent(command.issue, command.run, command.key, command.n, instance)]
 
+    # --- people -------------------------------------------------------------------------------------------------
 
-def _lost(error: AshepError) -> list[Fact]:
-    """What a failure says about the whole tracker or server: nothing more is started there until it was seen again."""
-    if isinstance(error, RunnerUnauthorized):
-        return [RunnerSeen("unauthorized", _short(error))]
-    if isinstance(error, RunnerUnavailable):
-        return [RunnerSeen("away", _short(error))]
-    return [TrackerLost(_short(error))]
-
-
-def _short(error: Exception) -> str:
-    return clean(str(error))[:500]
+    async def _notify(self, command: SendNotice, world: World, *, again: bool) -> list[Fact]:
+        target = targets(world.settings.notify).get(command.target)
+        if target is None:
+            raise NotSent("it is in the configuration no more")
+        if self.notifier is None:
+            raise NotSent("nobody is here who could tell people")
+        await self.notifier.send(target, message_of(command.notices, world.instance, command.key, again=again))
+        return [NoticeSent(command.key, command.target)]

@@ -13,6 +13,7 @@ from ashep.core.issues.people import is_person
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World, phase_of
 from ashep.core.text import clean
+from ashep.daemon.effects.made import Made
 from ashep.daemon.effects.trees import TreeEffects
 from ashep.daemon.effects.work import WorkEffects
 from ashep.errors import ConfigError, TrackerRefused
@@ -49,14 +50,14 @@ class PromptEffects:
     ) -> None:
         self._tracker, self._runner, self._trees, self._blobs = tracker, runner, trees, blobs
         self._folder, self._render, self._work = folder, render, work
-        self._templates: tuple[str, Templates | None] = ("", None)
+        self._templates = Made(self._read)
 
     async def prepare(self, command: PreparePrompt, world: World) -> list[Fact]:
         """Write a prompt's text, and keep it."""
         flow = world.flows[command.issue]
         try:
             brief = await self._brief(command, world, flow)
-            text = self._render(brief, self._in_force(world))
+            text = self._render(brief, self._templates.of(world.files.prompts))
         except ConfigError as error:
             return [EffectFailed(command.issue, command.key, f"the prompt: {clean(str(error))[:500]}", infra=False)]
         blob = await self._blobs.keep(text)
@@ -66,13 +67,9 @@ class PromptEffects:
             before = await self._runner.asked(run.session)
         return [PromptPrepared(command.issue, command.run, command.key, command.n, blob, shown, before)]
 
-    def _in_force(self, world: World) -> Templates | None:
-        """Give the user's templates as they were adopted last."""
-        blob = world.files.prompts
-        if self._templates[0] != blob:
-            known = Templates.from_text(self._folder or Path(), self._blobs.text(blob)) if blob else None
-            self._templates = blob, known
-        return self._templates[1]
+    def _read(self, blob: str) -> Templates | None:
+        """Read the user's templates as they were adopted last."""
+        return Templates.from_text(self._folder or Path(), self._blobs.text(blob)) if blob else None
 
     async def _brief(self, command: PreparePrompt, world: World, flow: Flow) -> Brief:
         run, phase = flow.run, phase_of(world, flow)

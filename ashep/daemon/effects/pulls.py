@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
 
 import anyio
 import anyio.to_thread
@@ -15,8 +14,12 @@ from ashep.core.policy.settings import ForgeSettings, Settings
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
 from ashep.core.text import clean
-from ashep.errors import AshepError, ForgeRefused, ForgeUnauthorized, ForgeUnavailable
+from ashep.daemon.effects.made import Made
+from ashep.daemon.failures import failed
+from ashep.errors import AshepError, ForgeError, ForgeRefused
 from ashep.ports.landing import Forge, NotPushed, PullRequest, PullState, Remote
+
+LACKING = "nothing here can open a pull request; set landing.forge, or landing.mode to branch"
 
 CLOSING = 2.0
 """Seconds that connections get to be closed."""
@@ -37,9 +40,8 @@ class PullEffects:
     """
 
     def __init__(self, make: Callable[[ForgeSettings], Pulls] | None = None) -> None:
-        self._make = make
-        self._known: tuple[ForgeSettings, Pulls] | None = None
-        self._made = anyio.Lock()
+        self._pulls = Made(make, LACKING)
+        self._making = anyio.Lock()
 
     async def carry_out(self, command: OpenPullRequest, world: World) -> list[Fact]:
         """Push, and open a pull request unless it stands. Each step is harmless to repeat, so nothing is probed.
@@ -59,12 +61,8 @@ class PullEffects:
                 return [LandingRefused(issue, key, pushed.code, pushed.why)]
             request = PullRequest(command.name, command.branch, base, command.title, _body(command, flow))
             opened = await pulls.forge.open(request)
-        except ForgeUnavailable as error:
-            return [LandingRefused(issue, key, "away", _short(error), timedelta(seconds=error.retry_after))]
-        except ForgeUnauthorized as error:
-            return [LandingRefused(issue, key, "away", _short(error))]
-        except ForgeRefused as error:
-            return [LandingRefused(issue, key, "refused", _short(error))]
+        except ForgeError as error:
+            return failed(command, error)
         return [PullRequestOpened(issue, key, opened.number, opened.url, command.name, base, head)]
 
     async def state(self, settings: Settings, number: int) -> PullState:
@@ -73,21 +71,19 @@ class PullEffects:
 
     async def aclose(self) -> None:
         """Let go of connections."""
-        known, self._known = self._known, None
-        if known is not None:
+        if (pulls := self._pulls.forget()) is not None:
             with anyio.move_on_after(CLOSING, shield=True):
-                await known[1].forge.aclose()
+                await pulls.forge.aclose()
 
     async def _of(self, settings: Settings) -> Pulls:
         wanted = settings.landing.forge
-        if self._make is None or wanted is None:
-            raise AshepError("nothing here can open a pull request; set landing.forge, or landing.mode to branch")
-        async with self._made:
-            if self._known is None or self._known[0] != wanted:
+        if wanted is None:
+            raise AshepError(LACKING)
+        async with self._making:
+            if self._pulls.possible and not self._pulls.is_of(wanted):
                 await self.aclose()
-                # its certificates are read from files
-                self._known = wanted, await anyio.to_thread.run_sync(self._make, wanted)
-            return self._known[1]
+                return await anyio.to_thread.run_sync(self._pulls.of, wanted)  # its certificates are read from files
+            return self._pulls.of(wanted)
 
 
 async def _merged_before(forge: Forge, command: OpenPullRequest, flow: Flow, as_of: int) -> PullRequestSeen | None:
@@ -112,7 +108,3 @@ def _body(command: OpenPullRequest, flow: Flow) -> str:
     if found is not None and found.results and found.commit == command.head:
         shown = Verification(found.commit, found.tree, "", found.results, found.isolated)
     return body(key=command.name, issue=command.issue, summary=next(said, ""), verification=shown, runs=runs)
-
-
-def _short(error: Exception) -> str:
-    return clean(str(error))[:500]

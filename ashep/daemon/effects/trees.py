@@ -4,11 +4,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ashep.core.facts.commands import PrepareTree, ReadTree, RemoveTree, SealTree
-from ashep.core.facts.delivery import TreeKept, TreePrepared, TreeRemoved, TreeSealed, TreeSeen
+from ashep.core.facts.delivery import TreePrepared, TreeRemoved, TreeSealed, TreeSeen
 from ashep.core.facts.vocabulary import Fact
-from ashep.core.policy.settings import Settings, WorkerSettings
+from ashep.core.policy.settings import Settings
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
+from ashep.daemon.effects.made import Made
+from ashep.daemon.failures import failed
 from ashep.errors import AshepError
 from ashep.ports.trees import Changes, Landed, Workspaces, WorkTree
 
@@ -22,8 +24,8 @@ class TreeEffects:
     """
 
     def __init__(self, shared: WorkTree, workspaces: Callable[[Settings], Workspaces] | None = None) -> None:
-        self.shared, self._workspaces = shared, workspaces
-        self._known: tuple[WorkerSettings, Workspaces] | None = None
+        lacking = "nothing here can make work trees of issues' own; set worker.workspace to shared"
+        self.shared, self._own = shared, Made(workspaces, lacking, by=lambda settings: settings.worker)
 
     async def carry_out(self, command: TreeCommand, settings: Settings) -> list[Fact]:
         """Do what a command says and give its answer; it may have been done before, in part or whole.
@@ -36,47 +38,39 @@ class TreeEffects:
                 commits = () if command.moment == "before" else await self.shared.between(command.since, tree.head)
                 return [TreeSeen(tree, command.moment, command.issue, command.run, commits)]
             case PrepareTree():
-                made = await self._own(settings).prepare(command.branch, command.base, command.slot)
+                made = await self._own.of(settings).prepare(command.branch, command.base, command.slot)
                 return [
                     TreePrepared(
                         command.issue, command.run, command.key, command.branch, made.path, made.base, made.head
                     )
                 ]
             case RemoveTree():
-                return [await self._remove(command, settings)]
+                return await self._remove(command, settings)
             case SealTree():
-                left = await self._own(settings).seal(
+                left = await self._own.of(settings).seal(
                     command.branch, command.run, f"{command.issue}: what {command.run} left"
                 )
                 commits = tuple(commit.sha for commit in left.commits)
                 sealed = TreeSealed(command.issue, command.run, command.key, left.head, left.tree, commits, left.told)
                 return [replace(sealed, lacking=left.lacking, unwritable=left.unwritable)]
 
-    async def _remove(self, command: RemoveTree, settings: Settings) -> Fact:
-        """Whatever keeps a tree from going, it is asked for again much later: nobody waits for it."""
+    async def _remove(self, command: RemoveTree, settings: Settings) -> list[Fact]:
         landed = Landed(command.branch, command.head, command.onto, command.commit)
         try:
-            removed = await self._own(settings).retire(landed, command.quiet)
+            removed = await self._own.of(settings).retire(landed, command.quiet)
         except AshepError as error:
-            return TreeKept(command.issue, command.key, command.branch, " ".join(str(error).split())[:300])
-        return TreeRemoved(command.issue, command.key, command.branch, removed.freed, removed.saved)
+            return failed(command, error)
+        return [TreeRemoved(command.issue, command.key, command.branch, removed.freed, removed.saved)]
 
     async def changes(self, world: World, flow: Flow, since: str = "") -> Changes:
         """Give what the issue's runs changed, for a prompt; on a branch of its own since a commit, or its beginning."""
         if flow.own is not None and flow.own.base:
-            return await self._own(world.settings).changes(flow.own.branch, since or flow.own.base)
+            return await self._own.of(world.settings).changes(flow.own.branch, since or flow.own.base)
         left_over = sorted(path for path, (_, issue) in world.left_over.items() if issue == flow.issue.id)
         return await self.shared.changes(flow.base, flow.issue.id, flow.commits, tuple(left_over))
 
     async def place(self, branch: str | None, settings: Settings) -> str | None:
         """Find the tree that stands for a branch."""
-        if branch is None or self._workspaces is None:
+        if branch is None or not self._own.possible:
             return None
-        return next((one.path for one in await self._own(settings).list() if one.branch == branch), None)
-
-    def _own(self, settings: Settings) -> Workspaces:
-        if self._workspaces is None:
-            raise AshepError("nothing here can make work trees of issues' own; set worker.workspace to shared")
-        if self._known is None or self._known[0] != settings.worker:
-            self._known = settings.worker, self._workspaces(settings)
-        return self._known[1]
+        return next((one.path for one in await self._own.of(settings).list() if one.branch == branch), None)

@@ -37,6 +37,7 @@ from ashep.core.policy.settings import ImpactSettings, Settings
 from ashep.core.reconcile.observe import criteria_read
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
+from ashep.daemon.effects.made import Made
 from ashep.errors import AshepError, TrackerRefused, TrackerUnavailable
 from ashep.journal.blobs import Blobs
 from ashep.ports.landing import Advanced, Candidate, Conflict, Integrated, Landing
@@ -84,8 +85,9 @@ class WorkEffects:
     """
 
     def __init__(self, tracker: Tracker, blobs: Blobs, means: Callable[[Settings], Means] | None = None) -> None:
-        self._tracker, self._blobs, self._means = tracker, blobs, means
-        self._known: tuple[Settings, Means] | None = None
+        self._tracker, self._blobs = tracker, blobs
+        lacking = "nothing here can look into the work of issues, or land it; set landing.mode to branch"
+        self._means = Made(means, lacking)
         self._verifying, self._landing = anyio.CapacityLimiter(AT_ONCE), anyio.Lock()
 
     async def carry_out(self, command: WorkCommand, now: Callable[[], World]) -> list[Fact]:
@@ -93,7 +95,7 @@ class WorkEffects:
 
         Raises `AshepError` with what a person can do.
         """
-        means = self._of(now().settings)
+        means = self._means.of(now().settings)
         match command:
             case VerifyWork():
                 return await self._verify_if_wanted(means, command, now)
@@ -106,27 +108,27 @@ class WorkEffects:
 
     async def settle(self, settings: Settings) -> None:
         """Finish or undo what an earlier life left half done on a base."""
-        if self._means is not None:
+        if self._means.possible:
             async with self._landing:
-                await self._of(settings).landing.settle()
+                await self._means.of(settings).landing.settle()
 
     async def touched(self, sealed: TreeSealed, flow: Flow, world: World) -> TreeSealed:
         """Say with what was sealed which files all that the issue changed touches, and what else."""
         own = flow.own
-        if self._means is None or own is None or not own.base:
+        if not self._means.possible or own is None or not own.base:
             return sealed
         if sealed.head == own.base:
             return replace(sealed, files=FileMap())
         settings, named = world.settings, named_by(world.settings, world.policies)
-        impact = await assess(self._of(settings).diffs, own.fits, sealed.head, settings.impact, named)
+        impact = await assess(self._means.of(settings).diffs, own.fits, sealed.head, settings.impact, named)
         return replace(sealed, flags=impact.raised, files=shortened(impact.files))
 
     async def fork(self, flow: Flow, settings: Settings) -> str:
         """Give the commit where the issue's branch and the one that it must fit last were one; empty: none is known."""
         own = flow.own
-        if self._means is None or own is None or not own.base or not own.head:
+        if not self._means.possible or own is None or not own.base or not own.head:
             return own.base if own is not None else ""
-        diffs = self._of(settings).diffs
+        diffs = self._means.of(settings).diffs
         try:
             return (await diffs.read(own.fits, own.head)).base
         except AshepError:
@@ -137,14 +139,14 @@ class WorkEffects:
         from that. The log is read first, which is a call of the tracker's program: while it waits, only for a failure.
         """
         notes = notes_of(flow, closed=closed)
-        if not flow.proofs or self._means is None or not (closed or flow.proofs[-1].status != "passing"):
+        if not flow.proofs or not self._means.possible or not (closed or flow.proofs[-1].status != "passing"):
             return notes
         policy = world.policy(flow)
         phase = policy.phase(flow.phase) if policy is not None and flow.phase else None
         most = (phase.verify if phase is not None else None) or Verify()
         escalated = escalation_of(flow, most.max_attempts)
         with suppress(AshepError):  # without the log as it stands there, nothing can be added to it
-            annotations = self._of(world.settings).annotations
+            annotations = self._means.of(world.settings).annotations
             if annotations is not None and (found := await annotations.read(flow.issue.id)) is not None:
                 log = found.metadata.get(LOG)
                 entries = [*map(entry_of, flow.proofs), *([escalated] if escalated is not None else ())]
@@ -156,9 +158,9 @@ class WorkEffects:
         comment is posted again. A tracker that does not answer is an error of both; all else keeps no comment back.
         """
         flow = world.flows.get(comment.issue)
-        if flow is None or self._means is None or not comment.name.startswith(WITH_COMMENT):
+        if flow is None or not self._means.possible or not comment.name.startswith(WITH_COMMENT):
             return
-        annotations = self._of(world.settings).annotations
+        annotations = self._means.of(world.settings).annotations
         if annotations is None or not (notes := await self.notes(flow, world, closed=False)):
             return
         try:
@@ -203,7 +205,7 @@ class WorkEffects:
         if KEY not in text.acceptance:  # as of most issues
             return None
         types, where = tuple(settings.verification.types), f"acceptance criteria of {issue}"
-        compiled = self._of(settings).compiled if self._means is not None else compiled_here
+        compiled = self._means.of(settings).compiled if self._means.possible else compiled_here
         return await apart(partial(read_criteria, text.acceptance, where, types), compiled, text.acceptance)
 
     async def _verify_if_wanted(self, means: Means, command: VerifyWork, now: Callable[[], World]) -> list[Fact]:
@@ -290,13 +292,6 @@ class WorkEffects:
             # the base may be further by now, where the answer of a move was lost: that is others' work
             return [WorkLanded(command.issue, command.key, command.onto, command.head, command.new, told=told)]
         return [LandingRefused(command.issue, command.key, moved.code, moved.why)]
-
-    def _of(self, settings: Settings) -> Means:
-        if self._means is None:
-            raise AshepError("nothing here can look into the work of issues, or land it; set landing.mode to branch")
-        if self._known is None or self._known[0] != settings:
-            self._known = settings, self._means(settings)
-        return self._known[1]
 
 
 async def _forgotten(landing: Landing, branch: str) -> tuple[str, ...]:

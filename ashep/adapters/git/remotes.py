@@ -1,21 +1,26 @@
-"""Find the commits that are to be verified, and bring a repository from elsewhere here: git, which only reads.
+"""Repositories elsewhere: branches are pushed to a remote, forward only, and fetched from an address; and the commits
+that are to be verified are found.
 
-A repository from elsewhere is kept as a bare one, into which branches are fetched; nothing is pushed, and no program
-that it names is run.
+A repository from an address is kept as a bare one, into which branches are fetched; nothing is pushed to it, and no
+program that it names is run.
 """
 
 import os
 import shutil
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
 
 from anyio import to_thread
 
-from ashep.adapters.git.git_program import SHA, Git
+from ashep.adapters.git.objects import commits, holds
+from ashep.adapters.git.program import ELSEWHERE, LANDING, SHA, Git, commit_of
 from ashep.core.state.branches import BASES, branch_of
 from ashep.core.text import clean
-from ashep.errors import AshepError
+from ashep.errors import AshepError, ForgeUnavailable, ProgramTimedOut
+from ashep.ports.landing import NotPushed, Pushed
+from ashep.redaction import Redaction
 
 FETCH = 300.0
 """Seconds for a fetch."""
@@ -31,9 +36,75 @@ _MAIN = ("main", "master", "trunk")
 """What branches are called that work is brought to."""
 _THEIRS = "ashep-head-of-theirs"
 """The branch of a bare repository that is what HEAD is where it comes from."""
-_QUIET = {"GIT_ASKPASS": "true", "SSH_ASKPASS": "true", "GIT_SSH_COMMAND": "ssh -oBatchMode=yes"}
-"""No question is asked of a person who is not there."""
-_SAFE = ("protocol.ext.allow=never",)
+
+
+class GitRemote:
+    """A remote of the repository that holds the folder `project`; each call of git is bound by `timeout` seconds.
+
+    `protected` are patterns of branches to which only people push; the base of a push is one, too. Hooks don't run, a
+    `pre-push` of Git LFS neither.
+    """
+
+    def __init__(
+        self,
+        project: Path,
+        remote: str = "origin",
+        timeout: float = 120.0,
+        redaction: Redaction | None = None,
+        protected: tuple[str, ...] = (),
+    ) -> None:
+        self._git = Git(project, LANDING, timeout, redaction)
+        self._remote, self._protected = remote, protected
+
+    async def head(self, branch: str) -> str | None:
+        """Ask where the branch is at the remote."""
+        ref = f"refs/heads/{branch}"
+        try:
+            done = await self._git.bare("ls-remote", "--", self._remote, ref, accepted=(0, 128))
+        except ProgramTimedOut as error:
+            raise ForgeUnavailable(f"the remote {self._remote} does not answer: {error}") from error
+        if done.returncode:
+            raise ForgeUnavailable(f"the remote {self._remote} cannot be read: {self._git.said(done)[:300]}")
+        lines = (line.split("\t") for line in done.stdout.decode(errors="replace").splitlines())
+        return next((line[0] for line in lines if line[1:] == [ref] and SHA.fullmatch(line[0])), None)
+
+    async def push(self, branch: str, commit: str, base: str) -> Pushed | NotPushed:
+        """Bring the branch to the commit, if that holds all that stands there."""
+        if branch == base or any(fnmatchcase(branch, pattern) for pattern in self._protected):
+            return NotPushed("protected", f"{branch} is a branch to which only people push")
+        if not SHA.fullmatch(commit):
+            raise AshepError(f"{branch} can only be pushed as the full id of a commit")
+        await commits(self._git, [commit])
+        stands = await self.head(branch)
+        if stands == commit:
+            return Pushed(commit)
+        if stands is not None and not await self._ours(stands, commit):
+            return NotPushed(
+                "theirs", f"{branch} at {self._remote} is at {stands[:12]}, which {commit[:12]} does not hold"
+            )
+        refspec = f"{commit}:refs/heads/{branch}"  # without a plus: the remote compares once more
+        try:
+            done = await self._git.bare(
+                "push", "--porcelain", "--no-follow-tags", self._remote, refspec, accepted=(0, 1, 128)
+            )
+        except ProgramTimedOut as error:
+            raise ForgeUnavailable(f"the remote {self._remote} does not answer: {error}", unknown=True) from error
+        if done.returncode == 0:
+            return Pushed(commit)
+        said = self._git.shown(done.stdout + done.stderr).strip()[:500]
+        if "[rejected]" in said:
+            return NotPushed("theirs", f"{branch} at {self._remote} went on meanwhile: {said}")
+        if "[remote rejected]" in said:
+            return NotPushed("refused", f"{self._remote} does not take {branch}: {said}")
+        raise ForgeUnavailable(f"the remote {self._remote} cannot be written to: {said}", unknown=True)
+
+    async def _ours(self, stands: str, commit: str) -> bool:
+        """Say whether the commit holds what stands at the remote; what we do not have it cannot hold."""
+        known = await self._git.bare("cat-file", "-e", f"{stands}^{{commit}}", accepted=(0, 1, 128))
+        return known.returncode == 0 and await holds(self._git, commit, stands)
+
+
+# --- what is verified ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +166,7 @@ async def left(repository: Path, commit: str, branch: str) -> str | None:
 
 
 async def _resolve(repository: Path, name: str) -> str | None:
-    if not name or set("\n\0") & set(name):
-        return None
-    words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-    found = (await _git(repository, *words, fine=(0, 1))).strip()
-    return found if SHA.fullmatch(found) else None
+    return await commit_of(Git(repository, ELSEWHERE), name)
 
 
 async def fetched(url: str, branch: str, folder: Path) -> Path:
@@ -112,10 +179,10 @@ async def fetched(url: str, branch: str, folder: Path) -> Path:
     await _git(place, "init", "--bare", "--quiet", f"--initial-branch={_THEIRS}", ".")
     refs = (f"+refs/heads/{branch}:refs/heads/{branch}", f"+HEAD:refs/heads/{_THEIRS}")
     flags = ("--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
-    git = Git(FETCH, settings=_SAFE)
-    done = await git.run("fetch", *flags, "--", url, *refs, cwd=place, env=_QUIET)
+    git = Git(place, ELSEWHERE, FETCH)
+    done = await git.run("fetch", *flags, "--", url, *refs)
     if done.returncode != 0:
-        raise AshepError(f"{url} cannot be fetched: {' '.join(clean(git.said(done)).split())[:300]}")
+        raise AshepError(f"{url} cannot be fetched: {' '.join(git.said(done).split())[:300]}")
     await to_thread.run_sync(_bound, folder, place)
     return place
 
@@ -134,11 +201,5 @@ def _bound(folder: Path, used: Path) -> None:
             del sizes[one]
 
 
-async def _git(repository: Path, *words: str, fine: tuple[int, ...] = (0,), timeout: float | None = None) -> str:
-    """Run git in a repository and give what it printed; raises `AshepError` with its words where it failed."""
-    git = Git()
-    done = await git.run(*words, cwd=repository, env=_QUIET, timeout=timeout)
-    if done.returncode not in fine:
-        said = " ".join(clean(git.said(done)).split())[:300]
-        raise AshepError(f"git {words[0]} failed in {repository}: {said or f'exit code {done.returncode}'}")
-    return done.stdout.decode(errors="replace")
+async def _git(repository: Path, *words: str, fine: tuple[int, ...] = (0,)) -> str:
+    return (await Git(repository, ELSEWHERE).run(*words, accepted=fine)).stdout.decode(errors="replace")

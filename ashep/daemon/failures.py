@@ -1,0 +1,81 @@
+"""Table of errors as facts: what a call that failed says of its effect, and of the tracker or the agent server."""
+
+from datetime import timedelta
+
+from ashep import errors
+from ashep.core.facts import commands, delivery, resources, tracker
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.text import clean
+
+READS = (commands.ReadIssue, commands.ReadAnswer, commands.ReadAuthors)
+"""What is tried again whatever the tracker says to it."""
+
+NO_AGENTS = (
+    commands.ReadTree,
+    commands.PrepareTree,
+    commands.SealTree,
+    commands.PreparePrompt,
+    commands.VerifyWork,
+    commands.IntegrateWork,
+    commands.MoveBase,
+    commands.OpenPullRequest,
+)
+"""Where these fail, git or the disk did, and no agent."""
+
+
+def server_lost(error: errors.RunnerError) -> resources.RunnerSeen:
+    """Say that the agent server is away, or wants another password."""
+    state = "unauthorized" if isinstance(error, errors.RunnerUnauthorized) else "away"
+    return resources.RunnerSeen(state, str(error)[:300])
+
+
+def tracker_lost(error: errors.TrackerError) -> tracker.TrackerLost:
+    """Say that the tracker does not answer."""
+    return tracker.TrackerLost(str(error)[:500])
+
+
+def short(error: errors.AshepError) -> str:
+    """Give the reason of an answer."""
+    return clean(str(error))[:500]
+
+
+def failed(command: commands.Command, error: errors.AshepError) -> list[Fact]:
+    """Give the answer of a command that came to an error. Raises the error where it is none: nothing may go on then."""
+    key, why, line = command.key, short(error), " ".join(str(error).split())[:300]
+    if isinstance(command, commands.SendNotice):
+        return [resources.NoticeFailed(key, command.target, line)]
+    issue = command.issue
+    match command, error:
+        case commands.RemoveTree(), _:  # it is asked for again much later: nobody waits for it
+            return [delivery.TreeKept(issue, key, command.branch, line)]
+        case _, errors.DiskFailed() | errors.JournalDamaged():
+            raise error
+        # nothing more is started at a tracker or server that is away until it was seen again
+        case _, errors.TrackerUnavailable():
+            return [tracker.TrackerLost(why), tracker.EffectFailed(issue, key, why, infra=True)]
+        case _, errors.RunnerUnauthorized():
+            return [resources.RunnerSeen("unauthorized", why), tracker.EffectFailed(issue, key, why, infra=True)]
+        case _, errors.RunnerUnavailable():
+            return [resources.RunnerSeen("away", why), tracker.EffectFailed(issue, key, why, infra=True)]
+        case _, errors.RunnerRefused():
+            return [tracker.EffectFailed(issue, key, why, infra=False)]
+        case _, errors.GuardTripped():
+            return [tracker.GuardRefused(issue, key)]
+        case commands.ClaimIssue(), errors.TrackerRefused() | errors.ClaimLost():
+            return [tracker.ClaimRefused(issue, key, why)]
+        case commands.WriteIssue(), errors.TrackerRefused() | errors.ClaimLost():
+            return [tracker.WriteRefused(issue, key, why)]
+        case _, errors.TrackerRefused() | errors.ClaimLost():
+            return [tracker.EffectFailed(issue, key, why, infra=isinstance(command, READS))]
+        case commands.OpenPullRequest(), errors.ForgeUnavailable():
+            return [delivery.LandingRefused(issue, key, "away", why, timedelta(seconds=error.retry_after))]
+        case commands.OpenPullRequest(), errors.ForgeUnauthorized():
+            return [delivery.LandingRefused(issue, key, "away", why)]
+        case commands.OpenPullRequest(), errors.ForgeRefused():
+            return [delivery.LandingRefused(issue, key, "refused", why)]
+        case _, errors.RepositoryLocked() if isinstance(command, NO_AGENTS):
+            return [tracker.EffectFailed(issue, key, why, infra=True, lock=error.lock)]
+        case _ if isinstance(command, NO_AGENTS):
+            return [tracker.EffectFailed(issue, key, why, infra=not isinstance(error, errors.TreeRefused))]
+        case _:
+            raise error

@@ -1,0 +1,108 @@
+"""Which worker runs which tests, and in which order: the longest first, so that all workers end together.
+
+A file stays on one worker, since its tests may share a server or a database that takes seconds to make. Files of
+`APART` share nothing: each of their tests goes where there is room. How long each takes stands in `durations.json`,
+which `DURATIONS=write make test` writes anew; a file that is not there is taken for a short one.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
+
+KEPT = Path(__file__).with_name("durations.json")
+
+TOGETHER = ("tests/e2e/", "tests/killed/")
+"""Folders whose files share a server: they come first and stand together, so that it ends with the last of them."""
+
+APART = (
+    "tests/core/test_mutants.py",
+    "tests/test_demo.py",
+    "tests/test_landing_checked_out.py",
+    "tests/test_loop_landing.py",
+    "tests/test_managed_server.py",
+    "tests/test_odd_repositories.py",
+    "tests/test_simulate.py",
+    "tests/test_stale_locks.py",
+    "tests/test_store.py",
+    "tests/test_testing.py",
+)
+"""Files that take long, and whose tests share nothing."""
+
+WIDER = ("class", "module", "package")
+"""Scopes of fixtures that several tests of a file share."""
+
+LEAST = 1.0
+"""Seconds below which no duration is kept."""
+
+
+def scope_of(test: str) -> str:
+    """What stays together with this test: its file, or the test alone."""
+    file = test.partition("::")[0]
+    return test if file in APART else file
+
+
+class Spread(LoadScopeScheduling):
+    """Hands out whole files, and tests of `APART` one by one, in the order in which they were collected."""
+
+    def __init__(self, config: pytest.Config, log: Producer | None = None) -> None:
+        config.option.loadscopereorder = False
+        super().__init__(config, log)
+
+    def _split_scope(self, nodeid: str) -> str:
+        return scope_of(nodeid)
+
+
+def kept() -> Mapping[str, float]:
+    """Seconds by file and by test, as they were last measured."""
+    return json.loads(KEPT.read_text()) if KEPT.exists() else {}
+
+
+def sort(items: list[pytest.Item]) -> None:
+    """Put the longest first; tests of a file keep their order."""
+    seconds = kept()
+
+    def rank(item: pytest.Item) -> tuple[int, float, str]:
+        scope = scope_of(item.nodeid)
+        place = next((number for number, word in enumerate(TOGETHER) if scope.startswith(word)), len(TOGETHER))
+        return place, -seconds.get(scope, 0.0), scope.partition("::")[0]
+
+    items.sort(key=rank)
+
+
+def sharing(items: Sequence[pytest.Item]) -> list[str]:
+    """Tests of `APART` that share something all the same."""
+    return [item.nodeid for item in items if item.nodeid.partition("::")[0] in APART and _shared(item)]
+
+
+def _shared(item: pytest.Item) -> bool:
+    fixtures = getattr(item, "_fixtureinfo", None)
+    if fixtures is None:
+        return False
+    return any(found[-1].scope in WIDER for found in fixtures.name2fixturedefs.values())
+
+
+class Durations:
+    """Adds up how long each test and each file takes, and keeps it."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count set-up and end in: they take most of the time where something is shared."""
+        for name in {report.nodeid, report.nodeid.partition("::")[0]}:
+            self._seconds[name] = self._seconds.get(name, 0.0) + report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        """Write those that are worth it; files that were not run keep what is known of them."""
+        ran = {name for name in self._seconds if "::" not in name}
+        before = {name: seconds for name, seconds in kept().items() if name.partition("::")[0] not in ran}
+        new = {
+            name: round(seconds, 1)
+            for name, seconds in self._seconds.items()
+            if seconds >= LEAST and (scope_of(name) == name or "::" not in name)
+        }
+        KEPT.write_text(json.dumps(before | new, indent=0, sort_keys=True) + "\n")
