@@ -253,6 +253,7 @@ def test_people_come_first_and_closed_issues_only_if_asked_for(told: Path) -> No
     places = [list(standing.STATES).index(entry["state"]) for entry in seen["issues"]]
     assert places == sorted(places)
     shown = standing.table(seen, T0, everything=False)
+    assert {len(row) for row in shown} == {len(standing.COLUMNS)}
     assert len(shown) == sum(entry["state"] != "closed" for entry in seen["issues"]) < len(seen["issues"])
     assert len(standing.table(seen, T0, everything=True)) == len(seen["issues"])
     assert standing.counts(seen).startswith(f"{len(seen['issues'])} issues: ")

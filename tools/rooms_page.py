@@ -60,12 +60,21 @@ def graph(within: list[str], rooms: set[str], root: Path = ROOT) -> dict[str, se
 
 
 def reduced(whole: Graph) -> dict[str, set[str]]:
-    """Leave out what a room knows through another one that it knows."""
+    """Leave out what a room knows through another one that it knows; in a circle, which is refused, nothing is."""
+    reach = {room: _reach(whole, room) for room in whole}
+    return {
+        room: known - set[str]().union(*(reach[other] for other in known if room not in reach[other]))
+        for room, known in whole.items()
+    }
 
-    def reach(room: str) -> set[str]:
-        return whole[room].union(*(reach(other) for other in whole[room]))
 
-    return {room: known - set[str]().union(*(reach(other) for other in known)) for room, known in whole.items()}
+def _reach(whole: Graph, room: str) -> set[str]:
+    found, left = set[str](), [*whole[room]]
+    while left:
+        if (one := left.pop()) not in found:
+            found.add(one)
+            left += whole[one]
+    return found
 
 
 def sentence(place: Path) -> str:
