@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import datetime, timedelta
-from typing import assert_never
 
 from ashep.core.delivery.pull_text import title
 from ashep.core.facts.commands import Command, IntegrateWork, MoveBase, OpenPullRequest, PrepareTree, VerifyWork
 from ashep.core.facts.delivery import (
     CriteriaAdopted,
+    CriteriaChanged,
     LandingRefused,
     PullRequestMerged,
     TreeSealed,
     Verification,
+    VerificationWanted,
     WorkConflicted,
     WorkIntegrated,
     WorkLanded,
@@ -26,8 +27,18 @@ from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.routing import abort, ask, enter, gone, park, proven, writer_of
 from ashep.core.policy.flags import must_ask
 from ashep.core.policy.policies import Phase, Verify
-from ashep.core.state.delivery import MOST_PROOFS, UNCHANGED, Evidence, Flaw, Landing, Proof, must_change, proof_of
-from ashep.core.state.flow import Flow
+from ashep.core.state.delivery import (
+    MOST_PROOFS,
+    UNCHANGED,
+    Criteria,
+    Evidence,
+    Flaw,
+    Landing,
+    Proof,
+    must_change,
+    proof_of,
+)
+from ashep.core.state.flow import Flow, Folds
 from ashep.core.state.frozen import replace
 from ashep.core.state.indexes import turn
 from ashep.core.state.landing_turns import at_liberty
@@ -236,7 +247,23 @@ MOST_DOUBLED = 5
 """How often that time doubles, at most."""
 
 
-def fold_verified(flow: Flow, fact: WorkVerified, at: datetime) -> Flow:
+def fold_criteria(flow: Flow, fact: CriteriaAdopted, seq: int, at: datetime) -> Flow:
+    """Keep which checks there are; those that cannot be read are not none: they are read again."""
+    criteria = None if fact.error or fact.left_out else Criteria(fact.hash, fact.blob, fact.manual)
+    return replace(flow, criteria=criteria)
+
+
+def fold_edit(flow: Flow, fact: CriteriaChanged, seq: int, at: datetime) -> Flow:
+    """Keep what the checks say by now; those that count are as they were."""
+    return replace(flow, criteria=flow.criteria and dataclasses.replace(flow.criteria, seen=fact.hash))
+
+
+def _to_verify(flow: Flow, fact: VerificationWanted, seq: int, at: datetime) -> Flow:
+    # a person who let it go left the phase wanted: their outcome is looked into first
+    return replace(flow, verifying=fact.run, wanted=False, why=fact.why, since=at)
+
+
+def fold_verified(flow: Flow, fact: WorkVerified, seq: int, at: datetime) -> Flow:
     """Fold what a verification came to, if it is of what is looked into now."""
     if fact.run != flow.verifying or not (fact.run or fact.commit == about_to_land(flow)):
         return flow  # somebody had it otherwise meanwhile
@@ -266,7 +293,9 @@ def _noted(flow: Flow, evidence: Evidence, at: datetime) -> tuple[Proof, ...]:
     return (*flow.proofs, made)[-MOST_PROOFS:]
 
 
-def fold_landing(flow: Flow, fact: WorkIntegrated | WorkConflicted | WorkLanded | LandingRefused, at: datetime) -> Flow:
+def fold_landing(
+    flow: Flow, fact: WorkIntegrated | WorkConflicted | WorkLanded | LandingRefused, seq: int, at: datetime
+) -> Flow:
     """Fold a step of landing."""
     landing, own = flow.landing, flow.own
     if own is not None and not isinstance(fact, LandingRefused):
@@ -306,8 +335,6 @@ def fold_landing(flow: Flow, fact: WorkIntegrated | WorkConflicted | WorkLanded 
             return replace(
                 flow, landing=landing, code=code, why=fact.why, since=flow.since if flow.code == code else at
             )
-        case _:
-            assert_never(fact)
 
 
 def checkout_changed(flow: Flow) -> Flow:
@@ -420,4 +447,16 @@ RULES: IssueRules = {
     CriteriaAdopted: criteria,
     IssueFinished: flagged,
     TreeSealed: sealed,
+}
+
+
+FOLDS: Folds = {
+    CriteriaAdopted: fold_criteria,
+    CriteriaChanged: fold_edit,
+    VerificationWanted: _to_verify,
+    WorkVerified: fold_verified,
+    WorkIntegrated: fold_landing,
+    WorkConflicted: fold_landing,
+    WorkLanded: fold_landing,
+    LandingRefused: fold_landing,
 }

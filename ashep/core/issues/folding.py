@@ -1,8 +1,7 @@
-"""How a fact changes the one flow it is about: the inner part of `evolve`. No policy rules, no world."""
+"""An issue's course, folded: what decisions, answers and looks make of its flow. No policy rules, no world."""
 
 import dataclasses
 from datetime import datetime, timedelta
-from typing import assert_never
 
 from ashep.core.facts.commands import (
     ClaimIssue,
@@ -55,26 +54,16 @@ from ashep.core.facts.tracker import (
     IssueSeen,
     IssueWritten,
     LabelsTakenOff,
+    LeaseExpired,
+    LeaseLost,
     WriteRefused,
 )
 from ashep.core.facts.vocabulary import AuthorsRead, ChangeDoubted, ChangeJudged
 from ashep.core.state import authors
 from ashep.core.state.delivery import Landing, OwnTree
-from ashep.core.state.flow import Flow, Posture, Question, Stage, noted
+from ashep.core.state.flow import Flow, Folds, Posture, Question, Stage, noted
 from ashep.core.state.frozen import replace
 from ashep.core.state.intents import MAX_REPORTS, done, stale
-
-Decision = (
-    IssueHeld | IssueTaken | CycleBegan | PhaseEntered | RetryScheduled | PersonAsked | PersonReminded
-    | PersonAnswered | AnswerRefused | IssueParked | IssueGivenBack | IssueLeft | IssueFinished | IssueClosed
-    | CommentWanted | CreationWanted | IssueAdopted | TakeoverWanted | ChangeDoubted | ChangeJudged
-)  # fmt: skip
-
-
-Answer = (
-    EffectFailed | IssueClaimed | ClaimRefused | IssueWritten | GuardRefused | WriteRefused | CommentPosted
-    | IssueCreated | LabelsTakenOff | AnswerRead | IssueGone | OrphanStopped | IssueReclaimed | AuthorsRead
-)  # fmt: skip
 
 
 def asked(flow: Flow, command: Command) -> Flow:
@@ -95,60 +84,65 @@ def _posture(flow: Flow, command: ClaimIssue | WriteIssue) -> Posture | None:
 # --- decisions ----------------------------------------------------------------------------------------------------
 
 
-def fold_decision(flow: Flow, fact: Decision, seq: int, at: datetime) -> Flow:
-    """Fold a decision about an issue."""
-    match fact:
-        case IssueHeld():
-            return replace(flow, code=fact.code, why=fact.why, held_by=fact.of, since=at)
-        case IssueTaken():
-            flow = replace(flow, policy=fact.policy, not_before=None, written=None, writing=None, criteria=None)
-            flow = replace(flow, landed=None, authors=authors.Authors(before=flow.issue.labels))
-            return _stage(flow, "work", at, "", fact.why)
-        case CycleBegan():
-            return replace(
-                flow, cycle=fact.cycle, cycle_began=at, thought=timedelta(), cycle_runs=0, cycle_visits=(), created=0,
-                failures=0, infra=0, infra_began=None, lock="", spent=(0, 0.0), marks=(),
-                passed=flow.passed if fact.keeps else (), waived=flow.waived if fact.keeps else (),
-                evidence=flow.evidence if fact.keeps else None,
-            )  # fmt: skip
-        case PhaseEntered():
-            return _entered(flow, fact, seq, at)
-        case IssueAdopted():
-            return _adopted(flow, fact, seq, at)
-        case TakeoverWanted():
-            return replace(flow, reclaim=fact.holder)
-        case RetryScheduled():
-            held = replace(flow, wanted=True, not_before=fact.due, failures=fact.failures, verifying="")
-            return replace(held, code=fact.code, why=fact.why, held_by="", since=at)
-        case PersonAsked():
-            return _asked_person(flow, fact, seq, at)
-        case PersonReminded() if flow.question is not None:
-            reminded = dataclasses.replace(flow.question, remind=fact.remind, reminded=at)
-            return replace(flow, question=reminded)
-        case PersonReminded():
-            return flow
-        case PersonAnswered():
-            thinking = at - flow.question.asked if flow.question else timedelta()
-            asked = flow.question.phase if flow.question and flow.question.human_phase else None
-            passed = noted(flow.passed, asked, fact.answer) if asked else flow.passed
-            flow = answered(flow, fact.answer)
-            return replace(flow, thought=flow.thought + thinking, question=None, passed=passed)
-        case AnswerRefused():
-            return replace(flow, take_off=fact.labels, judged=flow.judged | set(fact.judged))
-        case ChangeDoubted():
-            doubted = dataclasses.replace(flow.authors, doubts=fact.changes, seq=seq)
-            return replace(flow, authors=doubted)
-        case ChangeJudged():
-            return _judged(flow, fact, seq)
-        case CommentWanted():
-            return replace(flow, comments=(*flow.comments, (fact.name, fact.text)))
-        case CreationWanted():
-            return replace(flow, creations=(*flow.creations, fact), created=flow.created + 1)
-        case _:
-            return _outcome_of_flow(flow, fact, seq, at)
+def _held(flow: Flow, fact: IssueHeld, seq: int, at: datetime) -> Flow:
+    return replace(flow, code=fact.code, why=fact.why, held_by=fact.of, since=at)
 
 
-def _judged(flow: Flow, fact: ChangeJudged, seq: int) -> Flow:
+def _taken(flow: Flow, fact: IssueTaken, seq: int, at: datetime) -> Flow:
+    flow = replace(flow, policy=fact.policy, not_before=None, written=None, writing=None, criteria=None)
+    flow = replace(flow, landed=None, authors=authors.Authors(before=flow.issue.labels))
+    return _stage(flow, "work", at, "", fact.why)
+
+
+def _cycle(flow: Flow, fact: CycleBegan, seq: int, at: datetime) -> Flow:
+    return replace(
+        flow, cycle=fact.cycle, cycle_began=at, thought=timedelta(), cycle_runs=0, cycle_visits=(), created=0,
+        failures=0, infra=0, infra_began=None, lock="", spent=(0, 0.0), marks=(),
+        passed=flow.passed if fact.keeps else (), waived=flow.waived if fact.keeps else (),
+        evidence=flow.evidence if fact.keeps else None,
+    )  # fmt: skip
+
+
+def _takeover(flow: Flow, fact: TakeoverWanted, seq: int, at: datetime) -> Flow:
+    return replace(flow, reclaim=fact.holder)
+
+
+def _retry(flow: Flow, fact: RetryScheduled, seq: int, at: datetime) -> Flow:
+    held = replace(flow, wanted=True, not_before=fact.due, failures=fact.failures, verifying="")
+    return replace(held, code=fact.code, why=fact.why, held_by="", since=at)
+
+
+def _reminded(flow: Flow, fact: PersonReminded, seq: int, at: datetime) -> Flow:
+    if flow.question is None:
+        return flow
+    return replace(flow, question=dataclasses.replace(flow.question, remind=fact.remind, reminded=at))
+
+
+def _person_answered(flow: Flow, fact: PersonAnswered, seq: int, at: datetime) -> Flow:
+    thinking = at - flow.question.asked if flow.question else timedelta()
+    asked = flow.question.phase if flow.question and flow.question.human_phase else None
+    passed = noted(flow.passed, asked, fact.answer) if asked else flow.passed
+    flow = answered(flow, fact.answer)
+    return replace(flow, thought=flow.thought + thinking, question=None, passed=passed)
+
+
+def _answer_refused(flow: Flow, fact: AnswerRefused, seq: int, at: datetime) -> Flow:
+    return replace(flow, take_off=fact.labels, judged=flow.judged | set(fact.judged))
+
+
+def _doubted(flow: Flow, fact: ChangeDoubted, seq: int, at: datetime) -> Flow:
+    return replace(flow, authors=dataclasses.replace(flow.authors, doubts=fact.changes, seq=seq))
+
+
+def _comment(flow: Flow, fact: CommentWanted, seq: int, at: datetime) -> Flow:
+    return replace(flow, comments=(*flow.comments, (fact.name, fact.text)))
+
+
+def _creation(flow: Flow, fact: CreationWanted, seq: int, at: datetime) -> Flow:
+    return replace(flow, creations=(*flow.creations, fact), created=flow.created + 1)
+
+
+def _judged(flow: Flow, fact: ChangeJudged, seq: int, at: datetime) -> Flow:
     answered_again = replace(flow, authors=authors.judged(flow.authors, fact, seq), answer_seq=0)
     judged = replace(answered_again, judged=flow.judged | set(fact.judged))
     stood = flow.written
@@ -181,8 +175,6 @@ def _outcome_of_flow(
             quiet = replace(quiet, target=None, written=None, look_again=False, authors=authors.NOBODY)
             quiet = replace(quiet, comments=(), creations=(), take_off=())
             return _stage(quiet, "closed", at, fact.by, fact.why)
-        case _:
-            assert_never(fact)
 
 
 def _stage(flow: Flow, stage: Stage, at: datetime, code: str, why: str) -> Flow:
@@ -259,45 +251,61 @@ def _asked_person(flow: Flow, fact: PersonAsked, seq: int, at: datetime) -> Flow
 # --- answers of effects, and what was seen ------------------------------------------------------------------------
 
 
-def fold_answer(flow: Flow, fact: Answer, seq: int, at: datetime) -> Flow:
-    """Fold what the tracker answered to a write, or showed."""
-    match fact:
-        case EffectFailed():
-            return _failed(flow, fact, seq, at)
-        case IssueClaimed() | IssueWritten():
-            flow = done(flow, fact.key, seq)
-            flow = replace(landed(flow, seq), issue=fact.view, view_seq=seq, text=fact.text or flow.text)
-            return replace(flow, authors=authors.shown(flow.authors, fact.view))
-        case ClaimRefused() | GuardRefused():
-            return replace(done(flow, fact.key, seq), writing=None, look_again=True)
-        case WriteRefused():  # what it was to put back is given up with it
-            return replace(done(flow, fact.key, seq), writing=None, authors=authors.written(flow.authors))
-        case CommentPosted():
-            left = tuple(comment for comment in flow.comments if comment[0] != fact.name)
-            return replace(done(flow, fact.key, seq), comments=left)
-        case IssueCreated():
-            left = tuple(creation for creation in flow.creations if creation.id != fact.id)
-            return replace(done(flow, fact.key, seq), creations=left)
-        case LabelsTakenOff():
-            labels = tuple(label for label in flow.issue.labels if label not in flow.take_off)
-            return replace(done(flow, fact.key, seq), take_off=(), issue=dataclasses.replace(flow.issue, labels=labels))
-        case AnswerRead():
-            flow = done(flow, fact.key, seq)
-            known = authors.shown(flow.authors, fact.view)
-            return replace(flow, issue=fact.view, view_seq=seq, answer_seq=seq, answers=fact.comments, authors=known)
-        case AuthorsRead():
-            return done(flow, fact.key, seq)
-        case OrphanStopped():
-            return replace(done(flow, fact.key, seq), orphan=None)
-        case IssueReclaimed():
-            return replace(done(flow, fact.key, seq), reclaim=None)
-        case IssueGone():
-            flow = done(flow, fact.key, seq)
-            if fact.key is None and (stale(flow, fact.as_of) or not flow.active):
-                return flow
-            return replace(flow, look_again=fact.key is None)
-        case _:
-            assert_never(fact)
+def _written(flow: Flow, fact: IssueClaimed | IssueWritten, seq: int, at: datetime) -> Flow:
+    flow = replace(landed(flow, seq), issue=fact.view, view_seq=seq, text=fact.text or flow.text)
+    return replace(flow, authors=authors.shown(flow.authors, fact.view))
+
+
+def _unclaimed(flow: Flow, fact: ClaimRefused | GuardRefused, seq: int, at: datetime) -> Flow:
+    return replace(flow, writing=None, look_again=True)
+
+
+def _unwritten(flow: Flow, fact: WriteRefused, seq: int, at: datetime) -> Flow:
+    return replace(flow, writing=None, authors=authors.written(flow.authors))  # what it was to put back goes with it
+
+
+def _posted(flow: Flow, fact: CommentPosted, seq: int, at: datetime) -> Flow:
+    return replace(flow, comments=tuple(comment for comment in flow.comments if comment[0] != fact.name))
+
+
+def _created(flow: Flow, fact: IssueCreated, seq: int, at: datetime) -> Flow:
+    return replace(flow, creations=tuple(creation for creation in flow.creations if creation.id != fact.id))
+
+
+def _taken_off(flow: Flow, fact: LabelsTakenOff, seq: int, at: datetime) -> Flow:
+    labels = tuple(label for label in flow.issue.labels if label not in flow.take_off)
+    return replace(flow, take_off=(), issue=dataclasses.replace(flow.issue, labels=labels))
+
+
+def _answer_read(flow: Flow, fact: AnswerRead, seq: int, at: datetime) -> Flow:
+    known = authors.shown(flow.authors, fact.view)
+    return replace(flow, issue=fact.view, view_seq=seq, answer_seq=seq, answers=fact.comments, authors=known)
+
+
+def _as_it_was(flow: Flow, fact: AuthorsRead, seq: int, at: datetime) -> Flow:
+    return flow
+
+
+def _orphan_stopped(flow: Flow, fact: OrphanStopped, seq: int, at: datetime) -> Flow:
+    return replace(flow, orphan=None)
+
+
+def _reclaimed(flow: Flow, fact: IssueReclaimed, seq: int, at: datetime) -> Flow:
+    return replace(flow, reclaim=None)
+
+
+def _gone(flow: Flow, fact: IssueGone, seq: int, at: datetime) -> Flow:
+    if fact.key is None and (stale(flow, fact.as_of) or not flow.active):
+        return flow
+    return replace(flow, look_again=fact.key is None)
+
+
+def _lease_lost(flow: Flow, fact: LeaseLost, seq: int, at: datetime) -> Flow:
+    return replace(flow, lease_lost=flow.leased, look_again=flow.leased or flow.look_again)
+
+
+def _lease_expired(flow: Flow, fact: LeaseExpired, seq: int, at: datetime) -> Flow:
+    return replace(flow, expired=(fact.holder, fact.expired))
 
 
 def landed(flow: Flow, seq: int) -> Flow:
@@ -373,3 +381,43 @@ def answered(flow: Flow, answer: str) -> Flow:
     if question.about == "proof" and flow.evidence is not None:
         flow = replace(flow, waived=tuple(sorted({*flow.waived, *flow.evidence.lacking(flow.waived)})), flaw=None)
     return flow
+
+
+FOLDS: Folds = {
+    IssueHeld: _held,
+    IssueTaken: _taken,
+    IssueAdopted: _adopted,
+    CycleBegan: _cycle,
+    PhaseEntered: _entered,
+    RetryScheduled: _retry,
+    TakeoverWanted: _takeover,
+    PersonAsked: _asked_person,
+    PersonReminded: _reminded,
+    PersonAnswered: _person_answered,
+    AnswerRefused: _answer_refused,
+    ChangeDoubted: _doubted,
+    ChangeJudged: _judged,
+    CommentWanted: _comment,
+    CreationWanted: _creation,
+    IssueParked: _outcome_of_flow,
+    IssueGivenBack: _outcome_of_flow,
+    IssueLeft: _outcome_of_flow,
+    IssueFinished: _outcome_of_flow,
+    IssueClosed: _outcome_of_flow,
+    EffectFailed: _failed,
+    IssueClaimed: _written,
+    IssueWritten: _written,
+    ClaimRefused: _unclaimed,
+    GuardRefused: _unclaimed,
+    WriteRefused: _unwritten,
+    CommentPosted: _posted,
+    IssueCreated: _created,
+    LabelsTakenOff: _taken_off,
+    AnswerRead: _answer_read,
+    AuthorsRead: _as_it_was,
+    OrphanStopped: _orphan_stopped,
+    IssueReclaimed: _reclaimed,
+    IssueGone: _gone,
+    LeaseLost: _lease_lost,
+    LeaseExpired: _lease_expired,
+}

@@ -1,12 +1,12 @@
-"""How a fact changes a flow's run, and how an effect's answer closes its intent: a part of `evolve`."""
+"""A run, folded: how it is planned, prompted, seen and ended."""
 
 import dataclasses
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import assert_never
+from typing import Any
 
 from ashep.core.facts.resources import BudgetReached, BudgetWarned, WriteDelayed
 from ashep.core.facts.runs import (
-    DeadlineReached,
     DiagnosisWanted,
     Model,
     OutcomeRejected,
@@ -22,9 +22,9 @@ from ashep.core.facts.runs import (
     TurnStopped,
 )
 from ashep.core.state.delivery import OwnTree
-from ashep.core.state.flow import Flow, Posture, noted
+from ashep.core.state.flow import Flow, Folds, Posture, noted
 from ashep.core.state.frozen import replace
-from ashep.core.state.intents import MAX_REPORTS, done, unfounded
+from ashep.core.state.intents import MAX_REPORTS, unfounded
 from ashep.core.state.run import NO_SIGN, Report, Run, Sent, due_after, growth, provider_of, used
 from ashep.core.state.spending import Spending, add, marked
 
@@ -32,53 +32,59 @@ DIAGNOSIS = timedelta(minutes=5)
 """How long the diagnosis of a stalled turn may take."""
 
 
-RunFact = (
-    RunPlanned | RunWithdrawn | OutcomeRejected | TurnDied | PromptAbandoned | DeadlineReached | RunEnded | TurnSeen
-    | DiagnosisWanted | SessionOpened | PromptPrepared | PromptSent | TurnStopped
-)  # fmt: skip
+Fold = Callable[[Flow, Run, Any, int, datetime], Flow]
 
 
-def run_fact(flow: Flow, fact: RunFact, seq: int, at: datetime) -> Flow:
-    """Fold a fact that is about the flow's run."""
-    if isinstance(fact, RunPlanned):
-        return _planned(flow, fact, seq, at)
-    flow = done(flow, getattr(fact, "key", None), seq)
-    run = flow.run
-    if run is None or run.id != fact.run:
-        return flow
-    match fact:
-        case RunWithdrawn():
-            run = replace(run, state="aborted", tree_wanted="no")
-            sessions = tuple(one for one in flow.sessions if one[1] != fact.leave)
-            held = replace(flow, run=run, wanted=True, cycle_runs=flow.cycle_runs - 1, sessions=sessions)
-            return replace(held, code=fact.code, why=fact.why, since=at)
-        case RunEnded():
-            return _ended(flow, run, fact)
-        case SessionOpened():
-            extract = "open" if run.extract == "wanted" else run.extract
-            run = replace(run, session=fact.session, extract=extract)
-            if run.prompt.kind == "resume" and not fact.reused:  # the session that a person had is gone
-                run, flow = replace(run, prompt=replace(run.prompt, kind="task")), replace(flow, resume=None)
-            flow = replace(flow, run=run)
-            sessions = dict(flow.sessions) | {run.phase: fact.session}
-            return flow if extract == "open" else replace(flow, sessions=tuple(sessions.items()))
-        case PromptPrepared():
-            run = replace(run, prompt=replace(run.prompt, blob=fact.blob, before=fact.before, stamp=at))
-            return replace(flow, run=run, shown=flow.shown | set(fact.comments))
-        case PromptSent():
-            return replace(flow, run=_sent(run, fact, seq, at), resume=None)
-        case TurnSeen():
-            return _turn(*_counted(flow, run, fact), fact, at)
-        case TurnStopped():
-            second = run.probation == "stop"
-            run = replace(run, stop=False, effect_seq=seq)
-            return replace(flow, run=replace(run, probation="second_look", fresh_after=seq) if second else run)
-        case DeadlineReached():
-            return flow
-        case OutcomeRejected() | DiagnosisWanted() | TurnDied() | PromptAbandoned():
-            return replace(flow, run=_again(run, fact, at))
-        case _:
-            assert_never(fact)
+def of_run(fold: Fold) -> Callable[[Flow, Any, int, datetime], Flow]:
+    """Fold what is about the run that an issue has now; what is told of an earlier one changes nothing."""
+
+    def folded(flow: Flow, fact: Any, seq: int, at: datetime) -> Flow:
+        run = flow.run
+        return flow if run is None or run.id != fact.run else fold(flow, run, fact, seq, at)
+
+    return folded
+
+
+def _withdrawn(flow: Flow, run: Run, fact: RunWithdrawn, seq: int, at: datetime) -> Flow:
+    run = replace(run, state="aborted", tree_wanted="no")
+    sessions = tuple(one for one in flow.sessions if one[1] != fact.leave)
+    held = replace(flow, run=run, wanted=True, cycle_runs=flow.cycle_runs - 1, sessions=sessions)
+    return replace(held, code=fact.code, why=fact.why, since=at)
+
+
+def _opened(flow: Flow, run: Run, fact: SessionOpened, seq: int, at: datetime) -> Flow:
+    extract = "open" if run.extract == "wanted" else run.extract
+    run = replace(run, session=fact.session, extract=extract)
+    if run.prompt.kind == "resume" and not fact.reused:  # the session that a person had is gone
+        run, flow = replace(run, prompt=replace(run.prompt, kind="task")), replace(flow, resume=None)
+    flow = replace(flow, run=run)
+    sessions = dict(flow.sessions) | {run.phase: fact.session}
+    return flow if extract == "open" else replace(flow, sessions=tuple(sessions.items()))
+
+
+def _prepared(flow: Flow, run: Run, fact: PromptPrepared, seq: int, at: datetime) -> Flow:
+    run = replace(run, prompt=replace(run.prompt, blob=fact.blob, before=fact.before, stamp=at))
+    return replace(flow, run=run, shown=flow.shown | set(fact.comments))
+
+
+def _prompted(flow: Flow, run: Run, fact: PromptSent, seq: int, at: datetime) -> Flow:
+    return replace(flow, run=_sent(run, fact, seq, at), resume=None)
+
+
+def _turn_seen(flow: Flow, run: Run, fact: TurnSeen, seq: int, at: datetime) -> Flow:
+    return _turn(*_counted(flow, run, fact), fact, at)
+
+
+def _turn_stopped(flow: Flow, run: Run, fact: TurnStopped, seq: int, at: datetime) -> Flow:
+    second = run.probation == "stop"
+    run = replace(run, stop=False, effect_seq=seq)
+    return replace(flow, run=replace(run, probation="second_look", fresh_after=seq) if second else run)
+
+
+def _prompted_anew(
+    flow: Flow, run: Run, fact: OutcomeRejected | DiagnosisWanted | TurnDied | PromptAbandoned, seq: int, at: datetime
+) -> Flow:
+    return replace(flow, run=_again(run, fact, at))
 
 
 def _counted(flow: Flow, run: Run, fact: TurnSeen) -> tuple[Flow, Run]:
@@ -191,11 +197,9 @@ def _again(run: Run, fact: OutcomeRejected | DiagnosisWanted | TurnDied | Prompt
             return replace(run, prompt=replace(run.prompt, sent=False, again=True), restarts=run.restarts + 1)
         case PromptAbandoned():
             return replace(run, prompt=replace(run.prompt, sent=False, tries=run.prompt.tries + 1, stamp=at))
-        case _:
-            assert_never(fact)
 
 
-def _ended(flow: Flow, run: Run, fact: RunEnded) -> Flow:
+def _ended(flow: Flow, run: Run, fact: RunEnded, seq: int, at: datetime) -> Flow:
     avoid = fact.diagnosis is not None and fact.diagnosis.verdict == "change_agent"
     report = Report(run.id, run.phase, run.agent, fact.state, fact.why, fact.outcome, fact.error, avoid, run.trace)
     failed = fact.state in ("failed", "timed_out", "stalled")
@@ -210,3 +214,19 @@ def _ended(flow: Flow, run: Run, fact: RunEnded) -> Flow:
     word = fact.outcome.passed if fact.outcome else None
     flow = replace(flow, models=models, requests=over, cycle_runs=runs, passed=noted(flow.passed, run.phase, word))
     return replace(flow, run=ended, reports=reports, failures=flow.failures + failed)
+
+
+FOLDS: Folds = {
+    RunPlanned: _planned,
+    RunWithdrawn: of_run(_withdrawn),
+    RunEnded: of_run(_ended),
+    SessionOpened: of_run(_opened),
+    PromptPrepared: of_run(_prepared),
+    PromptSent: of_run(_prompted),
+    TurnSeen: of_run(_turn_seen),
+    TurnStopped: of_run(_turn_stopped),
+    OutcomeRejected: of_run(_prompted_anew),
+    DiagnosisWanted: of_run(_prompted_anew),
+    TurnDied: of_run(_prompted_anew),
+    PromptAbandoned: of_run(_prompted_anew),
+}

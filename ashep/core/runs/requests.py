@@ -7,8 +7,9 @@ end the turn, and so would a denial without a sentence (facts/opencode.md 7).
 
 import dataclasses
 import re
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import assert_never
+from typing import Any
 
 from ashep.core.facts.commands import AnswerRequest
 from ashep.core.facts.issues import CommentWanted
@@ -30,9 +31,10 @@ from ashep.core.issues.people import is_person
 from ashep.core.policy.language import format_duration
 from ashep.core.policy.permissions import fitting, judge, may_ask
 from ashep.core.policy.policies import PermissionRule, Phase, PreparedAnswer
-from ashep.core.state.flow import Flow, Posture
+from ashep.core.runs.folding import Fold, of_run
+from ashep.core.state.flow import Flow, Folds, Posture
 from ashep.core.state.frozen import replace
-from ashep.core.state.intents import MAX_REPORTS, done
+from ashep.core.state.intents import MAX_REPORTS
 from ashep.core.state.run import Pending, Run
 from ashep.core.state.world import IssueRules, World, phase_of
 from ashep.core.text import clean
@@ -335,53 +337,39 @@ def to_answer(flow: Flow) -> AnswerRequest | None:
     return None
 
 
-RequestFact = RequestOpened | RequestGone | ReadRefused | RequestJudged | InputWanted | InputEnded | RequestAnswered
-
-
 INPUT = "input."
 """How the names of comments begin that put a request to a person."""
 
 
-def request_fact(flow: Flow, fact: RequestFact, seq: int, at: datetime) -> Flow:
-    """Fold a fact about a session's requests."""
-    if isinstance(fact, RequestAnswered):
-        flow = done(flow, fact.key, seq)
-    run = flow.run
-    if run is None or run.id != fact.run:
-        return flow
-    if isinstance(fact, InputEnded):
-        flow = replace(_ended(flow, run, at), why=fact.why, since=at)
-        asks = flow.target is not None and flow.target.input
-        return replace(flow, target=Posture(seq, "work", run.phase)) if asks else flow
-    if run.ended:
-        return flow
-    match fact:
-        case RequestOpened():
-            pending = Pending(fact.request, seq)
-            return replace(flow, run=replace(run, requests=(*run.requests, pending)))
-        case ReadRefused():
-            fresh = 0 if fact.what == "turn" and fact.as_of >= run.fresh_after else run.fresh_after
-            unshown = tuple(dict.fromkeys((*run.unshown, fact.what)))
-            return replace(flow, run=replace(run, unshown=unshown, fresh_after=fresh))
-        case RequestGone() | RequestAnswered():
-            return _over(flow, run, fact.request)
-        case RequestJudged():
-            return replace(flow, run=_judged(run, fact))
-        case InputWanted():
-            run = replace(run, shown=fact.request, waits_since=run.waits_since or at)
-            flow = replace(flow, run=run, target=Posture(seq, "ask", run.phase, input=True))
-            return replace(flow, why=fact.why, since=at)
-        case _:
-            assert_never(fact)
+def _input_ended(flow: Flow, run: Run, fact: InputEnded, seq: int, at: datetime) -> Flow:
+    flow = replace(_ended(flow, run, at), why=fact.why, since=at)
+    asks = flow.target is not None and flow.target.input
+    return replace(flow, target=Posture(seq, "work", run.phase)) if asks else flow
 
 
-def _over(flow: Flow, run: Run, request: str) -> Flow:
-    left = tuple(pending for pending in run.requests if pending.request.id != request)
-    known = (*flow.requests, request)[-MAX_REPORTS:]
+def _open(flow: Flow, run: Run, fact: RequestOpened, seq: int, at: datetime) -> Flow:
+    return replace(flow, run=replace(run, requests=(*run.requests, Pending(fact.request, seq))))
+
+
+def _unshown(flow: Flow, run: Run, fact: ReadRefused, seq: int, at: datetime) -> Flow:
+    fresh = 0 if fact.what == "turn" and fact.as_of >= run.fresh_after else run.fresh_after
+    unshown = tuple(dict.fromkeys((*run.unshown, fact.what)))
+    return replace(flow, run=replace(run, unshown=unshown, fresh_after=fresh))
+
+
+def _asked(flow: Flow, run: Run, fact: InputWanted, seq: int, at: datetime) -> Flow:
+    run = replace(run, shown=fact.request, waits_since=run.waits_since or at)
+    flow = replace(flow, run=run, target=Posture(seq, "ask", run.phase, input=True))
+    return replace(flow, why=fact.why, since=at)
+
+
+def _over(flow: Flow, run: Run, fact: RequestGone | RequestAnswered, seq: int, at: datetime) -> Flow:
+    left = tuple(pending for pending in run.requests if pending.request.id != fact.request)
+    known = (*flow.requests, fact.request)[-MAX_REPORTS:]
     return replace(flow, run=replace(run, requests=left), requests=known)
 
 
-def _judged(run: Run, fact: RequestJudged) -> Run:
+def _judged(flow: Flow, run: Run, fact: RequestJudged, seq: int, at: datetime) -> Flow:
     def judged(pending: Pending) -> Pending:
         if pending.request.id != fact.request:
             return pending
@@ -389,7 +377,8 @@ def _judged(run: Run, fact: RequestJudged) -> Run:
             pending, verdict=fact.verdict, answers=fact.answers, message=fact.message, due=fact.due
         )
 
-    return replace(run, requests=tuple(map(judged, run.requests)), used=(*run.used, *fact.used))
+    run = replace(run, requests=tuple(map(judged, run.requests)), used=(*run.used, *fact.used))
+    return replace(flow, run=run)
 
 
 def _ended(flow: Flow, run: Run, at: datetime) -> Flow:
@@ -415,4 +404,19 @@ RULES: IssueRules = {
     OutcomeRejected: turn_over,
     TurnDied: turn_over,
     PromptAbandoned: turn_over,
+}
+
+
+def _under_way(fold: Fold) -> Callable[[Flow, Any, int, datetime], Flow]:
+    return of_run(lambda flow, run, fact, seq, at: flow if run.ended else fold(flow, run, fact, seq, at))
+
+
+FOLDS: Folds = {
+    InputEnded: of_run(_input_ended),
+    RequestOpened: _under_way(_open),
+    ReadRefused: _under_way(_unshown),
+    RequestGone: _under_way(_over),
+    RequestAnswered: _under_way(_over),
+    RequestJudged: _under_way(_judged),
+    InputWanted: _under_way(_asked),
 }
