@@ -228,7 +228,7 @@ BROKEN_PLAYBOOKS = [
         "the lock outlives the question",
         private(evolve, "_unlocked"),
         "== fact.issue",
-        "== fact.issue and hasattr(fact, 'code')",
+        "== fact.issue and not isinstance(fact, issues.PersonAsked)",
     ),
     Mutant("an extraction on a limited provider", choice.choose_beside, "agent) not in shut", "agent) not in ()"),
     Mutant("no word of a limit", breaker.after_read, "if fact.refused is not None:", "if False:"),

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import wraps
 from typing import Any
 
 from ashep.core.facts.resources import BudgetReached, BudgetWarned, WriteDelayed
@@ -38,6 +39,7 @@ Fold = Callable[[Flow, Run, Any, int, datetime], Flow]
 def of_run(fold: Fold) -> Callable[[Flow, Any, int, datetime], Flow]:
     """Fold what is about the run that an issue has now; what is told of an earlier one changes nothing."""
 
+    @wraps(fold)
     def folded(flow: Flow, fact: Any, seq: int, at: datetime) -> Flow:
         run = flow.run
         return flow if run is None or run.id != fact.run else fold(flow, run, fact, seq, at)
