@@ -86,8 +86,8 @@ BROKEN_LAWS = [
     Mutant(
         "always the first phase",
         routing.enter,
-        "[PhaseEntered(issue, target,",
-        "[PhaseEntered(issue, policy.phases[0].name,",
+        "[issues.PhaseEntered(issue, target,",
+        "[issues.PhaseEntered(issue, policy.phases[0].name,",
     ),
     Mutant("visits without a bound", routing.enter, ">= phase.max_visits", ">= 10**9"),
     Mutant("runs without a bound", dispatch.wanted, ">= policy.limits.max_runs", ">= 10**9"),
