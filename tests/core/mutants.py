@@ -83,8 +83,8 @@ BROKEN_LAWS = [
     Mutant(
         "always the first phase",
         routing.enter,
-        "[PhaseEntered(issue, target,",
-        "[PhaseEntered(issue, policy.phases[0].name,",
+        "[issues.PhaseEntered(issue, target,",
+        "[issues.PhaseEntered(issue, policy.phases[0].name,",
     ),
     Mutant("visits without a bound", routing.enter, ">= phase.max_visits", ">= 10**9"),
     Mutant("runs without a bound", dispatch.wanted, ">= policy.limits.max_runs", ">= 10**9"),
@@ -189,12 +189,12 @@ BROKEN_PLAYBOOKS = [
         "(labels.approved, labels.changes_requested)",
     ),
     Mutant("stale reads are people", intents.stale, "return as_of < flow.write_seq or", "return False and"),
-    Mutant("our lost write is a person's", private(evolve, "_evolve_issue_seen"), "if landed and", "if False and"),
+    Mutant("our lost write is a person's", private(evolve, "_issue_seen"), "if landed and", "if False and"),
     Mutant(
         "a guard is not looked into",
-        folding.fold_answer,
-        "writing=None, look_again=True)\n        case WriteRefused",
-        "writing=None)\n        case WriteRefused",
+        private(folding, "_unclaimed"),
+        "writing=None, look_again=True)",
+        "writing=None)",
     ),
     Mutant("no cool-down", private(people, "_reopened"), "wait = None if by_hand else", "wait = None and"),
     Mutant(
@@ -224,7 +224,12 @@ BROKEN_PLAYBOOKS = [
         "stop=fact.abort and run.session is not None",
         "stop=False",
     ),
-    Mutant("the lock outlives the question", private(evolve, "_evolve_issue"), "| PersonAsked()", ""),
+    Mutant(
+        "the lock outlives the question",
+        private(evolve, "_unlocked"),
+        "== fact.issue",
+        "== fact.issue and not isinstance(fact, issues.PersonAsked)",
+    ),
     Mutant("an extraction on a limited provider", choice.choose_beside, "agent) not in shut", "agent) not in ()"),
     Mutant("no word of a limit", breaker.after_read, "if fact.refused is not None:", "if False:"),
     Mutant("a refusal is the agent's failure", private(turns, "_of_run"), "and ends_run(fact)", "and False"),
@@ -250,11 +255,11 @@ BROKEN_PLAYBOOKS = [
     Mutant("other files are no other credentials", private(evolve, "_adopt"), "outages=outages, ", ""),
     Mutant(
         "a start tries no credentials",
-        private(evolve, "_evolve_daemon"),
+        private(evolve, "_started"),
         "providers.with_other_credentials(world.outages, world.now)",
         "world.outages",
     ),
-    Mutant("another server tries no credentials", private(evolve, "_evolve_seen"), "if other else", "if False else"),
+    Mutant("another server tries no credentials", private(evolve, "_runner"), "if other else", "if False else"),
     Mutant("a limit eats the deadline", private(evolve_run, "_refusal"), "run.deadline + wait if", "run.deadline if"),
     Mutant("a limit is a run of the cycle", breaker.stopped, "free = run.spent[0] == 0", "free = False"),
     Mutant("a circle over a limit has no end", breaker.stopped, "free = run.spent[0] == 0", "free = True"),
@@ -289,7 +294,7 @@ BROKEN_PLAYBOOKS = [
     Mutant(
         "a reminder is over before it is told", private(telling, "_stands"), "(flow.since, reminded)", "(flow.since,)"
     ),
-    Mutant("reminded without end", folding.fold_decision, "remind=fact.remind", "remind=flow.question.remind"),
+    Mutant("reminded without end", private(folding, "_reminded"), "remind=fact.remind", "remind=flow.question.remind"),
     Mutant("an edit changes a run under way", files.kept, "run.ended or", "True or"),
     Mutant("a second edit changes a run under way", files.kept, "run.began is not None", "False"),
     Mutant("a question of no phase is asked on", people.after_policies, 'flow.stage == "person"', "False"),
@@ -314,7 +319,7 @@ BROKEN_PLAYBOOKS = [
     ),
     Mutant(
         "hints do not matter",
-        private(evolve, "_evolve_seen"),
+        private(evolve, "_ready"),
         "ready_fresh=fact.as_of >= world.hint_seq",
         "ready_fresh=True",
     ),
@@ -355,7 +360,7 @@ BROKEN_PLAYBOOKS = [
     Mutant("an outcome over the limit is lost", budgets.after_turn, "ended = any(", "ended = False and any("),
     Mutant("growth is not noticed", budgets.is_worth_telling, "nearer = ", "nearer = False and "),
     Mutant("a delayed write is forgotten", timers.over, "write_after=None", "effect_after=None"),
-    Mutant("a new cycle has no new budget", folding.fold_decision, "spent=(0, 0.0), ", ""),
+    Mutant("a new cycle has no new budget", private(folding, "_cycle"), "spent=(0, 0.0), ", ""),
     Mutant("a day never ends", spending.used_today, "spending.day != day_of(at)", "False"),
     Mutant("quiet is not read again", takeover.session_seen, "asked = was.fresh_after != 0 and", "asked = True or"),
     Mutant("an old read says quiet", private(takeover, "_seen"), "fact.as_of >= held.fresh_after", "True"),
@@ -387,7 +392,7 @@ BROKEN_PLAYBOOKS = [
     Mutant("nobody reviews a person's work", takeover.released, 'held.action == "review"', "False"),
     Mutant("a success closes unseen", takeover.reviewed_by, "phase.verdicts or target == CLOSE", "False"),
     Mutant("another session goes on", private(dispatch, "_session"), "or flow.resume is not None", ""),
-    Mutant("a gone session is gone on in", evolve_run.run_fact, "and not fact.reused", "and False"),
+    Mutant("a gone session is gone on in", private(evolve_run, "_opened"), "and not fact.reused", "and False"),
     Mutant("what never ends there is waited for", takeover.session_seen, "if late else []", "if None else []"),
     Mutant(
         "what is at work there is left at once", takeover.session_seen, "asked and held.due is None and", "True and"
@@ -558,7 +563,7 @@ BROKEN_PLAYBOOKS = [
     Mutant("late evidence counts", landing.fold_verified, "if fact.run != flow.verifying or", "if False and"),
     Mutant(
         "waived for ever",
-        folding.fold_decision,
+        private(folding, "_cycle"),
         "waived=flow.waived if fact.keeps else ()",
         "waived=flow.waived",
     ),
@@ -580,11 +585,11 @@ BROKEN_PLAYBOOKS = [
     Mutant("what cannot be read is worked on", landing.criteria, "if not fact.error:", "if True:"),
     Mutant(
         "checks that cannot be read are none",
-        private(evolve, "work_fact"),
+        landing.fold_criteria,
         "None if fact.error or fact.left_out else ",
         "",
     ),
-    Mutant("an edit of the checks counts", private(evolve, "work_fact"), "seen=fact.hash", "hash=fact.hash"),
+    Mutant("an edit of the checks counts", landing.fold_edit, "seen=fact.hash", "hash=fact.hash"),
     Mutant("lost work is closed", routing.finish, "if own is None:", "if own is None or not own.base:"),
     Mutant(
         "the queue is last come, first served",

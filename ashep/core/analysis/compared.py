@@ -7,23 +7,9 @@ from dataclasses import replace as changed
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
+from ashep.core.facts import issues
 from ashep.core.facts.commands import Command
 from ashep.core.facts.delivery import Tree
-from ashep.core.facts.issues import (
-    CommentWanted,
-    CreationWanted,
-    CycleBegan,
-    IssueClosed,
-    IssueFinished,
-    IssueGivenBack,
-    IssueHeld,
-    IssueLeft,
-    IssueParked,
-    IssueTaken,
-    PersonAnswered,
-    PersonAsked,
-    PersonReminded,
-)
 from ashep.core.facts.records import Entry
 from ashep.core.facts.runs import RunEnded, RunPlanned, RunWithdrawn
 from ashep.core.facts.vocabulary import Fact
@@ -32,11 +18,11 @@ from ashep.core.state.notices import RECORDS
 from ashep.core.state.run import Run
 from ashep.core.state.world import World
 
-LIFE_ENDS = (IssueClosed, IssueLeft, IssueGivenBack)
+LIFE_ENDS = (issues.IssueClosed, issues.IssueLeft, issues.IssueGivenBack)
 """After these an issue is not ours any more: if it comes back, that is by somebody's will, and another life."""
 
 
-CYCLE_ENDS = (PersonAnswered, IssueFinished, IssueParked, CycleBegan, *LIFE_ENDS)
+CYCLE_ENDS = (issues.PersonAnswered, issues.IssueFinished, issues.IssueParked, issues.CycleBegan, *LIFE_ENDS)
 """What ends a cycle: limits count afresh behind it."""
 
 
@@ -143,7 +129,7 @@ class Life:
     """Questions and answers of the record, and what came of work there, that count although the other policy leaves
     out what was before them.
     """
-    creations: dict[str, CreationWanted] = field(default_factory=dict[str, CreationWanted])
+    creations: dict[str, issues.CreationWanted] = field(default_factory=dict[str, issues.CreationWanted])
     """Issues that the other life asks for once it has parted."""
     end: End | Unknown | None = None
 
@@ -155,8 +141,8 @@ class Life:
         self.recorded = self.recorded.plus(more)
         if self.fork is None:
             self.counted = self.counted.plus(more)
-        begins = self.taken and isinstance(entry.body, CycleBegan)
-        self.taken = isinstance(entry.body, IssueTaken)
+        begins = self.taken and isinstance(entry.body, issues.CycleBegan)
+        self.taken = isinstance(entry.body, issues.IssueTaken)
         if isinstance(entry.body, CYCLE_ENDS) and not begins:
             self.cycle_ends.append((entry.seq, self.recorded))
         if isinstance(entry.body, LIFE_ENDS):
@@ -183,7 +169,7 @@ def counted(facts: Iterable[Fact]) -> Count:
                 runs += 1
             case RunWithdrawn() | RunEnded(counts=False):
                 runs -= 1
-            case PersonAsked():
+            case issues.PersonAsked():
                 questions += 1
             case _:
                 pass
@@ -216,7 +202,7 @@ class Compared:
 
 def compare(
     lives: Mapping[str, Life],
-    created: Mapping[str, tuple[int, CreationWanted]],
+    created: Mapping[str, tuple[int, issues.CreationWanted]],
     world: World,
     policies: Policies | None,
     last: int | None,
@@ -230,7 +216,9 @@ def compare(
     return [_compared(life, world) for life in (chosen if last is None else chosen[-last:] if last else [])]
 
 
-def _inherit(life: Life, parent: Life, fork: Fork, seq: int, wanted: CreationWanted, policies: Policies | None) -> None:
+def _inherit(
+    life: Life, parent: Life, fork: Fork, seq: int, wanted: issues.CreationWanted, policies: Policies | None
+) -> None:
     """Let a created issue follow what becomes of the one whose agent asked for it."""
     now = parent.creations.get(wanted.id)
     if seq < fork.seq or (now is not None and now.parked == wanted.parked):
@@ -323,9 +311,9 @@ _WORDS = frozenset({"why", "text"})
 
 
 _OF_NO_ACCOUNT: dict[type, frozenset[str]] = {
-    IssueTaken: _WORDS | {"policy"},  # a name; what the policy says shows in what follows
-    IssueHeld: _WORDS | {"of"},
-    PersonAsked: _WORDS | {"due", "remind"},  # compared with the time of the answer
+    issues.IssueTaken: _WORDS | {"policy"},  # a name; what the policy says shows in what follows
+    issues.IssueHeld: _WORDS | {"of"},
+    issues.PersonAsked: _WORDS | {"due", "remind"},  # compared with the time of the answer
     RunPlanned: _WORDS
     | {"agent", "others", "lock", "branch", "slot", "onto"}
     | {"timeout", "stall_after", "tool_timeout"},  # compared with the run's length
@@ -351,7 +339,7 @@ def said(fact: Fact) -> Said:
 def weighty(facts: Iterable[Fact], issue: str) -> list[Fact]:
     """Leave out what leads nowhere, comments and what people are told, and what is about no or another issue."""
     mine = (fact for fact in facts if getattr(fact, "issue", None) == issue)
-    return [fact for fact in mine if not isinstance(fact, (CommentWanted, PersonReminded, *RECORDS))]
+    return [fact for fact in mine if not isinstance(fact, (issues.CommentWanted, issues.PersonReminded, *RECORDS))]
 
 
 def parted(was: Sequence[Fact], now: Sequence[Fact]) -> tuple[Fact | None, Fact | None] | None:

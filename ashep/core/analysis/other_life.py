@@ -6,27 +6,8 @@ from dataclasses import replace as changed
 from ashep.core.analysis.compared import CYCLE_ENDS, LIFE_ENDS, Count, End, Life, Unknown, counted, weighty
 from ashep.core.delivery.landing import about_to_land
 from ashep.core.delivery.trees import is_writing
+from ashep.core.facts import delivery, issues
 from ashep.core.facts.commands import Command
-from ashep.core.facts.delivery import (
-    LandingRefused,
-    PullRequestOpened,
-    PullRequestSeen,
-    TreeSealed,
-    TreeSeen,
-    WorkConflicted,
-    WorkIntegrated,
-    WorkLanded,
-    WorkVerified,
-)
-from ashep.core.facts.issues import (
-    CreationWanted,
-    CycleBegan,
-    IssueFinished,
-    IssueHeld,
-    IssueParked,
-    PersonAnswered,
-    PersonAsked,
-)
 from ashep.core.facts.records import Entry
 from ashep.core.facts.runs import RunPlanned, SessionTaken
 from ashep.core.facts.vocabulary import Fact, TreeLeft
@@ -74,7 +55,7 @@ def go_on(
         run = next((place for place, fact in enumerate(facts) if isinstance(fact, RunPlanned)), len(facts))
         world, more = _followed(world, facts[:run], entry)
         life.counted = life.counted.plus(counted(more))
-        life.creations |= {fact.id: fact for fact in more if isinstance(fact, CreationWanted)}
+        life.creations |= {fact.id: fact for fact in more if isinstance(fact, issues.CreationWanted)}
         flow = world.flows[life.issue]
         if run < len(facts) or flow.stage not in ("work", "idle", "left") or _held(facts) is not None:
             break
@@ -102,8 +83,8 @@ def _followed(world: World, facts: Iterable[Fact], entry: Entry) -> tuple[World,
     return batch.world, [one.body for one in batch.entries if not isinstance(one.body, Command)]
 
 
-def _held(facts: Iterable[Fact]) -> IssueHeld | None:
-    return next((fact for fact in facts if isinstance(fact, IssueHeld)), None)
+def _held(facts: Iterable[Fact]) -> issues.IssueHeld | None:
+    return next((fact for fact in facts if isinstance(fact, issues.IssueHeld)), None)
 
 
 def _settle(life: Life, world: World, facts: Sequence[Fact], *, strict: bool) -> None:
@@ -142,7 +123,7 @@ def _lacking(life: Life, world: World, needs: str, because: str) -> None:
     life.end = bounded(world, life.issue, Unknown(life.seq, needs, because, life.counted, 0, None))
 
 
-def _for_good(world: World, flow: Flow, held: IssueHeld) -> bool:
+def _for_good(world: World, flow: Flow, held: issues.IssueHeld) -> bool:
     """Whether only another policy, agent or label would end a hold."""
     if held.code in NOT_CLAIMED:
         return True
@@ -199,10 +180,10 @@ def met(life: Life, entry: Entry, rest: Sequence[Entry], *, strict: bool = False
     world, body = life.world, entry.body
     assert world is not None and life.fork is not None
     flow = world.flows[life.issue]
-    begun = isinstance(body, CycleBegan) and entry.seq <= life.seq  # by the answer that both lives had
+    begun = isinstance(body, issues.CycleBegan) and entry.seq <= life.seq  # by the answer that both lives had
     if entry.seq < life.fork.seq or begun or (life.spoilt and life.met is None):
         return None
-    if isinstance(body, (TreeSealed, TreeLeft)):
+    if isinstance(body, (delivery.TreeSealed, TreeLeft)):
         return _sealed(life, world, flow, entry, rest, strict=strict)
     if flow.stage == "finishing":
         return _lands(life, world, flow, entry, rest, strict=strict)
@@ -213,10 +194,10 @@ def met(life: Life, entry: Entry, rest: Sequence[Entry], *, strict: bool = False
             spoil(life, f"{body.run} changed the work before that was asked")
         elif isinstance(body, (SessionTaken, *CYCLE_ENDS)):
             spoil(life, "nobody was asked that on this state of the work")
-        elif isinstance(body, PersonAsked) and not life.spoilt:
+        elif isinstance(body, issues.PersonAsked) and not life.spoilt:
             asked = (body.phase, body.question, body.human_phase)
             life.met = entry.seq if asked == (question.phase, question.text, question.human_phase) else None
-    elif isinstance(body, PersonAnswered) and not life.spoilt and entry.at <= question.due:
+    elif isinstance(body, issues.PersonAnswered) and not life.spoilt and entry.at <= question.due:
         life.rests_on += (life.met, entry.seq)
         flow, moved = world.flows[life.issue], replace(world, now=entry.at, seq=entry.seq)
         follow = after_answer(moved, flow, question, body.answer == "approved", body.why)
@@ -229,7 +210,7 @@ def met(life: Life, entry: Entry, rest: Sequence[Entry], *, strict: bool = False
 def _sealed(life: Life, world: World, flow: Flow, entry: Entry, rest: Sequence[Entry], *, strict: bool) -> None:
     """What a run left is known: of the last one that both lives had, it is what the other goes on with."""
     body, run = entry.body, flow.run
-    assert isinstance(body, (TreeSealed, TreeLeft))
+    assert isinstance(body, (delivery.TreeSealed, TreeLeft))
     if run is None or run.id != body.run:
         if flow.own is None or isinstance(body, TreeLeft) or body.head != flow.own.head:
             spoil(life, f"{body.run} changed the work before {_awaited(flow)}")
@@ -262,7 +243,7 @@ def written(life: Life, planned: RunPlanned) -> None:
         spoil(life, f"{planned.issue} wrote in the work tree before {_awaited(flow)}")
 
 
-def tree_seen(life: Life, fact: TreeSeen) -> None:
+def tree_seen(life: Life, fact: delivery.TreeSeen) -> None:
     """Look whether the work is still what it was when the other life asked; one in a tree of its own is not in it."""
     if life.world is not None and life.world.flows[life.issue].own is not None:
         return
@@ -290,9 +271,9 @@ def _lands(life: Life, world: World, flow: Flow, entry: Entry, rest: Sequence[En
     assert own is not None and landing is not None
     if isinstance(body, SessionTaken):
         return spoil(life, "a person took its session before it landed")
-    if isinstance(body, (IssueParked, *LIFE_ENDS)):
+    if isinstance(body, (issues.IssueParked, *LIFE_ENDS)):
         return spoil(life, "it did not land in the record")
-    if isinstance(body, IssueFinished):
+    if isinstance(body, issues.IssueFinished):
         if (body.onto, body.into) != (landing.onto, landing.into):
             return spoil(life, f"it was to land on {body.onto or body.into or 'no branch'} in the record")
         if landing.verify and not body.verify:
@@ -313,13 +294,15 @@ def _lands(life: Life, world: World, flow: Flow, entry: Entry, rest: Sequence[En
 def _tells(flow: Flow, own: OwnTree, landing: Landing, body: Fact | Command) -> bool:
     """Whether something is about the other life's work."""
     match body:
-        case WorkVerified():
+        case delivery.WorkVerified():
             return landing.verify and not body.run and body.commit == about_to_land(flow)
-        case WorkIntegrated() | WorkConflicted() | WorkLanded() | PullRequestOpened():
+        case (
+            delivery.WorkIntegrated() | delivery.WorkConflicted() | delivery.WorkLanded() | delivery.PullRequestOpened()
+        ):
             return body.head == own.head
-        case LandingRefused():
+        case delivery.LandingRefused():
             return True
-        case PullRequestSeen():
+        case delivery.PullRequestSeen():
             return flow.reviewed
         case _:
             return False
@@ -328,18 +311,18 @@ def _tells(flow: Flow, own: OwnTree, landing: Landing, body: Fact | Command) -> 
 def _assumed(world: World, own: OwnTree, landing: Landing, body: Fact | Command) -> str:
     """Say what may have been otherwise when the other life came there; empty: nothing."""
     base = ""
-    if isinstance(body, (WorkIntegrated, WorkConflicted)):
+    if isinstance(body, (delivery.WorkIntegrated, delivery.WorkConflicted)):
         base = body.base
-    elif isinstance(body, WorkLanded) and not landing.commit:
+    elif isinstance(body, delivery.WorkLanded) and not landing.commit:
         base = body.commit
     known = base in ("", own.base, own.since) or any(
         flow.landed == (landing.onto, base) for flow in world.flows.values()
     )
     if not known:
         return "the base may have been another one when it was to land"
-    if isinstance(body, PullRequestSeen):
+    if isinstance(body, delivery.PullRequestSeen):
         return "whoever looked at its pull request may have seen what is left out here"
-    refused = isinstance(body, LandingRefused) and body.code not in _PASSES
+    refused = isinstance(body, delivery.LandingRefused) and body.code not in _PASSES
     return "what refused it may not have been so when it was to land" if refused else ""
 
 

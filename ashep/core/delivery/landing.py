@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import datetime, timedelta
-from typing import assert_never
 
 from ashep.core.delivery.pull_text import title
+from ashep.core.facts import delivery
 from ashep.core.facts.commands import Command, IntegrateWork, MoveBase, OpenPullRequest, PrepareTree, VerifyWork
-from ashep.core.facts.delivery import (
-    CriteriaAdopted,
-    LandingRefused,
-    PullRequestMerged,
-    TreeSealed,
-    Verification,
-    WorkConflicted,
-    WorkIntegrated,
-    WorkLanded,
-    WorkVerified,
-    green_before,
-    summary_of,
-)
 from ashep.core.facts.issues import CommentWanted, IssueFinished, RetryScheduled
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.routing import abort, ask, enter, gone, park, proven, writer_of
 from ashep.core.policy.flags import must_ask
 from ashep.core.policy.policies import Phase, Verify
-from ashep.core.state.delivery import MOST_PROOFS, UNCHANGED, Evidence, Flaw, Landing, Proof, must_change, proof_of
-from ashep.core.state.flow import Flow
+from ashep.core.state.delivery import (
+    MOST_PROOFS,
+    UNCHANGED,
+    Criteria,
+    Evidence,
+    Flaw,
+    Landing,
+    Proof,
+    must_change,
+    proof_of,
+)
+from ashep.core.state.flow import Flow, Folds
 from ashep.core.state.frozen import replace
 from ashep.core.state.indexes import turn
 from ashep.core.state.landing_turns import at_liberty
@@ -41,7 +38,7 @@ MOST_FAILED = 5
 """How often in a row git may fail to move a base before a person is to see to it."""
 
 
-def verified(world: World, earlier: Flow, flow: Flow, fact: WorkVerified) -> list[Fact]:
+def verified(world: World, earlier: Flow, flow: Flow, fact: delivery.WorkVerified) -> list[Fact]:
     """Say what follows from evidence: of a run's success, or of what is about to land."""
     evidence = flow.evidence
     if evidence is None or evidence.commit != fact.commit:
@@ -99,12 +96,12 @@ def _named(names: tuple[str, ...]) -> str:
 
 def words(evidence: Evidence) -> str:
     """Say in a few words what was found, and of what."""
-    counted, where = summary_of(evidence.results), f"in tree {evidence.tree[:12]}"
+    counted, where = delivery.summary_of(evidence.results), f"in tree {evidence.tree[:12]}"
     nothing = "" if evidence.changed else "; it changes nothing"
     if not evidence.results:
         return f"nothing was to be checked {where}{nothing}"
     skipped = f", {counted.skipped} for a person" if counted.skipped else ""
-    green = green_before(evidence.results)
+    green = delivery.green_before(evidence.results)
     before = f", {green} of them before any work, too" if green else ""
     return f"{counted.passed} of {counted.total} checks passed{skipped} {where}{before}{nothing}"
 
@@ -112,7 +109,7 @@ def words(evidence: Evidence) -> str:
 # --- landing ------------------------------------------------------------------------------------------------------
 
 
-def conflicted(world: World, earlier: Flow, flow: Flow, fact: WorkConflicted) -> list[Fact]:
+def conflicted(world: World, earlier: Flow, flow: Flow, fact: delivery.WorkConflicted) -> list[Fact]:
     """Have the work mended that contradicts the base."""
     landing = flow.landing
     if landing is None:
@@ -121,7 +118,7 @@ def conflicted(world: World, earlier: Flow, flow: Flow, fact: WorkConflicted) ->
     return back(world, flow, f"its work and {landing.onto} contradict each other in {where}")
 
 
-def refused(world: World, earlier: Flow, flow: Flow, fact: LandingRefused) -> list[Fact]:
+def refused(world: World, earlier: Flow, flow: Flow, fact: delivery.LandingRefused) -> list[Fact]:
     """Give up what only a person can make possible; what may pass by itself is tried again."""
     if flow.landing is None or fact.code in ("moved", "dirty", "locked", "away"):
         return []
@@ -136,9 +133,11 @@ def refused(world: World, earlier: Flow, flow: Flow, fact: LandingRefused) -> li
     return park(flow, "landing_protected" if code == "protected" else "landing_gone", why)
 
 
-def landed(world: World, earlier: Flow, flow: Flow, fact: WorkLanded | PullRequestMerged) -> list[Fact]:
+def landed(
+    world: World, earlier: Flow, flow: Flow, fact: delivery.WorkLanded | delivery.PullRequestMerged
+) -> list[Fact]:
     """Tell people where the work is."""
-    notes = fact.told if isinstance(fact, WorkLanded) else ()
+    notes = fact.told if isinstance(fact, delivery.WorkLanded) else ()
     return _told(flow, fact.commit, notes) if flow.landing is not None and flow.landing.over else []
 
 
@@ -153,13 +152,13 @@ def _told(flow: Flow, commit: str, notes: tuple[str, ...] = ()) -> list[Fact]:
     return [CommentWanted(flow.issue.id, f"landed.{landing.seq}", f"{where}; {proof}.{waived}{noted}")]
 
 
-def sealed(world: World, earlier: Flow, flow: Flow, fact: TreeSealed) -> list[Fact]:
+def sealed(world: World, earlier: Flow, flow: Flow, fact: delivery.TreeSealed) -> list[Fact]:
     """Tell people what the seal could not take in, and see to what it holds."""
     lacking = _lacking(world, flow, fact)
     return [*lacking, *(_misnamed(world, flow, fact) or flagged(world, earlier, flow, fact))]
 
 
-def _lacking(world: World, flow: Flow, fact: TreeSealed) -> list[Fact]:
+def _lacking(world: World, flow: Flow, fact: delivery.TreeSealed) -> list[Fact]:
     """What is not on the branch would be missed: people are told where it is, and again where a person was there."""
     if not fact.lacking or not flow.active:
         return []
@@ -167,7 +166,7 @@ def _lacking(world: World, flow: Flow, fact: TreeSealed) -> list[Fact]:
     return [CommentWanted(fact.issue, f"lacking.{world.seq}", f"{fact.run} is over, and:\n{listed}")]
 
 
-def _misnamed(world: World, flow: Flow, fact: TreeSealed) -> list[Fact]:
+def _misnamed(world: World, flow: Flow, fact: delivery.TreeSealed) -> list[Fact]:
     """Have files renamed with which nothing could land, before anything else follows from the work."""
     policy = world.policy(flow)
     writer = writer_of(policy, flow) if policy else None
@@ -177,7 +176,7 @@ def _misnamed(world: World, flow: Flow, fact: TreeSealed) -> list[Fact]:
     return back(world, flow, f"its work cannot land: {unwritable(fact)}")
 
 
-def flagged(world: World, earlier: Flow, flow: Flow, fact: IssueFinished | TreeSealed) -> list[Fact]:
+def flagged(world: World, earlier: Flow, flow: Flow, fact: IssueFinished | delivery.TreeSealed) -> list[Fact]:
     """Ask a person about work that touches what makes later work trusted, unless this very work was approved."""
     own, run, policy = flow.own, flow.run, world.policy(flow)
     if flow.stage != "finishing" or own is None or flow.phase is None:
@@ -194,7 +193,7 @@ def flagged(world: World, earlier: Flow, flow: Flow, fact: IssueFinished | TreeS
     return ask(world, flow, phase.name, f"{asked}? {why[0].upper()}{why[1:]}.", why, human=None, about="change")
 
 
-def criteria(world: World, earlier: Flow, flow: Flow, fact: CriteriaAdopted) -> list[Fact]:
+def criteria(world: World, earlier: Flow, flow: Flow, fact: delivery.CriteriaAdopted) -> list[Fact]:
     """Give an issue up whose checks cannot be read: its author is to put them right before anybody works on it."""
     if not flow.active:
         return []
@@ -236,7 +235,23 @@ MOST_DOUBLED = 5
 """How often that time doubles, at most."""
 
 
-def fold_verified(flow: Flow, fact: WorkVerified, at: datetime) -> Flow:
+def fold_criteria(flow: Flow, fact: delivery.CriteriaAdopted, seq: int, at: datetime) -> Flow:
+    """Keep which checks there are; those that cannot be read are not none: they are read again."""
+    criteria = None if fact.error or fact.left_out else Criteria(fact.hash, fact.blob, fact.manual)
+    return replace(flow, criteria=criteria)
+
+
+def fold_edit(flow: Flow, fact: delivery.CriteriaChanged, seq: int, at: datetime) -> Flow:
+    """Keep what the checks say by now; those that count are as they were."""
+    return replace(flow, criteria=flow.criteria and dataclasses.replace(flow.criteria, seen=fact.hash))
+
+
+def _to_verify(flow: Flow, fact: delivery.VerificationWanted, seq: int, at: datetime) -> Flow:
+    # a person who let it go left the phase wanted: their outcome is looked into first
+    return replace(flow, verifying=fact.run, wanted=False, why=fact.why, since=at)
+
+
+def fold_verified(flow: Flow, fact: delivery.WorkVerified, seq: int, at: datetime) -> Flow:
     """Fold what a verification came to, if it is of what is looked into now."""
     if fact.run != flow.verifying or not (fact.run or fact.commit == about_to_land(flow)):
         return flow  # somebody had it otherwise meanwhile
@@ -266,28 +281,33 @@ def _noted(flow: Flow, evidence: Evidence, at: datetime) -> tuple[Proof, ...]:
     return (*flow.proofs, made)[-MOST_PROOFS:]
 
 
-def fold_landing(flow: Flow, fact: WorkIntegrated | WorkConflicted | WorkLanded | LandingRefused, at: datetime) -> Flow:
+def fold_landing(
+    flow: Flow,
+    fact: delivery.WorkIntegrated | delivery.WorkConflicted | delivery.WorkLanded | delivery.LandingRefused,
+    seq: int,
+    at: datetime,
+) -> Flow:
     """Fold a step of landing."""
     landing, own = flow.landing, flow.own
-    if own is not None and not isinstance(fact, LandingRefused):
-        since = fact.commit if isinstance(fact, WorkLanded) else fact.base
+    if own is not None and not isinstance(fact, delivery.LandingRefused):
+        since = fact.commit if isinstance(fact, delivery.WorkLanded) else fact.base
         flow = replace(flow, own=dataclasses.replace(own, since=since))
-    if isinstance(fact, WorkLanded):
+    if isinstance(fact, delivery.WorkLanded):
         flow = replace(flow, landed=(fact.base_branch, fact.commit))
     if landing is None:
         return flow
     match fact:
-        case WorkIntegrated():
+        case delivery.WorkIntegrated():
             landing = dataclasses.replace(landing, base=fact.base, commit=fact.commit, verified=False)
             return replace(flow, landing=landing)
-        case WorkConflicted():
+        case delivery.WorkConflicted():
             why = f"contradicts {landing.onto} in {', '.join(fact.paths[:5]) or 'everything'}"
             return replace(flow, flaw=Flaw("conflict", why, fact.log, landing.onto))
-        case WorkLanded():
+        case delivery.WorkLanded():
             landing = dataclasses.replace(landing, landed=True, commit=landing.commit or fact.commit, refused=0)
             why = f"landed on {fact.base_branch} as {fact.commit[:12]}"
             return replace(flow, landing=landing, flaw=None, code="", why=why, since=at)
-        case LandingRefused():
+        case delivery.LandingRefused():
             refused = landing.refused + 1
             wait = MOVED_AGAIN if refused > OFTEN else None
             if fact.code in ("dirty", "locked"):
@@ -306,8 +326,6 @@ def fold_landing(flow: Flow, fact: WorkIntegrated | WorkConflicted | WorkLanded 
             return replace(
                 flow, landing=landing, code=code, why=fact.why, since=flow.since if flow.code == code else at
             )
-        case _:
-            assert_never(fact)
 
 
 def checkout_changed(flow: Flow) -> Flow:
@@ -321,7 +339,7 @@ def checkout_changed(flow: Flow) -> Flow:
 # --- a tree of its own --------------------------------------------------------------------------------------------
 
 
-def unwritable(fact: TreeSealed) -> str:
+def unwritable(fact: delivery.TreeSealed) -> str:
     """Say which of the files that a run left land nowhere."""
     return f"git writes to no work tree what is called {', '.join(fact.unwritable)}"
 
@@ -403,21 +421,33 @@ def about_to_land(flow: Flow) -> str:
     return flow.landing.commit if flow.landing.onto else flow.own.head if flow.own is not None else ""
 
 
-def found_before(flow: Flow) -> tuple[Verification | None, bool]:
+def found_before(flow: Flow) -> tuple[delivery.Verification | None, bool]:
     """Give what is known of the work already, and whether even that is to be found afresh: a person wants it again."""
     known = flow.evidence
     if known is None or not known.checks:
         return None, flow.cycle > 1
-    return Verification(known.commit, known.tree, known.checks, known.results, known.isolated), False
+    return delivery.Verification(known.commit, known.tree, known.checks, known.results, known.isolated), False
 
 
 RULES: IssueRules = {
-    WorkVerified: verified,
-    WorkConflicted: conflicted,
-    WorkLanded: landed,
-    PullRequestMerged: landed,
-    LandingRefused: refused,
-    CriteriaAdopted: criteria,
+    delivery.WorkVerified: verified,
+    delivery.WorkConflicted: conflicted,
+    delivery.WorkLanded: landed,
+    delivery.PullRequestMerged: landed,
+    delivery.LandingRefused: refused,
+    delivery.CriteriaAdopted: criteria,
     IssueFinished: flagged,
-    TreeSealed: sealed,
+    delivery.TreeSealed: sealed,
+}
+
+
+FOLDS: Folds = {
+    delivery.CriteriaAdopted: fold_criteria,
+    delivery.CriteriaChanged: fold_edit,
+    delivery.VerificationWanted: _to_verify,
+    delivery.WorkVerified: fold_verified,
+    delivery.WorkIntegrated: fold_landing,
+    delivery.WorkConflicted: fold_landing,
+    delivery.WorkLanded: fold_landing,
+    delivery.LandingRefused: fold_landing,
 }

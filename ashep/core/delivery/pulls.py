@@ -12,7 +12,7 @@ from ashep.core.facts.issues import CommentWanted
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.routing import finish, park
 from ashep.core.state.delivery import Flaw, Pull
-from ashep.core.state.flow import Flow
+from ashep.core.state.flow import Flow, Folds
 from ashep.core.state.frozen import replace
 from ashep.core.state.world import IssueRules, World
 
@@ -96,33 +96,31 @@ MOST_HEADS = 100
 """Commits that a pull request remembers to have been pushed by us, the last ones."""
 
 
-PullFact = PullRequestOpened | PullRequestSeen | PullRequestReturned | PullRequestMerged
+def _seen(flow: Flow, fact: PullRequestSeen, seq: int, at: datetime) -> Flow:
+    pull = flow.pull
+    if pull is None or fact.number != pull.number or fact.as_of < pull.seq:
+        return flow
+    told = dataclasses.replace(
+        pull, state=fact.state, seen=fact.head, ci=fact.ci, failing=fact.failing, remarks=fact.remarks
+    )
+    if flow.reviewed and told.theirs and not pull.theirs:
+        why = f"somebody pushed {fact.head[:12]} to its pull request: that waits for them, {pull.url}"
+        return replace(flow, pull=told, why=why, since=at)
+    return replace(flow, pull=told)
 
 
-def pull_fact(flow: Flow, fact: PullFact, seq: int, at: datetime) -> Flow:
-    """Fold a fact that is about the pull request of this issue."""
-    if isinstance(fact, PullRequestOpened):
-        return _opened(flow, fact, seq, at)
+def _returned(flow: Flow, fact: PullRequestReturned, seq: int, at: datetime) -> Flow:
+    known = flow.pull is not None and fact.number == flow.pull.number
+    return replace(flow, flaw=Flaw(fact.kind, fact.why, fact.log)) if known else flow
+
+
+def _merged(flow: Flow, fact: PullRequestMerged, seq: int, at: datetime) -> Flow:
     pull = flow.pull
     if pull is None or fact.number != pull.number:
         return flow
-    match fact:
-        case PullRequestSeen():
-            if fact.as_of < pull.seq:
-                return flow
-            told = dataclasses.replace(
-                pull, state=fact.state, seen=fact.head, ci=fact.ci, failing=fact.failing, remarks=fact.remarks
-            )
-            if flow.reviewed and told.theirs and not pull.theirs:
-                why = f"somebody pushed {fact.head[:12]} to its pull request: that waits for them, {pull.url}"
-                return replace(flow, pull=told, why=why, since=at)
-            return replace(flow, pull=told)
-        case PullRequestReturned():
-            return replace(flow, flaw=Flaw(fact.kind, fact.why, fact.log))
-        case PullRequestMerged():
-            landing = flow.landing and dataclasses.replace(flow.landing, landed=True, commit=fact.commit)
-            where = (pull.base, fact.commit)
-            return replace(flow, landing=landing, landed=where, flaw=None, code="", why=fact.why, since=at)
+    landing = flow.landing and dataclasses.replace(flow.landing, landed=True, commit=fact.commit)
+    where = (pull.base, fact.commit)
+    return replace(flow, landing=landing, landed=where, flaw=None, code="", why=fact.why, since=at)
 
 
 def _opened(flow: Flow, fact: PullRequestOpened, seq: int, at: datetime) -> Flow:
@@ -141,3 +139,11 @@ def _opened(flow: Flow, fact: PullRequestOpened, seq: int, at: datetime) -> Flow
 
 
 RULES: IssueRules = {PullRequestOpened: opened, PullRequestSeen: seen}
+
+
+FOLDS: Folds = {
+    PullRequestOpened: _opened,
+    PullRequestSeen: _seen,
+    PullRequestReturned: _returned,
+    PullRequestMerged: _merged,
+}

@@ -18,7 +18,7 @@ from ashep.core.state.holds import Hold
 from ashep.core.state.indexes import put
 from ashep.core.state.intents import done
 from ashep.core.state.timers import rested
-from ashep.core.state.world import World, WorldRules
+from ashep.core.state.world import World, WorldFolds, WorldRules
 
 if TYPE_CHECKING:
     from ashep.core.facts.tracker import Issue
@@ -257,3 +257,14 @@ def _gone(flow: Flow) -> Flow:
 
 
 RULES: WorldRules = {TreeSeen: user_tree}
+
+
+FOLDS: WorldFolds = {
+    TreeSeen: tree_seen,
+    TreePrepared: own_tree,
+    TreeSealed: own_tree,
+    TreeLeft: own_tree,
+    TreeRests: resting_tree,
+    TreeKept: resting_tree,
+    TreeRemoved: resting_tree,
+}

@@ -1,91 +1,29 @@
-"""How a fact changes the one flow it is about: the inner part of `evolve`. No policy rules, no world."""
+"""An issue's course, folded: what decisions, answers and looks make of its flow. No policy rules, no world."""
 
 import dataclasses
 from datetime import datetime, timedelta
-from typing import assert_never
 
-from ashep.core.facts.commands import (
-    ClaimIssue,
-    Command,
-    CreateIssue,
-    PostComment,
-    ReadAnswer,
-    ReadAuthors,
-    ReadIssue,
-    ReadTree,
-    ReclaimIssue,
-    SealTree,
-    SendPrompt,
-    StopOrphan,
-    StopTurn,
-    TakeOffLabels,
-    WriteIssue,
-)
-from ashep.core.facts.issues import (
-    AnswerRefused,
-    CommentWanted,
-    CreationWanted,
-    CycleBegan,
-    IssueAdopted,
-    IssueClosed,
-    IssueFinished,
-    IssueGivenBack,
-    IssueHeld,
-    IssueLeft,
-    IssueParked,
-    IssueTaken,
-    PersonAnswered,
-    PersonAsked,
-    PersonReminded,
-    PhaseEntered,
-    RetryScheduled,
-    TakeoverWanted,
-)
+from ashep.core.facts import commands, issues, tracker
 from ashep.core.facts.runs import OrphanStopped
-from ashep.core.facts.tracker import (
-    AnswerRead,
-    ClaimRefused,
-    CommentPosted,
-    EffectFailed,
-    GuardRefused,
-    IssueClaimed,
-    IssueCreated,
-    IssueGone,
-    IssueReclaimed,
-    IssueSeen,
-    IssueWritten,
-    LabelsTakenOff,
-    WriteRefused,
-)
 from ashep.core.facts.vocabulary import AuthorsRead, ChangeDoubted, ChangeJudged
 from ashep.core.state import authors
 from ashep.core.state.delivery import Landing, OwnTree
-from ashep.core.state.flow import Flow, Posture, Question, Stage, noted
+from ashep.core.state.flow import Flow, Folds, Posture, Question, Stage, noted
 from ashep.core.state.frozen import replace
 from ashep.core.state.intents import MAX_REPORTS, done, stale
 
-Decision = (
-    IssueHeld | IssueTaken | CycleBegan | PhaseEntered | RetryScheduled | PersonAsked | PersonReminded
-    | PersonAnswered | AnswerRefused | IssueParked | IssueGivenBack | IssueLeft | IssueFinished | IssueClosed
-    | CommentWanted | CreationWanted | IssueAdopted | TakeoverWanted | ChangeDoubted | ChangeJudged
-)  # fmt: skip
 
-
-Answer = (
-    EffectFailed | IssueClaimed | ClaimRefused | IssueWritten | GuardRefused | WriteRefused | CommentPosted
-    | IssueCreated | LabelsTakenOff | AnswerRead | IssueGone | OrphanStopped | IssueReclaimed | AuthorsRead
-)  # fmt: skip
-
-
-def asked(flow: Flow, command: Command) -> Flow:
+def asked(flow: Flow, command: commands.Command) -> Flow:
     """An intent stands in the journal."""
-    writing = _posture(flow, command) if isinstance(command, (ClaimIssue, WriteIssue)) else flow.writing
-    if isinstance(command, SendPrompt):
+    writing = (
+        _posture(flow, command) if isinstance(command, (commands.ClaimIssue, commands.WriteIssue)) else flow.writing
+    )
+    if isinstance(command, commands.SendPrompt):
         flow = replace(flow, messages=(*flow.messages, command.message_id)[-MAX_REPORTS:])
     return replace(flow, open=(*flow.open, command), writing=writing)
 
 
-def _posture(flow: Flow, command: ClaimIssue | WriteIssue) -> Posture | None:
+def _posture(flow: Flow, command: commands.ClaimIssue | commands.WriteIssue) -> Posture | None:
     undo = flow.authors.undo
     if undo is None or command.stamp.seq != undo.seq:
         return flow.target
@@ -95,60 +33,65 @@ def _posture(flow: Flow, command: ClaimIssue | WriteIssue) -> Posture | None:
 # --- decisions ----------------------------------------------------------------------------------------------------
 
 
-def fold_decision(flow: Flow, fact: Decision, seq: int, at: datetime) -> Flow:
-    """Fold a decision about an issue."""
-    match fact:
-        case IssueHeld():
-            return replace(flow, code=fact.code, why=fact.why, held_by=fact.of, since=at)
-        case IssueTaken():
-            flow = replace(flow, policy=fact.policy, not_before=None, written=None, writing=None, criteria=None)
-            flow = replace(flow, landed=None, authors=authors.Authors(before=flow.issue.labels))
-            return _stage(flow, "work", at, "", fact.why)
-        case CycleBegan():
-            return replace(
-                flow, cycle=fact.cycle, cycle_began=at, thought=timedelta(), cycle_runs=0, cycle_visits=(), created=0,
-                failures=0, infra=0, infra_began=None, lock="", spent=(0, 0.0), marks=(),
-                passed=flow.passed if fact.keeps else (), waived=flow.waived if fact.keeps else (),
-                evidence=flow.evidence if fact.keeps else None,
-            )  # fmt: skip
-        case PhaseEntered():
-            return _entered(flow, fact, seq, at)
-        case IssueAdopted():
-            return _adopted(flow, fact, seq, at)
-        case TakeoverWanted():
-            return replace(flow, reclaim=fact.holder)
-        case RetryScheduled():
-            held = replace(flow, wanted=True, not_before=fact.due, failures=fact.failures, verifying="")
-            return replace(held, code=fact.code, why=fact.why, held_by="", since=at)
-        case PersonAsked():
-            return _asked_person(flow, fact, seq, at)
-        case PersonReminded() if flow.question is not None:
-            reminded = dataclasses.replace(flow.question, remind=fact.remind, reminded=at)
-            return replace(flow, question=reminded)
-        case PersonReminded():
-            return flow
-        case PersonAnswered():
-            thinking = at - flow.question.asked if flow.question else timedelta()
-            asked = flow.question.phase if flow.question and flow.question.human_phase else None
-            passed = noted(flow.passed, asked, fact.answer) if asked else flow.passed
-            flow = answered(flow, fact.answer)
-            return replace(flow, thought=flow.thought + thinking, question=None, passed=passed)
-        case AnswerRefused():
-            return replace(flow, take_off=fact.labels, judged=flow.judged | set(fact.judged))
-        case ChangeDoubted():
-            doubted = dataclasses.replace(flow.authors, doubts=fact.changes, seq=seq)
-            return replace(flow, authors=doubted)
-        case ChangeJudged():
-            return _judged(flow, fact, seq)
-        case CommentWanted():
-            return replace(flow, comments=(*flow.comments, (fact.name, fact.text)))
-        case CreationWanted():
-            return replace(flow, creations=(*flow.creations, fact), created=flow.created + 1)
-        case _:
-            return _outcome_of_flow(flow, fact, seq, at)
+def _held(flow: Flow, fact: issues.IssueHeld, seq: int, at: datetime) -> Flow:
+    return replace(flow, code=fact.code, why=fact.why, held_by=fact.of, since=at)
 
 
-def _judged(flow: Flow, fact: ChangeJudged, seq: int) -> Flow:
+def _taken(flow: Flow, fact: issues.IssueTaken, seq: int, at: datetime) -> Flow:
+    flow = replace(flow, policy=fact.policy, not_before=None, written=None, writing=None, criteria=None)
+    flow = replace(flow, landed=None, authors=authors.Authors(before=flow.issue.labels))
+    return _stage(flow, "work", at, "", fact.why)
+
+
+def _cycle(flow: Flow, fact: issues.CycleBegan, seq: int, at: datetime) -> Flow:
+    return replace(
+        flow, cycle=fact.cycle, cycle_began=at, thought=timedelta(), cycle_runs=0, cycle_visits=(), created=0,
+        failures=0, infra=0, infra_began=None, lock="", spent=(0, 0.0), marks=(),
+        passed=flow.passed if fact.keeps else (), waived=flow.waived if fact.keeps else (),
+        evidence=flow.evidence if fact.keeps else None,
+    )  # fmt: skip
+
+
+def _takeover(flow: Flow, fact: issues.TakeoverWanted, seq: int, at: datetime) -> Flow:
+    return replace(flow, reclaim=fact.holder)
+
+
+def _retry(flow: Flow, fact: issues.RetryScheduled, seq: int, at: datetime) -> Flow:
+    held = replace(flow, wanted=True, not_before=fact.due, failures=fact.failures, verifying="")
+    return replace(held, code=fact.code, why=fact.why, held_by="", since=at)
+
+
+def _reminded(flow: Flow, fact: issues.PersonReminded, seq: int, at: datetime) -> Flow:
+    if flow.question is None:
+        return flow
+    return replace(flow, question=dataclasses.replace(flow.question, remind=fact.remind, reminded=at))
+
+
+def _person_answered(flow: Flow, fact: issues.PersonAnswered, seq: int, at: datetime) -> Flow:
+    thinking = at - flow.question.asked if flow.question else timedelta()
+    asked = flow.question.phase if flow.question and flow.question.human_phase else None
+    passed = noted(flow.passed, asked, fact.answer) if asked else flow.passed
+    flow = answered(flow, fact.answer)
+    return replace(flow, thought=flow.thought + thinking, question=None, passed=passed)
+
+
+def _answer_refused(flow: Flow, fact: issues.AnswerRefused, seq: int, at: datetime) -> Flow:
+    return replace(flow, take_off=fact.labels, judged=flow.judged | set(fact.judged))
+
+
+def _doubted(flow: Flow, fact: ChangeDoubted, seq: int, at: datetime) -> Flow:
+    return replace(flow, authors=dataclasses.replace(flow.authors, doubts=fact.changes, seq=seq))
+
+
+def _comment(flow: Flow, fact: issues.CommentWanted, seq: int, at: datetime) -> Flow:
+    return replace(flow, comments=(*flow.comments, (fact.name, fact.text)))
+
+
+def _creation(flow: Flow, fact: issues.CreationWanted, seq: int, at: datetime) -> Flow:
+    return replace(flow, creations=(*flow.creations, fact), created=flow.created + 1)
+
+
+def _judged(flow: Flow, fact: ChangeJudged, seq: int, at: datetime) -> Flow:
     answered_again = replace(flow, authors=authors.judged(flow.authors, fact, seq), answer_seq=0)
     judged = replace(answered_again, judged=flow.judged | set(fact.judged))
     stood = flow.written
@@ -158,38 +101,39 @@ def _judged(flow: Flow, fact: ChangeJudged, seq: int) -> Flow:
 
 
 def _outcome_of_flow(
-    flow: Flow, fact: IssueParked | IssueGivenBack | IssueLeft | IssueFinished | IssueClosed, seq: int, at: datetime
+    flow: Flow,
+    fact: issues.IssueParked | issues.IssueGivenBack | issues.IssueLeft | issues.IssueFinished | issues.IssueClosed,
+    seq: int,
+    at: datetime,
 ) -> Flow:
     quiet = replace(flow, wanted=False, question=None, not_before=None)
     match fact:
-        case IssueParked():
+        case issues.IssueParked():
             quiet = replace(quiet, target=Posture(seq, "park", flow.phase))
             return _stage(quiet, "parked", at, fact.code, fact.why)
-        case IssueGivenBack():
+        case issues.IssueGivenBack():
             quiet = replace(quiet, target=Posture(seq, "give_back", None), not_before=fact.not_before)
             quiet = replace(quiet, comments=(), take_off=())  # what was to be said is over
             return _stage(quiet, "giving_back", at, fact.code, fact.why)
-        case IssueLeft():
+        case issues.IssueLeft():
             quiet = replace(quiet, target=None, written=None, comments=(), creations=(), take_off=())
             quiet = replace(quiet, not_before=fact.not_before)
             return _stage(quiet, "left", at, fact.code, fact.why)
-        case IssueFinished():
+        case issues.IssueFinished():
             quiet = _stage(replace(quiet, target=Posture(seq, "close", None)), "finishing", at, "", fact.why)
             landing = Landing(seq, fact.onto, fact.verify, into=fact.into)
             return replace(quiet, landing=landing) if fact.onto or fact.into or fact.verify else quiet
-        case IssueClosed():
+        case issues.IssueClosed():
             quiet = replace(quiet, target=None, written=None, look_again=False, authors=authors.NOBODY)
             quiet = replace(quiet, comments=(), creations=(), take_off=())
             return _stage(quiet, "closed", at, fact.by, fact.why)
-        case _:
-            assert_never(fact)
 
 
 def _stage(flow: Flow, stage: Stage, at: datetime, code: str, why: str) -> Flow:
     return replace(flow, stage=stage, since=at, code=code, why=why, held=None, resume=None, verifying="", landing=None)
 
 
-def _entered(flow: Flow, fact: PhaseEntered, seq: int, at: datetime) -> Flow:
+def _entered(flow: Flow, fact: issues.PhaseEntered, seq: int, at: datetime) -> Flow:
     flow = _visit(flow, fact.phase, fact.visit)
     flow = replace(
         flow,
@@ -204,7 +148,7 @@ def _entered(flow: Flow, fact: PhaseEntered, seq: int, at: datetime) -> Flow:
     return _stage(flow, "work", at, "", fact.why)
 
 
-def _adopted(flow: Flow, fact: IssueAdopted, seq: int, at: datetime) -> Flow:
+def _adopted(flow: Flow, fact: issues.IssueAdopted, seq: int, at: datetime) -> Flow:
     """What stands in the tracker counts as written by us; the next run's stamp names this journal.
 
     It counts as written here and now: the stamp's number is another journal's, and may be that of a record to come.
@@ -246,7 +190,7 @@ def _visit(flow: Flow, phase: str, visit: int) -> Flow:
     return replace(flow, phase=phase, visit=visit, visits=tuple(visits.items()), cycle_visits=tuple(cycle.items()))
 
 
-def _asked_person(flow: Flow, fact: PersonAsked, seq: int, at: datetime) -> Flow:
+def _asked_person(flow: Flow, fact: issues.PersonAsked, seq: int, at: datetime) -> Flow:
     entered = flow.stage == "work" and flow.wanted and flow.phase == fact.phase
     if fact.human_phase and not entered:  # an agent phase for which a person was chosen was entered before
         flow = _visit(flow, fact.phase, flow.times(fact.phase) + 1)
@@ -259,45 +203,61 @@ def _asked_person(flow: Flow, fact: PersonAsked, seq: int, at: datetime) -> Flow
 # --- answers of effects, and what was seen ------------------------------------------------------------------------
 
 
-def fold_answer(flow: Flow, fact: Answer, seq: int, at: datetime) -> Flow:
-    """Fold what the tracker answered to a write, or showed."""
-    match fact:
-        case EffectFailed():
-            return _failed(flow, fact, seq, at)
-        case IssueClaimed() | IssueWritten():
-            flow = done(flow, fact.key, seq)
-            flow = replace(landed(flow, seq), issue=fact.view, view_seq=seq, text=fact.text or flow.text)
-            return replace(flow, authors=authors.shown(flow.authors, fact.view))
-        case ClaimRefused() | GuardRefused():
-            return replace(done(flow, fact.key, seq), writing=None, look_again=True)
-        case WriteRefused():  # what it was to put back is given up with it
-            return replace(done(flow, fact.key, seq), writing=None, authors=authors.written(flow.authors))
-        case CommentPosted():
-            left = tuple(comment for comment in flow.comments if comment[0] != fact.name)
-            return replace(done(flow, fact.key, seq), comments=left)
-        case IssueCreated():
-            left = tuple(creation for creation in flow.creations if creation.id != fact.id)
-            return replace(done(flow, fact.key, seq), creations=left)
-        case LabelsTakenOff():
-            labels = tuple(label for label in flow.issue.labels if label not in flow.take_off)
-            return replace(done(flow, fact.key, seq), take_off=(), issue=dataclasses.replace(flow.issue, labels=labels))
-        case AnswerRead():
-            flow = done(flow, fact.key, seq)
-            known = authors.shown(flow.authors, fact.view)
-            return replace(flow, issue=fact.view, view_seq=seq, answer_seq=seq, answers=fact.comments, authors=known)
-        case AuthorsRead():
-            return done(flow, fact.key, seq)
-        case OrphanStopped():
-            return replace(done(flow, fact.key, seq), orphan=None)
-        case IssueReclaimed():
-            return replace(done(flow, fact.key, seq), reclaim=None)
-        case IssueGone():
-            flow = done(flow, fact.key, seq)
-            if fact.key is None and (stale(flow, fact.as_of) or not flow.active):
-                return flow
-            return replace(flow, look_again=fact.key is None)
-        case _:
-            assert_never(fact)
+def _written(flow: Flow, fact: tracker.IssueClaimed | tracker.IssueWritten, seq: int, at: datetime) -> Flow:
+    flow = replace(landed(flow, seq), issue=fact.view, view_seq=seq, text=fact.text or flow.text)
+    return replace(flow, authors=authors.shown(flow.authors, fact.view))
+
+
+def _unclaimed(flow: Flow, fact: tracker.ClaimRefused | tracker.GuardRefused, seq: int, at: datetime) -> Flow:
+    return replace(flow, writing=None, look_again=True)
+
+
+def _unwritten(flow: Flow, fact: tracker.WriteRefused, seq: int, at: datetime) -> Flow:
+    return replace(flow, writing=None, authors=authors.written(flow.authors))  # what it was to put back goes with it
+
+
+def _posted(flow: Flow, fact: tracker.CommentPosted, seq: int, at: datetime) -> Flow:
+    return replace(flow, comments=tuple(comment for comment in flow.comments if comment[0] != fact.name))
+
+
+def _created(flow: Flow, fact: tracker.IssueCreated, seq: int, at: datetime) -> Flow:
+    return replace(flow, creations=tuple(creation for creation in flow.creations if creation.id != fact.id))
+
+
+def _taken_off(flow: Flow, fact: tracker.LabelsTakenOff, seq: int, at: datetime) -> Flow:
+    labels = tuple(label for label in flow.issue.labels if label not in flow.take_off)
+    return replace(flow, take_off=(), issue=dataclasses.replace(flow.issue, labels=labels))
+
+
+def _answer_read(flow: Flow, fact: tracker.AnswerRead, seq: int, at: datetime) -> Flow:
+    known = authors.shown(flow.authors, fact.view)
+    return replace(flow, issue=fact.view, view_seq=seq, answer_seq=seq, answers=fact.comments, authors=known)
+
+
+def _as_it_was(flow: Flow, fact: AuthorsRead, seq: int, at: datetime) -> Flow:
+    return flow
+
+
+def _orphan_stopped(flow: Flow, fact: OrphanStopped, seq: int, at: datetime) -> Flow:
+    return replace(flow, orphan=None)
+
+
+def _reclaimed(flow: Flow, fact: tracker.IssueReclaimed, seq: int, at: datetime) -> Flow:
+    return replace(flow, reclaim=None)
+
+
+def _gone(flow: Flow, fact: tracker.IssueGone, seq: int, at: datetime) -> Flow:
+    if fact.key is None and (stale(flow, fact.as_of) or not flow.active):
+        return flow
+    return replace(flow, look_again=fact.key is None)
+
+
+def _lease_lost(flow: Flow, fact: tracker.LeaseLost, seq: int, at: datetime) -> Flow:
+    return replace(flow, lease_lost=flow.leased, look_again=flow.leased or flow.look_again)
+
+
+def _lease_expired(flow: Flow, fact: tracker.LeaseExpired, seq: int, at: datetime) -> Flow:
+    return replace(flow, expired=(fact.holder, fact.expired))
 
 
 def landed(flow: Flow, seq: int) -> Flow:
@@ -310,11 +270,11 @@ def landed(flow: Flow, seq: int) -> Flow:
     return flow if flow.active else replace(flow, written=None)
 
 
-def _failed(flow: Flow, fact: EffectFailed, seq: int, at: datetime) -> Flow:
+def _failed(flow: Flow, fact: tracker.EffectFailed, seq: int, at: datetime) -> Flow:
     command = next((command for command in flow.open if command.key == fact.key), None)
     if command is None:
         return flow
-    if not fact.infra and not isinstance(command, (ReadIssue, ReadAnswer, ReadAuthors)):
+    if not fact.infra and not isinstance(command, (commands.ReadIssue, commands.ReadAnswer, commands.ReadAuthors)):
         return _given_up(done(flow, fact.key, seq), command)
     tries = dict(flow.tries)
     tries[fact.key] = tries.get(fact.key, 0) + 1
@@ -326,31 +286,31 @@ def _failed(flow: Flow, fact: EffectFailed, seq: int, at: datetime) -> Flow:
     )  # fmt: skip
 
 
-def _given_up(flow: Flow, command: Command) -> Flow:
+def _given_up(flow: Flow, command: commands.Command) -> Flow:
     """An effect is refused for good: it is not wanted any more, or it would be asked for again at once."""
     run = flow.run
     match command:
-        case PostComment():
+        case commands.PostComment():
             return replace(flow, comments=tuple(one for one in flow.comments if one[0] != command.name))
-        case CreateIssue():
+        case commands.CreateIssue():
             return replace(flow, creations=tuple(one for one in flow.creations if one.id != command.id))
-        case TakeOffLabels():
+        case commands.TakeOffLabels():
             return replace(flow, take_off=())
-        case ReclaimIssue():
+        case commands.ReclaimIssue():
             return replace(flow, reclaim=None)
-        case StopOrphan():
+        case commands.StopOrphan():
             return replace(flow, orphan=None)
-        case ClaimIssue() | WriteIssue():
+        case commands.ClaimIssue() | commands.WriteIssue():
             return replace(flow, writing=None)
-        case StopTurn() if run is not None:
+        case commands.StopTurn() if run is not None:
             return replace(flow, run=replace(run, stop=False))
-        case ReadTree(moment="after") | SealTree() if run is not None:
+        case commands.ReadTree(moment="after") | commands.SealTree() if run is not None:
             return replace(flow, run=replace(run, tree_wanted="no"))
         case _:
             return flow
 
 
-def seen(flow: Flow, fact: IssueSeen, seq: int, at: datetime) -> Flow:
+def seen(flow: Flow, fact: tracker.IssueSeen, seq: int, at: datetime) -> Flow:
     """The tracker showed the issue."""
     flow = done(flow, fact.key, seq)
     if stale(flow, fact.as_of):
@@ -373,3 +333,43 @@ def answered(flow: Flow, answer: str) -> Flow:
     if question.about == "proof" and flow.evidence is not None:
         flow = replace(flow, waived=tuple(sorted({*flow.waived, *flow.evidence.lacking(flow.waived)})), flaw=None)
     return flow
+
+
+FOLDS: Folds = {
+    issues.IssueHeld: _held,
+    issues.IssueTaken: _taken,
+    issues.IssueAdopted: _adopted,
+    issues.CycleBegan: _cycle,
+    issues.PhaseEntered: _entered,
+    issues.RetryScheduled: _retry,
+    issues.TakeoverWanted: _takeover,
+    issues.PersonAsked: _asked_person,
+    issues.PersonReminded: _reminded,
+    issues.PersonAnswered: _person_answered,
+    issues.AnswerRefused: _answer_refused,
+    ChangeDoubted: _doubted,
+    ChangeJudged: _judged,
+    issues.CommentWanted: _comment,
+    issues.CreationWanted: _creation,
+    issues.IssueParked: _outcome_of_flow,
+    issues.IssueGivenBack: _outcome_of_flow,
+    issues.IssueLeft: _outcome_of_flow,
+    issues.IssueFinished: _outcome_of_flow,
+    issues.IssueClosed: _outcome_of_flow,
+    tracker.EffectFailed: _failed,
+    tracker.IssueClaimed: _written,
+    tracker.IssueWritten: _written,
+    tracker.ClaimRefused: _unclaimed,
+    tracker.GuardRefused: _unclaimed,
+    tracker.WriteRefused: _unwritten,
+    tracker.CommentPosted: _posted,
+    tracker.IssueCreated: _created,
+    tracker.LabelsTakenOff: _taken_off,
+    tracker.AnswerRead: _answer_read,
+    AuthorsRead: _as_it_was,
+    OrphanStopped: _orphan_stopped,
+    tracker.IssueReclaimed: _reclaimed,
+    tracker.IssueGone: _gone,
+    tracker.LeaseLost: _lease_lost,
+    tracker.LeaseExpired: _lease_expired,
+}

@@ -3,16 +3,7 @@
 from collections.abc import Iterable
 from datetime import timedelta
 
-from ashep.core.facts.issues import (
-    AnswerRefused,
-    CommentWanted,
-    IssueCancelled,
-    IssueClosed,
-    IssueGivenBack,
-    IssueLeft,
-    PersonAnswered,
-    PersonReminded,
-)
+from ashep.core.facts import issues
 from ashep.core.facts.tracker import AnswerRead, Change, Issue, LabelEvent
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.routing import abort, after_answer, begin_cycle, gone, next_reminder, park
@@ -58,7 +49,7 @@ def obey(world: World, flow: Flow) -> list[Fact]:
         return _before_claim(world, flow)
     posture = flow.written
     if view.assignee not in (world.actor, None):
-        return [*abort(flow, "assigned"), IssueLeft(view.id, "assigned", f"assigned to {view.assignee}")]
+        return [*abort(flow, "assigned"), issues.IssueLeft(view.id, "assigned", f"assigned to {view.assignee}")]
     as_we_left_it = view.status in (STATUS[posture.kind], "open")  # another status is a person's, excluded or not
     if world.settings.labels.excluded in view.labels and as_we_left_it:
         return _excluded(world, flow)
@@ -66,7 +57,7 @@ def obey(world: World, flow: Flow) -> list[Fact]:
         return _reopened(world, flow, posture)
     if view.status != STATUS[posture.kind] or view.assignee is None:
         why = f"somebody set it to {view.status}, assigned to {view.assignee or 'nobody'}"
-        return [*abort(flow, why), IssueLeft(view.id, "status_changed", why)]
+        return [*abort(flow, why), issues.IssueLeft(view.id, "status_changed", why)]
     return _labels(world, flow, posture)
 
 
@@ -74,8 +65,11 @@ def _closed(world: World, flow: Flow) -> list[Fact]:
     if flow.stage == "closed":
         return []
     if flow.stage == "finishing" and flow.written is not None and flow.written.kind == "close":
-        return [IssueClosed(flow.issue.id, "shepherd", flow.why)]
-    return [*abort(flow, "closed by somebody"), IssueClosed(flow.issue.id, "somebody", "closed by somebody else")]
+        return [issues.IssueClosed(flow.issue.id, "shepherd", flow.why)]
+    return [
+        *abort(flow, "closed by somebody"),
+        issues.IssueClosed(flow.issue.id, "somebody", "closed by somebody else"),
+    ]
 
 
 def _before_claim(world: World, flow: Flow) -> list[Fact]:
@@ -87,14 +81,14 @@ def _before_claim(world: World, flow: Flow) -> list[Fact]:
     if view.status == "open" and view.assignee in (None, world.actor) and not excluded:
         return []
     why = "it changed before it was claimed"
-    return [*abort(flow, why), IssueLeft(view.id, "changed", why)]
+    return [*abort(flow, why), issues.IssueLeft(view.id, "changed", why)]
 
 
 def _excluded(world: World, flow: Flow) -> list[Fact]:
     if flow.stage == "giving_back":
         return []
     why = f"the label {world.settings.labels.excluded} was set"
-    return [*abort(flow, why), IssueGivenBack(flow.issue.id, "excluded", why)]
+    return [*abort(flow, why), issues.IssueGivenBack(flow.issue.id, "excluded", why)]
 
 
 def _reopened(world: World, flow: Flow, posture: Posture) -> list[Fact]:
@@ -103,10 +97,10 @@ def _reopened(world: World, flow: Flow, posture: Posture) -> list[Fact]:
     view, why = flow.issue, "somebody set it to open"
     by_hand = hand_set(world, view, posture.phase)
     if view.assignee is None:
-        return [*abort(flow, why), IssueLeft(view.id, "reopened", why)]
+        return [*abort(flow, why), issues.IssueLeft(view.id, "reopened", why)]
     policy = world.policy(flow)
     wait = None if by_hand else world.now + ((policy.takeover.cooldown if policy else None) or COOLDOWN)
-    return [*abort(flow, why), IssueGivenBack(view.id, "reopened", why, not_before=wait)]
+    return [*abort(flow, why), issues.IssueGivenBack(view.id, "reopened", why, not_before=wait)]
 
 
 def _labels(world: World, flow: Flow, posture: Posture) -> list[Fact]:
@@ -119,7 +113,7 @@ def _labels(world: World, flow: Flow, posture: Posture) -> list[Fact]:
         return _phase_by_hand(world, flow, by_hand or _known(world, flow, standing))
     if not standing and posture.kind != "park" and posture.phase is not None:
         why = f"the label {labels.phase_prefix}{posture.phase} was taken off"
-        return [*abort(flow, why), IssueLeft(view.id, "phase_taken_off", why)]
+        return [*abort(flow, why), issues.IssueLeft(view.id, "phase_taken_off", why)]
     return []
 
 
@@ -132,11 +126,11 @@ def _known(world: World, flow: Flow, names: tuple[str, ...]) -> tuple[str, ...]:
 def _phase_by_hand(world: World, flow: Flow, names: tuple[str, ...]) -> list[Fact]:
     policy, issue = world.policy(flow), flow.issue.id
     if policy is None:
-        return [*abort(flow, "no policy"), IssueLeft(issue, "no_policy", f"the policy {flow.policy} is gone")]
+        return [*abort(flow, "no policy"), issues.IssueLeft(issue, "no_policy", f"the policy {flow.policy} is gone")]
     target, *more = names or (policy.phases[0].name,)
     if more or policy.phase(target) is None:
         why = unclear(flow.policy, names or (target,))
-        return [*abort(flow, why), IssueLeft(issue, "unknown_phase", why)]
+        return [*abort(flow, why), issues.IssueLeft(issue, "unknown_phase", why)]
     why = f"somebody set the phase {target}" if flow.stage != "parked" else f"un-parked into {target}"
     return [*abort(flow, why), *begin_cycle(world, flow, target, why, by_hand=bool(names))]
 
@@ -149,7 +143,7 @@ def unparked(world: World, earlier: Flow, flow: Flow) -> list[Fact]:
         return []
     if view.status != "blocked" or view.assignee is not None or world.settings.labels.excluded in view.labels:
         return []
-    return [IssueGivenBack(view.id, "unparked", f"the label {label} was taken off")]
+    return [issues.IssueGivenBack(view.id, "unparked", f"the label {label} was taken off")]
 
 
 def _back_from_left(world: World, flow: Flow) -> list[Fact]:
@@ -214,11 +208,11 @@ def answered(world: World, flow: Flow, fact: AnswerRead) -> list[Fact]:
             answer = "approved" if approved else "changes_requested"
             why = f"{actor} answered {answer}"
             follow = after_answer(world, flow, question, approved, why)
-            return [PersonAnswered(flow.issue.id, answer, actor, why), *follow]
+            return [issues.PersonAnswered(flow.issue.id, answer, actor, why), *follow]
     why = "; ".join(f"{label} {against}" for label, _, against in judged)
     text = f"An answer was taken off again: {why}. Only a person's label answers."
-    refused = AnswerRefused(flow.issue.id, standing, why, tuple(event.id for event in fact.events))
-    return [refused, CommentWanted(flow.issue.id, f"refused.{world.seq}", text)]
+    refused = issues.AnswerRefused(flow.issue.id, standing, why, tuple(event.id for event in fact.events))
+    return [refused, issues.CommentWanted(flow.issue.id, f"refused.{world.seq}", text)]
 
 
 def label_events(changes: Iterable[Change]) -> tuple[LabelEvent, ...]:
@@ -250,7 +244,7 @@ def after_policies(world: World) -> list[Fact]:
     return facts
 
 
-def cancellation(world: World, target: str, by: str) -> tuple[IssueCancelled | None, str]:
+def cancellation(world: World, target: str, by: str) -> tuple[issues.IssueCancelled | None, str]:
     """Give the fact that an issue, or the run of one, is cancelled; None and a sentence: why it cannot be."""
     issue = target if target in world.flows else target.rpartition("/")[0]
     flow = world.flows.get(issue)
@@ -261,10 +255,10 @@ def cancellation(world: World, target: str, by: str) -> tuple[IssueCancelled | N
         return None, f"{run} is not under way"
     if not _cancellable(flow):
         return None, f"{issue} is {flow.stage.replace('_', ' ')}: there is nothing to cancel"
-    return IssueCancelled(issue, by, run), ""
+    return issues.IssueCancelled(issue, by, run), ""
 
 
-def cancelled(world: World, earlier: Flow, flow: Flow, fact: IssueCancelled) -> list[Fact]:
+def cancelled(world: World, earlier: Flow, flow: Flow, fact: issues.IssueCancelled) -> list[Fact]:
     """Stop the run and park the issue."""
     run, why = flow.run, f"cancelled by {fact.by}"
     if not _cancellable(flow) or (fact.run is not None and (run is None or run.id != fact.run or run.ended)):
@@ -293,9 +287,9 @@ def after_reminder(world: World, flow: Flow, question: Question) -> list[Fact]:
     )
     why = f"nobody has answered {question.phase} yet"
     return [
-        PersonReminded(issue, question.phase, question.text, question.due, again, why),
-        CommentWanted(issue, f"remind.{world.seq}", text),
+        issues.PersonReminded(issue, question.phase, question.text, question.due, again, why),
+        issues.CommentWanted(issue, f"remind.{world.seq}", text),
     ]
 
 
-RULES: IssueRules = {IssueCancelled: cancelled}
+RULES: IssueRules = {issues.IssueCancelled: cancelled}

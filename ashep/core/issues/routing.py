@@ -4,19 +4,8 @@ import hashlib
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from ashep.core.facts import issues
 from ashep.core.facts.delivery import VerificationWanted
-from ashep.core.facts.issues import (
-    About,
-    CommentWanted,
-    CreationWanted,
-    CycleBegan,
-    IssueFinished,
-    IssueParked,
-    Passed,
-    PersonAsked,
-    PhaseEntered,
-    RetryScheduled,
-)
 from ashep.core.facts.outcome import Outcome
 from ashep.core.facts.runs import RunEnded
 from ashep.core.facts.vocabulary import Fact
@@ -45,14 +34,14 @@ def enter(world: World, flow: Flow, target: str, why: str, *, by_hand: bool = Fa
         return ask(world, flow, phase.name, phase.human.ask, why, human=phase.human)
     if flow.cycle_times(target) >= phase.max_visits:
         return park(flow, "max_visits", f"phase {target} was entered {phase.max_visits} times in this cycle ({why})")
-    return [PhaseEntered(issue, target, flow.times(target) + 1, why)]
+    return [issues.PhaseEntered(issue, target, flow.times(target) + 1, why)]
 
 
 def finish(world: World, flow: Flow, why: str) -> list[Fact]:
     """Have the issue closed, once its work is checked and where it is to be."""
     issue, own, landing = flow.issue.id, flow.own, world.settings.landing
     if own is None:
-        return [IssueFinished(issue, why)]
+        return [issues.IssueFinished(issue, why)]
     if own.left and (flow.run is None or flow.run.tree_wanted not in ("after", "again")):  # else that seal will tell
         lacking = f"what its last run left in {own.path} is not sealed, and would not land; have it worked on there"
         return park(flow, "unsealed", lacking)
@@ -61,7 +50,7 @@ def finish(world: World, flow: Flow, why: str) -> list[Fact]:
         lacking = "its work has no branch to land on: the checkout was on none; set landing.base"
         return park(flow, "landing_base", lacking)
     onto, into = (base if landing.mode == mode else "" for mode in ("merge", "pull_request"))
-    return [IssueFinished(issue, why, onto, is_checked(world.policy(flow), flow), into)]
+    return [issues.IssueFinished(issue, why, onto, is_checked(world.policy(flow), flow), into)]
 
 
 def begin_cycle(
@@ -69,11 +58,14 @@ def begin_cycle(
 ) -> list[Fact]:
     """Count limits and visits afresh and enter the target; with `keeps`, what phases ended with goes on to count."""
     fresh = replace(flow, cycle_visits=(), passed=flow.passed if keeps else ())
-    return [CycleBegan(flow.issue.id, flow.cycle + 1, why, keeps), *enter(world, fresh, target, why, by_hand=by_hand)]
+    return [
+        issues.CycleBegan(flow.issue.id, flow.cycle + 1, why, keeps),
+        *enter(world, fresh, target, why, by_hand=by_hand),
+    ]
 
 
 def ask(
-    world: World, flow: Flow, phase: str, question: str, why: str, *, human: Human | None, about: About = "phase"
+    world: World, flow: Flow, phase: str, question: str, why: str, *, human: Human | None, about: issues.About = "phase"
 ) -> list[Fact]:
     """Put a question to a person: of a human phase, of the agent phase that asks, or about the work."""
     labels, issue = world.settings.labels, flow.issue.id
@@ -88,8 +80,8 @@ def ask(
     told = _last_words(flow) + (_manual(flow) if human else _failed(flow) if about == "proof" else "")
     text = f"**{question}**\n\n{told}{answers}\n(or `ashep approve {issue}` / `ashep reject {issue} -m …`)"
     return [
-        PersonAsked(issue, phase, question, world.now + deadline, human is not None, why, remind, about, said),
-        CommentWanted(issue, f"ask.{world.seq}", text),
+        issues.PersonAsked(issue, phase, question, world.now + deadline, human is not None, why, remind, about, said),
+        issues.CommentWanted(issue, f"ask.{world.seq}", text),
     ]
 
 
@@ -98,7 +90,7 @@ _UNCHANGED = (
 )
 
 
-_APPROVED: dict[About, str] = {"proof": "it goes on as it is", "change": "it lands as it is"}
+_APPROVED: dict[issues.About, str] = {"proof": "it goes on as it is", "change": "it lands as it is"}
 
 
 def _last_words(flow: Flow) -> str:
@@ -142,7 +134,10 @@ def park(flow: Flow, code: str, why: str) -> list[Fact]:
     """Give the issue up, with a reason that its comment repeats."""
     issue = flow.issue.id
     text = f"Parked: {why}.\n\nTake the label off, or use `ashep retry {issue}`, to start afresh."
-    return [IssueParked(issue, code, why), CommentWanted(issue, f"park.{flow.cycle}.{flow.runs}.{code}", text)]
+    return [
+        issues.IssueParked(issue, code, why),
+        issues.CommentWanted(issue, f"park.{flow.cycle}.{flow.runs}.{code}", text),
+    ]
 
 
 def gone(world: World, flow: Flow, phase: str | None) -> str:
@@ -222,7 +217,7 @@ def _try_again(world: World, flow: Flow, phase: Phase, kind: str, why: str) -> l
         reason = (
             f"{why}; attempt {failures} of {phase.retry.max_attempts}, the next one in {wait.total_seconds():.0f} s"
         )
-        return [RetryScheduled(flow.issue.id, phase.name, failures, world.now + wait, reason)]
+        return [issues.RetryScheduled(flow.issue.id, phase.name, failures, world.now + wait, reason)]
     return _give_up(world, flow, phase, kind, f"{why}; attempt {failures} of {failures}, the last")
 
 
@@ -249,7 +244,7 @@ def _creations(world: World, flow: Flow, policy: Policy, ended: RunEnded) -> lis
     room = max(policy.limits.max_created_issues - flow.created, 0)
     depth = flow.depth + 1
     facts: list[Fact] = [
-        CreationWanted(
+        issues.CreationWanted(
             flow.issue.id, created_id(world, ended.run, index), new.as_new(), depth, depth > policy.limits.max_depth
         )
         for index, new in enumerate(wanted[:room])
@@ -257,7 +252,7 @@ def _creations(world: World, flow: Flow, policy: Policy, ended: RunEnded) -> lis
     if left := wanted[room:]:
         names = "\n".join(f"- {new.title}" for new in left)
         text = f"{ended.run} asked for more issues than `max_created_issues` allows; not created:\n{names}"
-        facts.append(CommentWanted(flow.issue.id, f"uncreated.{ended.run}", text))
+        facts.append(issues.CommentWanted(flow.issue.id, f"uncreated.{ended.run}", text))
     return facts
 
 
@@ -340,7 +335,7 @@ def after_deadline(world: World, flow: Flow, question: Question) -> list[Fact]:
     return enter(world, flow, human.on_deadline, why)
 
 
-def unmet(phase: Phase, passed: Passed) -> str:
+def unmet(phase: Phase, passed: issues.Passed) -> str:
     """What a phase requires that did not happen in this cycle; empty where nothing is lacking."""
     ended = dict(passed)
     lacking = (

@@ -7,21 +7,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 
+from ashep.core.facts import tracker
 from ashep.core.facts.commands import AnswerRequest
 from ashep.core.facts.delivery import CriteriaChanged, Tree, TreeSeen
 from ashep.core.facts.requests import Request
 from ashep.core.facts.resources import DiskSeen, RunnerSeen, ServerFailed, is_low
 from ashep.core.facts.runs import RequestGone, RequestOpened, SessionSeen, TurnSeen
-from ashep.core.facts.tracker import (
-    ChangeHinted,
-    Issue,
-    IssueGone,
-    IssueSeen,
-    LeaseExpired,
-    LeaseLost,
-    ReadyChanged,
-    TrackerSeen,
-)
 from ashep.core.facts.vocabulary import Fact, ReadRefused
 from ashep.core.policy.checks import Criteria, hash_of
 from ashep.core.reconcile.intake import LEASE_GRACE
@@ -39,7 +30,7 @@ NO_CHECKS = Criteria()
 def looked(
     world: World,
     ready: tuple[str, ...] | None,
-    issues: Iterable[Issue],
+    issues: Iterable[tracker.Issue],
     tree: Tree | None,
     as_of: int,
     others: Iterable[str] = (),
@@ -63,22 +54,22 @@ def ready_read(world: World, ready: tuple[str, ...], as_of: int) -> list[Fact]:
     known = {*world.ready}
     added = tuple(issue for issue in ready if issue not in known)
     removed = tuple(sorted(known.difference(ready)))
-    return [ReadyChanged(added, removed, as_of)] if added or removed or not world.ready_fresh else []
+    return [tracker.ReadyChanged(added, removed, as_of)] if added or removed or not world.ready_fresh else []
 
 
-def issues_read(world: World, views: Iterable[Issue], as_of: int) -> list[Fact]:
+def issues_read(world: World, views: Iterable[tracker.Issue], as_of: int) -> list[Fact]:
     """Compare issues with what is known of them."""
     return [fact for view in views for fact in issue_read(world, view, as_of)]
 
 
-def issue_read(world: World, view: Issue, as_of: int) -> list[Fact]:
+def issue_read(world: World, view: tracker.Issue, as_of: int) -> list[Fact]:
     """Compare one issue with what is known of it."""
     flow = world.flows.get(view.id)
     if flow is None:
-        return [IssueSeen(view.id, view, as_of)]
+        return [tracker.IssueSeen(view.id, view, as_of)]
     if stale(flow, as_of) or (view == flow.issue and not flow.look_again and flow.stage != "closed"):
         return []
-    return [IssueSeen(view.id, view, as_of)]
+    return [tracker.IssueSeen(view.id, view, as_of)]
 
 
 def criteria_read(flow: Flow, criteria: Criteria | None) -> list[Fact]:
@@ -97,13 +88,13 @@ def _gone(world: World, listed: set[str], as_of: int) -> Iterator[Fact]:
     for issue in sorted(issue for issue in world.unclosed if issue not in listed):
         flow = world.flows[issue]
         if not flow.look_again and not stale(flow, as_of):
-            yield IssueGone(issue, as_of)
+            yield tracker.IssueGone(issue, as_of)
 
 
-def expired_leases(world: World, leases: Iterable[tuple[Issue, datetime | None]], now: datetime) -> list[Fact]:
+def expired_leases(world: World, leases: Iterable[tuple[tracker.Issue, datetime | None]], now: datetime) -> list[Fact]:
     """Find the issues whose holder, another daemon, must be dead: each lease is told of once."""
     return [
-        LeaseExpired(view.id, view.assignee, expired)
+        tracker.LeaseExpired(view.id, view.assignee, expired)
         for view, expired in leases
         if expired is not None
         and expired + LEASE_GRACE <= now
@@ -117,15 +108,19 @@ def expired_leases(world: World, leases: Iterable[tuple[Issue, datetime | None]]
 def lease_lost(world: World, issue: str, why: str, as_of: int) -> list[Fact]:
     """A heartbeat was refused: that says nothing where our own write has changed the issue meanwhile."""
     flow = world.flows.get(issue)
-    return [] if flow is None or not flow.leased or flow.lease_lost or stale(flow, as_of) else [LeaseLost(issue, why)]
+    return (
+        []
+        if flow is None or not flow.leased or flow.lease_lost or stale(flow, as_of)
+        else [tracker.LeaseLost(issue, why)]
+    )
 
 
 def hinted(world: World) -> list[Fact]:
     """Something may have changed: worth a fact only where a start could come from the present view."""
-    return [ChangeHinted()] if world.ready_fresh else []
+    return [tracker.ChangeHinted()] if world.ready_fresh else []
 
 
-def tracker_read(world: World, seen: TrackerSeen, tried: str = "") -> list[Fact]:
+def tracker_read(world: World, seen: tracker.TrackerSeen, tried: str = "") -> list[Fact]:
     """Compare what the tracker is, and what of it cannot be read, with what is known; `tried` as in `replaced_by`."""
     known = world.tracker
     if known is not None:

@@ -10,19 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ashep.core.delivery.landing import may_close, next_of_work
-from ashep.core.facts.commands import (
-    WRITES,
-    ClaimIssue,
-    Command,
-    CreateIssue,
-    PostComment,
-    ReadAnswer,
-    ReadAuthors,
-    ReadIssue,
-    ReclaimIssue,
-    TakeOffLabels,
-    WriteIssue,
-)
+from ashep.core.facts import commands
 from ashep.core.facts.tracker import Stamp
 from ashep.core.issues.people import STATUS, answer_labels, phase_labels
 from ashep.core.runs.prompting import run_effects
@@ -39,7 +27,7 @@ MOST_NAMED = 50
 """Commits, and files, that such a comment names."""
 
 
-def outstanding(world: World, issue: str) -> list[Command]:
+def outstanding(world: World, issue: str) -> list[commands.Command]:
     """The commands that this issue lacks."""
     flow = world.flows.get(issue)
     if flow is None:
@@ -53,11 +41,14 @@ def outstanding(world: World, issue: str) -> list[Command]:
     return [replace(one, tries=tries[one.key]) if one.key in tries else one for one in lacking]
 
 
-def _asked_after(flow: Flow) -> list[Command]:
+def _asked_after(flow: Flow) -> list[commands.Command]:
     """Who changed the issue is read at once, although another effect has failed: once, then it waits as all do."""
     if not flow.authors.doubts or flow.look_again:
         return []
-    asked, busy = lookup(flow.issue.id, flow.authors), (*WRITES, ReadIssue, ReadAnswer, ReadAuthors)
+    asked, busy = (
+        lookup(flow.issue.id, flow.authors),
+        (*commands.WRITES, commands.ReadIssue, commands.ReadAnswer, commands.ReadAuthors),
+    )
     tried = asked.key in dict(flow.tries) or any(isinstance(command, busy) for command in flow.open)
     return [] if tried else [asked]
 
@@ -65,20 +56,23 @@ def _asked_after(flow: Flow) -> list[Command]:
 # --- the tracker --------------------------------------------------------------------------------------------------
 
 
-def _tracker_effects(world: World, flow: Flow) -> Iterator[Command]:
-    if any(isinstance(command, (*WRITES, ReadIssue, ReadAnswer, ReadAuthors)) for command in flow.open):
+def _tracker_effects(world: World, flow: Flow) -> Iterator[commands.Command]:
+    if any(
+        isinstance(command, (*commands.WRITES, commands.ReadIssue, commands.ReadAnswer, commands.ReadAuthors))
+        for command in flow.open
+    ):
         return
     command = _tracker_effect(world, flow)
-    if command is not None and not (flow.write_after is not None and isinstance(command, WRITES)):
+    if command is not None and not (flow.write_after is not None and isinstance(command, commands.WRITES)):
         yield command
 
 
-def _tracker_effect(world: World, flow: Flow) -> Command | None:
+def _tracker_effect(world: World, flow: Flow) -> commands.Command | None:
     issue = flow.issue.id
     if flow.look_again:
-        return ReadIssue(f"{issue}/read/{flow.view_seq}.{flow.write_seq}", issue)
+        return commands.ReadIssue(f"{issue}/read/{flow.view_seq}.{flow.write_seq}", issue)
     if flow.reclaim is not None and not flow.active and flow.stage != "closed":
-        return ReclaimIssue(f"{issue}/reclaim/{flow.view_seq}", issue, flow.reclaim)
+        return commands.ReclaimIssue(f"{issue}/reclaim/{flow.view_seq}", issue, flow.reclaim)
     if flow.authors.doubts:
         return lookup(issue, flow.authors)
     given_up = flow.stage in ("parked", "giving_back")  # said at once, although the run may not be settled
@@ -94,25 +88,25 @@ def _tracker_effect(world: World, flow: Flow) -> Command | None:
     if flow.target is not None and unwritten:
         return _posture(world, flow, flow.target)
     if flow.take_off:
-        return TakeOffLabels(f"{issue}/labels/{flow.answer_seq}", issue, flow.take_off)
+        return commands.TakeOffLabels(f"{issue}/labels/{flow.answer_seq}", issue, flow.take_off)
     if flow.comments:
         name, text = flow.comments[0]
         key = f"{issue}/comment/{name}"
         shown = f"{text}{_changes(world, flow)}" if name.startswith(MARKED_FOR_CHANGES) else text
-        return PostComment(key, issue, name, shown)
+        return commands.PostComment(key, issue, name, shown)
     if flow.stage == "person" and answer_labels(world, flow.issue) and flow.answer_seq < flow.view_seq:
-        return ReadAnswer(f"{issue}/answer/{flow.view_seq}", issue)
+        return commands.ReadAnswer(f"{issue}/answer/{flow.view_seq}", issue)
     if (name := listens(flow)) is not None:
-        return ReadAnswer(f"{issue}/answer/{flow.view_seq}", issue, f"{issue}/comment/{name}")
+        return commands.ReadAnswer(f"{issue}/answer/{flow.view_seq}", issue, f"{issue}/comment/{name}")
     return None
 
 
-def _creation(world: World, flow: Flow) -> Command:
+def _creation(world: World, flow: Flow) -> commands.Command:
     wanted = flow.creations[0]
     stamp = Stamp(world.instance, wanted_seq(flow), flow.run.id if flow.run else None, depth=wanted.depth)
     labels = (world.settings.labels.parked,) if wanted.parked else ()
     key = f"{flow.issue.id}/create/{wanted.id}"
-    return CreateIssue(key, flow.issue.id, wanted.id, wanted.new, stamp, wanted.parked, labels)
+    return commands.CreateIssue(key, flow.issue.id, wanted.id, wanted.new, stamp, wanted.parked, labels)
 
 
 def wanted_seq(flow: Flow) -> int:
@@ -120,7 +114,7 @@ def wanted_seq(flow: Flow) -> int:
     return flow.run.trace if flow.run else 0
 
 
-def _undo(world: World, flow: Flow) -> Command | None:
+def _undo(world: World, flow: Flow) -> commands.Command | None:
     """Put back what no person changed, where no other write would: that waits, or the issue is not ours."""
     undo, view, written = flow.authors.undo, flow.issue, flow.written
     if undo is None:
@@ -132,10 +126,10 @@ def _undo(world: World, flow: Flow) -> Command | None:
     add, drop = (tuple(label for kind, label in undo.labels if kind == one) for one in ("removed", "added"))
     stamp, key = dataclasses.replace(view.stamp, seq=undo.seq), f"{view.id}/write/{undo.seq}"
     status, who = view.status, view.assignee
-    return WriteIssue(key, view.id, "park", status, who, stamp, status, who, add, drop)
+    return commands.WriteIssue(key, view.id, "park", status, who, stamp, status, who, add, drop)
 
 
-def _posture(world: World, flow: Flow, target: Posture) -> Command:
+def _posture(world: World, flow: Flow, target: Posture) -> commands.Command:
     view, labels = flow.issue, world.settings.labels
     stamp = _stamp(world, flow, target)
     add = set[str]()
@@ -166,9 +160,9 @@ def _posture(world: World, flow: Flow, target: Posture) -> Command:
     key = f"{view.id}/write/{target.seq}"
     added, dropped = tuple(sorted(add - set(view.labels))), tuple(sorted(drop))
     if flow.written is None and view.status == "open" and target.kind == "work":
-        return ClaimIssue(key, view.id, stamp, added, dropped)
+        return commands.ClaimIssue(key, view.id, stamp, added, dropped)
     mine = world.actor if target.kind in ("work", "ask", "park", "close") else None
-    return WriteIssue(
+    return commands.WriteIssue(
         key, view.id, target.kind, view.status, view.assignee, stamp, STATUS[target.kind], mine, added, dropped
     )
 

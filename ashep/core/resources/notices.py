@@ -13,22 +13,10 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from ashep.core.facts import resources
 from ashep.core.facts.commands import SendNotice
 from ashep.core.facts.delivery import LandingRefused, PullRequestOpened
 from ashep.core.facts.issues import IssueParked, PersonAsked, PersonReminded
-from ashep.core.facts.resources import (
-    AccountAudited,
-    Adopted,
-    BudgetReached,
-    BudgetWarned,
-    Notice,
-    NoticeFailed,
-    NoticesDelayed,
-    NoticesGathered,
-    NoticesGivenUp,
-    NoticeWanted,
-    TimerDue,
-)
 from ashep.core.facts.runs import InputWanted, SessionTaken
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.settings import NoticeKind, Notify, NotifyTarget
@@ -118,14 +106,14 @@ def _parked(world: World, fact: IssueParked) -> Iterator[Worth]:
     yield Worth("parked", f"{_named(world, fact.issue)} is parked ({fact.code}): {fact.why}", fact.issue)
 
 
-def _budget(_: World, fact: BudgetWarned | BudgetReached) -> Iterator[Worth]:
-    if fact.issue is not None and isinstance(fact, BudgetReached):
+def _budget(_: World, fact: resources.BudgetWarned | resources.BudgetReached) -> Iterator[Worth]:
+    if fact.issue is not None and isinstance(fact, resources.BudgetReached):
         return  # its issue parks, and says so
     until = f" (until {fact.until:%Y-%m-%d %H:%M}Z)" if fact.until else ""
     yield Worth("budget", f"{fact.why}{until}", fact.issue, f"{fact.scope} {fact.name}".strip())
 
 
-def _found(world: World, fact: AccountAudited) -> Iterator[Worth]:
+def _found(world: World, fact: resources.AccountAudited) -> Iterator[Worth]:
     if fact.findings:
         count = len(fact.findings) + fact.more
         first = "; ".join(f"{one.code}: {f'{one.issue} ' if one.issue else ''}{one.what}" for one in fact.findings[:3])
@@ -140,15 +128,15 @@ WORTH: dict[type, Callable[[World, Any], Iterator[Worth]]] = {
     IssueParked: _parked,
     LandingRefused: _in_the_way,
     PullRequestOpened: _opened,
-    BudgetWarned: _budget,
-    BudgetReached: _budget,
-    AccountAudited: _found,
+    resources.BudgetWarned: _budget,
+    resources.BudgetReached: _budget,
+    resources.AccountAudited: _found,
 }
 """The facts that are worth a person, and what is said. (Servers that are away: `ashep.core.state.notices.SERVERS`.)
 """
 
 
-def _stands(world: World, notice: Notice) -> bool:
+def _stands(world: World, notice: resources.Notice) -> bool:
     """Whether what happened is still so: what is over need not be told any more."""
     flow = world.flows.get(notice.issue) if notice.issue else None
     match notice.event:
@@ -180,11 +168,11 @@ def _named(world: World, issue: str) -> str:
 def told(before: World, world: World, fact: Fact) -> list[Fact]:
     """Say what follows from a fact for those who are to be told; `world` has the fact folded in, `before` has not."""
     match fact:
-        case TimerDue():
+        case resources.TimerDue():
             return [*_timer(before, world, fact)]
-        case NoticeFailed():
+        case resources.NoticeFailed():
             return [*_failed(before, world, fact)]
-        case Adopted(kind="settings"):
+        case resources.Adopted(kind="settings"):
             return [*_gone(world), *_lost(world)]
         case _:
             rule = WORTH.get(type(fact))
@@ -197,7 +185,7 @@ def _wanted(world: World, found: Iterator[Worth]) -> Iterator[Fact]:
         if notify.targets and one.event in notify.events:
             text = clean(" ".join(one.text.split()))
             short = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
-            yield NoticeWanted(one.event, short, (*targets(notify),), one.issue, one.about, world.seq)
+            yield resources.NoticeWanted(one.event, short, (*targets(notify),), one.issue, one.about, world.seq)
 
 
 def _lost(world: World) -> Iterator[Fact]:
@@ -212,10 +200,10 @@ def _gone(world: World) -> Iterator[Fact]:
     known = targets(world.settings.notify)
     for name in sorted({name for notice in world.notices.wanted for name in notice.to}.difference(known)):
         ids = tuple(notice.id for notice in world.notices.of(name))
-        yield NoticesGivenUp(name, ids, "it is in the configuration no more")
+        yield resources.NoticesGivenUp(name, ids, "it is in the configuration no more")
 
 
-def _timer(before: World, world: World, fact: TimerDue) -> Iterator[Fact]:
+def _timer(before: World, world: World, fact: resources.TimerDue) -> Iterator[Fact]:
     name, about = split_timer(fact.key)
     if name not in (TIMER, OUTAGE) or (fact.key, fact.due) not in dues(before):
         return
@@ -230,25 +218,25 @@ def _timer(before: World, world: World, fact: TimerDue) -> Iterator[Fact]:
     standing = tuple(one.id for one in notices if _stands(world, one))
     over = tuple(one.id for one in notices if not _stands(world, one))
     why = f"{len(standing)} to be told" + (f", {len(over)} over before that" if over else "")
-    yield NoticesGathered(about, standing, why, over)
+    yield resources.NoticesGathered(about, standing, why, over)
 
 
-def _failed(before: World, world: World, fact: NoticeFailed) -> Iterator[Fact]:
+def _failed(before: World, world: World, fact: resources.NoticeFailed) -> Iterator[Fact]:
     earlier, route = before.notices.route(fact.target), world.notices.route(fact.target)
     if earlier.open is None or earlier.open.key != fact.key:
         return
     if fact.target not in targets(world.settings.notify) or route.tries >= TRIES:
         if ids := tuple(one.id for one in world.notices.of(fact.target)):
-            yield NoticesGivenUp(fact.target, ids, f"{route.tries} failures, the last: {fact.error[:300]}")
+            yield resources.NoticesGivenUp(fact.target, ids, f"{route.tries} failures, the last: {fact.error[:300]}")
         return
     again = min(FIRST_AGAIN * 2 ** min(route.tries - 1, 20), LAST_AGAIN)
-    yield NoticesDelayed(fact.target, world.now + again, f"failure {route.tries}: {fact.error[:300]}")
+    yield resources.NoticesDelayed(fact.target, world.now + again, f"failure {route.tries}: {fact.error[:300]}")
 
 
 # --- when, and what is to be sent -----------------------------------------------------------------------------------
 
 
-def _is_kept(world: World, notice: Notice) -> bool:
+def _is_kept(world: World, notice: resources.Notice) -> bool:
     """Whether quiet hours keep it from being told now."""
     quiet = world.notices.quiet
     return quiet is not None and quiet > world.now and notice.event not in world.settings.notify.urgent

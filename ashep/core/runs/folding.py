@@ -1,30 +1,17 @@
-"""How a fact changes a flow's run, and how an effect's answer closes its intent: a part of `evolve`."""
+"""A run, folded: how it is planned, prompted, seen and ended."""
 
 import dataclasses
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import assert_never
+from functools import wraps
+from typing import Any
 
+from ashep.core.facts import runs as run_facts
 from ashep.core.facts.resources import BudgetReached, BudgetWarned, WriteDelayed
-from ashep.core.facts.runs import (
-    DeadlineReached,
-    DiagnosisWanted,
-    Model,
-    OutcomeRejected,
-    PromptAbandoned,
-    PromptPrepared,
-    PromptSent,
-    RunEnded,
-    RunPlanned,
-    RunWithdrawn,
-    SessionOpened,
-    TurnDied,
-    TurnSeen,
-    TurnStopped,
-)
 from ashep.core.state.delivery import OwnTree
-from ashep.core.state.flow import Flow, Posture, noted
+from ashep.core.state.flow import Flow, Folds, Posture, noted
 from ashep.core.state.frozen import replace
-from ashep.core.state.intents import MAX_REPORTS, done, unfounded
+from ashep.core.state.intents import MAX_REPORTS, unfounded
 from ashep.core.state.run import NO_SIGN, Report, Run, Sent, due_after, growth, provider_of, used
 from ashep.core.state.spending import Spending, add, marked
 
@@ -32,56 +19,67 @@ DIAGNOSIS = timedelta(minutes=5)
 """How long the diagnosis of a stalled turn may take."""
 
 
-RunFact = (
-    RunPlanned | RunWithdrawn | OutcomeRejected | TurnDied | PromptAbandoned | DeadlineReached | RunEnded | TurnSeen
-    | DiagnosisWanted | SessionOpened | PromptPrepared | PromptSent | TurnStopped
-)  # fmt: skip
+Fold = Callable[[Flow, Run, Any, int, datetime], Flow]
 
 
-def run_fact(flow: Flow, fact: RunFact, seq: int, at: datetime) -> Flow:
-    """Fold a fact that is about the flow's run."""
-    if isinstance(fact, RunPlanned):
-        return _planned(flow, fact, seq, at)
-    flow = done(flow, getattr(fact, "key", None), seq)
-    run = flow.run
-    if run is None or run.id != fact.run:
-        return flow
-    match fact:
-        case RunWithdrawn():
-            run = replace(run, state="aborted", tree_wanted="no")
-            sessions = tuple(one for one in flow.sessions if one[1] != fact.leave)
-            held = replace(flow, run=run, wanted=True, cycle_runs=flow.cycle_runs - 1, sessions=sessions)
-            return replace(held, code=fact.code, why=fact.why, since=at)
-        case RunEnded():
-            return _ended(flow, run, fact)
-        case SessionOpened():
-            extract = "open" if run.extract == "wanted" else run.extract
-            run = replace(run, session=fact.session, extract=extract)
-            if run.prompt.kind == "resume" and not fact.reused:  # the session that a person had is gone
-                run, flow = replace(run, prompt=replace(run.prompt, kind="task")), replace(flow, resume=None)
-            flow = replace(flow, run=run)
-            sessions = dict(flow.sessions) | {run.phase: fact.session}
-            return flow if extract == "open" else replace(flow, sessions=tuple(sessions.items()))
-        case PromptPrepared():
-            run = replace(run, prompt=replace(run.prompt, blob=fact.blob, before=fact.before, stamp=at))
-            return replace(flow, run=run, shown=flow.shown | set(fact.comments))
-        case PromptSent():
-            return replace(flow, run=_sent(run, fact, seq, at), resume=None)
-        case TurnSeen():
-            return _turn(*_counted(flow, run, fact), fact, at)
-        case TurnStopped():
-            second = run.probation == "stop"
-            run = replace(run, stop=False, effect_seq=seq)
-            return replace(flow, run=replace(run, probation="second_look", fresh_after=seq) if second else run)
-        case DeadlineReached():
-            return flow
-        case OutcomeRejected() | DiagnosisWanted() | TurnDied() | PromptAbandoned():
-            return replace(flow, run=_again(run, fact, at))
-        case _:
-            assert_never(fact)
+def of_run(fold: Fold) -> Callable[[Flow, Any, int, datetime], Flow]:
+    """Fold what is about the run that an issue has now; what is told of an earlier one changes nothing."""
+
+    @wraps(fold)
+    def folded(flow: Flow, fact: Any, seq: int, at: datetime) -> Flow:
+        run = flow.run
+        return flow if run is None or run.id != fact.run else fold(flow, run, fact, seq, at)
+
+    return folded
 
 
-def _counted(flow: Flow, run: Run, fact: TurnSeen) -> tuple[Flow, Run]:
+def _withdrawn(flow: Flow, run: Run, fact: run_facts.RunWithdrawn, seq: int, at: datetime) -> Flow:
+    run = replace(run, state="aborted", tree_wanted="no")
+    sessions = tuple(one for one in flow.sessions if one[1] != fact.leave)
+    held = replace(flow, run=run, wanted=True, cycle_runs=flow.cycle_runs - 1, sessions=sessions)
+    return replace(held, code=fact.code, why=fact.why, since=at)
+
+
+def _opened(flow: Flow, run: Run, fact: run_facts.SessionOpened, seq: int, at: datetime) -> Flow:
+    extract = "open" if run.extract == "wanted" else run.extract
+    run = replace(run, session=fact.session, extract=extract)
+    if run.prompt.kind == "resume" and not fact.reused:  # the session that a person had is gone
+        run, flow = replace(run, prompt=replace(run.prompt, kind="task")), replace(flow, resume=None)
+    flow = replace(flow, run=run)
+    sessions = dict(flow.sessions) | {run.phase: fact.session}
+    return flow if extract == "open" else replace(flow, sessions=tuple(sessions.items()))
+
+
+def _prepared(flow: Flow, run: Run, fact: run_facts.PromptPrepared, seq: int, at: datetime) -> Flow:
+    run = replace(run, prompt=replace(run.prompt, blob=fact.blob, before=fact.before, stamp=at))
+    return replace(flow, run=run, shown=flow.shown | set(fact.comments))
+
+
+def _prompted(flow: Flow, run: Run, fact: run_facts.PromptSent, seq: int, at: datetime) -> Flow:
+    return replace(flow, run=_sent(run, fact, seq, at), resume=None)
+
+
+def _turn_seen(flow: Flow, run: Run, fact: run_facts.TurnSeen, seq: int, at: datetime) -> Flow:
+    return _turn(*_counted(flow, run, fact), fact, at)
+
+
+def _turn_stopped(flow: Flow, run: Run, fact: run_facts.TurnStopped, seq: int, at: datetime) -> Flow:
+    second = run.probation == "stop"
+    run = replace(run, stop=False, effect_seq=seq)
+    return replace(flow, run=replace(run, probation="second_look", fresh_after=seq) if second else run)
+
+
+def _prompted_anew(
+    flow: Flow,
+    run: Run,
+    fact: run_facts.OutcomeRejected | run_facts.DiagnosisWanted | run_facts.TurnDied | run_facts.PromptAbandoned,
+    seq: int,
+    at: datetime,
+) -> Flow:
+    return replace(flow, run=_again(run, fact, at))
+
+
+def _counted(flow: Flow, run: Run, fact: run_facts.TurnSeen) -> tuple[Flow, Run]:
     """What a turn used, as `ashep.core.runs.record` tells it."""
     turns = run.turns if run.ended else used(run.turns, fact)
     if turns == run.turns:
@@ -91,7 +89,9 @@ def _counted(flow: Flow, run: Run, fact: TurnSeen) -> tuple[Flow, Run]:
     return replace(flow, spent=spent), replace(run, turns=turns)
 
 
-def spent(spending: Spending, flow: Flow, fact: TurnSeen, default: Model | None, at: datetime) -> Spending:
+def spent(
+    spending: Spending, flow: Flow, fact: run_facts.TurnSeen, default: run_facts.Model | None, at: datetime
+) -> Spending:
     """What a turn used, in the account of the day and of all; `default`: the server's model. Before it is folded."""
     run = flow.run
     if run is None or run.id != fact.run or run.ended:
@@ -109,7 +109,7 @@ def budget(flow: Flow, fact: BudgetWarned | BudgetReached | WriteDelayed) -> Flo
     return replace(flow, marks=marked(flow.marks, fact))
 
 
-def _planned(flow: Flow, fact: RunPlanned, seq: int, at: datetime) -> Flow:
+def _planned(flow: Flow, fact: run_facts.RunPlanned, seq: int, at: datetime) -> Flow:
     run = Run(
         fact.run, fact.phase, fact.visit, fact.attempt, fact.agent, fact.runner, fact.slug, fact.model, fact.access,
         fact.timeout, seq, at, fact.reuse, fact.branch, prompt=Sent(1, fact.prompt, slug=fact.slug, model=fact.model),
@@ -127,7 +127,7 @@ def _planned(flow: Flow, fact: RunPlanned, seq: int, at: datetime) -> Flow:
     return replace(flow, cycle_runs=flow.cycle_runs + 1, code="", why=fact.why, since=at)
 
 
-def _moved_in(flow: Flow, fact: RunPlanned) -> Flow:
+def _moved_in(flow: Flow, fact: run_facts.RunPlanned) -> Flow:
     """A run is to work in a tree of the issue's own: what was known of that tree stays known."""
     if fact.branch is None:
         return flow
@@ -135,7 +135,7 @@ def _moved_in(flow: Flow, fact: RunPlanned) -> Flow:
     return replace(flow, own=dataclasses.replace(own, slot=fact.slot, onto=own.onto or fact.onto))
 
 
-def _sent(run: Run, fact: PromptSent, seq: int, at: datetime) -> Run:
+def _sent(run: Run, fact: run_facts.PromptSent, seq: int, at: datetime) -> Run:
     prompt = replace(run.prompt, sent=True, instance=fact.instance, again=False)
     if run.ended:  # it was aborted while the prompt was on its way
         return replace(run, prompt=prompt, effect_seq=seq)
@@ -149,7 +149,7 @@ def _sent(run: Run, fact: PromptSent, seq: int, at: datetime) -> Run:
     return run if run.started else replace(run, started=at, deadline=at + run.timeout)
 
 
-def _turn(flow: Flow, run: Run, fact: TurnSeen, at: datetime) -> Flow:
+def _turn(flow: Flow, run: Run, fact: run_facts.TurnSeen, at: datetime) -> Flow:
     if unfounded(flow, run, fact):
         return flow
     fresh = 0 if fact.as_of >= run.fresh_after else run.fresh_after
@@ -167,7 +167,7 @@ def _turn(flow: Flow, run: Run, fact: TurnSeen, at: datetime) -> Flow:
     return replace(flow, run=run)
 
 
-def _refusal(run: Run, fact: TurnSeen) -> Run:
+def _refusal(run: Run, fact: run_facts.TurnSeen) -> Run:
     """A provider's refusal, if there is one; while it is waited for in the turn, that is no time of the run's."""
     if fact.refused is None or fact.refused.attempt == run.refused:
         return run if fact.refused is not None else replace(run, refused=0)
@@ -176,26 +176,28 @@ def _refusal(run: Run, fact: TurnSeen) -> Run:
     return replace(run, refused=fact.refused.attempt, deadline=deadline)
 
 
-def _again(run: Run, fact: OutcomeRejected | DiagnosisWanted | TurnDied | PromptAbandoned, at: datetime) -> Run:
+def _again(
+    run: Run,
+    fact: run_facts.OutcomeRejected | run_facts.DiagnosisWanted | run_facts.TurnDied | run_facts.PromptAbandoned,
+    at: datetime,
+) -> Run:
     run = replace(run, turn="", probation="no", sign_due=None, fresh_after=0, stall_due=None, doubted=False)
     match fact:
-        case OutcomeRejected() if fact.then == "extract":
+        case run_facts.OutcomeRejected() if fact.then == "extract":
             prompt = Sent(fact.n + 1, "extract", slug=fact.slug, model=fact.model, wrong=fact.why)
             return replace(run, prompt=prompt, extract="wanted")
-        case OutcomeRejected():
+        case run_facts.OutcomeRejected():
             return replace(run, prompt=Sent(fact.n + 1, "recover", slug=run.slug, model=run.model, wrong=fact.why))
-        case DiagnosisWanted():
+        case run_facts.DiagnosisWanted():
             prompt = Sent(fact.n + 1, "diagnose", slug=fact.slug, model=fact.model, wrong=fact.why, by=fact.agent)
             return replace(run, prompt=prompt, extract="wanted", stop=True, deadline=None, overdue=False)
-        case TurnDied():
+        case run_facts.TurnDied():
             return replace(run, prompt=replace(run.prompt, sent=False, again=True), restarts=run.restarts + 1)
-        case PromptAbandoned():
+        case run_facts.PromptAbandoned():
             return replace(run, prompt=replace(run.prompt, sent=False, tries=run.prompt.tries + 1, stamp=at))
-        case _:
-            assert_never(fact)
 
 
-def _ended(flow: Flow, run: Run, fact: RunEnded) -> Flow:
+def _ended(flow: Flow, run: Run, fact: run_facts.RunEnded, seq: int, at: datetime) -> Flow:
     avoid = fact.diagnosis is not None and fact.diagnosis.verdict == "change_agent"
     report = Report(run.id, run.phase, run.agent, fact.state, fact.why, fact.outcome, fact.error, avoid, run.trace)
     failed = fact.state in ("failed", "timed_out", "stalled")
@@ -210,3 +212,19 @@ def _ended(flow: Flow, run: Run, fact: RunEnded) -> Flow:
     word = fact.outcome.passed if fact.outcome else None
     flow = replace(flow, models=models, requests=over, cycle_runs=runs, passed=noted(flow.passed, run.phase, word))
     return replace(flow, run=ended, reports=reports, failures=flow.failures + failed)
+
+
+FOLDS: Folds = {
+    run_facts.RunPlanned: _planned,
+    run_facts.RunWithdrawn: of_run(_withdrawn),
+    run_facts.RunEnded: of_run(_ended),
+    run_facts.SessionOpened: of_run(_opened),
+    run_facts.PromptPrepared: of_run(_prepared),
+    run_facts.PromptSent: of_run(_prompted),
+    run_facts.TurnSeen: of_run(_turn_seen),
+    run_facts.TurnStopped: of_run(_turn_stopped),
+    run_facts.OutcomeRejected: of_run(_prompted_anew),
+    run_facts.DiagnosisWanted: of_run(_prompted_anew),
+    run_facts.TurnDied: of_run(_prompted_anew),
+    run_facts.PromptAbandoned: of_run(_prompted_anew),
+}

@@ -9,20 +9,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from ashep.core.facts import runs
 from ashep.core.facts.issues import PersonAsked, RetryScheduled
 from ashep.core.facts.outcome import Outcome
 from ashep.core.facts.records import Entry
-from ashep.core.facts.runs import (
-    DiagnosisWanted,
-    OutcomeRejected,
-    PromptSent,
-    RunEnded,
-    RunPlanned,
-    RunWithdrawn,
-    SessionOpened,
-    TurnDied,
-    TurnSeen,
-)
 from ashep.core.state.run import Turns, used
 
 
@@ -109,7 +99,7 @@ def tell(tally: Tally | None, entry: Entry) -> Tally | None:
     was planned.
     """
     body = entry.body
-    if isinstance(body, RunPlanned):
+    if isinstance(body, runs.RunPlanned):
         return Tally(_planned(body, entry)) if tally is None else tally
     if isinstance(body, (RetryScheduled, PersonAsked)):
         doubted = tally is not None and tally.record.state == "succeeded"
@@ -118,28 +108,28 @@ def tell(tally: Tally | None, entry: Entry) -> Tally | None:
         return tally
     record = tally.record
     match body:
-        case SessionOpened() if not tally.extracting:
+        case runs.SessionOpened() if not tally.extracting:
             return _with(tally, session=body.session)
-        case PromptSent():
+        case runs.PromptSent():
             return _with(tally, state="running", started_at=record.started_at or entry.at)
-        case TurnSeen():
+        case runs.TurnSeen():
             return _seen(tally, body)
-        case TurnDied():
+        case runs.TurnDied():
             return _with(tally, restarts=record.restarts + 1)
-        case DiagnosisWanted():
+        case runs.DiagnosisWanted():
             return replace(tally, extracting=True)
-        case OutcomeRejected():
+        case runs.OutcomeRejected():
             return replace(tally, extracting=body.then == "extract")
-        case RunWithdrawn():
+        case runs.RunWithdrawn():
             return replace(_with(tally, state="withdrawn", why=body.why, ended_at=entry.at), ended=entry.seq)
-        case RunEnded():
+        case runs.RunEnded():
             end = {"state": body.state, "why": body.why, "outcome": body.outcome, "error": body.error}
             return replace(_with(tally, **end, ended_at=entry.at), ended=entry.seq)
         case _:
             return tally
 
 
-def _planned(fact: RunPlanned, entry: Entry) -> RunRecord:
+def _planned(fact: runs.RunPlanned, entry: Entry) -> RunRecord:
     return RunRecord(
         run=fact.run, issue=fact.issue, phase=fact.phase, visit=fact.visit, attempt=fact.attempt, agent=fact.agent,
         runner=fact.runner, provider=fact.model.provider if fact.model else None,
@@ -152,7 +142,7 @@ def _with(tally: Tally, **values: Any) -> Tally:
     return replace(tally, record=tally.record.model_copy(update=values))
 
 
-def _seen(tally: Tally, fact: TurnSeen) -> Tally:
+def _seen(tally: Tally, fact: runs.TurnSeen) -> Tally:
     turns = used(tally.turns, fact)
     values: dict[str, Any] = {
         "tokens": sum(turn[1] for turn in turns),

@@ -7,32 +7,24 @@ end the turn, and so would a denial without a sentence (facts/opencode.md 7).
 
 import dataclasses
 import re
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import assert_never
+from typing import Any
 
+from ashep.core.facts import runs
 from ashep.core.facts.commands import AnswerRequest
 from ashep.core.facts.issues import CommentWanted
 from ashep.core.facts.requests import Asked, Request
-from ashep.core.facts.runs import (
-    InputEnded,
-    InputWanted,
-    OutcomeRejected,
-    PromptAbandoned,
-    RequestAnswered,
-    RequestGone,
-    RequestJudged,
-    RequestOpened,
-    TurnDied,
-)
 from ashep.core.facts.tracker import AnswerRead, Comment
 from ashep.core.facts.vocabulary import Fact, ReadRefused
 from ashep.core.issues.people import is_person
 from ashep.core.policy.language import format_duration
 from ashep.core.policy.permissions import fitting, judge, may_ask
 from ashep.core.policy.policies import PermissionRule, Phase, PreparedAnswer
-from ashep.core.state.flow import Flow, Posture
+from ashep.core.runs.folding import Fold, of_run
+from ashep.core.state.flow import Flow, Folds, Posture
 from ashep.core.state.frozen import replace
-from ashep.core.state.intents import MAX_REPORTS, done
+from ashep.core.state.intents import MAX_REPORTS
 from ashep.core.state.run import Pending, Run
 from ashep.core.state.world import IssueRules, World, phase_of
 from ashep.core.text import clean
@@ -74,7 +66,7 @@ def rules_of(world: World, phase: Phase | None, *, writes: bool) -> tuple[Permis
 # --- what rules and prepared answers say ----------------------------------------------------------------------------
 
 
-def opened(world: World, earlier: Flow, flow: Flow, fact: RequestOpened) -> list[Fact]:
+def opened(world: World, earlier: Flow, flow: Flow, fact: runs.RequestOpened) -> list[Fact]:
     """Judge a request."""
     run = flow.run
     if run is None or run.id != fact.run or run.ended:
@@ -91,20 +83,20 @@ def opened(world: World, earlier: Flow, flow: Flow, fact: RequestOpened) -> list
     if action == "ask":
         return [_ask(world, fact, f"the rule {said} asks a person")]
     if action == "allow":
-        return [RequestJudged(fact.issue, run.id, fact.request.id, "allow", f"the rule {said} allows it")]
+        return [runs.RequestJudged(fact.issue, run.id, fact.request.id, "allow", f"the rule {said} allows it")]
     why = f"the rule {said} denies it" if rule and fact.request.tool else "no rule allows it"
-    return [RequestJudged(fact.issue, run.id, fact.request.id, "deny", why, message=f"ashep: {why}. {GO_ON}")]
+    return [runs.RequestJudged(fact.issue, run.id, fact.request.id, "deny", why, message=f"ashep: {why}. {GO_ON}")]
 
 
 def _question(
-    world: World, run: Run, fact: RequestOpened, phase: Phase | None, rules: tuple[PermissionRule, ...]
-) -> RequestJudged:
+    world: World, run: Run, fact: runs.RequestOpened, phase: Phase | None, rules: tuple[PermissionRule, ...]
+) -> runs.RequestJudged:
     request = fact.request
     prepared = _prepared(phase, run.used, request)
     if prepared is not None:
         used, answers = prepared
         why = f"answered as {run.phase} has it prepared"
-        return RequestJudged(fact.issue, run.id, request.id, "answer", why, answers, used=used)
+        return runs.RequestJudged(fact.issue, run.id, request.id, "answer", why, answers, used=used)
     if not may_ask(rules):
         why = "a rule denies questions"
         return _told_to_decide(fact.issue, run, request, why, f"ashep: nobody answers here. {DECIDE}")
@@ -129,17 +121,17 @@ def _prepared(
     return tuple(taken), tuple(answers)
 
 
-def _ask(world: World, fact: RequestOpened, why: str) -> RequestJudged:
+def _ask(world: World, fact: runs.RequestOpened, why: str) -> runs.RequestJudged:
     due = world.now + world.settings.questions.deadline
-    return RequestJudged(fact.issue, fact.run, fact.request.id, "ask", why, due=due)
+    return runs.RequestJudged(fact.issue, fact.run, fact.request.id, "ask", why, due=due)
 
 
-def _told_to_decide(issue: str, run: Run, request: Request, why: str, message: str, by: str = "") -> RequestJudged:
+def _told_to_decide(issue: str, run: Run, request: Request, why: str, message: str, by: str = "") -> runs.RequestJudged:
     """Nobody answers: a permission is denied, a question answered with a sentence that lets the turn go on."""
     if request.kind == "permission":
-        return RequestJudged(issue, run.id, request.id, "deny", why, message=message, by=by)
+        return runs.RequestJudged(issue, run.id, request.id, "deny", why, message=message, by=by)
     answers = tuple((message,) for _ in request.asks)
-    return RequestJudged(issue, run.id, request.id, "answer", why, answers, by=by)
+    return runs.RequestJudged(issue, run.id, request.id, "answer", why, answers, by=by)
 
 
 # --- a person -------------------------------------------------------------------------------------------------------
@@ -152,7 +144,9 @@ def asked_now(flow: Flow) -> Pending | None:
     return next((one for one in flow.run.requests if one.request.id == flow.run.shown and one.verdict == "ask"), None)
 
 
-def advance(world: World, earlier: Flow, flow: Flow, fact: RequestGone | RequestJudged | RequestAnswered) -> list[Fact]:
+def advance(
+    world: World, earlier: Flow, flow: Flow, fact: runs.RequestGone | runs.RequestJudged | runs.RequestAnswered
+) -> list[Fact]:
     """Put the next request to a person, or go on where none is left: after each change of the run's requests."""
     run = flow.run
     if run is None or run.ended or flow.stage != "work":
@@ -166,7 +160,7 @@ def advance(world: World, earlier: Flow, flow: Flow, fact: RequestGone | Request
 
 
 def turn_over(
-    world: World, earlier: Flow, flow: Flow, fact: OutcomeRejected | TurnDied | PromptAbandoned
+    world: World, earlier: Flow, flow: Flow, fact: runs.OutcomeRejected | runs.TurnDied | runs.PromptAbandoned
 ) -> list[Fact]:
     """Wait for nobody once the turn that asked is no more."""
     return over(flow, "the turn in which it asked is over")
@@ -177,7 +171,7 @@ def over(flow: Flow, why: str) -> list[Fact]:
     run = flow.run
     if run is None or run.waits_since is None or flow.stage != "work":
         return []
-    return [InputEnded(flow.issue.id, run.id, why)]
+    return [runs.InputEnded(flow.issue.id, run.id, why)]
 
 
 def _put(world: World, flow: Flow, run: Run, pending: Pending) -> list[Fact]:
@@ -185,7 +179,7 @@ def _put(world: World, flow: Flow, run: Run, pending: Pending) -> list[Fact]:
     question = question_of(request)
     text = f"**{run.phase} asks:** {clean(question)}\n\n{_how(issue, request)}\n\n{_until(due, request)}"
     return [
-        InputWanted(issue, run.id, request.id, question, due, f"{run.id} waits in its session"),
+        runs.InputWanted(issue, run.id, request.id, question, due, f"{run.id} waits in its session"),
         CommentWanted(issue, f"{INPUT}{request.id}", text),
     ]
 
@@ -239,7 +233,7 @@ def _words(world: World, comment: Comment) -> str:
     return words[:signed].rstrip() if signed >= 0 and SIGNED.fullmatch(words, signed) else words
 
 
-def _answered(flow: Flow, run: Run, request: Request, words: str, who: str) -> RequestJudged:
+def _answered(flow: Flow, run: Run, request: Request, words: str, who: str) -> runs.RequestJudged:
     issue, why = flow.issue.id, f"{who} answered: {words[:300]}"
     if request.kind == "question":
         lines = [line for line in words.split("\n") if line.strip()]
@@ -249,11 +243,11 @@ def _answered(flow: Flow, run: Run, request: Request, words: str, who: str) -> R
             chosen(asked, lines[place]) if place < len(lines) else (f"ashep: this was not answered. {DECIDE}",)
             for place, asked in enumerate(request.asks)
         )
-        return RequestJudged(issue, run.id, request.id, "answer", why, answers, by=who)
+        return runs.RequestJudged(issue, run.id, request.id, "answer", why, answers, by=who)
     if words.strip(" .!").casefold() in YES:
-        return RequestJudged(issue, run.id, request.id, "allow", why, by=who)
+        return runs.RequestJudged(issue, run.id, request.id, "allow", why, by=who)
     message = f"ashep: a person denies this, and says: {words}"
-    return RequestJudged(issue, run.id, request.id, "deny", why, message=message, by=who)
+    return runs.RequestJudged(issue, run.id, request.id, "deny", why, message=message, by=who)
 
 
 def chosen(asked: Asked, words: str) -> tuple[str, ...]:
@@ -335,53 +329,39 @@ def to_answer(flow: Flow) -> AnswerRequest | None:
     return None
 
 
-RequestFact = RequestOpened | RequestGone | ReadRefused | RequestJudged | InputWanted | InputEnded | RequestAnswered
-
-
 INPUT = "input."
 """How the names of comments begin that put a request to a person."""
 
 
-def request_fact(flow: Flow, fact: RequestFact, seq: int, at: datetime) -> Flow:
-    """Fold a fact about a session's requests."""
-    if isinstance(fact, RequestAnswered):
-        flow = done(flow, fact.key, seq)
-    run = flow.run
-    if run is None or run.id != fact.run:
-        return flow
-    if isinstance(fact, InputEnded):
-        flow = replace(_ended(flow, run, at), why=fact.why, since=at)
-        asks = flow.target is not None and flow.target.input
-        return replace(flow, target=Posture(seq, "work", run.phase)) if asks else flow
-    if run.ended:
-        return flow
-    match fact:
-        case RequestOpened():
-            pending = Pending(fact.request, seq)
-            return replace(flow, run=replace(run, requests=(*run.requests, pending)))
-        case ReadRefused():
-            fresh = 0 if fact.what == "turn" and fact.as_of >= run.fresh_after else run.fresh_after
-            unshown = tuple(dict.fromkeys((*run.unshown, fact.what)))
-            return replace(flow, run=replace(run, unshown=unshown, fresh_after=fresh))
-        case RequestGone() | RequestAnswered():
-            return _over(flow, run, fact.request)
-        case RequestJudged():
-            return replace(flow, run=_judged(run, fact))
-        case InputWanted():
-            run = replace(run, shown=fact.request, waits_since=run.waits_since or at)
-            flow = replace(flow, run=run, target=Posture(seq, "ask", run.phase, input=True))
-            return replace(flow, why=fact.why, since=at)
-        case _:
-            assert_never(fact)
+def _input_ended(flow: Flow, run: Run, fact: runs.InputEnded, seq: int, at: datetime) -> Flow:
+    flow = replace(_ended(flow, run, at), why=fact.why, since=at)
+    asks = flow.target is not None and flow.target.input
+    return replace(flow, target=Posture(seq, "work", run.phase)) if asks else flow
 
 
-def _over(flow: Flow, run: Run, request: str) -> Flow:
-    left = tuple(pending for pending in run.requests if pending.request.id != request)
-    known = (*flow.requests, request)[-MAX_REPORTS:]
+def _open(flow: Flow, run: Run, fact: runs.RequestOpened, seq: int, at: datetime) -> Flow:
+    return replace(flow, run=replace(run, requests=(*run.requests, Pending(fact.request, seq))))
+
+
+def _unshown(flow: Flow, run: Run, fact: ReadRefused, seq: int, at: datetime) -> Flow:
+    fresh = 0 if fact.what == "turn" and fact.as_of >= run.fresh_after else run.fresh_after
+    unshown = tuple(dict.fromkeys((*run.unshown, fact.what)))
+    return replace(flow, run=replace(run, unshown=unshown, fresh_after=fresh))
+
+
+def _asked(flow: Flow, run: Run, fact: runs.InputWanted, seq: int, at: datetime) -> Flow:
+    run = replace(run, shown=fact.request, waits_since=run.waits_since or at)
+    flow = replace(flow, run=run, target=Posture(seq, "ask", run.phase, input=True))
+    return replace(flow, why=fact.why, since=at)
+
+
+def _over(flow: Flow, run: Run, fact: runs.RequestGone | runs.RequestAnswered, seq: int, at: datetime) -> Flow:
+    left = tuple(pending for pending in run.requests if pending.request.id != fact.request)
+    known = (*flow.requests, fact.request)[-MAX_REPORTS:]
     return replace(flow, run=replace(run, requests=left), requests=known)
 
 
-def _judged(run: Run, fact: RequestJudged) -> Run:
+def _judged(flow: Flow, run: Run, fact: runs.RequestJudged, seq: int, at: datetime) -> Flow:
     def judged(pending: Pending) -> Pending:
         if pending.request.id != fact.request:
             return pending
@@ -389,7 +369,8 @@ def _judged(run: Run, fact: RequestJudged) -> Run:
             pending, verdict=fact.verdict, answers=fact.answers, message=fact.message, due=fact.due
         )
 
-    return replace(run, requests=tuple(map(judged, run.requests)), used=(*run.used, *fact.used))
+    run = replace(run, requests=tuple(map(judged, run.requests)), used=(*run.used, *fact.used))
+    return replace(flow, run=run)
 
 
 def _ended(flow: Flow, run: Run, at: datetime) -> Flow:
@@ -408,11 +389,26 @@ def _ended(flow: Flow, run: Run, at: datetime) -> Flow:
 
 
 RULES: IssueRules = {
-    RequestOpened: opened,
-    RequestGone: advance,
-    RequestJudged: advance,
-    RequestAnswered: advance,
-    OutcomeRejected: turn_over,
-    TurnDied: turn_over,
-    PromptAbandoned: turn_over,
+    runs.RequestOpened: opened,
+    runs.RequestGone: advance,
+    runs.RequestJudged: advance,
+    runs.RequestAnswered: advance,
+    runs.OutcomeRejected: turn_over,
+    runs.TurnDied: turn_over,
+    runs.PromptAbandoned: turn_over,
+}
+
+
+def _under_way(fold: Fold) -> Callable[[Flow, Any, int, datetime], Flow]:
+    return of_run(lambda flow, run, fact, seq, at: flow if run.ended else fold(flow, run, fact, seq, at))
+
+
+FOLDS: Folds = {
+    runs.InputEnded: of_run(_input_ended),
+    runs.RequestOpened: _under_way(_open),
+    ReadRefused: _under_way(_unshown),
+    runs.RequestGone: _under_way(_over),
+    runs.RequestAnswered: _under_way(_over),
+    runs.RequestJudged: _under_way(_judged),
+    runs.InputWanted: _under_way(_asked),
 }

@@ -6,7 +6,7 @@ policy's `takeover`. Whether they are done is said by the label, or by a fresh r
 
 import dataclasses
 from datetime import datetime, timedelta
-from typing import Literal, NamedTuple, assert_never
+from typing import Literal, NamedTuple
 
 from ashep.core.facts.commands import SendPrompt
 from ashep.core.facts.delivery import VerificationWanted
@@ -27,7 +27,7 @@ from ashep.core.issues.verification import is_proven
 from ashep.core.policy.language import format_duration
 from ashep.core.policy.policies import CLOSE, Phase, Policy, Takeover
 from ashep.core.runs.prompting import message_id
-from ashep.core.state.flow import Flow, Held, Posture, noted
+from ashep.core.state.flow import Flow, Folds, Held, Posture, noted
 from ashep.core.state.frozen import replace
 from ashep.core.state.holds import Hold
 from ashep.core.state.run import Run
@@ -214,24 +214,14 @@ LEFT_AT_WORK = timedelta(hours=1)
 """What is at work in the session of a person who is done, or says no more, is waited for so long; then it is left."""
 
 
-HeldFact = SessionTaken | SessionSeen | ReleaseWanted | SessionReleased
+def _read(flow: Flow, fact: SessionSeen, seq: int, at: datetime) -> Flow:
+    return flow if flow.held is None else _theirs(replace(flow, held=_seen(flow.held, fact, at)), fact)
 
 
-def held_fact(flow: Flow, fact: HeldFact, seq: int, at: datetime) -> Flow:
-    """Fold a fact about a taken session."""
-    match fact:
-        case SessionTaken():
-            return _taken(flow, fact, seq, at)
-        case SessionSeen():
-            return flow if flow.held is None else _theirs(replace(flow, held=_seen(flow.held, fact, at)), fact)
-        case ReleaseWanted():
-            due = at + LEFT_AT_WORK if flow.held and flow.held.session else None
-            held = replace(flow.held, ending=True, due=due, fresh_after=seq) if flow.held else None
-            return _label_is_gone(replace(flow, held=held, why=fact.why))
-        case SessionReleased():
-            return _released(flow, fact, seq, at)
-        case _:
-            assert_never(fact)
+def _ending(flow: Flow, fact: ReleaseWanted, seq: int, at: datetime) -> Flow:
+    due = at + LEFT_AT_WORK if flow.held and flow.held.session else None
+    held = replace(flow.held, ending=True, due=due, fresh_after=seq) if flow.held else None
+    return _label_is_gone(replace(flow, held=held, why=fact.why))
 
 
 def without(sessions: tuple[tuple[str, str], ...], gone: str | None) -> tuple[tuple[str, str], ...]:
@@ -306,3 +296,6 @@ def _released(flow: Flow, fact: SessionReleased, seq: int, at: datetime) -> Flow
 
 
 RULES: IssueRules = {SessionSeen: session_seen, SessionReleased: released}
+
+
+FOLDS: Folds = {SessionTaken: _taken, SessionSeen: _read, ReleaseWanted: _ending, SessionReleased: _released}

@@ -2,17 +2,8 @@
 
 from datetime import datetime, timedelta
 
+from ashep.core.facts import runs
 from ashep.core.facts.outcome import Outcome, read_outcome
-from ashep.core.facts.runs import (
-    DeadlineReached,
-    DiagnosisWanted,
-    Life,
-    OutcomeRejected,
-    PromptAbandoned,
-    RunEnded,
-    TurnDied,
-    TurnSeen,
-)
 from ashep.core.facts.vocabulary import Fact, ReadRefused
 from ashep.core.issues.routing import after_run
 from ashep.core.policy.language import format_duration
@@ -40,18 +31,18 @@ EXTRACT = Phase(name="extract")
 """What an extraction asks of an agent: the capability `extract`, to read."""
 
 
-def turn_seen(world: World, earlier: Flow, flow: Flow, fact: TurnSeen) -> list[Fact]:
+def turn_seen(world: World, earlier: Flow, flow: Flow, fact: runs.TurnSeen) -> list[Fact]:
     """Judge a read: what it shows of its provider and of the run, and of what was used."""
     judged = [*after_read(world, flow, fact), *_of_run(world, earlier, flow, fact)]
     return judged if flow.spent == earlier.spent else judged + after_turn(world, flow, judged)
 
 
-def run_ended(world: World, earlier: Flow, flow: Flow, fact: RunEnded) -> list[Fact]:
+def run_ended(world: World, earlier: Flow, flow: Flow, fact: runs.RunEnded) -> list[Fact]:
     """Wait for nobody any more, and go where the run leads."""
     return [*over(flow, "its run is over"), *after_run(world, flow, fact)]
 
 
-def _of_run(world: World, before: Flow, flow: Flow, fact: TurnSeen) -> list[Fact]:
+def _of_run(world: World, before: Flow, flow: Flow, fact: runs.TurnSeen) -> list[Fact]:
     """Judge a read; `before` is the flow before it was folded."""
     run = flow.run
     if run is None or before.run is None or unfounded(flow, run, fact):
@@ -65,8 +56,8 @@ def _of_run(world: World, before: Flow, flow: Flow, fact: TurnSeen) -> list[Fact
     if run.overdue and run.fresh_after == 0:
         why = f"no outcome within {run.timeout}"
         issue = flow.issue.id
-        late = RunEnded(issue, run.id, "timed_out", why, abort=True)
-        return [DeadlineReached(issue, run.id), overdue(flow, run) if is_diagnosis(run) else late]
+        late = runs.RunEnded(issue, run.id, "timed_out", why, abort=True)
+        return [runs.DeadlineReached(issue, run.id), overdue(flow, run) if is_diagnosis(run) else late]
     if fact.state == "running" and ends_run(fact):
         return [overdue(flow, run)] if is_diagnosis(run) else stopped(world, flow, run, fact)
     if fact.state == "running":
@@ -82,42 +73,44 @@ def read_refused(world: World, earlier: Flow, flow: Flow, fact: ReadRefused) -> 
     if fact.what != "turn" or run is None or run.id != fact.run or run.ended or run.fresh_after:
         return []
     if flow.held is not None:
-        return [RunEnded(fact.issue, run.id, "aborted", flow.why)]
+        return [runs.RunEnded(fact.issue, run.id, "aborted", flow.why)]
     if not run.overdue:
         return []
     why = f"no outcome within {run.timeout}, and the agent server shows nothing of it: {fact.why[:300]}"
-    return [DeadlineReached(fact.issue, run.id), RunEnded(fact.issue, run.id, "timed_out", why, abort=True)]
+    return [runs.DeadlineReached(fact.issue, run.id), runs.RunEnded(fact.issue, run.id, "timed_out", why, abort=True)]
 
 
-def _stalled(world: World, flow: Flow, before: Run, run: Run, fact: TurnSeen) -> list[Fact]:
+def _stalled(world: World, flow: Flow, before: Run, run: Run, fact: runs.TurnSeen) -> list[Fact]:
     if fact.life is None or not has_stalled(before, run, fact.life, world.now):
         return []
     return after_stall(world, flow, run, why_stalled(run, fact.life))
 
 
-def _quiet(world: World, flow: Flow, run: Run, fact: TurnSeen, suspicion: str) -> list[Fact]:
+def _quiet(world: World, flow: Flow, run: Run, fact: runs.TurnSeen, suspicion: str) -> list[Fact]:
     issue = flow.issue.id
     given = run.prompt.instance  # unknown where a prompt was found delivered after a crash
     died = world.managed and bool(fact.instance) and bool(given) and fact.instance != given
     if died or (fact.state == "incomplete" and suspicion == "suspect"):
         if run.restarts >= MAX_RESTARTS:
-            return [RunEnded(issue, run.id, "failed", f"the agent server died {run.restarts} times during the run")]
+            return [
+                runs.RunEnded(issue, run.id, "failed", f"the agent server died {run.restarts} times during the run")
+            ]
         proof = "its server is gone" if died else "incomplete and not busy for 30 s"
-        return [TurnDied(issue, run.id, fact.n, f"the turn died: {proof}")]
+        return [runs.TurnDied(issue, run.id, fact.n, f"the turn died: {proof}")]
     if fact.state in ("missing", "stored") and suspicion == "second_look":
         if run.prompt.tries >= MAX_ABANDONED:
             why = "the server took the prompt and began no turn"
-            return [RunEnded(issue, run.id, "failed", why, error="no_turn")]
-        return [PromptAbandoned(issue, run.id, fact.n, "30 s without a sign of a turn, and none after an abort")]
+            return [runs.RunEnded(issue, run.id, "failed", why, error="no_turn")]
+        return [runs.PromptAbandoned(issue, run.id, fact.n, "30 s without a sign of a turn, and none after an abort")]
     return []
 
 
-def _finished(world: World, flow: Flow, run: Run, fact: TurnSeen, probation: Probation) -> list[Fact]:
+def _finished(world: World, flow: Flow, run: Run, fact: runs.TurnSeen, probation: Probation) -> list[Fact]:
     issue = flow.issue.id
     if fact.people:  # what they want is decided before what was reported, which is kept
         said = _said(world, flow, fact)
         why = f"a person wrote in the session ({fact.people[0]})"
-        return in_session(world, flow, run, why, said if isinstance(said, RunEnded) else None)
+        return in_session(world, flow, run, why, said if isinstance(said, runs.RunEnded) else None)
     if fact.error is not None:
         ours = probation in ("stop", "second_look")  # we stopped it, because it seemed not to begin
         if fact.error.startswith(ABORTED) and run.prompt.instance in ("", fact.instance) and not ours:
@@ -126,14 +119,16 @@ def _finished(world: World, flow: Flow, run: Run, fact: TurnSeen, probation: Pro
             return diagnosed(flow, run, fact)
         if fact.refused is not None:
             return stopped(world, flow, run, fact)
-        return [RunEnded(issue, run.id, "failed", f"the turn ended with {fact.error[:500]}", error=fact.error[:2000])]
+        return [
+            runs.RunEnded(issue, run.id, "failed", f"the turn ended with {fact.error[:500]}", error=fact.error[:2000])
+        ]
     if is_diagnosis(run):
         return diagnosed(flow, run, fact)
     said = _said(world, flow, fact)
-    return [said] if isinstance(said, RunEnded) else _rejected(world, flow, run, said)
+    return [said] if isinstance(said, runs.RunEnded) else _rejected(world, flow, run, said)
 
 
-def _said(world: World, flow: Flow, fact: TurnSeen) -> RunEnded | str:
+def _said(world: World, flow: Flow, fact: runs.TurnSeen) -> runs.RunEnded | str:
     """How a run ends with what was reported in its turn; a text says why that is no outcome of its phase."""
     phase = phase_of(world, flow)
     if fact.error is not None or (flow.run is not None and is_diagnosis(flow.run)):
@@ -142,18 +137,18 @@ def _said(world: World, flow: Flow, fact: TurnSeen) -> RunEnded | str:
     if not isinstance(outcome, Outcome):
         return outcome
     state = "succeeded" if outcome.result == "success" and outcome.next_action != "repeat_phase" else "failed"
-    return RunEnded(fact.issue, fact.run, state, f"reported {outcome.verdict or outcome.result}", outcome)
+    return runs.RunEnded(fact.issue, fact.run, state, f"reported {outcome.verdict or outcome.result}", outcome)
 
 
 def _rejected(world: World, flow: Flow, run: Run, why: str) -> list[Fact]:
     issue, phase = flow.issue.id, phase_of(world, flow)
     if run.prompt.kind in ("task", "resume"):
-        return [OutcomeRejected(issue, run.id, run.prompt.n, why, "recover")]
+        return [runs.OutcomeRejected(issue, run.id, run.prompt.n, why, "recover")]
     extractor = choose_beside(world, EXTRACT)
     if run.prompt.kind == "recover" and extractor is not None and phase is not None:
         slug, model = extractor.runner.agent_slug, model_of(extractor, None)
-        return [OutcomeRejected(issue, run.id, run.prompt.n, why, "extract", extractor.id, slug, model)]
-    return [RunEnded(issue, run.id, "failed", f"no_outcome: {why}", error="no_outcome")]
+        return [runs.OutcomeRejected(issue, run.id, run.prompt.n, why, "extract", extractor.id, slug, model)]
+    return [runs.RunEnded(issue, run.id, "failed", f"no_outcome: {why}", error="no_outcome")]
 
 
 DEBUG = Phase(name="debug", access="read")
@@ -173,13 +168,13 @@ def after_stall(world: World, flow: Flow, run: Run, why: str) -> list[Fact]:
     if is_diagnosis(run):
         return [_ended(flow, run, f"{run.prompt.wrong}; its diagnosis stalled, too")]
     if phase is None or phase.stall.action != "diagnose":
-        return [RunEnded(issue, run.id, "stalled", why, abort=True)]
+        return [runs.RunEnded(issue, run.id, "stalled", why, abort=True)]
     agent = choose_beside(world, DEBUG, {run.agent: 1})
     if agent is None:
         why = f"{why}; no agent with the capability debug can look into it now"
-        return [RunEnded(issue, run.id, "stalled", why, abort=True)]
+        return [runs.RunEnded(issue, run.id, "stalled", why, abort=True)]
     slug, model = agent.runner.agent_slug, model_of(agent, None)
-    return [DiagnosisWanted(issue, run.id, run.prompt.n, why, agent.id, slug, model)]
+    return [runs.DiagnosisWanted(issue, run.id, run.prompt.n, why, agent.id, slug, model)]
 
 
 def is_diagnosis(run: Run) -> bool:
@@ -187,12 +182,12 @@ def is_diagnosis(run: Run) -> bool:
     return run.prompt.kind == "diagnose"
 
 
-def overdue(flow: Flow, run: Run) -> RunEnded:
+def overdue(flow: Flow, run: Run) -> runs.RunEnded:
     """A diagnosis took too long."""
     return _ended(flow, run, f"{run.prompt.wrong}; its diagnosis took longer than {format_duration(DIAGNOSIS)}")
 
 
-def diagnosed(flow: Flow, run: Run, fact: TurnSeen) -> list[Fact]:
+def diagnosed(flow: Flow, run: Run, fact: runs.TurnSeen) -> list[Fact]:
     """Read what the diagnosis says; where it says nothing that counts, the stall is one like any other."""
     stalled = run.prompt.wrong
     if fact.error is not None:
@@ -205,14 +200,14 @@ def diagnosed(flow: Flow, run: Run, fact: TurnSeen) -> list[Fact]:
     verdict = ASK_PERSON if outcome.needs_human or outcome.next_action == "need_human" else outcome.verdict
     outcome = outcome.model_copy(update={"verdict": verdict})
     why = f"{stalled}; {run.prompt.by} says {verdict}: {outcome.summary[:300]}"
-    return [RunEnded(flow.issue.id, run.id, "stalled", why, diagnosis=outcome)]
+    return [runs.RunEnded(flow.issue.id, run.id, "stalled", why, diagnosis=outcome)]
 
 
-def _ended(flow: Flow, run: Run, why: str) -> RunEnded:
-    return RunEnded(flow.issue.id, run.id, "stalled", why, abort=True)
+def _ended(flow: Flow, run: Run, why: str) -> runs.RunEnded:
+    return runs.RunEnded(flow.issue.id, run.id, "stalled", why, abort=True)
 
 
-def has_stalled(before: Run, run: Run, life: Life | None, now: datetime) -> bool:
+def has_stalled(before: Run, run: Run, life: runs.Life | None, now: datetime) -> bool:
     """Whether a fresh read of a doubted turn shows that it has stalled; `before`: the run before that read."""
     if not before.doubted or life is None or run.fresh_after != 0:
         return False
@@ -220,7 +215,7 @@ def has_stalled(before: Run, run: Run, life: Life | None, now: datetime) -> bool
     return due is not None and due <= now
 
 
-def why_stalled(run: Run, life: Life) -> str:
+def why_stalled(run: Run, life: runs.Life) -> str:
     """Say it in a sentence."""
     quiet = _whole(life.quiet)
     if life.tool is not None:
@@ -232,4 +227,4 @@ def _whole(span: timedelta) -> str:
     return format_duration(timedelta(seconds=round(span.total_seconds())))
 
 
-RULES: IssueRules = {TurnSeen: turn_seen, RunEnded: run_ended, ReadRefused: read_refused}
+RULES: IssueRules = {runs.TurnSeen: turn_seen, runs.RunEnded: run_ended, ReadRefused: read_refused}

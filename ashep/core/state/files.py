@@ -61,3 +61,6 @@ def kept(flow: Flow, before: Policies, after: Policies) -> Flow:
     if phase is None or (new is not None and new.phase(run.phase) == phase):
         return flow
     return replace(flow, run=replace(run, began=phase))
+
+
+FOLDS = {EditRefused: happened, EditMended: happened}

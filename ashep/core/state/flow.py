@@ -3,9 +3,10 @@
 What changes at every turn has no slots, so that `ashep.core.state.frozen.replace` can copy it.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from ashep.core.facts.issues import About, CreationWanted, Passed
 from ashep.core.facts.records import Intent
@@ -278,6 +279,10 @@ def orphan_of(flow: Flow, instance: str) -> str | None:
     if stamp is None or stamp.instance == instance or not (stamp.run or "").startswith(f"{flow.issue.id}/"):
         return None
     return f"{stamp.instance}:{stamp.run}"
+
+
+Folds = Mapping[type, Callable[[Flow, Any, int, datetime], Flow]]
+"""What a fact makes of the flow that it is about: of the flow, the fact, its number and its time."""
 
 
 def noted(passed: Passed, phase: str, word: str | None) -> Passed:

@@ -104,3 +104,6 @@ def windows_read(pauses: Pauses, windows: Mapping[str, datetime], now: datetime)
         if end > now and (name not in known or known[name].until != end)
     ]
     return [*gone, *begins]
+
+
+FOLDS = {WorkPaused: begun}

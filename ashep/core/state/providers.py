@@ -54,7 +54,7 @@ def refused(outages: Outages, fact: ProviderRefused, at: datetime) -> Outages:
     return (*_others(outages, fact.provider), fresh)
 
 
-def recovered(outages: Outages, fact: ProviderRecovered) -> Outages:
+def recovered(outages: Outages, fact: ProviderRecovered, at: datetime) -> Outages:
     """A provider takes again what it is asked."""
     return _others(outages, fact.provider)
 
@@ -104,3 +104,6 @@ def _half_open(outage: Outage, at: datetime) -> Outage:
 
 def _others(outages: Outages, provider: str) -> Outages:
     return tuple(outage for outage in outages if outage.provider != provider)
+
+
+FOLDS = {ProviderRefused: refused, ProviderRecovered: recovered}

@@ -5,6 +5,7 @@ The rules that come of it are in `ashep.core.resources.server`.
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import get_args
 
 from ashep.core.facts.resources import (
     RecycleWanted,
@@ -170,3 +171,6 @@ def returned(flow: Flow, gap: timedelta, at: datetime) -> Flow:
     if run.probation == "suspect":
         run = replace(run, probation="no", sign_due=at + NO_SIGN)
     return replace(flow, run=run)
+
+
+FOLDS = dict.fromkeys(get_args(ServerFact), happened)

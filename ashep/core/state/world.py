@@ -176,6 +176,10 @@ WorldRules = Mapping[type[Fact], Callable[[World, World, Any], list[Fact]]]
 """What follows from any other fact: of the World before it and after it, and the fact."""
 
 
+WorldFolds = Mapping[type, Callable[[World, Any], World]]
+"""What a fact makes of the World, whose number and time are the fact's."""
+
+
 Value = TypeVar("Value")
 
 
