@@ -24,6 +24,7 @@ from ashep.core.policy.language import format_duration
 from ashep.core.policy.policies import Human, Limits, Phase, Policies, Policy, Retry, Stall
 from ashep.core.policy.settings import Settings
 from ashep.core.reconcile import decide
+from ashep.core.runs import turns
 from ashep.core.state.world import World
 from ashep.errors import ConfigError, UsageError
 from ashep.simulation.casting import cast_of, starter_agents
@@ -145,7 +146,7 @@ def test_what_nothing_can_happen_to_is_found(monkeypatch: pytest.MonkeyPatch) ->
     def forgets(*_: object) -> list[Fact]:
         return []
 
-    monkeypatch.setattr(decide, "after_run", forgets)
+    monkeypatch.setattr(turns, "after_run", forgets)
     life = lived(ALL, "implement: success")
     assert life.end == "stuck"
 

@@ -10,7 +10,7 @@ import pytest
 from ashep.config.presets import PRESETS
 from ashep.core.issues import routing
 from ashep.core.reconcile import decide, dispatch
-from tests.core.mutants import Mutant, planted, private
+from tests.core.mutants import Mutant, planted
 from tests.policies.lives import lived, made, preset, subjects
 
 
@@ -36,7 +36,7 @@ def test_under_one_that_does_not_lives_have_a_next_move_too() -> None:
 
 FORGETFUL = [
     (
-        Mutant("a deadline is forgotten", private(decide, "_timer"), 'name == "question"', 'name == "no"'),
+        Mutant("a deadline is forgotten", decide.timer_due, 'name == "question"', 'name == "no"'),
         "no next move",
     ),
     (Mutant("an end is forgotten", routing.after_run, 'fact.state == "aborted"', 'fact.state != ""'), "no next move"),

@@ -16,11 +16,11 @@ from ashep.adapters.opencode.turns import Message
 from ashep.core.delivery import landing as delivery_landing
 from ashep.core.delivery import pulls
 from ashep.core.facts.commands import Command, IssueCommand, SendPrompt
-from ashep.core.facts.delivery import PullRequestMerged
+from ashep.core.facts.delivery import PullRequestMerged, PullRequestSeen
 from ashep.core.facts.issues import IssueHeld
 from ashep.core.facts.vocabulary import Fact, TreeLeft
 from ashep.core.issues import folding, people, routing
-from ashep.core.reconcile import changes, decide, dispatch, observe, outstanding
+from ashep.core.reconcile import changes, decide, dispatch, failures, observe, outstanding
 from ashep.core.reconcile.observe import disk_read
 from ashep.core.reconcile.step import step
 from ashep.core.resources import budgets
@@ -123,7 +123,7 @@ def unguarded_transition() -> AbstractContextManager[object]:
 
 def stale_read_believed() -> AbstractContextManager[object]:
     """A read is believed whenever it began."""
-    return _everywhere("stale", lambda flow, as_of: False, folding, decide, observe)
+    return _everywhere("stale", lambda flow, as_of: False, folding, changes, failures, observe)
 
 
 def lease_ignored() -> AbstractContextManager[object]:
@@ -283,7 +283,7 @@ def closed_taken_for_merged() -> AbstractContextManager[object]:
         return original(world, earlier, flow, fact)
 
     original = pulls.seen
-    return patch.object(pulls, "seen", seen)
+    return patch.dict(decide.RULES, {PullRequestSeen: seen})
 
 
 def merged_is_merged() -> AbstractContextManager[object]:
@@ -296,7 +296,7 @@ def merged_is_merged() -> AbstractContextManager[object]:
         return original(world, earlier, flow, replace(fact, head=""))
 
     original = pulls.seen
-    return _all(patch.object(pulls, "seen", seen), patch.object(forge_effects, "_merged_before", never))
+    return _all(patch.dict(decide.RULES, {PullRequestSeen: seen}), patch.object(forge_effects, "_merged_before", never))
 
 
 def old_results_believed() -> AbstractContextManager[object]:
@@ -336,8 +336,8 @@ def sealed_for_ever() -> AbstractContextManager[object]:
     def failed(earlier: Flow, flow: Flow, *more: Any) -> list[Fact]:
         return [fact for fact in original(earlier, flow, *more) if not isinstance(fact, TreeLeft)]
 
-    original = decide._tree_failed  # pyright: ignore[reportPrivateUsage]
-    return patch.object(decide, "_tree_failed", failed)
+    original = failures._tree_failed  # pyright: ignore[reportPrivateUsage]
+    return patch.object(failures, "_tree_failed", failed)
 
 
 BUGS: dict[str, tuple[Planted, Kinds, tuple[str, ...]]] = {
