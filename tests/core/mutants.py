@@ -26,7 +26,6 @@ from ashep.core.state import (
     files,
     flow,
     intents,
-    landing_turns,
     notices,
     pauses,
     providers,
@@ -515,8 +514,8 @@ BROKEN_PLAYBOOKS = [
     Mutant(
         "unknown checks are none", verification.is_checked, "flow.criteria is None or", "flow.criteria is not None and"
     ),
-    Mutant("verified before it is sealed", landing_turns.at_liberty, "not run.forgettable", "not run.ended"),
-    Mutant("moves while nobody knows whose it is", landing_turns.at_liberty, "or flow.look_again", ""),
+    Mutant("verified before it is sealed", intents.at_liberty, "not run.forgettable", "not run.ended"),
+    Mutant("moves while nobody knows whose it is", intents.at_liberty, "or flow.look_again", ""),
     Mutant("a moved base is moved all the same", landing.fold_landing, 'commit="", base="",', ""),
     Mutant(
         "a dirty checkout is tried in a hot loop",

@@ -30,7 +30,7 @@ from ashep.core.facts.tracker import EffectFailed
 from ashep.core.policy.settings import Settings
 from ashep.core.reconcile.failures import INFRA_LIMIT
 from ashep.core.state.branches import branch_of
-from ashep.core.state.landing_turns import AT_IT
+from ashep.core.state.intents import AT_IT
 from ashep.core.state.world import World as Known
 from ashep.daemon.effects.work import Means
 from ashep.errors import AshepError

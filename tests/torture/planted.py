@@ -123,7 +123,7 @@ def unguarded_transition() -> AbstractContextManager[object]:
 
 def stale_read_believed() -> AbstractContextManager[object]:
     """A read is believed whenever it began."""
-    return _everywhere("stale", lambda flow, as_of: False, folding, changes, observe)
+    return _everywhere("stale", lambda flow, as_of: False, folding, changes, failures, observe)
 
 
 def lease_ignored() -> AbstractContextManager[object]:

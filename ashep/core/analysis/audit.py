@@ -22,8 +22,7 @@ from ashep.core.issues.people import STATUS, phase_labels
 from ashep.core.reconcile.outstanding import outstanding
 from ashep.core.state.flow import Flow, Posture
 from ashep.core.state.indexes import INDEXES, indexed
-from ashep.core.state.intents import stale
-from ashep.core.state.landing_turns import steps_of
+from ashep.core.state.intents import stale, steps_of
 from ashep.core.state.run import Run
 from ashep.core.state.timers import flow_dues
 from ashep.core.state.world import World

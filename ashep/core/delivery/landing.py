@@ -27,7 +27,7 @@ from ashep.core.state.delivery import (
 from ashep.core.state.flow import Flow, Folds
 from ashep.core.state.frozen import replace
 from ashep.core.state.indexes import turn
-from ashep.core.state.landing_turns import at_liberty
+from ashep.core.state.intents import at_liberty
 from ashep.core.state.world import IssueRules, World
 
 MOST_NAMED = 10

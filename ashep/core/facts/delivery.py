@@ -4,6 +4,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
+from ashep.core.facts.decision import Decision
+
 
 @dataclass(frozen=True, slots=True)
 class Tree:
@@ -211,7 +213,7 @@ class CriteriaChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class VerificationWanted:
+class VerificationWanted(Decision):
     """A run says that it succeeded; whether its work holds is to be seen before anything follows from that."""
 
     issue: str
@@ -354,7 +356,7 @@ class PullRequestSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class PullRequestReturned:
+class PullRequestReturned(Decision):
     """What CI or a person says of the work sends it back to who wrote it."""
 
     issue: str
@@ -366,7 +368,7 @@ class PullRequestReturned:
 
 
 @dataclass(frozen=True, slots=True)
-class PullRequestMerged:
+class PullRequestMerged(Decision):
     """Somebody merged it: the base has the work."""
 
     issue: str
@@ -377,7 +379,7 @@ class PullRequestMerged:
 
 
 @dataclass(frozen=True, slots=True)
-class TreeRests:
+class TreeRests(Decision):
     """The tree of an issue that is closed, and its branch, stand until a time; then they are looked at, and may go."""
 
     issue: str

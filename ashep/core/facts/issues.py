@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from ashep.core.facts.decision import Decision
 from ashep.core.facts.tracker import NewIssue
 
 
@@ -20,7 +21,7 @@ class IssueCancelled:
 
 
 @dataclass(frozen=True, slots=True)
-class IssueHeld:
+class IssueHeld(Decision):
     """The issue does not start, for a reason that changed. `code` is stable, `why` is for people."""
 
     issue: str
@@ -31,7 +32,7 @@ class IssueHeld:
 
 
 @dataclass(frozen=True, slots=True)
-class IssueTaken:
+class IssueTaken(Decision):
     """A ready issue was chosen to be worked on under a policy."""
 
     issue: str
@@ -40,7 +41,7 @@ class IssueTaken:
 
 
 @dataclass(frozen=True, slots=True)
-class IssueAdopted:
+class IssueAdopted(Decision):
     """An issue that is ours in the tracker, and of which this journal knows nothing, is gone on with.
 
     How far it had got stands in its stamp: this happens where a state folder was lost.
@@ -66,7 +67,7 @@ class IssueAdopted:
 
 
 @dataclass(frozen=True, slots=True)
-class TakeoverWanted:
+class TakeoverWanted(Decision):
     """The claim of a daemon that died is to be taken back, so that the issue is free again."""
 
     issue: str
@@ -75,7 +76,7 @@ class TakeoverWanted:
 
 
 @dataclass(frozen=True, slots=True)
-class CycleBegan:
+class CycleBegan(Decision):
     """Limits and visits count afresh."""
 
     issue: str
@@ -86,7 +87,7 @@ class CycleBegan:
 
 
 @dataclass(frozen=True, slots=True)
-class PhaseEntered:
+class PhaseEntered(Decision):
     """The issue is in this phase now: an agent phase wants a run."""
 
     issue: str
@@ -96,7 +97,7 @@ class PhaseEntered:
 
 
 @dataclass(frozen=True, slots=True)
-class RetryScheduled:
+class RetryScheduled(Decision):
     """Another attempt of the phase is due."""
 
     issue: str
@@ -116,7 +117,7 @@ work may land that touches what a person is always asked about."""
 
 
 @dataclass(frozen=True, slots=True)
-class PersonAsked:
+class PersonAsked(Decision):
     """A question to a person, of a human phase or of the agent phase that asked."""
 
     issue: str
@@ -133,7 +134,7 @@ class PersonAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class PersonReminded:
+class PersonReminded(Decision):
     """The question is still open, and people are reminded of it."""
 
     issue: str
@@ -147,7 +148,7 @@ class PersonReminded:
 
 
 @dataclass(frozen=True, slots=True)
-class PersonAnswered:
+class PersonAnswered(Decision):
     """A person's label answered the question."""
 
     issue: str
@@ -157,7 +158,7 @@ class PersonAnswered:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerRefused:
+class AnswerRefused(Decision):
     """An answer label counts for nothing: ashep, an agent or nobody known has set it. It is taken off."""
 
     issue: str
@@ -168,7 +169,7 @@ class AnswerRefused:
 
 
 @dataclass(frozen=True, slots=True)
-class IssueParked:
+class IssueParked(Decision):
     """Shepherd gave up on the issue, with a reason; a person takes `ashep:parked` off to start afresh."""
 
     issue: str
@@ -177,7 +178,7 @@ class IssueParked:
 
 
 @dataclass(frozen=True, slots=True)
-class IssueGivenBack:
+class IssueGivenBack(Decision):
     """The issue is put back to `open` without our name (guarded)."""
 
     issue: str
@@ -188,7 +189,7 @@ class IssueGivenBack:
 
 
 @dataclass(frozen=True, slots=True)
-class IssueLeft:
+class IssueLeft(Decision):
     """The issue is a person's now; nothing is written to it."""
 
     issue: str
@@ -199,7 +200,7 @@ class IssueLeft:
 
 
 @dataclass(frozen=True, slots=True)
-class IssueFinished:
+class IssueFinished(Decision):
     """The policy leads to `close`; `why` is the evidence."""
 
     issue: str
@@ -213,7 +214,7 @@ class IssueFinished:
 
 
 @dataclass(frozen=True, slots=True)
-class IssueClosed:
+class IssueClosed(Decision):
     """The issue is closed in the tracker: by us with evidence, or by somebody else."""
 
     issue: str
@@ -222,7 +223,7 @@ class IssueClosed:
 
 
 @dataclass(frozen=True, slots=True)
-class CommentWanted:
+class CommentWanted(Decision):
     """A comment is to be posted; `name` is unique within the issue."""
 
     issue: str
@@ -231,7 +232,7 @@ class CommentWanted:
 
 
 @dataclass(frozen=True, slots=True)
-class CreationWanted:
+class CreationWanted(Decision):
     """An issue is to be created under this id."""
 
     issue: str

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
+from ashep.core.facts.decision import Decision
 from ashep.core.facts.runs import Model
 from ashep.core.policy.settings import NoticeKind
 
@@ -200,7 +201,7 @@ class ServerMemorySeen:
 
 
 @dataclass(frozen=True, slots=True)
-class BudgetWarned:
+class BudgetWarned(Decision):
     """A share of a limit is used up: once for each scope, period and limit."""
 
     scope: str
@@ -218,7 +219,7 @@ class BudgetWarned:
 
 
 @dataclass(frozen=True, slots=True)
-class BudgetReached:
+class BudgetReached(Decision):
     """A limit is used up: what is under way of that scope is stopped, or no more starts."""
 
     scope: str
@@ -235,7 +236,7 @@ class BudgetReached:
 
 
 @dataclass(frozen=True, slots=True)
-class WriteDelayed:
+class WriteDelayed(Decision):
     """A write to the tracker waits: as many were made as may be in a minute."""
 
     issue: str
@@ -246,7 +247,7 @@ class WriteDelayed:
 
 
 @dataclass(frozen=True, slots=True)
-class ProviderRefused:
+class ProviderRefused(Decision):
     """A provider takes nothing: nothing starts on it until it may be tried, then one run before the rest."""
 
     provider: str
@@ -262,7 +263,7 @@ class ProviderRefused:
 
 
 @dataclass(frozen=True, slots=True)
-class ProviderRecovered:
+class ProviderRecovered(Decision):
     """A provider takes again what it is asked."""
 
     provider: str
@@ -272,7 +273,7 @@ class ProviderRecovered:
 
 
 @dataclass(frozen=True, slots=True)
-class NoticeWanted:
+class NoticeWanted(Decision):
     """Something happened that is worth a person."""
 
     event: NoticeKind
@@ -287,7 +288,7 @@ class NoticeWanted:
 
 
 @dataclass(frozen=True, slots=True)
-class NoticesGathered:
+class NoticesGathered(Decision):
     """What a target is told now, in one message; what is over by now is left out."""
 
     target: str
@@ -297,7 +298,7 @@ class NoticesGathered:
 
 
 @dataclass(frozen=True, slots=True)
-class NoticesDelayed:
+class NoticesDelayed(Decision):
     """A target could not be told: it is tried again, with whatever is to be told by then."""
 
     target: str
@@ -306,7 +307,7 @@ class NoticesDelayed:
 
 
 @dataclass(frozen=True, slots=True)
-class NoticesGivenUp:
+class NoticesGivenUp(Decision):
     """A target is not told of these any more."""
 
     target: str
@@ -315,7 +316,7 @@ class NoticesGivenUp:
 
 
 @dataclass(frozen=True, slots=True)
-class ServerRestartPlanned:
+class ServerRestartPlanned(Decision):
     """An agent server that failed is started again, not before a time where it did so several times in a row."""
 
     failures: int
@@ -324,7 +325,7 @@ class ServerRestartPlanned:
 
 
 @dataclass(frozen=True, slots=True)
-class RecycleWanted:
+class RecycleWanted(Decision):
     """The agent server is to be ended and begun anew: between turns, or at once."""
 
     instance: str

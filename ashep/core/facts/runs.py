@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
 
+from ashep.core.facts.decision import Decision
 from ashep.core.facts.outcome import Outcome
 from ashep.core.facts.requests import Request, Verdict
 
@@ -107,7 +108,7 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
-class RunPlanned:
+class RunPlanned(Decision):
     """An agent was chosen for an attempt; this fact's sequence number is the run's trace id."""
 
     issue: str
@@ -144,7 +145,7 @@ class RunPlanned:
 
 
 @dataclass(frozen=True, slots=True)
-class RunWithdrawn:
+class RunWithdrawn(Decision):
     """A planned run did not start, for a reason that is no fault of an agent's."""
 
     issue: str
@@ -156,7 +157,7 @@ class RunWithdrawn:
 
 
 @dataclass(frozen=True, slots=True)
-class OutcomeRejected:
+class OutcomeRejected(Decision):
     """The final message held no valid outcome; `then` says what is tried next."""
 
     issue: str
@@ -170,7 +171,7 @@ class OutcomeRejected:
 
 
 @dataclass(frozen=True, slots=True)
-class DiagnosisWanted:
+class DiagnosisWanted(Decision):
     """A turn has stalled: it is stopped, and another agent is asked why, before the run ends."""
 
     issue: str
@@ -183,7 +184,7 @@ class DiagnosisWanted:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnDied:
+class TurnDied(Decision):
     """The turn ended without an end because its server did; the same ids are sent again."""
 
     issue: str
@@ -193,7 +194,7 @@ class TurnDied:
 
 
 @dataclass(frozen=True, slots=True)
-class PromptAbandoned:
+class PromptAbandoned(Decision):
     """A prompt was never begun: 30 s without a sign, an abort, and a second read. A new id is used."""
 
     issue: str
@@ -203,7 +204,7 @@ class PromptAbandoned:
 
 
 @dataclass(frozen=True, slots=True)
-class DeadlineReached:
+class DeadlineReached(Decision):
     """The run's time is up; it is aborted once a fresh read shows that it still runs."""
 
     issue: str
@@ -211,7 +212,7 @@ class DeadlineReached:
 
 
 @dataclass(frozen=True, slots=True)
-class RunEnded:
+class RunEnded(Decision):
     """The run is over."""
 
     issue: str
@@ -229,7 +230,7 @@ class RunEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionTaken:
+class SessionTaken(Decision):
     """A person took the issue's session, or the issue: nothing is sent there until they are done."""
 
     issue: str
@@ -248,7 +249,7 @@ class SessionTaken:
 
 
 @dataclass(frozen=True, slots=True)
-class ReleaseWanted:
+class ReleaseWanted(Decision):
     """The person is done: what is still at work in the session is waited for."""
 
     issue: str
@@ -256,7 +257,7 @@ class ReleaseWanted:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionReleased:
+class SessionReleased(Decision):
     """The person is done, and the issue goes on."""
 
     issue: str
@@ -267,7 +268,7 @@ class SessionReleased:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestJudged:
+class RequestJudged(Decision):
     """What becomes of a session's request: rules and prepared answers say it, a person, or the end of their time."""
 
     issue: str
@@ -288,7 +289,7 @@ class RequestJudged:
 
 
 @dataclass(frozen=True, slots=True)
-class InputWanted:
+class InputWanted(Decision):
     """A run waits in its session: its request is put to a person."""
 
     issue: str
@@ -300,7 +301,7 @@ class InputWanted:
 
 
 @dataclass(frozen=True, slots=True)
-class InputEnded:
+class InputEnded(Decision):
     """The run waits for no person any more: the issue is worked on again."""
 
     issue: str

@@ -5,8 +5,9 @@ a default, so that old journals fold for ever (tests/golden/).
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
+from ashep.core.facts.decision import Decision
 from ashep.core.facts.delivery import (
     CriteriaAdopted,
     CriteriaChanged,
@@ -134,7 +135,7 @@ from ashep.core.facts.tracker import (
 
 
 @dataclass(frozen=True, slots=True)
-class TreeLeft:
+class TreeLeft(Decision):
     """What a run left could not be sealed, or its tree not be read: it stays as it is, and nobody tries any more."""
 
     issue: str
@@ -156,7 +157,7 @@ class ReadRefused:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeDoubted:
+class ChangeDoubted(Decision):
     """The issue was changed in a way that would move it: whether a person did it is to be looked up first."""
 
     issue: str
@@ -165,7 +166,7 @@ class ChangeDoubted:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeJudged:
+class ChangeJudged(Decision):
     """Who made the changes that were doubted: a person's count, an agent's do not."""
 
     issue: str
@@ -212,15 +213,5 @@ Fact = (
 """Everything that can happen."""
 
 
-DECISIONS = (
-    IssueHeld, IssueTaken, CycleBegan, PhaseEntered, RunPlanned, RunWithdrawn, OutcomeRejected, TurnDied,
-    PromptAbandoned, DeadlineReached, RunEnded, RetryScheduled, PersonAsked, PersonReminded,
-    PersonAnswered, AnswerRefused, ChangeDoubted, ChangeJudged, IssueParked,
-    IssueGivenBack, IssueLeft, IssueFinished, IssueClosed, CommentWanted, CreationWanted, IssueAdopted, TakeoverWanted,
-    BudgetWarned, BudgetReached, WriteDelayed, NoticeWanted, NoticesGathered, NoticesDelayed, NoticesGivenUp,
-    ServerRestartPlanned, RecycleWanted, ProviderRefused, ProviderRecovered, SessionTaken, ReleaseWanted,
-    PullRequestReturned, PullRequestMerged,
-    SessionReleased, RequestJudged, InputWanted, InputEnded, DiagnosisWanted, VerificationWanted,
-    TreeLeft, TreeRests,
-)  # fmt: skip
+DECISIONS: tuple[type, ...] = tuple(kind for kind in get_args(Fact) if issubclass(kind, Decision))
 """The facts that the core makes; a replay derives them again."""

@@ -10,7 +10,7 @@ from rpds import HashTrieMap, HashTrieSet
 from ashep.core.state.delivery import is_shared
 from ashep.core.state.flow import Flow
 from ashep.core.state.frozen import replace
-from ashep.core.state.landing_turns import AT_IT, NEXT, PASSED_BY, Place, at_liberty, steps_of
+from ashep.core.state.intents import AT_IT, NEXT, PASSED_BY, Place, at_liberty, steps_of
 from ashep.core.state.ordered import Ordered
 from ashep.core.state.timers import flow_dues
 

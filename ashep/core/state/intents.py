@@ -1,6 +1,18 @@
-"""Intents of a flow: what is under way, and whether a read is older than what it answers."""
+"""Intents of a flow: what is under way, whether a read is older than what it answers, and how far a landing is."""
 
-from ashep.core.facts.commands import WRITES, OpenSession, SendPrompt, StopTurn
+from collections.abc import Iterator
+
+from ashep.core.facts.commands import (
+    WRITES,
+    IntegrateWork,
+    MoveBase,
+    OpenPullRequest,
+    OpenSession,
+    PrepareTree,
+    SendPrompt,
+    StopTurn,
+    VerifyWork,
+)
 from ashep.core.facts.runs import TurnSeen
 from ashep.core.state.flow import Flow
 from ashep.core.state.frozen import replace
@@ -37,3 +49,37 @@ def done(flow: Flow, key: str | None, seq: int) -> Flow:
     if isinstance(command, (OpenSession, SendPrompt, StopTurn)) and flow.run is not None:
         flow = replace(flow, run=replace(flow.run, effect_seq=seq))
     return replace(flow, infra=0, infra_began=None, lock="")
+
+
+# --- landing: one at a time, in the order in which they were finished; whoever waits is passed by --------------------
+
+
+WORK_EFFECTS = (VerifyWork, IntegrateWork, MoveBase, OpenPullRequest)
+"""Effects on an issue's work, one of which is open at a time."""
+
+
+AT_IT, NEXT, PASSED_BY = range(3)
+"""Its landing is under way · it may begin, or try again · it waits for something else than its turn."""
+
+
+Place = tuple[int, int, str]
+"""One of these, the decision to finish, and the issue: the first in the queue has the turn, unless it is passed by."""
+
+
+def steps_of(flow: Flow) -> Iterator[str]:
+    """The effects under way with which an issue lands now; what is left of an earlier landing moves nothing of it."""
+    now = f"/{flow.landing.seq}." if flow.landing is not None else "/."
+    for command in flow.open:
+        of_landing = isinstance(command, (IntegrateWork, MoveBase)) or (
+            isinstance(command, VerifyWork) and not command.run
+        )
+        if of_landing and now in command.key:
+            yield command.key
+
+
+def at_liberty(flow: Flow) -> bool:
+    """Whether something may be done about its work now: nobody is at it, and it is known whose it is."""
+    run = flow.run
+    if flow.own is None or (run is not None and not run.forgettable) or flow.look_again or flow.lease_lost:
+        return False
+    return not any(isinstance(one, (*WORK_EFFECTS, PrepareTree)) for one in flow.open)

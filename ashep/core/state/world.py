@@ -23,7 +23,7 @@ from ashep.core.policy.settings import Settings
 from ashep.core.state import files as edits
 from ashep.core.state import notices, pauses, providers
 from ashep.core.state.flow import Flow
-from ashep.core.state.landing_turns import Place
+from ashep.core.state.intents import Place
 from ashep.core.state.ordered import Ordered
 from ashep.core.state.server import NO_SERVER, Server
 from ashep.core.state.spending import NOTHING_SPENT, Spending
@@ -103,7 +103,7 @@ class World:
     branch_runs: HashTrieMap[str, HashTrieSet[str]] = NO_DEPENDENTS
     """Those of which a run may be at work on such a branch."""
     landings: Ordered[Place] = NO_QUEUE
-    """Issues whose work is to land, one at a time (`ashep.core.state.landing_turns`)."""
+    """Issues whose work is to land, one at a time (`ashep.core.state.intents`)."""
     disk_low: bool = False
     """Whether there is little room where the state folder lies: nothing new is taken."""
     flows: HashTrieMap[str, Flow] = NO_FLOWS
