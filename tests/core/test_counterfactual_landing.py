@@ -274,7 +274,7 @@ MISTAKES = [
     ),
     (
         test_a_pull_request_that_somebody_merged_is_an_assumption,
-        Mutant("who looks is alone", private(other_life, "_assumed"), "isinstance(body, delivery.PullRequestSeen)", "False"),
+        Mutant("who looks", private(other_life, "_assumed"), "isinstance(body, delivery.PullRequestSeen)", "False"),
     ),
     (
         test_checks_that_only_the_other_policy_has_were_not_looked_for,
