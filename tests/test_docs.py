@@ -166,7 +166,7 @@ def constants(node: ast.expr) -> set[str]:
 def codes_of(function: str, position: int) -> set[str]:
     """The codes with which a function or a fact is called in the core."""
     calls = (node for _, tree in CORE for node in ast.walk(tree) if isinstance(node, ast.Call))
-    named = (call for call in calls if isinstance(call.func, ast.Name) and call.func.id == function)
+    named = (call for call in calls if function in (getattr(call.func, "id", ""), getattr(call.func, "attr", "")))
     return {word for call in named if len(call.args) > position for word in constants(call.args[position])}
 
 
