@@ -72,6 +72,7 @@ from ashep.errors import AshepError
 from ashep.journal.keeper import Keeper
 from ashep.journal.log import Journal
 from ashep.ports.clock import Clock
+from ashep.ports.journal import Blobs
 from ashep.ports.notifier import Notifier
 from ashep.ports.runner import Runner
 from ashep.ports.tracker import Tracker, TrackerInfo
@@ -308,8 +309,8 @@ async def daemon(
     monitor = Monitor(shepherd, parts.runner, journal.blobs, parts.clock, configuration.settings)
     auditor = Auditor(shepherd, parts.runner, parts.clock, partial(_look, worker))
     shepherd.show(auditor.note)
-    first = await _first(shepherd.world, configuration, journal, options, parts)
-    prompts = await adopted_templates(templates, journal)
+    first = await _first(shepherd.world, configuration, journal.blobs, options, parts)
+    prompts = await adopted_templates(templates, journal.blobs)
     if prompts.text or shepherd.world.files.prompts:
         first.append(prompts)
     await parts.tracker.settle()  # before anything is probed: what an earlier life asked for may still land
@@ -339,7 +340,7 @@ async def _look(worker: Worker, at_once: bool) -> Looked:
 
 
 async def _first(
-    world: World, configuration: Configuration, journal: Journal, options: WorkOptions, parts: Parts
+    world: World, configuration: Configuration, blobs: Blobs, options: WorkOptions, parts: Parts
 ) -> list[Fact]:
     first: list[Fact] = []
     if not world.instance:
@@ -347,25 +348,25 @@ async def _first(
     trees = parts.workspaces is not None
     first.append(DaemonStarted(os.getpid(), __version__, options.issues, options.max_issues, trees=trees))
     first += [
-        await adopted(configuration, journal, "settings", configuration.settings.model_dump_json(), "config"),
-        await adopted(configuration, journal, "agents", configuration.agents.model_dump_json(), "agents"),
-        await adopted(configuration, journal, "policies", configuration.policies.model_dump_json(), "policies"),
+        await adopted(configuration, blobs, "settings", configuration.settings.model_dump_json(), "config"),
+        await adopted(configuration, blobs, "agents", configuration.agents.model_dump_json(), "agents"),
+        await adopted(configuration, blobs, "policies", configuration.policies.model_dump_json(), "policies"),
     ]
     with suppress(AshepError):  # the look that comes next says what is wrong with it
         first.append(TreeSeen(await parts.tree.read()))
     return first
 
 
-async def adopted(configuration: Configuration, journal: Journal, kind: str, content: str, name: str) -> Adopted:
+async def adopted(configuration: Configuration, blobs: Blobs, kind: str, content: str, name: str) -> Adopted:
     """Give the fact that policies, agents or settings came into force; the text of their file is kept first."""
     sources = {str(key): source.text for key, source in configuration.sources.items()}
-    text = await journal.blobs.keep(sources.get(name, ""))
-    return Adopted(kind, journal.blobs.redact(content), text, RULES)  # pyright: ignore[reportArgumentType] - one of the three names above
+    text = await blobs.keep(sources.get(name, ""))
+    return Adopted(kind, blobs.redact(content), text, RULES)  # pyright: ignore[reportArgumentType] - one of the three names above
 
 
-async def adopted_templates(templates: Templates | None, journal: Journal) -> Adopted:
+async def adopted_templates(templates: Templates | None, blobs: Blobs) -> Adopted:
     """Give the fact that the user's templates came into force; `text` is empty where there are none."""
     if templates is None or not templates.texts:
         return Adopted("prompts", "{}", "", RULES)
     hashes = {name: sha256(text.encode()).hexdigest() for name, text in sorted(templates.texts.items())}
-    return Adopted("prompts", json.dumps(hashes), await journal.blobs.keep(templates.as_text()), RULES)
+    return Adopted("prompts", json.dumps(hashes), await blobs.keep(templates.as_text()), RULES)

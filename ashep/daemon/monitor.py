@@ -37,8 +37,8 @@ from ashep.daemon.effects.sessions import look
 from ashep.daemon.failures import server_lost
 from ashep.daemon.shepherd import Shepherd
 from ashep.errors import RunnerError, RunnerRefused, ServerNotStarted
-from ashep.journal.blobs import Blobs
 from ashep.ports.clock import Clock
+from ashep.ports.journal import Blobs
 from ashep.ports.runner import Runner, Turn
 
 CATALOGUE = 60.0

@@ -79,7 +79,7 @@ from ashep.errors import (
     RunnerUnavailable,
     TrackerRefused,
 )
-from ashep.journal.blobs import Blobs
+from ashep.ports.journal import Blobs
 from ashep.ports.notifier import Notifier, message_of
 from ashep.ports.runner import Prompt, Runner, SessionRequest
 from ashep.ports.tracker import ClaimRequest, Creation, IssueText, Seen, Tracker, Update

@@ -39,7 +39,7 @@ from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
 from ashep.daemon.effects.made import Made
 from ashep.errors import AshepError, TrackerRefused, TrackerUnavailable
-from ashep.journal.blobs import Blobs
+from ashep.ports.journal import Blobs
 from ashep.ports.landing import Advanced, Candidate, Conflict, Integrated, Landing
 from ashep.ports.tracker import Annotations, IssueText, Seen, Tracker
 from ashep.ports.trees import Diffs
