@@ -1,4 +1,4 @@
-"""The daemon, put together from parts of any kind: the real ones (`ashep.app`), or simulated ones.
+"""Daemon, put together from parts of any kind: the real ones (`ashep.app`), or simulated ones.
 
 It folds the journal, adopts the configuration, lets the sources of facts run, and says when to stop.
 """

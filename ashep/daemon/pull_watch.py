@@ -1,4 +1,4 @@
-"""Looks at pull requests that wait for people, and tells the shepherd what became of them. It decides nothing.
+"""Watch of pull requests that wait for people: tells the shepherd what became of them. It decides nothing.
 
 A read that shows what is known already leaves nothing in the journal.
 """

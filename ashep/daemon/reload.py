@@ -1,4 +1,4 @@
-"""The user's files once more, on SIGHUP and when one of them changes: good ones come into force, mistakes are told.
+"""Reload of the user's files, on SIGHUP and when one of them changes: good ones come into force, mistakes are told.
 
 Policies, agents, templates of prompts, `worker`, `budgets`, `notify`, `permissions` and `questions` count at once, for
 whatever is decided from then on; a session that stands keeps the rules that it was opened with, and a run the phase

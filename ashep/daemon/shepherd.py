@@ -1,4 +1,4 @@
-"""The shepherd: the only writer. Facts in, one durable batch out, and only then the batch's commands.
+"""Shepherd, the only writer: facts in, one durable batch out, and only then the batch's commands.
 
 Sources of facts (worker, monitor, people's commands) `tell` it what they saw; a source that compares a read with the
 World hands over a function, which is called with the World as it is when its turn comes.

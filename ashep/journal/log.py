@@ -1,4 +1,4 @@
-"""The daemon's end of the journal: recovery at start, then one batch after the other."""
+"""Log of the journal, the daemon's end of it: recovery at start, then one batch after the other."""
 
 import os
 import threading

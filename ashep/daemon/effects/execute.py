@@ -1,4 +1,4 @@
-"""The one place from which the world is changed: a command in, the facts that are its answer out.
+"""Executor of effects, the one place from which the world is changed: a command in, the facts of its answer out.
 
 Each effect has its probe. A command that was tried before, or was found open after a crash, is probed and never blindly
 repeated (design section 6). No effect decides anything; what an answer means is the core's business.
