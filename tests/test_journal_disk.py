@@ -224,7 +224,7 @@ def test_status_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
     lived(project / FOLDER / "state")
 
     def status(room: int) -> tuple[str, str]:
-        monkeypatch.setattr("ashep.journal.space.free", lambda _: room)
+        monkeypatch.setattr("ashep.cli.place.free", lambda _: room)
         assert main(["-C", str(project), "status", "--json"]) == 0
         told = json.loads(capsys.readouterr().out)["daemon"]["disk"]
         assert main(["-C", str(project), "status"]) == 0

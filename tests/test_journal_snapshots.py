@@ -153,7 +153,7 @@ def test_the_fingerprint_is_of_all_that_folds(monkeypatch: pytest.MonkeyPatch, t
 
     before = summed()
     assert before == fingerprint()
-    for name in ("evolve_flow.py", "records.py", "outcome.py", "snapshot.py"):
+    for name in ("issues/folding.py", "facts/records.py", "facts/outcome.py", "state/snapshot.py"):
         text = (core / name).read_text()
         (core / name).write_text(text + "# another word\n")
         assert summed() != before
