@@ -127,7 +127,7 @@ async def _work(
             group.start_soon(stay_at_home, lock)
             pictures: list[Picture] = [lambda _, world: follower.offer(journal.position, world), narrator(say)]
             async with daemon(parts, configuration, journal, options, pictures, files.templates, say) as running:
-                group.start_soon(Reload(project / FOLDER, journal, running.shepherd, say).run)
+                group.start_soon(Reload(project / FOLDER, running.shepherd, say).run)
                 control = Control(running.shepherd, LiveSigns(running.shepherd, runner, clock).read)
                 group.start_soon(control_socket.serve, state, os.environ, control.answer, say)
                 watchdog = Watchdog(running.shepherd, clock, lambda: running.worker.looks, systemd.tell)

@@ -32,7 +32,7 @@ from ashep.daemon.daemon import Parts, Running, WorkOptions, daemon
 from ashep.daemon.effects.pulls import Pulls
 from ashep.daemon.effects.work import Means
 from ashep.errors import AshepError, ForgeUnavailable, NotSent, RunnerUnavailable, TrackerUnavailable
-from ashep.journal.log import SIZES
+from ashep.journal.log import SIZES, Journal
 from ashep.journal.snapshots import beginning
 from ashep.prompt import Templates
 from ashep.simulation.memory.annotations import MemoryAnnotations, MemoryDiffs, MemoryVerifier
@@ -43,7 +43,7 @@ from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
 from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.simulation.memory.tree import MemoryTree
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
-from ashep.simulation.virtual import START, VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
+from ashep.simulation.virtual import EPOCH, VIRTUAL, LoopClock, open_now, wait_for_threads
 
 T = TypeVar("T")
 
@@ -109,17 +109,20 @@ class Through:
         return call
 
 
-class Writing(ImmediateJournal):
-    """A journal with points before and after each batch."""
+class Writing:
+    """A journal as seen through the points: there is one before and one after each batch."""
 
-    points: Points
+    def __init__(self, journal: Journal, points: Points) -> None:
+        self._journal, self._points = journal, points
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._journal, name)
 
     async def append(self, entries: Sequence[Entry]) -> None:
-        if not entries:
-            return
-        self.points.reach("batch")
-        await super().append(entries)
-        self.points.reach("durable")
+        if entries:
+            self._points.reach("batch")
+            await self._journal.append(entries)
+            self._points.reach("durable")
 
 
 Answer = Callable[["World", Prompted], Play | None]
@@ -135,7 +138,7 @@ class World:
         seed: int = 0,
         policies: str | None = None,
         config: str | None = None,
-        begins: datetime = START,
+        begins: datetime = EPOCH,
     ) -> None:
         self.folder = folder
         self.clock = LoopClock(begins)
@@ -218,9 +221,7 @@ class World:
         tracker = Through(self.tracker, points, lambda: self.random.uniform(0.05, 0.3), TrackerUnavailable("lost"))
         runner = Through(self.runner, points, lambda: self.random.uniform(0.001, 0.03), RunnerUnavailable("lost"))
         tree = Through(self.tree, points, lambda: 0.005, TrackerUnavailable("lost"))
-        journal = Writing.open_now(self.folder / "state", self.clock.now(), self.sizes)
-        assert isinstance(journal, Writing)
-        journal.points = points
+        journal = cast("Journal", Writing(open_now(self.folder / "state", self.clock.now(), self.sizes), points))
         notifier = Through(self.notifier, points, lambda: self.random.uniform(0.05, 0.3), NotSent("lost"))
         parts = Parts(cast("Any", tracker), cast("Any", runner), cast("Any", tree), self.clock, cast("Any", notifier))
         if self.workspaces is not None:
@@ -314,7 +315,7 @@ class World:
         return [entry.body for entry in self.journal() if isinstance(entry.body, kind)]
 
     def journal(self) -> list[Entry]:
-        opened = ImmediateJournal.open(self.folder / "state", self.clock.now())
+        opened = Journal.open(self.folder / "state", self.clock.now())
         try:
             return list(opened.read())
         finally:

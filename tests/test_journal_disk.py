@@ -23,7 +23,7 @@ from ashep.journal.log import Journal
 from ashep.journal.space import RESERVE, Reserve
 from tests.golden.story import T0
 from tests.loop_world import World as Loop
-from tests.loop_world import Writing, simulate
+from tests.loop_world import simulate
 from tests.test_journal_snapshots import lived, opened
 
 
@@ -188,7 +188,7 @@ def test_nothing_new_is_taken_while_there_is_little_room_and_what_runs_goes_on(
 ) -> None:
     world = Loop(tmp_path)
     room = [1 << 30]
-    monkeypatch.setattr(Writing, "room", lambda _: room[0])
+    monkeypatch.setattr(Journal, "room", lambda _: room[0])
 
     async def main() -> None:
         first = world.tracker.add("first")

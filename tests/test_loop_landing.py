@@ -17,7 +17,7 @@ from ashep.journal.log import Journal
 from ashep.ports.landing import Advanced, Refused
 from ashep.simulation.memory.landing import MemoryLanding
 from ashep.simulation.memory.play import Play, Prompted
-from ashep.simulation.virtual import START
+from ashep.simulation.virtual import EPOCH
 from ashep.store.drawing import NOWHERE, Drawing
 from ashep.store.tables import issue_row
 from tests.loop_hands import IMPLEMENT, Hands, check_landed, landing_world
@@ -295,7 +295,7 @@ def test_whoever_waits_behind_is_drawn_anew_when_the_queue_moves(folder: Path) -
 
 def check_drawn(folder: Path) -> set[str]:
     """Whatever a batch changes about how an issue is shown is drawn with it; gives the codes that were shown."""
-    journal, shown, codes = Journal.open(folder / "state", START), dict[str, Any](), set[str]()
+    journal, shown, codes = Journal.open(folder / "state", EPOCH), dict[str, Any](), set[str]()
     known, after, first = Known(), NOWHERE, None
     for end, entries in journal.batches(after):
         for entry in entries:

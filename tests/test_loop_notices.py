@@ -178,9 +178,9 @@ def test_quiet_hours_by_the_clock(folder: Path) -> None:
 
 def world_zone() -> int:
     """Hours that the machine's time is ahead of UTC in the simulated winter."""
-    from ashep.simulation.virtual import START
+    from ashep.simulation.virtual import EPOCH
 
-    offset = START.astimezone().utcoffset()
+    offset = EPOCH.astimezone().utcoffset()
     assert offset is not None
     return int(offset / timedelta(hours=1))
 

@@ -18,7 +18,6 @@ from ashep.daemon.daemon import Running
 from ashep.daemon.reload import HEED, Reload
 from ashep.journal.blobs import Blobs
 from ashep.prompt import files
-from ashep.simulation.virtual import ImmediateJournal
 from ashep.store.tables import edit_json
 from tests.loop_world import World, minutes, policy, simulate
 
@@ -32,8 +31,7 @@ def test_an_edit_counts_at_once_and_a_mistake_is_told_once_and_changes_nothing(t
         world = World(tmp_path, policies=LOOK)
         said: list[str] = []
         async with world.living() as running:
-            journal = cast("ImmediateJournal", running.shepherd._journal)  # pyright: ignore[reportPrivateUsage] - the one that is written to
-            reload = Reload(tmp_path, journal, running.shepherd, said.append)
+            reload = Reload(tmp_path, running.shepherd, said.append)
             await anyio.sleep(1)
             start = len(world.bodies(Adopted))
             await reload.again()
@@ -62,8 +60,7 @@ def test_what_the_parts_were_made_of_counts_from_the_next_start(tmp_path: Path) 
         world = World(tmp_path, policies=LOOK)
         said: list[str] = []
         async with world.living() as running:
-            journal = cast("ImmediateJournal", running.shepherd._journal)  # pyright: ignore[reportPrivateUsage] - as above
-            reload = Reload(tmp_path, journal, running.shepherd, said.append)
+            reload = Reload(tmp_path, running.shepherd, said.append)
             await anyio.sleep(1)
             quiet = '{at: "* * * * *", lasts: 1h, name: always}'
             text = f"tracker: {{timeout: 7s}}\nworker: {{max_concurrent_runs: 1, quiet_hours: [{quiet}]}}\n"
@@ -89,8 +86,7 @@ class Edited:
 
     def __init__(self, world: World, running: Running) -> None:
         self.world, self.said = world, list[str]()
-        journal = cast("ImmediateJournal", running.shepherd._journal)  # pyright: ignore[reportPrivateUsage] - as above
-        self.reload = Reload(world.folder, journal, running.shepherd, self.said.append)
+        self.reload = Reload(world.folder, running.shepherd, self.said.append)
 
     async def write(self, name: str, text: str | None) -> None:
         """Edit a file, or delete it, and let what follows from that happen."""
@@ -281,7 +277,7 @@ class Counting(Reload):
     """Counts how often it would have read."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder, cast("Any", None), cast("Any", None), print)
+        super().__init__(folder, cast("Any", None), print)
         self.read = 0
 
     async def again(self) -> None:
@@ -299,8 +295,7 @@ def test_the_agents_of_another_runner_come_with_it(tmp_path: Path) -> None:
         world = World(tmp_path)
         said: list[str] = []
         async with world.living() as running:
-            journal = cast("ImmediateJournal", running.shepherd._journal)  # pyright: ignore[reportPrivateUsage] - as above
-            reload = Reload(tmp_path, journal, running.shepherd, said.append)
+            reload = Reload(tmp_path, running.shepherd, said.append)
             await anyio.sleep(1)
             start = len(world.bodies(Adopted))
             agents = tmp_path / "agents.yaml"

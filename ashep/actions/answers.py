@@ -1,4 +1,4 @@
-"""What a person writes to the tracker by way of ashep: an answer, a fresh start of a parked issue, a takeover.
+"""Answers of a person, written to the tracker: an answer, a fresh start of a parked issue, a takeover.
 
 Nothing here talks to the daemon: it sees the labels at its next look, just as if they had been set with bd. So every
 answer is written as the person, the comment first and the label last; the label is what the daemon acts on, and it

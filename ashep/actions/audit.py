@@ -1,4 +1,4 @@
-"""`ashep audit`: the account computed anew from the journal, the tracker, the agent server and the database.
+"""Audit: the account computed anew from the journal, the tracker, the agent server and the database.
 
 Nothing is written, and nothing is started: a daemon may run meanwhile. Where one runs, only what two looks in a row
 show is told.

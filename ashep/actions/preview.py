@@ -1,4 +1,4 @@
-"""`ashep work --dry-run`: one look at the world, one step of the core, and nothing written anywhere."""
+"""Preview, `ashep work --dry-run`: one look at the world, one step of the core, and nothing written anywhere."""
 
 import os
 from contextlib import aclosing

@@ -1,4 +1,4 @@
-"""Let an agent propose the checks of an issue. It only proposes: a person confirms before anything is written.
+"""Suggestion of checks: an agent proposes those of an issue, and a person confirms before anything is written.
 
 The session is one of read access. What the issue says is fenced: it is data, and an issue that asks for checks that
 cannot fail gets them doubted like anybody's. An answer that cannot be read is sent back once, with what is wrong.

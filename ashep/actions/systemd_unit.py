@@ -1,4 +1,4 @@
-"""The systemd units that run ashep for a project, its loop and `ashep serve`: `ashep service`.
+"""Systemd units that run ashep for a project, its loop and `ashep serve`: `ashep service`.
 
 The agent server outlives the daemon on purpose, so that only the main process is ended with the service
 (`KillMode=process`); `ashep stop --server` ends the server, too. What agents run is in the service's sandbox: it keeps

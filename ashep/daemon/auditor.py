@@ -1,4 +1,4 @@
-"""The auditor checks the account while the daemon runs, and tells the shepherd what it found. It decides nothing.
+"""Auditor of the account: checks it while the daemon runs, and tells what it found. It decides nothing.
 
 At the start after the first complete look, then every hour, and at the end. It causes reads only where something was
 found: then it waits for another look, and asks the agent server for sessions again; only what is found twice counts.

@@ -1,4 +1,4 @@
-"""What people ask the running daemon for: to pause, to go on, to cancel. Each request becomes a fact, or is refused.
+"""Control requests of people to the running daemon: pause, resume, cancel. Each becomes a fact, or is refused.
 
 An answer is given once the fact is durable. Nothing is decided here: the core says what a pause or a cancellation is.
 """

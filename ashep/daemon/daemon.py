@@ -1,4 +1,4 @@
-"""The daemon, put together from parts of any kind: the real ones (`ashep.app`), or simulated ones.
+"""Daemon, put together from parts of any kind: the real ones (`ashep.app`), or simulated ones.
 
 It folds the journal, adopts the configuration, lets the sources of facts run, and says when to stop.
 """
@@ -20,35 +20,10 @@ from anyio import to_thread
 from ashep import __version__
 from ashep.config import Configuration
 from ashep.core.analysis.account import account, is_held_up, is_idle
+from ashep.core.facts import issues, resources, runs
 from ashep.core.facts.commands import Command
 from ashep.core.facts.delivery import TreeSeen
-from ashep.core.facts.issues import (
-    AnswerRefused,
-    IssueCancelled,
-    IssueClosed,
-    IssueGivenBack,
-    IssueLeft,
-    IssueParked,
-    IssueTaken,
-    PersonAnswered,
-    PersonAsked,
-    PhaseEntered,
-    RetryScheduled,
-)
 from ashep.core.facts.records import Entry
-from ashep.core.facts.resources import (
-    AccountAudited,
-    Adopted,
-    DaemonStarted,
-    JournalBegun,
-    RecycleWanted,
-    RunnerSeen,
-    ServerEnded,
-    ServerRestartPlanned,
-    WorkPaused,
-    WorkResumed,
-)
-from ashep.core.facts.runs import InputEnded, InputWanted, RunEnded, RunPlanned, SessionReleased, SessionTaken
 from ashep.core.facts.tracker import TrackerLost, TrackerSeen
 from ashep.core.facts.vocabulary import ChangeJudged, Fact
 from ashep.core.policy.settings import ForgeSettings, Settings
@@ -72,6 +47,7 @@ from ashep.errors import AshepError
 from ashep.journal.keeper import Keeper
 from ashep.journal.log import Journal
 from ashep.ports.clock import Clock
+from ashep.ports.journal import Blobs
 from ashep.ports.notifier import Notifier
 from ashep.ports.runner import Runner
 from ashep.ports.tracker import Tracker, TrackerInfo
@@ -127,54 +103,54 @@ def narrator(say: Say) -> Picture:
 def _told(body: Fact | Command) -> str | None:
     """What a person who watches is told of: the turns of the story, not every effect."""
     match body:
-        case IssueTaken() | PhaseEntered():
-            phase = f" {body.phase}" if isinstance(body, PhaseEntered) else ""
+        case issues.IssueTaken() | issues.PhaseEntered():
+            phase = f" {body.phase}" if isinstance(body, issues.PhaseEntered) else ""
             return f"{body.issue}{phase}: {body.why}"
-        case RunPlanned():
+        case runs.RunPlanned():
             return f"{body.run} goes to {body.agent}: {body.why}"
-        case RunEnded():
+        case runs.RunEnded():
             return f"{body.run} {body.state}: {body.why}"
-        case PersonAsked() | InputWanted():
+        case issues.PersonAsked() | runs.InputWanted():
             return f"{body.issue} waits for a person: {body.question}"
         case (
-            IssueParked()
-            | IssueGivenBack()
-            | IssueLeft()
-            | InputEnded()
-            | PersonAnswered()
-            | AnswerRefused()
-            | RetryScheduled()
-            | SessionReleased()
+            issues.IssueParked()
+            | issues.IssueGivenBack()
+            | issues.IssueLeft()
+            | runs.InputEnded()
+            | issues.PersonAnswered()
+            | issues.AnswerRefused()
+            | issues.RetryScheduled()
+            | runs.SessionReleased()
         ):
             return f"{body.issue}: {body.why}"
         case ChangeJudged() if body.refused:  # what a person's change leads to is told as that
             return f"{body.issue}: {body.why}"
-        case SessionTaken():
+        case runs.SessionTaken():
             return f"{body.issue} is a person's for now: {body.why}"
-        case IssueClosed():
+        case issues.IssueClosed():
             return f"{body.issue} closed by {body.by}: {body.why}"
-        case WorkPaused():
+        case resources.WorkPaused():
             what = f"{body.provider} is paused" if body.provider else "paused"
             end = f"until {body.until.astimezone():%Y-%m-%d %H:%M}" if body.until else "until somebody resumes"
             return f"{what} by {body.by} {end}: no run starts"
-        case WorkResumed():
+        case resources.WorkResumed():
             return f"{body.provider or 'work'} resumed by {body.by}"
-        case IssueCancelled():
+        case issues.IssueCancelled():
             return f"{body.run or body.issue} cancelled by {body.by}"
-        case RunnerSeen() if body.state != "up":
+        case resources.RunnerSeen() if body.state != "up":
             return f"the agent server is {body.state}: {body.detail}"
-        case RunnerSeen() if body.replaced:
+        case resources.RunnerSeen() if body.replaced:
             return f"the agent server was replaced: {body.replaced}; sessions go on"
-        case RunnerSeen() if body.times > 1:
+        case resources.RunnerSeen() if body.times > 1:
             return f"the agent server comes and goes: it came back {body.times} times, each for less than a minute"
-        case ServerRestartPlanned() if body.failures > 1:
+        case resources.ServerRestartPlanned() if body.failures > 1:
             when = f"{body.due.astimezone():%H:%M:%S}"
             return f"the agent server failed {body.failures} times in a row; it waits until {when}: {body.why}"
-        case RecycleWanted():
+        case resources.RecycleWanted():
             return f"the agent server is begun anew {'at once' if body.at_once else 'once it is at rest'}: {body.why}"
-        case ServerEnded(why="recycled"):
+        case resources.ServerEnded(why="recycled"):
             return "the agent server was begun anew"
-        case AccountAudited() if body.findings:
+        case resources.AccountAudited() if body.findings:
             several = f", and {n} more" if (n := len(body.findings) - 1 + body.more) else ""
             return f"the audit found: {body.findings[0].issue or ''} {body.findings[0].what}{several} (`ashep audit`)"
         case TrackerSeen() if body.replaced:
@@ -308,8 +284,8 @@ async def daemon(
     monitor = Monitor(shepherd, parts.runner, journal.blobs, parts.clock, configuration.settings)
     auditor = Auditor(shepherd, parts.runner, parts.clock, partial(_look, worker))
     shepherd.show(auditor.note)
-    first = await _first(shepherd.world, configuration, journal, options, parts)
-    prompts = await adopted_templates(templates, journal)
+    first = await _first(shepherd.world, configuration, journal.blobs, options, parts)
+    prompts = await adopted_templates(templates, journal.blobs)
     if prompts.text or shepherd.world.files.prompts:
         first.append(prompts)
     await parts.tracker.settle()  # before anything is probed: what an earlier life asked for may still land
@@ -339,33 +315,33 @@ async def _look(worker: Worker, at_once: bool) -> Looked:
 
 
 async def _first(
-    world: World, configuration: Configuration, journal: Journal, options: WorkOptions, parts: Parts
+    world: World, configuration: Configuration, blobs: Blobs, options: WorkOptions, parts: Parts
 ) -> list[Fact]:
     first: list[Fact] = []
     if not world.instance:
-        first.append(JournalBegun(secrets.token_hex(8), secrets.token_hex(16), parts.tracker.actor))
+        first.append(resources.JournalBegun(secrets.token_hex(8), secrets.token_hex(16), parts.tracker.actor))
     trees = parts.workspaces is not None
-    first.append(DaemonStarted(os.getpid(), __version__, options.issues, options.max_issues, trees=trees))
+    first.append(resources.DaemonStarted(os.getpid(), __version__, options.issues, options.max_issues, trees=trees))
     first += [
-        await adopted(configuration, journal, "settings", configuration.settings.model_dump_json(), "config"),
-        await adopted(configuration, journal, "agents", configuration.agents.model_dump_json(), "agents"),
-        await adopted(configuration, journal, "policies", configuration.policies.model_dump_json(), "policies"),
+        await adopted(configuration, blobs, "settings", configuration.settings.model_dump_json(), "config"),
+        await adopted(configuration, blobs, "agents", configuration.agents.model_dump_json(), "agents"),
+        await adopted(configuration, blobs, "policies", configuration.policies.model_dump_json(), "policies"),
     ]
     with suppress(AshepError):  # the look that comes next says what is wrong with it
         first.append(TreeSeen(await parts.tree.read()))
     return first
 
 
-async def adopted(configuration: Configuration, journal: Journal, kind: str, content: str, name: str) -> Adopted:
+async def adopted(configuration: Configuration, blobs: Blobs, kind: str, content: str, name: str) -> resources.Adopted:
     """Give the fact that policies, agents or settings came into force; the text of their file is kept first."""
     sources = {str(key): source.text for key, source in configuration.sources.items()}
-    text = await journal.blobs.keep(sources.get(name, ""))
-    return Adopted(kind, journal.blobs.redact(content), text, RULES)  # pyright: ignore[reportArgumentType] - one of the three names above
+    text = await blobs.keep(sources.get(name, ""))
+    return resources.Adopted(kind, blobs.redact(content), text, RULES)  # pyright: ignore[reportArgumentType] - one of the three names above
 
 
-async def adopted_templates(templates: Templates | None, journal: Journal) -> Adopted:
+async def adopted_templates(templates: Templates | None, blobs: Blobs) -> resources.Adopted:
     """Give the fact that the user's templates came into force; `text` is empty where there are none."""
     if templates is None or not templates.texts:
-        return Adopted("prompts", "{}", "", RULES)
+        return resources.Adopted("prompts", "{}", "", RULES)
     hashes = {name: sha256(text.encode()).hexdigest() for name, text in sorted(templates.texts.items())}
-    return Adopted("prompts", json.dumps(hashes), await journal.blobs.keep(templates.as_text()), RULES)
+    return resources.Adopted("prompts", json.dumps(hashes), await blobs.keep(templates.as_text()), RULES)

@@ -1,4 +1,4 @@
-"""The heartbeat: renews the leases of the issues that we work on, one at a time, and tells when one is lost.
+"""Heartbeat of leases: renews those of the issues that we work on, one at a time, and tells when one is lost.
 
 It decides nothing and journals nothing but a loss: the tracker's leases are node-local and ephemeral.
 """

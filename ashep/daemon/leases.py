@@ -1,4 +1,4 @@
-"""Which leases of ours are known to stand, and since when: a daemon that was away for long must not act on old belief.
+"""Leases that are known to stand, and since when: a daemon that was away for long must not act on old belief.
 
 A heartbeat renews a lease for five minutes (facts/beads.md 6). What counts is when the last one that was confirmed
 *began*; both clocks are asked and the older answer is taken, because one of them stands still while a machine sleeps.

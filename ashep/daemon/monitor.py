@@ -1,4 +1,4 @@
-"""The monitor looks at the agent server and at live sessions, and tells the shepherd. It decides nothing.
+"""Monitor of the agent server: looks at it and at live sessions, and tells the shepherd. It decides nothing.
 
 Events wake it; only a read is believed (facts/opencode.md 4, 10). While no run is under way it reads nothing but, now
 and then, the server's catalogue.
@@ -37,8 +37,8 @@ from ashep.daemon.effects.sessions import look
 from ashep.daemon.failures import server_lost
 from ashep.daemon.shepherd import Shepherd
 from ashep.errors import RunnerError, RunnerRefused, ServerNotStarted
-from ashep.journal.blobs import Blobs
 from ashep.ports.clock import Clock
+from ashep.ports.journal import Blobs
 from ashep.ports.runner import Runner, Turn
 
 CATALOGUE = 60.0

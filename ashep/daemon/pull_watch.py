@@ -1,4 +1,4 @@
-"""Looks at pull requests that wait for people, and tells the shepherd what became of them. It decides nothing.
+"""Watch of pull requests that wait for people: tells the shepherd what became of them. It decides nothing.
 
 A read that shows what is known already leaves nothing in the journal.
 """
@@ -15,7 +15,7 @@ from ashep.core.text import clean
 from ashep.daemon.effects.pulls import PullEffects
 from ashep.daemon.shepherd import Shepherd
 from ashep.errors import AshepError, DiskFailed, ForgeRefused, ForgeUnavailable, JournalDamaged
-from ashep.journal.blobs import Blobs
+from ashep.ports.journal import Blobs
 from ashep.ports.landing import PullState, Said
 
 MOST_SAID = 20_000

@@ -1,4 +1,4 @@
-"""The user's files once more, on SIGHUP and when one of them changes: good ones come into force, mistakes are told.
+"""Reload of the user's files, on SIGHUP and when one of them changes: good ones come into force, mistakes are told.
 
 Policies, agents, templates of prompts, `worker`, `budgets`, `notify`, `permissions` and `questions` count at once, for
 whatever is decided from then on; a session that stands keeps the rules that it was opened with, and a run the phase
@@ -21,7 +21,6 @@ from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.world import World
 from ashep.daemon.daemon import adopted, adopted_templates
 from ashep.daemon.shepherd import Shepherd
-from ashep.journal.log import Journal
 from ashep.prompt import files as prompt_files
 
 FILES = ("config.yaml", "policies.yaml", "agents.yaml")
@@ -45,8 +44,8 @@ HEED = 1000
 class Reload:
     """Reads the files again, for as long as the daemon runs."""
 
-    def __init__(self, folder: Path, journal: Journal, shepherd: Shepherd, say: Callable[[str], None]) -> None:
-        self._folder, self._journal, self._shepherd, self._say = folder, journal, shepherd, say
+    def __init__(self, folder: Path, shepherd: Shepherd, say: Callable[[str], None]) -> None:
+        self._folder, self._shepherd, self._say = folder, shepherd, say
         self._told: tuple[str, ...] = ()
         self._refused = False
 
@@ -114,8 +113,8 @@ class Reload:
             ("policies", "policies", fresh.policies, world.policies),
         ):
             if wanted != known:
-                facts.append(await adopted(fresh, self._journal, kind, wanted.model_dump_json(), name))
-        prompts = await adopted_templates(files.templates, self._journal)
+                facts.append(await adopted(fresh, self._shepherd.blobs, kind, wanted.model_dump_json(), name))
+        prompts = await adopted_templates(files.templates, self._shepherd.blobs)
         if prompts.text != world.files.prompts:
             facts.append(prompts)
         later = [key for key in type(settings).model_fields if getattr(settings, key) != getattr(fresh.settings, key)]

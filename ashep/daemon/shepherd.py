@@ -1,4 +1,4 @@
-"""The shepherd: the only writer. Facts in, one durable batch out, and only then the batch's commands.
+"""Shepherd, the only writer: facts in, one durable batch out, and only then the batch's commands.
 
 Sources of facts (worker, monitor, people's commands) `tell` it what they saw; a source that compares a read with the
 World hands over a function, which is called with the World as it is when its turn comes.
@@ -23,8 +23,8 @@ from ashep.core.resources.dues import due_timers, next_due
 from ashep.core.resources.notices import open_messages
 from ashep.core.state.world import World
 from ashep.daemon.effects.execute import Effects
-from ashep.journal.log import Journal
 from ashep.ports.clock import Clock
+from ashep.ports.journal import Journal
 
 GRACE = 3.0
 """Seconds that effects under way get to answer when the daemon stops; the rest is probed at the next start."""
@@ -44,7 +44,7 @@ class Shepherd:
     """Folds, decides, writes, and carries out."""
 
     def __init__(self, journal: Journal, effects: Effects, clock: Clock, pictures: Sequence[Picture] = ()) -> None:
-        self.world = World()
+        self.world, self.blobs = World(), journal.blobs
         self._journal, self._effects, self._clock, self._pictures = journal, effects, clock, pictures
         self._dispatcher = Dispatcher()
         self._queue: list[Fact | Observation] = []

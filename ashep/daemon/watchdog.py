@@ -1,4 +1,4 @@
-"""The watchdog's food: systemd is told that the daemon lives after a completed tick, and only then.
+"""Watchdog feed: systemd is told that the daemon lives after a completed tick, and only then.
 
 A tick is complete when the shepherd has taken a turn (its queue, the core and, where there was something to be written,
 the journal went through) and the worker has looked at the tracker, or tried to, not too long ago. A loop that spins, a

@@ -1,4 +1,4 @@
-"""The worker asks the tracker what is ready and what people changed, and tells the shepherd. It decides nothing.
+"""Worker on the tracker: asks what is ready and what people changed, and tells the shepherd. It decides nothing.
 
 It looks at once after a hint, soon while things move, and rarely when all is quiet (facts/beads.md 3 and 9: a read
 costs hundreds of milliseconds of CPU, and the tracker's files tell of most changes for nothing).

@@ -32,7 +32,7 @@ from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
 from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.simulation.memory.tree import MemoryTree
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
-from ashep.simulation.virtual import VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
+from ashep.simulation.virtual import VIRTUAL, LoopClock, open_now, wait_for_threads
 
 ACTOR, PERSON = "ashep-demo", "pat"
 FOLDER = ".agent-shepherd"
@@ -180,7 +180,7 @@ async def _play(project: Path, say: Say) -> _Stage:
     write_starter(folder)
     (folder / "config.yaml").write_text("version: 1\nworker: {workspace: worktree}\n")  # there is no repository to see
     configuration = load(folder)
-    journal = ImmediateJournal.open_now(folder / "state", stage.clock.now())
+    journal = open_now(folder / "state", stage.clock.now())
 
     def timed(line: str) -> None:
         say(f"{stage.clock.now():%H:%M} {line}")

@@ -1,4 +1,4 @@
-"""Old files leave the journal's folder for its archive, where everything that reads the journal finds them; and what is
+"""Archive of the journal: old files move there, where everything that reads the journal finds them; and what is
 deleted from there, for good.
 
 The order of a deletion is that of any effect: first the fact that it is wanted, then what stands for the part that

@@ -5,14 +5,14 @@ A record names a blob by its hash, so the blob is made durable before the record
 
 import threading
 from collections.abc import Callable, Collection
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
 import anyio
-from anyio import to_thread
 
 from ashep.errors import DiskFailed, JournalDamaged
-from ashep.journal.paths import make_folder, replace
+from ashep.journal.paths import Aside, in_thread, make_folder, replace
 
 GRACE = 24 * 3600.0
 """Seconds for which a text that this process has kept stays: the record that is to name it may still come."""
@@ -21,8 +21,9 @@ GRACE = 24 * 3600.0
 class Blobs:
     """The blobs of a state folder."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, aside: Aside = in_thread) -> None:
+        """`aside`: carries out what blocks."""
+        self.folder, self._aside = folder, aside
         self.redact: Callable[[str], str] = str
         """Takes secrets out of what is to be kept."""
         self._kept: set[str] = set()
@@ -42,7 +43,7 @@ class Blobs:
         name = sha256(data).hexdigest()
         if not self._is_kept(name):
             with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(self._write, name, data, limiter=self._limiter)
+                await self._aside(partial(self._write, name, data), self._limiter)
         return name
 
     def _is_kept(self, name: str) -> bool:

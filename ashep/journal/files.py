@@ -1,4 +1,4 @@
-"""Reading the journal's files: complete batches in order, and what is to be said of the bytes after them.
+"""Files of the journal, read: complete batches in order, and what is to be said of the bytes after them.
 
 Used by the daemon (which then cuts a torn tail) and by readers beside a running daemon (which ignore it: a batch that
 is being written looks just like a torn one).

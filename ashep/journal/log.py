@@ -1,15 +1,15 @@
-"""The daemon's end of the journal: recovery at start, then one batch after the other."""
+"""Log of the journal, the daemon's end of it: recovery at start, then one batch after the other."""
 
 import os
 import threading
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import anyio
-from anyio import to_thread
 
 from ashep.core.facts.records import Entry
 from ashep.core.facts.resources import LOW_DISK, JournalBegun
@@ -34,7 +34,7 @@ from ashep.journal.files import (
     open_file,
 )
 from ashep.journal.lines import encode_batch, header, parse
-from ashep.journal.paths import make_folder, sync_folder, write_all
+from ashep.journal.paths import Aside, in_thread, make_folder, sync_folder, write_all
 from ashep.journal.snapshots import Mark
 from ashep.journal.space import Reserve, free
 
@@ -58,10 +58,12 @@ _sync = getattr(os, "fdatasync", os.fsync)
 class Journal:
     """The only writer of a state folder's journal; hold the folder's `Lock` for as long as one is open."""
 
-    def __init__(self, folder: Path, tail: "Tail", begun: JournalBegun | None, *, cut: int, sizes: Sizes) -> None:
+    def __init__(
+        self, folder: Path, tail: "Tail", begun: JournalBegun | None, aside: Aside, *, cut: int, sizes: Sizes
+    ) -> None:
         """Use `Journal.open`."""
-        self.folder, self.cut, self.begun = folder, cut, begun
-        self.blobs = Blobs(folder.parent / "blobs")
+        self.folder, self.cut, self.begun, self._aside = folder, cut, begun, aside
+        self.blobs = Blobs(folder.parent / "blobs", aside)
         self.unchecked = False
         """Whether sealed files are still to be compared with their hashes (`check_sealed`)."""
         self._reserve = Reserve(folder.parent)
@@ -72,7 +74,7 @@ class Journal:
         self._refusal: str | None = None
 
     @classmethod
-    def open(cls, state: Path, at: datetime, sizes: Sizes = SIZES) -> "Journal":
+    def open(cls, state: Path, at: datetime, sizes: Sizes = SIZES, aside: Aside = in_thread) -> "Journal":
         """Check the journal and cut a torn tail; make the folders and a first file (headed `at`) if need be.
 
         The last file is read line by line, but for what a snapshot vouches for. Sealed ones are compared with their
@@ -80,7 +82,7 @@ class Journal:
 
         Blocks: call it before the event loop or in a worker thread. Raises `JournalDamaged`, and `DiskFailed` where
         the folders and files cannot be made or cut. `cut` of what is returned counts the bytes that were cut, `begun`
-        is the journal's first record (None: it is still to be written).
+        is the journal's first record (None: it is still to be written). `aside`: carries out what blocks later on.
         """
         folder = state / "journal"
         try:
@@ -92,7 +94,7 @@ class Journal:
             scan = Scan(folder, _vouched(state) or last_header(folder), hashing=True)
             for _ in scan.records():
                 pass
-            journal = cls(folder, _prepare(folder, scan, at), begun(folder), cut=scan.torn, sizes=sizes)
+            journal = cls(folder, _prepare(folder, scan, at), begun(folder), aside, cut=scan.torn, sizes=sizes)
         except OSError as error:
             raise DiskFailed(f"the journal in {folder} cannot be opened: {error}. Nothing was acted on.") from error
         journal.unchecked = wait
@@ -105,7 +107,7 @@ class Journal:
 
     async def check_sealed(self) -> None:
         """Compare the sealed files with their hashes, in a worker thread; raises `JournalDamaged`."""
-        await to_thread.run_sync(check_sealed, self.folder)
+        await self._aside(partial(check_sealed, self.folder), None)
         self.unchecked = False
 
     @property
@@ -118,7 +120,7 @@ class Journal:
 
         Raises OSError: then the next start has more to fold, and nothing else comes of it.
         """
-        await to_thread.run_sync(self.keep_now, world, mark)
+        await self._aside(partial(self.keep_now, world, mark), None)
 
     def keep_now(self, world: World, mark: Mark) -> None:
         """Do what `keep` does in the calling thread."""
@@ -187,7 +189,7 @@ class Journal:
         data, end = self._encode(entries)
         self._refusal = "an append did not come to its end"
         with anyio.CancelScope(shield=True):
-            await to_thread.run_sync(self._write, data, end, entries[-1].at, limiter=self._limiter)
+            await self._aside(partial(self._write, data, end, entries[-1].at), self._limiter)
         self._refusal = None
         self._note_begin(entries)
 

@@ -46,7 +46,6 @@ from ashep.daemon.effects.trees import TreeEffects
 from ashep.daemon.leases import Leases
 from ashep.daemon.monitor import read_turn
 from ashep.daemon.shepherd import Picture, Shepherd
-from ashep.simulation.journal import MemoryJournal
 from ashep.simulation.memory.play import Play, Prompted
 from ashep.simulation.memory.runner import MemoryRunner
 from ashep.simulation.memory.tracker import MemoryTracker
@@ -54,7 +53,7 @@ from ashep.simulation.memory.tree import MemoryTree
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.simulation.moves import APPROVED, LANDS, NO_OUTCOME, SILENCE, TIMED_OUT, Act, Kind, Point, Step, play
 from ashep.simulation.own_trees import MadeUpWork
-from ashep.simulation.virtual import VIRTUAL, LoopClock
+from ashep.simulation.virtual import VIRTUAL, LoopClock, MemoryJournal
 
 ACTOR, PERSON, PREFIX = "ashep-simulation", "pat", "sim"
 

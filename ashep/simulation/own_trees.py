@@ -21,7 +21,7 @@ from ashep.core.policy.settings import Settings
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
 from ashep.daemon.effects.work import WorkCommand, WorkEffects
-from ashep.journal.blobs import Blobs
+from ashep.ports.journal import Blobs
 from ashep.ports.tracker import Tracker
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.simulation.moves import FALLS_SHORT, TOUCHES

@@ -1,4 +1,4 @@
-"""Virtual time: an asyncio loop whose clock jumps to the next timer as soon as nothing is ready to run.
+"""Virtual time, and journals in it: an asyncio loop whose clock jumps to the next timer once nothing is ready to run.
 
 Hours pass in a moment, in the same order on every machine, and the code that runs is the daemon's own. Worker threads
 live in real time: the loop waits for those of the limiters that it was given before it jumps.
@@ -8,27 +8,31 @@ live in real time: the loop waits for those of the limiters that it was given be
 
 import asyncio
 import selectors
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import anyio
-import anyio.lowlevel
 from anyio import to_thread
 
 from ashep.core.facts.records import Entry
+from ashep.core.facts.resources import LOW_DISK
 from ashep.core.state.world import World
 from ashep.journal.blobs import Blobs
-from ashep.journal.chain import check_sealed
 from ashep.journal.log import SIZES, Journal, Sizes
-from ashep.journal.snapshots import Mark
+from ashep.journal.paths import Aside
+from ashep.ports.journal import START, Batch, Place
 
 THREAD = 5.0
 """Real seconds that a worker thread may keep virtual time from going on, before it is given up."""
 
-START = datetime(2026, 1, 1, 8, tzinfo=UTC)
+LATENCY = 0.004
+"""Virtual seconds that a batch takes to become durable."""
+
+EPOCH = datetime(2026, 1, 1, 8, tzinfo=UTC)
+"""When virtual time begins, by the wall clock."""
 
 
 class _Selector(selectors.DefaultSelector):  # pyright: ignore[reportUntypedBaseClass, reportGeneralTypeIssues] - an alias of the platform's best
@@ -86,7 +90,7 @@ def wait_for_threads() -> None:
 class LoopClock:
     """The Clock of a virtual loop. `jump` sets the wall clock, as a suspend does."""
 
-    def __init__(self, start: datetime = START) -> None:
+    def __init__(self, start: datetime = EPOCH) -> None:
         self._start = start
 
     def now(self) -> datetime:
@@ -106,44 +110,71 @@ class LoopClock:
         self._start += by
 
 
-class ImmediateBlobs(Blobs):
-    """Blobs that are written in the calling thread: virtual time knows no others."""
+# --- journals in it ---------------------------------------------------------------------------------------------------
+
+
+def open_now(state: Path, at: datetime, sizes: Sizes = SIZES) -> Journal:
+    """Open a journal that is written in the calling thread, and takes `LATENCY` virtual seconds for a batch."""
+    journal = Journal.open(state, at, sizes, _after(LATENCY))
+    journal.blobs = Blobs(journal.blobs.folder, _after(0.0))
+    return journal
+
+
+def _after(seconds: float) -> Aside:
+    async def aside(work: Callable[[], None], _: anyio.CapacityLimiter | None) -> None:
+        await anyio.sleep(seconds)
+        work()
+
+    return aside
+
+
+class MemoryBlobs:
+    """Texts by their hash, for as long as the process lives."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+
+    def redact(self, text: str, /) -> str:
+        """Give it as it is: nothing secret is made up."""
+        return text
 
     async def keep(self, text: str) -> str:
-        """Make a text durable and give its hash."""
-        await anyio.lowlevel.checkpoint()
-        data = text.encode(errors="replace")
-        name = sha256(data).hexdigest()
-        if not self._is_kept(name):
-            self._write(name, data)
+        """Keep a text and give its hash."""
+        name = sha256(text.encode(errors="replace")).hexdigest()
+        self._texts[name] = text
         return name
 
+    def has(self, name: str) -> bool:
+        """Say whether a text is there."""
+        return name in self._texts
 
-class ImmediateJournal(Journal):
-    """A journal that is written in the calling thread, and takes `latency` virtual seconds for a batch."""
+    def text(self, name: str) -> str:
+        """Give a text."""
+        return self._texts[name]
 
-    latency = 0.004
 
-    @classmethod
-    def open_now(cls, state: Path, at: datetime, sizes: Sizes = SIZES) -> "ImmediateJournal":
-        """Open it as `open` does."""
-        journal = cls.open(state, at, sizes)
-        assert isinstance(journal, ImmediateJournal)
-        journal.blobs = ImmediateBlobs(journal.folder.parent / "blobs")
-        return journal
+class MemoryJournal:
+    """A journal that remembers how many entries it has, and forgets them."""
+
+    def __init__(self) -> None:
+        self.blobs, self.next_seq = MemoryBlobs(), 1
+
+    def room(self) -> int:
+        """Say that there is room."""
+        return 4 * LOW_DISK
+
+    def known(self) -> tuple[World, Place]:
+        """Know nothing."""
+        return World(), START
+
+    def batches(self, after: Place) -> Iterator[Batch]:
+        """Give nothing."""
+        del after
+        return iter(())
 
     async def append(self, entries: Sequence[Entry]) -> None:
-        """Make a batch durable."""
-        with anyio.CancelScope(shield=True):
-            await anyio.sleep(self.latency)
-        self.append_now(entries)
+        """Count the batch's entries."""
+        self.next_seq += len(entries)
 
-    async def check_sealed(self) -> None:
-        """Compare the sealed files with their hashes."""
-        check_sealed(self.folder)
-        self.unchecked = False
-
-    async def keep(self, world: World, mark: Mark) -> None:
-        """Write a snapshot, and archive old files."""
-        await anyio.sleep(self.latency)
-        self.keep_now(world, mark)
+    def close(self) -> None:
+        """Do nothing."""

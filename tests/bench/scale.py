@@ -34,7 +34,7 @@ from ashep.journal.log import Journal
 from ashep.simulation.memory.runner import MemoryRunner, Play
 from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.simulation.memory.tree import MemoryTree
-from ashep.simulation.virtual import VIRTUAL, ImmediateJournal, LoopClock, wait_for_threads
+from ashep.simulation.virtual import VIRTUAL, LoopClock, open_now, wait_for_threads
 from ashep.store.database import Store
 from tests.bench import copies
 from tests.bench.figures import Figure, short, times
@@ -245,7 +245,7 @@ async def _live(state: Path, issues: int, kind: str, seconds: float) -> list[str
     runner = MemoryRunner(clock, lambda _: Play(text=DONE, delay=240.0))
     folder = state / ".agent-shepherd"
     write_starter(folder)
-    journal, written = ImmediateJournal.open_now(folder / "state", clock.now()), list[str]()
+    journal, written = open_now(folder / "state", clock.now()), list[str]()
     parts = Parts(tracker, runner, tree, clock)
 
     def note(entries: Any, _: object) -> None:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import anyio
 
@@ -22,7 +22,6 @@ from ashep.daemon.reload import Reload
 from ashep.errors import RunnerUnavailable, TrackerUnavailable
 from ashep.ports.runner import Turn
 from ashep.simulation.memory.runner import MemoryRunner
-from ashep.simulation.virtual import ImmediateJournal
 from tests.loop_world import Crash, Points, World
 from tests.night import scene
 
@@ -262,8 +261,7 @@ class Night:
                 self.told.happened["reloaded"] += 1
 
     async def _reload(self, running: Running) -> None:
-        journal = cast("ImmediateJournal", running.shepherd._journal)  # pyright: ignore[reportPrivateUsage] - the one in use
-        await Reload(self.world.folder, journal, running.shepherd, self.world.said.append).again()
+        await Reload(self.world.folder, running.shepherd, self.world.said.append).again()
 
     async def _ask(self, what: Callable[[Running], Awaitable[None]]) -> bool:
         """Ask the daemon that runs, if one does; it may die meanwhile."""

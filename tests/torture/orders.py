@@ -101,7 +101,7 @@ class Orders:
 
     async def _reload(self, running: Running, journal: Journal) -> None:
         fresh = self.world.configuration.settings.model_dump_json()
-        running.shepherd.tell(await adopted(self.world.configuration, journal, "settings", fresh, "config"))
+        running.shepherd.tell(await adopted(self.world.configuration, journal.blobs, "settings", fresh, "config"))
 
 
 def _live(settings: Settings) -> tuple[object, ...]:

@@ -232,12 +232,12 @@ def _chosen(word: str, moves: tuple[str, ...]) -> list[str]:
 def _narrator(say: Callable[[str], Any]) -> Any:
     """Tell the story of a life as it goes, with the time since it began."""
     from ashep.daemon.daemon import narrator
-    from ashep.simulation.virtual import START
+    from ashep.simulation.virtual import EPOCH
 
-    now = [START]
+    now = [EPOCH]
 
     def timed(line: str) -> None:
-        say(f"{_span((now[0] - START).total_seconds()):>7}  {line}")
+        say(f"{_span((now[0] - EPOCH).total_seconds()):>7}  {line}")
 
     tell = narrator(timed)
 

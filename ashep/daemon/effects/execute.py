@@ -1,4 +1,4 @@
-"""The one place from which the world is changed: a command in, the facts that are its answer out.
+"""Executor of effects, the one place from which the world is changed: a command in, the facts of its answer out.
 
 Each effect has its probe. A command that was tried before, or was found open after a crash, is probed and never blindly
 repeated. No effect decides anything; what an answer means is the core's business.
@@ -12,34 +12,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from ashep.core.delivery.notes import Notes
-from ashep.core.facts.commands import (
-    AnswerRequest,
-    ClaimIssue,
-    Command,
-    CreateIssue,
-    IntegrateWork,
-    IssueCommand,
-    MoveBase,
-    OpenPullRequest,
-    OpenSession,
-    PostComment,
-    PreparePrompt,
-    PrepareTree,
-    ReadAnswer,
-    ReadAuthors,
-    ReadIssue,
-    ReadTree,
-    ReclaimIssue,
-    RemoveTree,
-    SealTree,
-    SendNotice,
-    SendPrompt,
-    StopOrphan,
-    StopTurn,
-    TakeOffLabels,
-    VerifyWork,
-    WriteIssue,
-)
+from ashep.core.facts import commands
 from ashep.core.facts.delivery import LandingRefused, TreeSealed, TreeSeen
 from ashep.core.facts.resources import NoticeSent
 from ashep.core.facts.runs import PromptSent, SessionOpened
@@ -79,7 +52,7 @@ from ashep.errors import (
     RunnerUnavailable,
     TrackerRefused,
 )
-from ashep.journal.blobs import Blobs
+from ashep.ports.journal import Blobs
 from ashep.ports.notifier import Notifier, message_of
 from ashep.ports.runner import Prompt, Runner, SessionRequest
 from ashep.ports.tracker import ClaimRequest, Creation, IssueText, Seen, Tracker, Update
@@ -88,7 +61,14 @@ from ashep.prompt import render
 MOST_CHANGES = 100
 """Of the same changes of an issue, the newest so many are looked at."""
 
-UNDER_LEASE = (WriteIssue, TakeOffLabels, PostComment, CreateIssue, OpenSession, SendPrompt)
+UNDER_LEASE = (
+    commands.WriteIssue,
+    commands.TakeOffLabels,
+    commands.PostComment,
+    commands.CreateIssue,
+    commands.OpenSession,
+    commands.SendPrompt,
+)
 """What is not done to an issue in progress by a daemon that may have lost it. A claim brings its own lease."""
 
 _TEXT: TypeAdapter[IssueText] = TypeAdapter(IssueText)
@@ -118,11 +98,11 @@ class Effects:
         self.prompts = PromptEffects(tracker, runner, trees, blobs, prompts, render, self.work)
         self.pulls = PullEffects(pulls)
 
-    async def carry_out(self, command: Command, world: Callable[[], World], *, probe: bool) -> list[Fact]:
+    async def carry_out(self, command: commands.Command, world: Callable[[], World], *, probe: bool) -> list[Fact]:
         """Do what a command says and give its answer; `probe`: it may have been done before."""
         probe = probe or command.tries > 0
         try:
-            if isinstance(command, SendNotice):
+            if isinstance(command, commands.SendNotice):
                 return await self._notify(command, world(), again=probe)
             if (why := await self._lease_lost(command, world, probe)) is not None:
                 lost = EffectFailed(command.issue, command.key, "the lease was lost", infra=True)
@@ -131,12 +111,12 @@ class Effects:
         except AshepError as error:
             return failed(command, error)
 
-    async def _lease_lost(self, command: IssueCommand, world: Callable[[], World], probe: bool) -> str | None:
+    async def _lease_lost(self, command: commands.IssueCommand, world: Callable[[], World], probe: bool) -> str | None:
         """Renew the lease under which a command is carried out, if need be; why that cannot be is an answer."""
         flow = world().flows.get(command.issue)
         if not isinstance(command, UNDER_LEASE) or flow is None or not flow.leased:
             return None
-        stamp = command.stamp if isinstance(command, WriteIssue) and probe else None
+        stamp = command.stamp if isinstance(command, commands.WriteIssue) and probe else None
         try:
             # a write that landed may have ended the lease
             if stamp is None or not await self._landed(command.issue, stamp):
@@ -145,45 +125,45 @@ class Effects:
             return short(error)
         return None
 
-    def _do(self, command: IssueCommand, world: Callable[[], World], probe: bool) -> Awaitable[list[Fact]]:
+    def _do(self, command: commands.IssueCommand, world: Callable[[], World], probe: bool) -> Awaitable[list[Fact]]:
         match command:
-            case ClaimIssue():
+            case commands.ClaimIssue():
                 return self._claim(command, world(), probe)
-            case WriteIssue():
+            case commands.WriteIssue():
                 return self._write(command, world(), probe)
-            case PostComment():
+            case commands.PostComment():
                 return self._comment(command, world(), probe)
-            case CreateIssue():
+            case commands.CreateIssue():
                 return self._create(command)
-            case TakeOffLabels():
+            case commands.TakeOffLabels():
                 return self._take_off(command)
-            case ReadIssue():
+            case commands.ReadIssue():
                 return self._read_issue(command, world().seq)
-            case ReadAnswer():
+            case commands.ReadAnswer():
                 return self._read_answer(command, world().instance)
-            case ReadAuthors():
+            case commands.ReadAuthors():
                 return self._read_authors(command)
-            case ReadTree() | PrepareTree() | SealTree() | RemoveTree():
+            case commands.ReadTree() | commands.PrepareTree() | commands.SealTree() | commands.RemoveTree():
                 return self._tree(command, world())
-            case MoveBase():
+            case commands.MoveBase():
                 return self._move(command, world)
-            case VerifyWork() | IntegrateWork():
+            case commands.VerifyWork() | commands.IntegrateWork():
                 return self.work.carry_out(command, world)
-            case OpenPullRequest():
+            case commands.OpenPullRequest():
                 return self.pulls.carry_out(command, world())
-            case OpenSession():
+            case commands.OpenSession():
                 return self._open_session(command, probe)
-            case PreparePrompt():
+            case commands.PreparePrompt():
                 return self.prompts.prepare(command, world())
-            case SendPrompt():
+            case commands.SendPrompt():
                 return self._send(command, world(), probe)
-            case AnswerRequest():
+            case commands.AnswerRequest():
                 return sessions.deliver(self.runner, command, probe=probe)
-            case StopTurn():
+            case commands.StopTurn():
                 return sessions.stop(self.runner, command)
-            case StopOrphan():
+            case commands.StopOrphan():
                 return self._stop_orphan(command, world().settings)
-            case ReclaimIssue():
+            case commands.ReclaimIssue():
                 return self._reclaim(command)
 
     async def _tree(self, command: TreeCommand, world: World) -> list[Fact]:
@@ -198,7 +178,7 @@ class Effects:
             sealed = replace(sealed, commits=tuple(commit.sha for commit in commits))
         return await self.work.touched(sealed, flow, world)
 
-    async def _move(self, command: MoveBase, world: Callable[[], World]) -> list[Fact]:
+    async def _move(self, command: commands.MoveBase, world: Callable[[], World]) -> list[Fact]:
         """Move a base. Where its checkout is in the way, how that looks is told first: it must be seen to change."""
         facts = await self.work.carry_out(command, world)
         if any(isinstance(fact, LandingRefused) and fact.code == "dirty" for fact in facts):
@@ -208,7 +188,7 @@ class Effects:
 
     # --- the tracker ----------------------------------------------------------------------------------------------
 
-    async def _claim(self, command: ClaimIssue, world: World, probe: bool) -> list[Fact]:
+    async def _claim(self, command: commands.ClaimIssue, world: World, probe: bool) -> list[Fact]:
         seen, began = await self._landed(command.issue, command.stamp) if probe else None, self.leases.moment()
         if seen is None:
             request = ClaimRequest(command.issue, command.stamp, command.add_labels, command.remove_labels)
@@ -218,7 +198,7 @@ class Effects:
         claimed = IssueClaimed(command.issue, command.key, seen.issue, await self._keep_text(seen))
         return [claimed, await self.work.adopted(seen, world.settings)]
 
-    async def _write(self, command: WriteIssue, world: World, probe: bool) -> list[Fact]:
+    async def _write(self, command: commands.WriteIssue, world: World, probe: bool) -> list[Fact]:
         seen = await self._landed(command.issue, command.stamp) if probe else None
         if seen is None:
             seen = await self.tracker.update(
@@ -238,7 +218,7 @@ class Effects:
         written = IssueWritten(command.issue, command.key, command.stamp.seq, seen.issue, text)
         return [written, *await self.work.changed(seen, world.flows.get(command.issue), world.settings)]
 
-    async def _notes(self, command: WriteIssue, world: World) -> Notes:
+    async def _notes(self, command: commands.WriteIssue, world: World) -> Notes:
         """With the write that closes an issue, or has it wait, the tracker learns what was found of the work."""
         flow = world.flows.get(command.issue) if command.kind in ("close", "ask", "park") else None
         return await self.work.notes(flow, world, closed=command.kind == "close") if flow is not None else {}
@@ -254,35 +234,35 @@ class Effects:
     async def _keep_text(self, seen: Seen) -> str:
         return await self.blobs.keep(_TEXT.dump_json(seen.text).decode())
 
-    async def _comment(self, command: PostComment, world: World, probe: bool) -> list[Fact]:
+    async def _comment(self, command: commands.PostComment, world: World, probe: bool) -> list[Fact]:
         sign = sessions.marker(world.instance, command.key)
         if not (probe and await self.tracker.commented(command.issue, sign)):
             await self.work.note(command, world)
             await self.tracker.comment(command.issue, clean(command.text), sign)
         return [CommentPosted(command.issue, command.key, command.name)]
 
-    async def _create(self, command: CreateIssue) -> list[Fact]:
+    async def _create(self, command: commands.CreateIssue) -> list[Fact]:
         creation = Creation(
             command.id, command.new, command.issue, command.stamp, parked=command.parked, labels=command.labels
         )
         await self.tracker.create(creation)
         return [IssueCreated(command.issue, command.key, command.id)]
 
-    async def _take_off(self, command: TakeOffLabels) -> list[Fact]:
+    async def _take_off(self, command: commands.TakeOffLabels) -> list[Fact]:
         await self.tracker.relabel(command.issue, (), command.labels)
         return [LabelsTakenOff(command.issue, command.key)]
 
-    async def _reclaim(self, command: ReclaimIssue) -> list[Fact]:
+    async def _reclaim(self, command: commands.ReclaimIssue) -> list[Fact]:
         done = await self.tracker.reclaim(command.issue, command.holder, LEASE_GRACE)
         return [IssueReclaimed(command.issue, command.key, command.holder, done)]
 
-    async def _read_issue(self, command: ReadIssue, as_of: int) -> list[Fact]:
+    async def _read_issue(self, command: commands.ReadIssue, as_of: int) -> list[Fact]:
         seen = await self.tracker.issue(command.issue)
         if seen is None:
             return [IssueGone(command.issue, as_of, command.key)]
         return [IssueSeen(command.issue, seen.issue, as_of, command.key)]
 
-    async def _read_answer(self, command: ReadAnswer, instance: str) -> list[Fact]:
+    async def _read_answer(self, command: commands.ReadAnswer, instance: str) -> list[Fact]:
         seen = await self.tracker.issue(command.issue)
         if seen is None:
             raise TrackerRefused(f"the tracker has no issue {command.issue}")
@@ -291,14 +271,14 @@ class Effects:
         comments = peoples(said, self.tracker.actor)
         return [AnswerRead(command.issue, command.key, seen.issue, events, comments)]
 
-    async def _read_authors(self, command: ReadAuthors) -> list[Fact]:
+    async def _read_authors(self, command: commands.ReadAuthors) -> list[Fact]:
         changes = await self.tracker.changes(command.issue)
         about = tuple(one for one in changes if one.what in command.changes)
         return [AuthorsRead(command.issue, command.key, about[:MOST_CHANGES])]
 
     # --- sessions ---------------------------------------------------------------------------------------------------
 
-    async def _open_session(self, command: OpenSession, probe: bool) -> list[Fact]:
+    async def _open_session(self, command: commands.OpenSession, probe: bool) -> list[Fact]:
         """Open a session; only a server that does not answer is started: one that nothing ran on has been ended."""
         try:
             return await self._session(command, probe)
@@ -306,11 +286,11 @@ class Effects:
             await self.runner.start()
             return await self._session(command, probe=True)
 
-    async def _stop_orphan(self, command: StopOrphan, settings: Settings) -> list[Fact]:
+    async def _stop_orphan(self, command: commands.StopOrphan, settings: Settings) -> list[Fact]:
         place = await self.trees.place(command.branch, settings)
         return await sessions.stop_orphan(self.runner, command, place)
 
-    async def _session(self, command: OpenSession, probe: bool) -> list[Fact]:
+    async def _session(self, command: commands.OpenSession, probe: bool) -> list[Fact]:
         if command.reuse is not None and await self.runner.has_session(command.reuse):
             return [SessionOpened(command.issue, command.run, command.key, command.reuse, reused=True)]
         session = await self.runner.find_session(command.session_key, command.directory) if probe else None
@@ -328,7 +308,7 @@ class Effects:
             )
         return [SessionOpened(command.issue, command.run, command.key, session)]
 
-    async def _send(self, command: SendPrompt, world: World, probe: bool) -> list[Fact]:
+    async def _send(self, command: commands.SendPrompt, world: World, probe: bool) -> list[Fact]:
         if probe and not command.again:
             turn = await self.runner.turn(command.session, command.message_id)
             if turn.state != "missing":
@@ -350,7 +330,7 @@ class Effects:
 
     # --- people -------------------------------------------------------------------------------------------------
 
-    async def _notify(self, command: SendNotice, world: World, *, again: bool) -> list[Fact]:
+    async def _notify(self, command: commands.SendNotice, world: World, *, again: bool) -> list[Fact]:
         target = targets(world.settings.notify).get(command.target)
         if target is None:
             raise NotSent("it is in the configuration no more")

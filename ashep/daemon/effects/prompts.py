@@ -17,7 +17,7 @@ from ashep.daemon.effects.made import Made
 from ashep.daemon.effects.trees import TreeEffects
 from ashep.daemon.effects.work import WorkEffects
 from ashep.errors import ConfigError, TrackerRefused
-from ashep.journal.blobs import Blobs
+from ashep.ports.journal import Blobs
 from ashep.ports.runner import Runner
 from ashep.ports.tracker import IssueText, Tracker
 from ashep.prompt import Brief, Found, Templates, evidence_of, render

@@ -14,19 +14,8 @@ from ashep.config.checks.block import KEY, Compiled, apart, compiled_here, read_
 from ashep.config.findings import ConfigErrors
 from ashep.core.delivery.landing import found_before, is_wanted
 from ashep.core.delivery.notes import LOG, WITH_COMMENT, Notes, appended, entry_of, escalation_of, notes_of, unknown
+from ashep.core.facts import delivery
 from ashep.core.facts.commands import IntegrateWork, MoveBase, PostComment, VerifyWork
-from ashep.core.facts.delivery import (
-    CriteriaAdopted,
-    FileMap,
-    LandingRefused,
-    TreeSealed,
-    Verification,
-    WorkConflicted,
-    WorkIntegrated,
-    WorkLanded,
-    WorkVerified,
-    shortened,
-)
 from ashep.core.facts.tracker import EffectFailed
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.impact.changes import Impact, impact_of
@@ -39,7 +28,7 @@ from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
 from ashep.daemon.effects.made import Made
 from ashep.errors import AshepError, TrackerRefused, TrackerUnavailable
-from ashep.journal.blobs import Blobs
+from ashep.ports.journal import Blobs
 from ashep.ports.landing import Advanced, Candidate, Conflict, Integrated, Landing
 from ashep.ports.tracker import Annotations, IssueText, Seen, Tracker
 from ashep.ports.trees import Diffs
@@ -112,16 +101,16 @@ class WorkEffects:
             async with self._landing:
                 await self._means.of(settings).landing.settle()
 
-    async def touched(self, sealed: TreeSealed, flow: Flow, world: World) -> TreeSealed:
+    async def touched(self, sealed: delivery.TreeSealed, flow: Flow, world: World) -> delivery.TreeSealed:
         """Say with what was sealed which files all that the issue changed touches, and what else."""
         own = flow.own
         if not self._means.possible or own is None or not own.base:
             return sealed
         if sealed.head == own.base:
-            return replace(sealed, files=FileMap())
+            return replace(sealed, files=delivery.FileMap())
         settings, named = world.settings, named_by(world.settings, world.policies)
         impact = await assess(self._means.of(settings).diffs, own.fits, sealed.head, settings.impact, named)
-        return replace(sealed, flags=impact.raised, files=shortened(impact.files))
+        return replace(sealed, flags=impact.raised, files=delivery.shortened(impact.files))
 
     async def fork(self, flow: Flow, settings: Settings) -> str:
         """Give the commit where the issue's branch and the one that it must fit last were one; empty: none is known."""
@@ -172,24 +161,24 @@ class WorkEffects:
 
     # --- what is checked --------------------------------------------------------------------------------------------
 
-    async def adopted(self, seen: Seen, settings: Settings) -> CriteriaAdopted:
+    async def adopted(self, seen: Seen, settings: Settings) -> delivery.CriteriaAdopted:
         """Adopt an issue's checks as they stand."""
         issue = seen.issue.id
         if seen.text.left_out:
-            return CriteriaAdopted(issue, "", left_out=seen.text.left_out)
+            return delivery.CriteriaAdopted(issue, "", left_out=seen.text.left_out)
         try:
             criteria = await self._read(seen.text, issue, settings)
         except ConfigErrors as error:
-            return CriteriaAdopted(issue, "", error=str(error))
+            return delivery.CriteriaAdopted(issue, "", error=str(error))
         if criteria is None:
-            return CriteriaAdopted(issue, "")
+            return delivery.CriteriaAdopted(issue, "")
         manual = tuple(check.verify.question for check in criteria.checks if isinstance(check, ManualCheck))
         text = self._blobs.redact(canonical(criteria))
         if MARK in text:  # what is kept, and would be carried out, is not what was written
             told = f"they hold a secret of this machine, which is known as {MARK} only: take it out of them"
-            return CriteriaAdopted(issue, "", error=told)
+            return delivery.CriteriaAdopted(issue, "", error=told)
         blob = await self._blobs.keep(text)
-        return CriteriaAdopted(issue, hash_of(criteria), blob, len(criteria.checks), manual)
+        return delivery.CriteriaAdopted(issue, hash_of(criteria), blob, len(criteria.checks), manual)
 
     async def changed(self, seen: Seen, flow: Flow | None, settings: Settings) -> list[Fact]:
         """Compare an issue's checks as they stand with those that were adopted."""
@@ -245,7 +234,7 @@ class WorkEffects:
         changes = await _changes(means.diffs, flow, world.settings, command)
         log = await self._log(found, criteria, unchanged=command.change and not changes)
         checks = found.checks if criteria.checks else ""
-        verified = WorkVerified(
+        verified = delivery.WorkVerified(
             command.issue, command.key, found.commit, found.tree, changes, command.run, checks, found.results,
             found.isolated, log, command.change,
         )  # fmt: skip
@@ -262,7 +251,7 @@ class WorkEffects:
     async def _text(self, blob: str) -> str:
         return await to_thread.run_sync(self._blobs.text, blob) if blob else ""
 
-    async def _log(self, found: Verification, criteria: Criteria, *, unchanged: bool) -> str:
+    async def _log(self, found: delivery.Verification, criteria: Criteria, *, unchanged: bool) -> str:
         said = {check.id: check.description for check in criteria.checks}
         parts = ["The work changes nothing: its tree is that of its base."] if unchanged else []
         for one in found.results:
@@ -278,20 +267,20 @@ class WorkEffects:
         issue, key, head, onto = command.issue, command.key, command.head, command.onto
         made = await landing.integrate(Candidate(issue, command.branch, head, onto, command.message, command.method))
         if isinstance(made, Integrated):
-            return [WorkIntegrated(issue, key, head, made.base, made.commit, made.tree)]
+            return [delivery.WorkIntegrated(issue, key, head, made.base, made.commit, made.tree)]
         if isinstance(made, Conflict):
             log = await self._blobs.keep(made.text[:MOST_LOG])
-            return [WorkConflicted(issue, key, head, made.base, made.paths, log)]
+            return [delivery.WorkConflicted(issue, key, head, made.base, made.paths, log)]
         told = await _forgotten(landing, command.branch)  # an earlier round may have made something
-        return [WorkLanded(issue, key, onto, head, made.base, already=True, told=told)]
+        return [delivery.WorkLanded(issue, key, onto, head, made.base, already=True, told=told)]
 
     async def _move(self, landing: Landing, command: MoveBase) -> list[Fact]:
         moved = await landing.advance(command.onto, command.old, command.new)
         if isinstance(moved, Advanced):
             told = (*moved.told, *await _forgotten(landing, command.branch))
             # the base may be further by now, where the answer of a move was lost: that is others' work
-            return [WorkLanded(command.issue, command.key, command.onto, command.head, command.new, told=told)]
-        return [LandingRefused(command.issue, command.key, moved.code, moved.why)]
+            return [delivery.WorkLanded(command.issue, command.key, command.onto, command.head, command.new, told=told)]
+        return [delivery.LandingRefused(command.issue, command.key, moved.code, moved.why)]
 
 
 async def _forgotten(landing: Landing, branch: str) -> tuple[str, ...]:
@@ -324,7 +313,7 @@ async def _changes(diffs: Diffs, flow: Flow, settings: Settings, command: Verify
         bases = {own.fits, tip or own.fits}
         return all([(await diffs.read(base, command.commit)).files for base in bases])
     if own.files is not None:
-        return own.files != FileMap()
+        return own.files != delivery.FileMap()
     held = flow.landing is not None and flow.landing.landed  # what it fits is that very work then
     return bool((await diffs.read(own.base if held else own.fits, own.head)).files)
 
