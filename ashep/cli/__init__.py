@@ -7,7 +7,7 @@ commands before it; everything else heavy is imported inside of the command that
 Modules: `quick` and `look` (the commands that read), `commands` (all, as typer knows them: `root`, `setting_up`,
 `working`, `controlling`, `looking`, `answering`, `checking`, `notifying`), `place` (the project, and the picture of its
 journal), `reading` (the journal for a reader), `agents` (what `sync-agents` asks the server), `screen` (what is
-printed), `reference` (docs/cli.md, help.txt).
+printed). `tools/commands_page.py` makes docs/cli.md and help.txt.
 """
 
 import sys

@@ -3,8 +3,8 @@
 `nodes` reads YAML with its surprises taken out, `explain` says what pydantic found, `consistency` looks at what types
 cannot say (crons by `cron`), `workspace` settles what config.yaml leaves open, `files` puts these together. `starter`
 holds the files that `ashep init` writes, `presets` the policies among them, `sync` keeps agents.yaml in step with the
-server (the only user of ruamel.yaml), `schema` and `reference` make schemas/ and docs/configuration.md, `editors` puts
-the schemas beside the files that name them.
+server (the only user of ruamel.yaml), `editors` puts the schemas, which `tools/schemas.py` makes, beside the files
+that name them.
 """
 
 from ashep.config.consistency import check

@@ -1,0 +1,1 @@
+"""Makes pages of docs/ from the code: none of it is shipped."""
