@@ -4,10 +4,9 @@
 answers at once. typer reads every command line with pydantic's help, so `quick` takes the plain forms of the reading
 commands before it; everything else heavy is imported inside of the command that needs it.
 
-Modules: `quick` and `look` (the commands that read), `commands` (all, as typer knows them: `root`, `setting_up`,
-`working`, `controlling`, `looking`, `answering`, `checking`, `notifying`), `place` (the project, and the picture of its
-journal), `reading` (the journal for a reader), `agents` (what `sync-agents` asks the server), `screen` (what is
-printed). `tools/commands_page.py` makes docs/cli.md and help.txt.
+Rooms: `reading`, `running`, `project`, `policy`. Modules: `quick` (plain forms), `commands` (all, as typer knows them),
+`root` (what holds for all), `place` (the project, and the picture of its journal), `journal_reader` (the journal, from
+which a picture is drawn), `screen` (what is printed). `tools/commands_page.py` makes docs/cli.md and help.txt.
 """
 
 import sys
