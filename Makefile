@@ -83,4 +83,4 @@ lock: ## write the pinned requirements anew (UPGRADE=--upgrade: newest versions)
 
 clean: ## remove what can be made again (not the tools of this user's cache)
 	@rm -rf .venv site build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
-	@find ashep tests requirements -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find ashep tests tools requirements -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from ashep.actions import audit as shell
 from ashep.actions.audit import Account, examine, is_unverified
 from ashep.cli.commands import app
-from ashep.cli.place import Reading
+from ashep.cli.journal_reader import Reading
 from ashep.core.facts.delivery import CheckResult
 from ashep.core.facts.resources import AccountAudited, ServerEnded, TimerDue
 from ashep.core.facts.tracker import Issue, Stamp

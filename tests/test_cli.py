@@ -21,11 +21,11 @@ from ashep.adapters import programs
 from ashep.cli import quick
 from ashep.cli.commands import app
 from ashep.cli.quick import FORMS, HELP
-from ashep.cli.reference import overview, reference
 from ashep.config import write_starter
 from ashep.store.reader import NAME
 from tests.conformance.trackers import Beads, BeadsWorld
 from tests.recorded import Recorded, draw, life
+from tools.commands_page import overview, reference
 
 pytestmark = pytest.mark.slow  # starts a program for nearly every test
 
@@ -562,7 +562,7 @@ def test_what_is_not_plain_is_left_to_typer(arguments: list[str]) -> None:
 
 
 def test_the_pages_made_from_the_help_are_fresh() -> None:
-    remedy = "run `python -m ashep.cli.reference`"
+    remedy = "run `python -m tools.commands_page`"
     assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == reference(), remedy
     assert HELP.read_text(encoding="utf-8") == overview(), remedy
 

@@ -22,7 +22,7 @@ from pydantic import BaseModel
 
 from ashep import cli, errors
 from ashep.cli.commands import app
-from ashep.cli.place import Reading
+from ashep.cli.journal_reader import Reading
 from ashep.cli.screen import BROKEN_PIPE
 from ashep.config import read
 from ashep.config.checks.block import read_criteria

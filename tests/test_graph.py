@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from ashep.cli import main, screen
-from ashep.cli.pictures import PAGES, redrawn
 from ashep.config import load, write_starter
 from ashep.config.presets import PRESETS
 from ashep.core.analysis.soundness import analyse
 from ashep.views import graph
 from tests.recorded import life
+from tools.policy_pictures import PAGES, redrawn
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -262,7 +262,7 @@ def test_files_that_contradict_themselves_are_not_drawn(project: Path, capsys: p
 def test_the_pictures_of_the_documentation_are_what_the_command_draws(name: str) -> None:
     page = (ROOT / name).read_text(encoding="utf-8")
     assert "```mermaid" in page
-    assert page == redrawn(page), "run `python -m ashep.cli.pictures`"
+    assert page == redrawn(page), "run `python -m tools.policy_pictures`"
 
 
 def test_every_picture_is_on_a_page_that_is_drawn_anew_and_every_preset_has_one(

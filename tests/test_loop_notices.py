@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from ashep.cli import main as command
-from ashep.cli.place import Reading
+from ashep.cli.journal_reader import Reading
 from ashep.cli.reading import look
 from ashep.core.facts.issues import PersonAsked, PersonReminded
 from ashep.core.facts.resources import NoticeFailed, NoticeSent, NoticesGathered, NoticesGivenUp, NoticeWanted

@@ -8,7 +8,7 @@ import anyio
 import jsonschema
 import pytest
 
-from ashep.config import check_files, load, nodes, schema, write_starter
+from ashep.config import check_files, load, nodes, write_starter
 from ashep.config.presets import PRESETS, preset
 from ashep.core.facts.issues import IssueParked, PersonAsked
 from ashep.core.facts.runs import RunPlanned
@@ -17,6 +17,7 @@ from ashep.simulation.memory.play import Play, Prompted
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.loop_world import World, simulate
 from tests.loop_world import said as words
+from tools import schemas
 
 pytestmark = pytest.mark.promise("L6")
 
@@ -32,7 +33,7 @@ def test_each_preset_loads_with_the_agents_that_are_written_beside_it(tmp_path: 
     policy = loaded.policies[name]
     assert policy.match is not None
     assert policy.description
-    jsonschema.validate(nodes.read(preset(name))[0].plain(), schema.schema("policies"))
+    jsonschema.validate(nodes.read(preset(name))[0].plain(), schemas.schema("policies"))
 
 
 def test_an_unknown_preset_is_refused_with_the_list_and_nothing_is_written(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import anyio
 import pytest
 
 from ashep.actions.replay import replay
-from ashep.cli.place import Reading
+from ashep.cli.journal_reader import Reading
 from ashep.core.analysis.replay import Replay
 from ashep.core.facts.resources import JournalPruned, TimerDue
 from ashep.core.facts.tracker import IssueSeen

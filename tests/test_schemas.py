@@ -14,12 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from ashep.config import ConfigErrors, nodes, put_schemas, read, reference, schema, write_starter
+from ashep.config import ConfigErrors, nodes, put_schemas, read, write_starter
 from ashep.config.presets import PRESETS
 from ashep.config.starter import FILES
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Policies
 from ashep.core.policy.settings import Settings
+from tools import configuration_page, schemas
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "ashep/config/schemas"
@@ -28,34 +29,34 @@ MODELS: dict[str, type[BaseModel]] = {"config.yaml": Settings, "policies.yaml": 
 
 
 def test_each_schema_is_fresh() -> None:
-    stale = "run `python -m ashep.config.schema`"
-    assert {file.name for file in FOLDER.iterdir()} == {f"{name}.schema.json" for name in schema.TABLE}
-    for name in schema.TABLE:
-        assert (FOLDER / f"{name}.schema.json").read_text() == schema.text(name), stale
+    stale = "run `python -m tools.schemas`"
+    assert {file.name for file in FOLDER.iterdir()} == {f"{name}.schema.json" for name in schemas.TABLE}
+    for name in schemas.TABLE:
+        assert (FOLDER / f"{name}.schema.json").read_text() == schemas.text(name), stale
 
 
 def test_generators_write_what_is_committed(tmp_path: Path) -> None:
-    assert schema.main([str(tmp_path / "schemas")]) == 0
-    assert reference.main([str(tmp_path / "page.md")]) == 0
-    assert len(list((tmp_path / "schemas").iterdir())) == len(schema.TABLE)
-    assert (tmp_path / "page.md").read_text() == reference.page()
+    assert schemas.main([str(tmp_path / "schemas")]) == 0
+    assert configuration_page.main([str(tmp_path / "page.md")]) == 0
+    assert len(list((tmp_path / "schemas").iterdir())) == len(schemas.TABLE)
+    assert (tmp_path / "page.md").read_text() == configuration_page.page()
 
 
 def test_the_reference_is_fresh() -> None:
     page = (ROOT / "docs" / "configuration.md").read_text()
-    assert page == reference.page(), "run `python -m ashep.config.reference`"
+    assert page == configuration_page.page(), "run `python -m tools.configuration_page`"
 
 
 def test_each_example_of_the_reference_loads() -> None:
-    blocks = re.findall(r"^```yaml\n# (\S+)\n(.*?)^```$", reference.page(), re.M | re.S)
-    assert len(blocks) == reference.page().count("```yaml") == 4
+    blocks = re.findall(r"^```yaml\n# (\S+)\n(.*?)^```$", configuration_page.page(), re.M | re.S)
+    assert len(blocks) == configuration_page.page().count("```yaml") == 4
     for name, text in blocks:
         read(MODELS[name], text, Path(name))
 
 
-@pytest.mark.parametrize("name", schema.TABLE)
+@pytest.mark.parametrize("name", schemas.TABLE)
 def test_each_schema_is_one_and_explains_every_key(name: str) -> None:
-    made = schema.schema(name)
+    made = schemas.schema(name)
     jsonschema.Draft202012Validator.check_schema(made)
     for part in [made, *made.get("$defs", {}).values()]:
         assert part["description"]
@@ -63,9 +64,9 @@ def test_each_schema_is_one_and_explains_every_key(name: str) -> None:
             assert value.get("description") or "$ref" in value, f"{name}: {key} has no docstring"
 
 
-@pytest.mark.parametrize("name", schema.TABLE)
+@pytest.mark.parametrize("name", schemas.TABLE)
 def test_defaults_fit_their_own_schema(name: str) -> None:
-    made = schema.schema(name)
+    made = schemas.schema(name)
     for part in [made, *made.get("$defs", {}).values()]:
         for value in part.get("properties", {}).values():
             if "default" in value:
@@ -77,8 +78,8 @@ def test_the_package_carries_the_schemas(tmp_path: Path) -> None:
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=120)
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
-        for name in schema.TABLE:
-            assert wheel.read(f"ashep/config/schemas/{name}.schema.json").decode() == schema.text(name)
+        for name in schemas.TABLE:
+            assert wheel.read(f"ashep/config/schemas/{name}.schema.json").decode() == schemas.text(name)
 
 
 @pytest.mark.promise("L6")
@@ -99,7 +100,7 @@ def test_what_init_writes_fits_the_schema_that_each_file_names(tmp_path: Path, p
 def test_the_schemas_for_editors_are_those_of_this_release(tmp_path: Path) -> None:
     put_schemas(tmp_path)
     put = tmp_path / "schemas"
-    forms = {f"{name}.schema.json" for name in schema.TABLE}
+    forms = {f"{name}.schema.json" for name in schemas.TABLE}
     assert {file.name for file in put.iterdir()} == {*forms, ".gitignore"}
     assert (put / ".gitignore").read_text() == "*\n"
     (put / ".gitignore").write_text("")  # whoever wants them in git
@@ -108,7 +109,7 @@ def test_the_schemas_for_editors_are_those_of_this_release(tmp_path: Path) -> No
     put_schemas(tmp_path)
     assert {file.name for file in put.iterdir()} == {*forms, ".gitignore"}
     assert (put / ".gitignore").read_text() == ""
-    assert (put / "run.schema.json").read_text() == schema.text("run")
+    assert (put / "run.schema.json").read_text() == schemas.text("run")
     assert (put / "config.schema.json").stat() == kept
 
 
@@ -120,7 +121,7 @@ def test_the_schemas_for_editors_go_nowhere_else_and_stop_nothing(tmp_path: Path
     (project / "schemas" / "run.schema.json").symlink_to(others / "mine")
     put_schemas(project)
     assert (others / "mine").read_text() == "mine"
-    assert (project / "schemas" / "run.schema.json").read_text() == schema.text("run")
+    assert (project / "schemas" / "run.schema.json").read_text() == schemas.text("run")
     (tmp_path / "linked").mkdir()
     (tmp_path / "linked" / "schemas").symlink_to(others)
     put_schemas(tmp_path / "linked")
@@ -167,7 +168,7 @@ POLICIES = st.lists(PHASES, max_size=2) | st.fixed_dictionaries(
 @given(POLICIES)
 def test_the_schema_of_policies_and_the_loader_agree(policy: Any) -> None:
     document = {"version": 1, "policies": {"p": policy}}
-    fits = jsonschema.Draft202012Validator(schema.schema("policies")).is_valid(document)
+    fits = jsonschema.Draft202012Validator(schemas.schema("policies")).is_valid(document)
     try:
         read(Policies, json.dumps(document), Path("policies.yaml"))
     except ConfigErrors as error:

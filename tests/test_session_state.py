@@ -10,7 +10,7 @@ import anyio
 import jsonschema
 import pytest
 
-from ashep.cli.place import Reading
+from ashep.cli.journal_reader import Reading
 from ashep.config import write_starter
 from ashep.core.facts.tracker import IssueSeen
 from ashep.core.policy.policies import Phase

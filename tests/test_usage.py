@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ashep.cli.place import Reading
+from ashep.cli.journal_reader import Reading
 from ashep.cli.reading import look
 from ashep.core.facts.runs import RunEnded, TurnSeen
 from ashep.core.state.run import used

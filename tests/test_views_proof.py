@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from ashep.cli.place import Reading
+from ashep.cli.journal_reader import Reading
 from ashep.cli.reading import look
 from ashep.core.delivery.notes import notes_of
 from ashep.core.facts import commands as c

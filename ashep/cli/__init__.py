@@ -6,9 +6,9 @@ Never: what a command is about; that is an action's, a view's, or the daemon's.
 answers at once. typer reads every command line with pydantic's help, so `quick` takes the plain forms of the reading
 commands before it; everything else heavy is imported inside of the command that needs it.
 
-Folders: `reading` (commands that look), `running` (the daemon, and what speaks with it), `project` (set-up), `policy`.
-Modules: `commands` (all, as typer knows them, below `root`), `quick` (plain forms), `place` (the project, its journal
-and the picture of it), `screen` (what is printed), `reference` (docs/cli.md, help.txt).
+Rooms: `reading`, `running`, `project`, `policy`. Modules: `quick` (plain forms), `commands` (all, as typer knows them),
+`root` (what holds for all), `place` (the project, and the picture of its journal), `journal_reader` (the journal, from
+which a picture is drawn), `screen` (what is printed). `tools/commands_page.py` makes docs/cli.md and help.txt.
 """
 
 import sys

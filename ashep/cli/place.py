@@ -9,7 +9,7 @@ import fcntl
 import os
 import sqlite3
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,13 +18,8 @@ from typing import Any
 
 from ashep import __version__
 from ashep.cli.screen import note
-from ashep.core.facts.resources import is_low
-from ashep.core.state.world import World
 from ashep.errors import AshepError, DiskFailed, UsageError
-from ashep.journal.files import Batch, Position, Scan, base, batches, begun, holds, last_header
 from ashep.journal.lock import Holder, holder
-from ashep.journal.snapshots import newest
-from ashep.journal.space import free
 from ashep.store.reader import NAME, open_read_only, stale
 
 FOLDER = ".agent-shepherd"
@@ -193,7 +188,7 @@ def _copy(state: Path, folder: Path) -> None:
 
 
 def _catch_up(state: Path, folder: Path) -> None:
-
+    from ashep.cli.journal_reader import Reading
     from ashep.store.database import Store
 
     try:
@@ -236,6 +231,9 @@ def read_state(project: Path | None) -> Path:
 
 def disk_of(state: Path) -> str:
     """Say whether there is room where the state folder lies."""
+    from ashep.core.facts.resources import is_low
+    from ashep.journal.space import free
+
     try:
         return "low" if is_low(free(state)) else "ok"
     except OSError:  # there is no state folder yet
@@ -248,32 +246,3 @@ def daemon_of(seen: Picture) -> dict[str, Any]:
         return {"running": False}
     since, version = seen.daemon.started or None, seen.daemon.version
     return {"running": True, "pid": seen.daemon.pid, "since": since, "version": version, "behind": seen.behind}
-
-
-Place = tuple[str, int, int, str]
-
-
-class Reading:
-    """A journal as it ended when this was made; a torn tail is not looked at. Raises `JournalDamaged`."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        first = begun(folder)
-        self.instance: str | None = first.instance if first else None
-        scan = Scan(folder, last_header(folder))  # what precedes the last file is checked when it is drawn
-        for _ in scan.records():
-            pass
-        self.position: Position = scan.position
-        self.begins: int = base(folder).seq
-
-    def holds(self, position: Place, /) -> bool:
-        """Say whether the journal goes on from this position."""
-        return holds(self._folder, Position(*position))
-
-    def batches(self, after: Place, /) -> Iterator[Batch]:
-        """Give the durable batches behind a position."""
-        return batches(self._folder, Position(*after))
-
-    def known(self, until: Place, /) -> tuple[World, Position]:
-        """Give the World of the newest good snapshot not behind a position, or that of the beginning."""
-        return newest(self._folder.parent, Position(*until))

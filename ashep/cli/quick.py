@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ashep import __version__
 
 HELP = Path(__file__).with_name("help.txt")
-"""What `ashep --help` prints, made by `ashep.cli.reference`."""
+"""What `ashep --help` prints, made by `tools.commands_page`."""
 
 
 class Form(NamedTuple):

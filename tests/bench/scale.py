@@ -22,7 +22,7 @@ import anyio.lowlevel
 
 from ashep.actions.replay import replay
 from ashep.adapters.beads import BeadsTracker
-from ashep.cli.place import Reading
+from ashep.cli.journal_reader import Reading
 from ashep.config import load, write_starter
 from ashep.core.analysis.replay import Replay
 from ashep.core.facts.issues import IssueHeld

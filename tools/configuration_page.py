@@ -1,4 +1,4 @@
-"""docs/configuration.md from the models' docstrings: `python -m ashep.config.reference [FILE]` writes it."""
+"""docs/configuration.md from the models' docstrings: `python -m tools.configuration_page [FILE]` writes it."""
 
 import re
 import sys
@@ -22,7 +22,7 @@ from ashep.core.policy.settings import Settings
 HEAD = """\
 # Configuration
 
-<!-- Made by `python -m ashep.config.reference` from ashep/core/policy/settings.py; do not edit. -->
+<!-- Made by `python -m tools.configuration_page` from ashep/core/policy/settings.py; do not edit. -->
 
 Three files in `.agent-shepherd/` say how Agent Shepherd works. `ashep init` writes them with comments, `ashep policy
 check` says what is wrong in them, each problem with its file, line and key. A daemon reads them when it starts,

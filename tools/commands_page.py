@@ -1,4 +1,4 @@
-"""docs/cli.md and help.txt, made from the commands' own help: `python -m ashep.cli.reference` writes both."""
+"""docs/cli.md and help.txt, made from the commands' own help: `python -m tools.commands_page` writes both."""
 
 import sys
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from ashep.cli.quick import HELP
 
 _HEAD = """# The command line
 
-This page is made from `ashep --help` (`python -m ashep.cli.reference`); edit the commands, not the page.
+This page is made from `ashep --help` (`python -m tools.commands_page`); edit the commands, not the page.
 """
 
 

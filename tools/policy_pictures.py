@@ -1,4 +1,4 @@
-"""The pictures of the documentation: `python -m ashep.cli.pictures` draws them anew, as `ashep policy graph` does.
+"""The pictures of the documentation: `python -m tools.policy_pictures` draws them anew, as `ashep policy graph` does.
 
 A block ```` ```mermaid title="NAME" ```` shows the preset of that name, one without a title the policy of the last
 block of YAML before it.

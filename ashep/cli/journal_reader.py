@@ -1,0 +1,36 @@
+"""The journal for a reader: what the store draws a picture from, beside a daemon that goes on writing."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ashep.core.state.world import World
+from ashep.journal.files import Batch, Position, Scan, base, batches, begun, holds, last_header
+from ashep.journal.snapshots import newest
+
+Place = tuple[str, int, int, str]
+
+
+class Reading:
+    """A journal as it ended when this was made; a torn tail is not looked at. Raises `JournalDamaged`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        first = begun(folder)
+        self.instance: str | None = first.instance if first else None
+        scan = Scan(folder, last_header(folder))  # what precedes the last file is checked when it is drawn
+        for _ in scan.records():
+            pass
+        self.position: Position = scan.position
+        self.begins: int = base(folder).seq
+
+    def holds(self, position: Place, /) -> bool:
+        """Say whether the journal goes on from this position."""
+        return holds(self._folder, Position(*position))
+
+    def batches(self, after: Place, /) -> Iterator[Batch]:
+        """Give the durable batches behind a position."""
+        return batches(self._folder, Position(*after))
+
+    def known(self, until: Place, /) -> tuple[World, Position]:
+        """Give the World of the newest good snapshot not behind a position, or that of the beginning."""
+        return newest(self._folder.parent, Position(*until))
