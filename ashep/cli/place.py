@@ -231,7 +231,7 @@ def read_state(project: Path | None) -> Path:
 
 def disk_of(state: Path) -> str:
     """Say whether there is room where the state folder lies."""
-    from ashep.core.facts.resources import is_low
+    from ashep.core.facts.disk import is_low
     from ashep.journal.space import free
 
     try:

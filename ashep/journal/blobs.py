@@ -4,15 +4,25 @@ A record names a blob by its hash, so the blob is made durable before the record
 """
 
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
 import anyio
+from anyio import CapacityLimiter, to_thread
 
 from ashep.errors import DiskFailed, JournalDamaged
-from ashep.journal.paths import Aside, in_thread, make_folder, replace
+from ashep.journal.paths import make_folder, replace
+
+Aside = Callable[[Callable[[], None], CapacityLimiter | None], Awaitable[None]]
+"""Carries out what blocks, beside the event loop."""
+
+
+async def in_thread(work: Callable[[], None], limiter: CapacityLimiter | None) -> None:
+    """Carry it out in a worker thread."""
+    await to_thread.run_sync(work, limiter=limiter)
+
 
 GRACE = 24 * 3600.0
 """Seconds for which a text that this process has kept stays: the record that is to name it may still come."""

@@ -11,13 +11,14 @@ from typing import NamedTuple, Protocol
 
 import anyio
 
+from ashep.core.facts.disk import LOW_DISK
 from ashep.core.facts.records import Entry
-from ashep.core.facts.resources import LOW_DISK, JournalBegun
+from ashep.core.facts.resources import JournalBegun
 from ashep.core.state.world import World
 from ashep.errors import AshepError, DiskFailed
 from ashep.journal import snapshots
 from ashep.journal.archive import archive, archive_aged
-from ashep.journal.blobs import Blobs
+from ashep.journal.blobs import Aside, Blobs, in_thread
 from ashep.journal.chain import check_sealed, sealed_size
 from ashep.journal.files import (
     START,
@@ -34,7 +35,7 @@ from ashep.journal.files import (
     open_file,
 )
 from ashep.journal.lines import encode_batch, header, parse
-from ashep.journal.paths import Aside, in_thread, make_folder, sync_folder, write_all
+from ashep.journal.paths import make_folder, sync_folder, write_all
 from ashep.journal.snapshots import Mark
 from ashep.journal.space import Reserve, free
 

@@ -1,18 +1,8 @@
 """Folders and bytes that outlive a power cut. All of it blocks and raises OSError."""
 
 import os
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-
-from anyio import CapacityLimiter, to_thread
-
-Aside = Callable[[Callable[[], None], CapacityLimiter | None], Awaitable[None]]
-"""Carries out what blocks, beside the event loop."""
-
-
-async def in_thread(work: Callable[[], None], limiter: CapacityLimiter | None) -> None:
-    """Carry it out in a worker thread."""
-    await to_thread.run_sync(work, limiter=limiter)
 
 
 def make_folder(path: Path) -> None:

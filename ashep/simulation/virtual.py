@@ -17,12 +17,11 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
+from ashep.core.facts.disk import LOW_DISK
 from ashep.core.facts.records import Entry
-from ashep.core.facts.resources import LOW_DISK
 from ashep.core.state.world import World
-from ashep.journal.blobs import Blobs
+from ashep.journal.blobs import Aside, Blobs
 from ashep.journal.log import SIZES, Journal, Sizes
-from ashep.journal.paths import Aside
 from ashep.ports.journal import START, Batch, Place
 
 THREAD = 5.0

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from ashep.core.facts.disk import LOW_DISK
 from ashep.core.facts.records import Entry
-from ashep.core.facts.resources import LOW_DISK, JournalBegun
+from ashep.core.facts.resources import JournalBegun
 from ashep.core.facts.tracker import ChangeHinted
 from ashep.journal.log import Journal as Written
 from ashep.ports.journal import START, Journal

@@ -15,7 +15,7 @@ from ashep.adapters.git.removing import take_away
 from ashep.adapters.git.repository import PATIENCE, SEALED, Place, Repository, aside, size_of, under_way
 from ashep.adapters.git.saving import save, save_commits
 from ashep.adapters.git.set_up import made_by_set_up, set_up
-from ashep.core.facts.resources import FILE, room
+from ashep.core.facts.disk import FILE, room
 from ashep.core.policy.settings import SetupStep
 from ashep.core.state.branches import BASES
 from ashep.core.text import clean
