@@ -186,10 +186,9 @@ class Site:
         return [record for record in self.journal_all() if record.get("issue") == issue]
 
     def journal_all(self) -> list[dict[str, Any]]:
-        """All records of the journal."""
-        lines = [
-            line for path in sorted((self.state / "journal").glob("*.jsonl")) for line in path.read_text().split("\n")
-        ]
+        """All records of the journal: a daemon may be in the midst of its last line."""
+        texts = [path.read_text() for path in sorted((self.state / "journal").glob("*.jsonl"))]
+        lines = [line for text in texts for line in text.rpartition("\n")[0].split("\n")]
         return [json.loads(line.rpartition("\t")[0]) for line in lines if line]
 
     def server_pid(self) -> int:
