@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import anyio
 
@@ -45,8 +46,8 @@ def scene(folder: Path) -> None:
     git(top, "add", "-A")
     git(top, "commit", "-qm", "Begin")
     git(top, "push", "-q", "origin", "main")
-    os.environ |= ENV
-    anyio.run(_prepare, folder)
+    with patch.dict(os.environ, ENV):  # in the process of the tests, of which others read a person's settings
+        anyio.run(_prepare, folder)
 
 
 async def _prepare(folder: Path) -> None:
