@@ -413,6 +413,8 @@ def typed(folder: Path, text: str) -> tuple[int, str]:
             try:
                 if select.select([ours], [], [], 1)[0]:
                     shown += os.read(ours, 4096)
+                elif sent and text == "^C":  # it had asked, and did not read yet: a person presses it again
+                    process.send_signal(signal.SIGINT)
             except OSError:
                 break
             if not sent and b"> " in shown:
