@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
-from ashep.core.facts.decision import Decision
+from ashep.core.facts import Decision
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from ashep.core.facts.decision import Decision
+from ashep.core.facts import Decision
 from ashep.core.facts.tracker import NewIssue
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from ashep.core.facts.decision import Decision
+from ashep.core.facts import Decision
 from ashep.core.facts.runs import Model
 from ashep.core.policy.settings import NoticeKind
 

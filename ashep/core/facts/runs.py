@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
 
-from ashep.core.facts.decision import Decision
+from ashep.core.facts import Decision
 from ashep.core.facts.outcome import Outcome
 from ashep.core.facts.requests import Request, Verdict
 

@@ -7,7 +7,7 @@ a default, so that old journals fold for ever (tests/golden/).
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from ashep.core.facts.decision import Decision
+from ashep.core.facts import Decision
 from ashep.core.facts.delivery import (
     CriteriaAdopted,
     CriteriaChanged,

@@ -1,12 +1,7 @@
 """Whether a success is believed: what a phase proves by checks, and whether it did."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ashep.core.policy.policies import Phase, Policy
-    from ashep.core.state.flow import Flow
+from ashep.core.policy.policies import Phase, Policy
+from ashep.core.state.flow import Flow
 
 
 def claims(phase: Phase) -> tuple[str, ...]:
@@ -20,7 +15,7 @@ def is_looked_into(phase: Phase) -> bool:
 
 
 def is_proven(phase: Phase, flow: Flow, said: str | None) -> bool:
-    """Whether what the agent of this phase ended with is not believed before it was looked into."""
+    """Whether what the agent of this phase ended with is to be proven: looked into before it is believed."""
     in_own_tree = flow.run is not None and flow.run.branch is not None
     return in_own_tree and is_looked_into(phase) and said in claims(phase)
 
