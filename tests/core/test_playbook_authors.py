@@ -240,6 +240,26 @@ def test_a_lost_lease_and_a_label_that_is_gone_before_anybody_knows_who_set_it_s
     assert (book.run().id, book.run().state, book.flow().failures) == ("t-1/implement.1.2", "running", 0)
 
 
+def test_who_costs_an_issue_its_lease_again_and_again_uses_its_runs_up() -> None:
+    book = Playbook().looked()
+    book.looks_up = False
+    for _ in range(20):
+        for told in (
+            tracker.LeaseLost("t-1", "not claimable"),
+            book.seen(who=AGENT, add=["ashep:paused"]),
+            book.seen(who=AGENT, drop=["ashep:paused"]),
+        ):
+            book >> told
+            book.left = []
+        book.answered()
+        book.left = []
+        book >> book.later(2)
+        book.left = []
+        book.answered()
+        book.left = []
+    assert (book.flow().stage, book.flow().code, book.flow().cycle_runs) == ("parked", "max_runs", 12)
+
+
 def test_work_that_lands_goes_on_although_an_agent_closes_its_issue() -> None:
     book = finished(book_of())
     book.left = []
