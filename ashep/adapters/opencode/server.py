@@ -29,7 +29,7 @@ from pydantic import BaseModel, ValidationError
 
 from ashep.adapters import processes, programs
 from ashep.adapters.git import durable
-from ashep.adapters.opencode.client import PROBE, USER, Address, probe
+from ashep.adapters.opencode.client import PROBE, USER, Address, probe, was_refused
 from ashep.adapters.opencode.environment import passed
 from ashep.core.policy.settings import Settings
 from ashep.errors import ProgramMissing, RunnerUnauthorized, RunnerUnavailable, ServerNotStarted
@@ -220,10 +220,14 @@ class ManagedServer:
         address, timeout = _address(record), PROBE
         deadline = anyio.current_time() + bound
         while (left := deadline - anyio.current_time()) > 0:
-            with suppress(RunnerUnavailable, RunnerUnauthorized):
+            try:
                 await probe(address.url, address.password, min(timeout, left))
                 return True
-            timeout = min(timeout * 2, _PATIENCE)
+            except RunnerUnauthorized:
+                pass
+            except RunnerUnavailable as error:
+                # whoever refuses does so at once; only for one that took the connection the next is given longer
+                timeout = timeout if was_refused(error) else min(timeout * 2, _PATIENCE)
             if not await _in_thread(processes.lives, record.pid, record.started):
                 return False
             await anyio.sleep(0.1)
