@@ -37,8 +37,8 @@ LIVE = ("worker", "budgets", "notify", "permissions", "questions")
 SETTLE = 500
 """Milliseconds in which further changes of the files are taken together."""
 
-HEED = 1000
-"""Milliseconds: a watch that is to end does so within them (it waits in a thread, which nothing can interrupt)."""
+BEGUN = 1000
+"""Milliseconds after which a watch without a change has begun for certain."""
 
 
 class Reload:
@@ -48,12 +48,18 @@ class Reload:
         self._folder, self._shepherd, self._say = folder, shepherd, say
         self._told: tuple[str, ...] = ()
         self._refused = False
+        self._ending = anyio.Event()
+        """It tells the watch, which waits in a thread that nothing can interrupt."""
 
     async def run(self) -> None:
         """Wait for SIGHUP and for changes, for ever."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._on_signal)
             group.start_soon(self._on_change)
+            try:
+                await anyio.sleep_forever()
+            finally:
+                self._ending.set()
 
     async def _on_signal(self) -> None:
         with anyio.open_signal_receiver(signal.SIGHUP) as signals:
@@ -84,7 +90,8 @@ class Reload:
             *folders,
             watch_filter=self._is_ours,
             debounce=SETTLE,
-            rust_timeout=HEED,
+            rust_timeout=BEGUN,
+            stop_event=self._ending,
             yield_on_timeout=True,
             recursive=False,
         )
