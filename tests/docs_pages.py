@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ashep.demo.model import MODELS_FILE
+
 LONGEST = 240.0
 """Seconds that a command of a page may take."""
 
@@ -181,6 +183,7 @@ def environment(home: Path, *programs: Path) -> dict[str, str]:
         "BD_NON_INTERACTIVE": "1",
         "OPENCODE_DISABLE_AUTOUPDATE": "1",
         "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        "OPENCODE_MODELS_PATH": str(home / "config" / "opencode" / MODELS_FILE),
         "PYTHONUNBUFFERED": "1",
     }
 

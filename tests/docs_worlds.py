@@ -12,7 +12,7 @@ from pathlib import Path
 from anyio.from_thread import start_blocking_portal
 
 from ashep.adapters import programs
-from ashep.demo.model import Ask, Call, ModelServer, Reply, opencode_config, outcome_text, verdict_asked
+from ashep.demo.model import Ask, Call, ModelServer, Reply, opencode_config, outcome_text, settle, verdict_asked
 from tests.conformance.trackers import Beads
 from tests.docs_pages import File, Terminal, environment, steps
 from tests.places import sweep
@@ -161,8 +161,7 @@ def readme(folder: Path) -> Iterator[Terminal]:
     terminal.before = before
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(ModelServer(_says_hello)) as model:
         config = Path(environ["XDG_CONFIG_HOME"]) / "opencode"
-        config.mkdir()
-        (config / "opencode.json").write_text(json.dumps(opencode_config(model.url)))
+        settle(config, opencode_config(model.url))
         try:
             yield terminal
             terminal.close()

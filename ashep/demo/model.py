@@ -33,6 +33,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from ashep.adapters import programs
+
 Json = dict[str, Any]
 
 
@@ -121,6 +123,25 @@ SCRIPTS: dict[str, Script] = {"outcome": outcome_script}
 
 MODELS: Mapping[str, int] = {"default": 200_000, "other": 200_000, "small": 14_000}
 """Model ids and their context; `small` is full soon, which forces a compaction (fact 25)."""
+
+
+_PLUGIN = {"dependencies": {"@opencode-ai/plugin": programs.OPENCODE_VERSION}}
+
+
+def settle(config: Path, content: Json) -> None:
+    """Make OpenCode's configuration folder as a first start with a network leaves it, and this its `opencode.json`.
+
+    Without its plugin library there each start asks a registry for it, in vain on loopback: 3 of its 5 s of processor.
+    """
+    (config / "node_modules").mkdir(parents=True)
+    lock = {"lockfileVersion": 3, "packages": {"": _PLUGIN}}
+    files = {"package.json": _PLUGIN, "package-lock.json": lock, MODELS_FILE: {}, "opencode.json": content}
+    for name, value in files.items():
+        (config / name).write_text(json.dumps(value))
+
+
+MODELS_FILE = "models.json"
+"""An empty list of the world's models, which `OPENCODE_MODELS_PATH` names: another second of each start."""
 
 
 def opencode_config(base_url: str, models: Mapping[str, int] = MODELS) -> Json:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ashep.adapters import programs
-from ashep.demo.model import Ask, Call, Reply, opencode_config
+from ashep.demo.model import MODELS_FILE, Ask, Call, Reply, opencode_config, settle
 from ashep.demo.story import BASE, FILES, ISSUES, TEST_PROGRAM, merge_asked, part
 from ashep.errors import AshepError, ProgramMissing
 
@@ -52,9 +52,9 @@ class Stage:
     async def build(self, model: str) -> None:
         """Make the repository, the issues and the configuration; `model` is the scripted model's address."""
         config = self.folder / "home" / "config" / "opencode"
-        for made in (config, self.folder / "home" / "tmp", self.project):
+        for made in (self.folder / "home" / "tmp", self.project):
             made.mkdir(parents=True)
-        (config / "opencode.json").write_text(json.dumps(opencode_config(model)))
+        settle(config, opencode_config(model))
         for name, text in FILES.items():
             (self.project / name).write_text(text)
         begin = (("init", "-q", "-b", BASE, "."), ("add", "."), ("commit", "-qm", "A small program with a bug"))
@@ -120,6 +120,7 @@ def _environment(home: Path) -> dict[str, str]:
             "BD_NON_INTERACTIVE": "1",
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
             "OPENCODE_DISABLE_MODELS_FETCH": "1",
+            "OPENCODE_MODELS_PATH": str(home / "config" / "opencode" / MODELS_FILE),
         }
     )
 

@@ -16,7 +16,7 @@ import httpx
 
 from ashep.adapters import programs
 from ashep.adapters.opencode.server import folder_of
-from ashep.demo.model import Ask, ModelServer, Reply, opencode_config, outcome_text
+from ashep.demo.model import Ask, ModelServer, Reply, opencode_config, outcome_text, settle
 from ashep.demo.stage import Stage, run_of
 from tests import databases
 from tests.killed.forks import Forks
@@ -90,9 +90,9 @@ class Site:
         self.environ = dict(stage.environ) | {"PATH": f"{stage.bd.parent}:{os.environ['PATH']}", "GOGC": "off"}
         self.state = self.project / ".agent-shepherd" / "state"
         config = folder / "home" / "config" / "opencode"
-        for made in (config, folder / "home" / "tmp", self.project):
+        for made in (folder / "home" / "tmp", self.project):
             made.mkdir(parents=True)
-        (config / "opencode.json").write_text(json.dumps(opencode_config(model.url)))
+        settle(config, opencode_config(model.url))
         databases.copied("e", self.project)
         (self.project / "a.txt").write_text("a\n")
         for words in (("add", "."), ("commit", "-qm", "first")):

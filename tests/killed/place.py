@@ -17,7 +17,7 @@ from typing import Any
 from ashep.actions.replay import replay
 from ashep.adapters.opencode.server import folder_of
 from ashep.core.analysis.replay import Replay
-from ashep.demo.model import ModelServer, opencode_config
+from ashep.demo.model import ModelServer, opencode_config, settle
 from ashep.demo.stage import PERSON, Stage, run_of
 from tests import databases
 from tests.killed.forks import Forked, Forks
@@ -69,10 +69,10 @@ class Place:
         self.environ = dict(stage.environ) | {"GOGC": "off", "PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1"}
         self.state = self.project / ".agent-shepherd" / "state"
         config = folder / "home" / "config" / "opencode"
-        for made in (config, folder / "home" / "tmp", self.project):
+        for made in (folder / "home" / "tmp", self.project):
             made.mkdir(parents=True)
         # no copies of the work tree at each step: they cost half of the server's time, and ashep does not know of them
-        (config / "opencode.json").write_text(json.dumps(opencode_config(model.url) | {"snapshot": False}))
+        settle(config, opencode_config(model.url) | {"snapshot": False})
         databases.copied(name, self.project)
         (self.project / "a.txt").write_text("a\n")
         (self.project / "test.sh").write_text(TEST)
