@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from ashep.core.facts.issues import IssueHeld
-from ashep.core.facts.records import Entry
+from ashep.core.facts.records import TYPES, Entry, from_json
 from ashep.core.facts.resources import JournalBegun
 from ashep.core.facts.tracker import TrackerSeen
 from ashep.core.reconcile.evolve import evolve
@@ -20,6 +20,7 @@ from ashep.errors import JournalDamaged
 from ashep.journal import log, snapshots
 from ashep.journal.files import ARCHIVE, BASE, Scan, batches, head_of, journal_files
 from ashep.journal.keeper import Keeper
+from ashep.journal.lines import parse
 from ashep.journal.log import Journal, Sizes
 from ashep.journal.snapshots import FOLDER, beginning, fingerprint, newest
 from tests.core.lives import live
@@ -28,6 +29,7 @@ from tests.loop_world import World as Loop
 from tests.loop_world import simulate
 
 SMALL = Sizes(file=4000)
+GOLDEN = Path(__file__).parent / "golden"
 
 
 @contextmanager
@@ -264,6 +266,20 @@ def test_what_stands_for_the_rest_is_good_for_other_code_too(state: Path, made: 
         field.name: getattr(world, field.name) for field in fields(World) if field.name not in ("rules", "hint_seq")
     }
     assert left == {name: getattr(made[1], name) for name in left}
+
+
+@pytest.mark.promise("J11")
+@pytest.mark.parametrize("kept", sorted(GOLDEN.glob("*.snapshot")), ids=lambda path: path.stem)
+def test_what_an_earlier_version_kept_of_flows_is_read(kept: Path, tmp_path: Path) -> None:
+    """A golden journal's fold up to some place, kept when flows had other fields (docs/decisions/0018-parts.md)."""
+    shutil.copy(kept, tmp_path / BASE)
+    known, _ = beginning(tmp_path)
+    world = World()
+    for record in map(parse, kept.with_suffix(".jsonl").read_bytes().splitlines(keepends=True)):
+        if record["type"] in TYPES and record["seq"] <= known.seq:
+            world = evolve(world, from_json(record))
+    assert known == world
+    assert len(known.flows) > 2
 
 
 @pytest.mark.parametrize("place", [5, 300, 2000, -3])

@@ -305,7 +305,7 @@ class Monitor:
     async def _watch_people(self) -> None:
         """Look at the sessions that people took, now and then, and at once where something waits for a fresh look."""
         while True:
-            if not self._shepherd.world.held or self._away():
+            if not self._shepherd.world.takeovers or self._away():
                 await self._shepherd.changed()
                 continue
             await self._look_at_people()
@@ -316,15 +316,15 @@ class Monitor:
 
     def _waited_for(self) -> bool:
         world = self._shepherd.world
-        held = (world.flows[issue].held for issue in world.held)
-        return any(one is not None and one.session and one.fresh_after for one in held)
+        takeovers = (world.flows[issue].takeover for issue in world.takeovers)
+        return any(one is not None and one.session and one.fresh_after for one in takeovers)
 
     async def _look_at_people(self) -> None:
         world = self._shepherd.world
         try:
-            for issue in sorted(world.held):
+            for issue in sorted(world.takeovers):
                 flow = world.flows[issue]
-                seen = await look(self._runner, world, flow, flow.held) if flow.held else None
+                seen = await look(self._runner, world, flow, flow.takeover) if flow.takeover else None
                 if seen is not None:
                     self._shepherd.tell(partial(session_read, seen=seen))
         except RunnerError as error:

@@ -22,7 +22,7 @@ from zlib import crc32
 
 import ashep
 from ashep.core.facts.records import VERSION, format_time
-from ashep.core.state.snapshot import Part, dump, load
+from ashep.core.state.snapshot import Part, dump, load, of_now
 from ashep.core.state.world import World
 from ashep.journal.files import BASE, START, Position, damaged, holds
 from ashep.journal.lines import BadLine, Record, checksum, encode, parse
@@ -154,18 +154,19 @@ def beginning(folder: Path) -> tuple[World, Position]:
     try:
         if kept is None:
             raise ValueError("its first line is bad")
-        return _read(path), kept.mark.position
+        return _read(path, earlier=True), kept.mark.position
     except ValueError as error:
         why = f"it stands for what was pruned, and cannot be read: {error}".replace("\n", " ")
         raise damaged(folder, path, 1, why) from None
 
 
-def _read(path: Path) -> World:
-    """Read a snapshot; ValueError where anything is wrong with it."""
+def _read(path: Path, *, earlier: bool = False) -> World:
+    """Read a snapshot, which an earlier version may have made; ValueError where anything is wrong with it."""
     collects = gc.isenabled()
     gc.disable()  # it would look through all that is made here, many times, and find nothing to throw away
     try:
-        return load(_parts(path.read_bytes()))
+        parts = _parts(path.read_bytes())
+        return load(of_now(parts) if earlier else parts)
     finally:
         if collects:
             gc.freeze()  # nor later: a World has no cycles

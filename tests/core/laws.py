@@ -15,7 +15,7 @@ from ashep.core.facts.records import Entry
 from ashep.core.issues.routing import following
 from ashep.core.policy.flags import must_ask
 from ashep.core.policy.policies import CLOSE
-from ashep.core.reconcile.dispatch import room_of
+from ashep.core.reconcile.dispatch import capacity_of
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.resources import notices as telling
 from ashep.core.resources.budgets import of_all, of_flow, used_up
@@ -199,9 +199,9 @@ def _may_run(world: World, flow: Flow) -> None:
 
 def _allowed(world: World, command: c.IssueCommand) -> None:
     flow = world.flows[command.issue]
-    if flow.held is not None:
+    if flow.takeover is not None:
         assert not isinstance(command, c.SendPrompt), f"a prompt while a person has the session: {command}"
-        assert not (isinstance(command, c.StopTurn) and flow.held.people), f"a person's turn is stopped: {command}"
+        assert not (isinstance(command, c.StopTurn) and flow.takeover.people), f"a person's turn is stopped: {command}"
     if flow.stage == "closed":
         assert isinstance(command, (*SETTLING, c.RemoveTree)), f"a closed issue asks for {command}"
     if flow.stage in ("left", "idle"):
@@ -295,11 +295,16 @@ def somebody_is_at_work(world: World, flow: Flow) -> None:
     elif flow.stage == "parked":
         assert flow.code, "parked without a reason"
         assert posted(flow), "nobody is told of the parking"
-    elif flow.held is not None:
-        held = flow.held
-        ends = held.due or held.busy or held.fresh_after or (held.label != "none" and held.cooldown is None)
+    elif flow.takeover is not None:
+        takeover = flow.takeover
+        ends = (
+            takeover.due
+            or takeover.busy
+            or takeover.fresh_after
+            or (takeover.label != "none" and takeover.cooldown is None)
+        )
         assert flow.wanted, f"a person is done, and nothing goes on: {flow}"
-        assert ends or held.label != "none", f"nothing ends it that a person has the session: {held}"
+        assert ends or takeover.label != "none", f"nothing ends it that a person has the session: {takeover}"
     elif flow.stage == "finishing":
         landing, first = flow.landing, turn(world)
         assert landing is not None
@@ -323,7 +328,7 @@ def no_request_is_forgotten(world: World, flow: Flow) -> None:
     dues = dict(flow_dues(flow))
     for pending in run.requests:
         assert pending.verdict is not None, f"{pending} is not judged"
-        assert pending.verdict != "ask" or "input" in dues or flow.held is not None, f"{pending} has no end"
+        assert pending.verdict != "ask" or "input" in dues or flow.takeover is not None, f"{pending} has no end"
     asks = [pending.request.id for pending in run.requests if pending.verdict == "ask"]
     assert not asks or flow.waits_for_input, f"nobody is told of {asks}"
     assert flow.target is None or flow.target.input == flow.waits_for_input, f"the tracker tells otherwise: {flow}"
@@ -347,7 +352,7 @@ def the_tree_is_shared(world: World) -> None:
         run.id for name in world.live if world.flows[name].stage not in AT_WORK and (run := world.flows[name].run)
     ]
     most_taken = len(turns.union(run.id for run in runs if run.id not in given_up))
-    assert room_of(world).slots >= most - most_taken, f"nothing is done for {given_up}, and slots are taken"
+    assert capacity_of(world).slots >= most - most_taken, f"nothing is done for {given_up}, and slots are taken"
     shared = [run for run in runs if run.branch is None]
     if world.settings.worker.lock_work_tree and any(run.access == "write" for run in shared):
         assert len(shared) == 1, f"a write run shares the tree: {[run.id for run in shared]}"

@@ -97,7 +97,7 @@ BROKEN_LAWS = [
     ),
     Mutant("the lock holds nobody", dispatch.in_the_way, "if others:", "if False:"),
     Mutant("a late answer revives a run", private(evolve_run, "_sent"), "if run.ended:", "if False:"),
-    Mutant("giving back never ends", folding.landed, 'flow.stage == "giving_back"', "False"),
+    Mutant("giving back never ends", folding.written, 'flow.stage == "giving_back"', "False"),
     Mutant(
         "comments on closed issues",
         private(folding, "_outcome_of_flow"),
@@ -122,7 +122,7 @@ BROKEN_LAWS = [
     Mutant("a pause keeps no phase from a run", dispatch.wanted, "_paused(world, flow, phase)", "None"),
     Mutant("a pause never ends", pauses.over, "!= (key, due)", "!= 0"),
     Mutant("runs start without budget", dispatch.in_the_way, "if room.used_up is not None", "if False"),
-    Mutant("runs begin on a drained server", dispatch.room_of, "server.hold(world) or ", ""),
+    Mutant("runs begin on a drained server", dispatch.capacity_of, "server.hold(world) or ", ""),
     Mutant("a drain is given up for ever and at once", server.over, "server.recycling.until == due", "False"),
     Mutant("the hour has no fuse", dispatch.in_the_way, "room.starts <= 0", "room.starts < 0"),
     Mutant("the minute has no fuse", budgets.fused, "< limit", "<= limit"),
@@ -130,7 +130,12 @@ BROKEN_LAWS = [
     Mutant("a spent provider goes on", choice.choose_for, "if not held or", "if True or"),
     Mutant("there never is budget again", spending.passed, "mark.until > at", "True"),
     Mutant("nobody asks for signs of life", turns.has_stalled, "due <= now", "True"),
-    Mutant("quiet never comes", timers.over, "held=replace(flow.held, due=None, fresh_after=seq)", "held=flow.held"),
+    Mutant(
+        "quiet never comes",
+        timers.over,
+        "takeover=replace(flow.takeover, due=None, fresh_after=seq)",
+        "takeover=flow.takeover",
+    ),
     Mutant("a question of a run has no end", timers.flow_dues, 'pending.verdict == "ask" and', "False and"),
     Mutant("a run waits for people for ever", requests.expired, "pending.due <= world.now", "False"),
     Mutant("the issue stays blocked", requests.over, "run is None or run.waits_since is None", "True"),
@@ -297,7 +302,7 @@ BROKEN_PLAYBOOKS = [
     Mutant("an edit changes a run under way", files.kept, "run.ended or", "True or"),
     Mutant("a second edit changes a run under way", files.kept, "run.began is not None", "False"),
     Mutant("a question of no phase is asked on", people.after_policies, 'flow.stage == "person"', "False"),
-    Mutant("an edit takes an issue from a person", dispatch.wanted, "and flow.held is None", "and True"),
+    Mutant("an edit takes an issue from a person", dispatch.wanted, "and flow.takeover is None", "and True"),
     Mutant("a phase that is gone is gone back to", private(people, "_known"), "is not None", "!= 5"),
     Mutant("an edit that cannot be used is forgotten", files.happened, "refused=Refused(", "refused=None and ("),
     Mutant("every title fits", intake.is_titled, "return match.title is None", "return True"),
@@ -362,7 +367,7 @@ BROKEN_PLAYBOOKS = [
     Mutant("a new cycle has no new budget", private(folding, "_cycle"), "spent=(0, 0.0), ", ""),
     Mutant("a day never ends", spending.used_today, "spending.day != day_of(at)", "False"),
     Mutant("quiet is not read again", takeover.session_seen, "asked = was.fresh_after != 0 and", "asked = True or"),
-    Mutant("an old read says quiet", private(takeover, "_seen"), "fact.as_of >= held.fresh_after", "True"),
+    Mutant("an old read says quiet", private(takeover, "_seen"), "fact.as_of >= takeover.fresh_after", "True"),
     Mutant(
         "a person's label is nobody's",
         takeover.labelled,
@@ -375,10 +380,14 @@ BROKEN_PLAYBOOKS = [
         'if fact.state == "finished" or fact.people:',
         'if fact.state == "finished":',
     ),
-    Mutant("a turn that runs is quiet", private(takeover, "_due"), "if held.busy else", "if False else"),
+    Mutant("a turn that runs is quiet", private(takeover, "_due"), "if takeover.busy else", "if False else"),
     Mutant("the label stops persons' turns", takeover.turn_of_held, "[] if run.fresh_after else", "[] if False else"),
-    Mutant("whoever comes back is written to", private(takeover, "_came_back"), "held is not None and", "False and"),
-    Mutant("who is in a used session is written to", private(takeover, "_came_back"), "held is None and", "False and"),
+    Mutant(
+        "whoever comes back is written to", private(takeover, "_came_back"), "takeover is not None and", "False and"
+    ),
+    Mutant(
+        "who is in a used session is written to", private(takeover, "_came_back"), "takeover is None and", "False and"
+    ),
     Mutant("a takeover is working time", private(takeover, "_taken"), 'code="paused"', 'code=""'),
     Mutant("our own label is a person's", takeover.labelled, "[] if ours or known", "[] if known"),
     Mutant(
@@ -387,14 +396,14 @@ BROKEN_PLAYBOOKS = [
         "flow.written is not None and flow.written.paused",
         "False",
     ),
-    Mutant("a suspend is quiet", timers.shifted, "due=flow.held.due + gap", "due=flow.held.due"),
-    Mutant("nobody reviews a person's work", takeover.released, 'held.action == "review"', "False"),
+    Mutant("a suspend is quiet", timers.shifted, "due=flow.takeover.due + gap", "due=flow.takeover.due"),
+    Mutant("nobody reviews a person's work", takeover.released, 'takeover.action == "review"', "False"),
     Mutant("a success closes unseen", takeover.reviewed_by, "phase.verdicts or target == CLOSE", "False"),
     Mutant("another session goes on", private(dispatch, "_session"), "or flow.resume is not None", ""),
     Mutant("a gone session is gone on in", private(evolve_run, "_opened"), "and not fact.reused", "and False"),
     Mutant("what never ends there is waited for", takeover.session_seen, "if late else []", "if None else []"),
     Mutant(
-        "what is at work there is left at once", takeover.session_seen, "asked and held.due is None and", "True and"
+        "what is at work there is left at once", takeover.session_seen, "asked and takeover.due is None and", "True and"
     ),
     Mutant("a stop in place of ours", private(takeover, "_theirs"), "if run is None", "if True or run is None"),
     Mutant("work of a person is foreign", private(takeover, "_released"), 'tree_wanted="again"', 'tree_wanted="no"'),
@@ -469,7 +478,7 @@ BROKEN_PLAYBOOKS = [
     Mutant(
         "a taken session is answered",
         timers.flow_dues,
-        'flow.stage == "work" and flow.held is None',
+        'flow.stage == "work" and flow.takeover is None',
         'flow.stage == "work"',
     ),
     Mutant("a label that is taken off is nothing", requests.withdrawn, "not stands or", "True or"),

@@ -189,13 +189,18 @@ def test_an_issue_that_is_a_persons_is_left_to_them_until_they_are_done() -> Non
     book.left = []
     book.answered()
     assert book >> edited(REVIEW, ASK)
-    assert book.flow().held is not None
+    assert book.flow().takeover is not None
     book >> book.seen(drop=["ashep:paused"]) << runs.ReleaseWanted
-    held = book.flow().held
-    assert held is not None
-    assert held.session is not None
+    takeover = book.flow().takeover
+    assert takeover is not None
+    assert takeover.session is not None
     book.left = []
-    book >> runs.SessionSeen("t-1", held.session, ("msg_ann",), False, book.world.seq) << runs.SessionReleased << PARKED
+    (
+        book
+        >> runs.SessionSeen("t-1", takeover.session, ("msg_ann",), False, book.world.seq)
+        << runs.SessionReleased
+        << PARKED
+    )
 
 
 def test_what_is_being_closed_is_closed() -> None:

@@ -84,10 +84,10 @@ def test_an_agent_cannot_end_a_persons_pause() -> None:
     book >> book.seen(add=["ashep:paused"])
     book.answered()
     before = as_it_was(book)
-    assert book.flow().held is not None
+    assert book.flow().takeover is not None
     book >> book.seen(who=AGENT, drop=["ashep:paused"])
     assert as_it_was(book.answered()) == before
-    assert book.flow().held is not None
+    assert book.flow().takeover is not None
 
 
 def test_an_agent_cannot_hide_what_a_person_is_asked() -> None:

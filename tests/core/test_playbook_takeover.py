@@ -36,10 +36,10 @@ def working(action: Literal["pause", "review", "resume"] = "pause", cooldown: in
 
 def watched(book: Playbook, *people: str, busy: bool = False, as_of: int | None = None) -> list[Any]:
     """A read of the taken session, where there is news in it."""
-    held = book.flow().held or book.flow().resume
-    assert held is not None
-    assert held.session is not None
-    seen = runs.SessionSeen("t-1", held.session, people, busy, book.world.seq if as_of is None else as_of)
+    takeover = book.flow().takeover or book.flow().resume
+    assert takeover is not None
+    assert takeover.session is not None
+    seen = runs.SessionSeen("t-1", takeover.session, people, busy, book.world.seq if as_of is None else as_of)
     return session_read(book.world, seen)
 
 
@@ -105,9 +105,9 @@ def test_a_label_that_a_person_had_set_before_ours_is_theirs_and_outlives_the_qu
         if who:  # after the look by which we decided, and before our own write
             book.made.change("t-1", who, (PAUSED,), ())
         book.left = []
-        held = book.answered().flow().held
-        assert held is not None
-        assert held.label == ("theirs" if who == "ann" else "ours")
+        takeover = book.answered().flow().takeover
+        assert takeover is not None
+        assert takeover.label == ("theirs" if who == "ann" else "ours")
         book >> watched(book, *ANN)
         book >> book.later(601)
         book >> watched(book, *ANN)
@@ -115,7 +115,7 @@ def test_a_label_that_a_person_had_set_before_ours_is_theirs_and_outlives_the_qu
         assert (PAUSED in book.made.tracker["t-1"].labels) == (who == "ann"), (
             "quiet ends what is ours, and nothing else"
         )
-        assert (book.flow().held is None) == (who != "ann")
+        assert (book.flow().takeover is None) == (who != "ann")
         if who == "ann":
             book >> book.seen(status="open")
             assert book.answered().flow().stage == "idle"
@@ -193,7 +193,7 @@ def test_the_label_is_no_ones_before_our_write_of_it_stands() -> None:
     book >> book.turn("running", people=ANN)
     book.left = []
     assert book >> tracker.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq)
-    assert book.flow().held is not None
+    assert book.flow().takeover is not None
 
 
 # --- resume -------------------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def test_the_label_is_no_ones_before_our_write_of_it_stands() -> None:
 @pytest.mark.promise("P11")
 def test_an_agent_resumes_only_after_a_fresh_read_showed_the_person_quiet_for_the_cool_down() -> None:
     book = taken(working("resume"))
-    assert book.flow().held == book.flow().held
+    assert book.flow().takeover == book.flow().takeover
     assert PAUSED not in book.flow().issue.labels
     assert account(book.world, "t-1").state == "person"
     book >> watched(book, *ANN)
@@ -572,7 +572,7 @@ def test_a_takeover_survives_a_restart() -> None:
     book.made.crash()
     book.left = []
     book.answered()
-    assert book.flow().held is not None
+    assert book.flow().takeover is not None
     assert book.later(59) == []
     assert book >> book.later(1)
     book >> watched(book, *ANN) << runs.SessionReleased << c.ReadTree
@@ -583,7 +583,7 @@ def test_closing_an_issue_that_was_taken_touches_nothing() -> None:
     book = taken(working())
     book >> book.seen(status="closed") << like(issues.IssueClosed, by="somebody")
     assert book
-    assert book.flow().held is None
+    assert book.flow().takeover is None
 
 
 def test_cancelling_what_a_person_has_takes_our_label_off_and_stops_nothing() -> None:

@@ -405,10 +405,10 @@ def test_what_a_person_let_go_on_is_looked_into_before_anything_else_begins() ->
     book.left = []
     book.answered()
     for _ in range(2):
-        held = book.flow().held
-        assert held is not None
-        assert held.session is not None
-        seen = runs.SessionSeen("t-1", held.session, ("msg_ann",), busy=False, as_of=book.world.seq)
+        takeover = book.flow().takeover
+        assert takeover is not None
+        assert takeover.session is not None
+        seen = runs.SessionSeen("t-1", takeover.session, ("msg_ann",), busy=False, as_of=book.world.seq)
         book >> session_read(book.world, seen)
         book.left = [one for one in book.left if isinstance(one, delivery.VerificationWanted)]
         if book.left:

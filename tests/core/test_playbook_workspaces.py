@@ -308,9 +308,9 @@ def test_what_a_branch_lacks_once_more_after_a_person_was_there_is_another_comme
         book.made.jobs.remove(seal)
         book >> delivery.TreeSealed("t-1", seal.run, seal.key, "beef", "7ree", ("beef",), lacking=("git refuses x",))
         book.answered()
-        if book.flow().held is None:
+        if book.flow().takeover is None:
             break
-        session = book.flow().held.session  # type: ignore[union-attr]
+        session = book.flow().takeover.session  # type: ignore[union-attr]
         for seconds in (0, 60):
             book >> book.later(seconds)
             seen = facts_runs.SessionSeen("t-1", session or "", ("msg_ann",), False, book.world.seq)

@@ -28,7 +28,7 @@ from ashep.core.resources.notices import open_messages
 from ashep.core.resources.server import is_due, memory_read
 from ashep.core.runs.prompting import message_id
 from ashep.core.runs.turns import VERDICTS
-from ashep.core.state.flow import Held
+from ashep.core.state.flow import Takeover
 from ashep.core.state.pauses import windows_read
 from ashep.core.state.run import Run
 from ashep.core.state.world import World, phase_of
@@ -275,26 +275,26 @@ class MadeUp:
 
     def watch_people(self) -> bool:
         """Read a session that a person has; whether there was news. They write there, and let a turn run, or do not."""
-        for name in sorted(self.world.held):
-            held = self.world.flows[name].held
-            if held is None or held.session is None or not self.up:
+        for name in sorted(self.world.takeovers):
+            takeover = self.world.flows[name].takeover
+            if takeover is None or takeover.session is None or not self.up:
                 continue
             if self.will.random() < self.chances.person / 2:
-                self.wrote[held.session] = self.wrote.get(held.session, 0) + 1
+                self.wrote[takeover.session] = self.wrote.get(takeover.session, 0) + 1
             busy = self.will.random() < self.chances.person
             if news := session_read(
-                self.world, runs.SessionSeen(name, held.session, self._people(held), busy, self.world.seq)
+                self.world, runs.SessionSeen(name, takeover.session, self._people(takeover), busy, self.world.seq)
             ):
                 self.turn(*news)
                 return True
         return False
 
-    def _people(self, held: Held) -> tuple[str, ...]:
+    def _people(self, takeover: Takeover) -> tuple[str, ...]:
         """The messages of a person behind the prompt after which they took the session."""
-        first = self.sessions.get(held.session or "", {}).get(held.message or "")
+        first = self.sessions.get(takeover.session or "", {}).get(takeover.message or "")
         return (
             *(first.people if first else ()),
-            *(f"msg_more{n}" for n in range(self.wrote.get(held.session or "", 0))),
+            *(f"msg_more{n}" for n in range(self.wrote.get(takeover.session or "", 0))),
         )
 
     def _read_turn(self, name: str, run: Run) -> runs.TurnSeen:
@@ -567,12 +567,12 @@ class MadeUp:
 
     def _comes_back(self, command: c.SendPrompt) -> bool:
         """Before a prompt goes to a session that a person had, it is read once more; whether they wrote there again."""
-        held = self.world.flows[command.issue].resume
-        if held is None or held.session is None:
+        takeover = self.world.flows[command.issue].resume
+        if takeover is None or takeover.session is None:
             return False
         if self.will.random() < self.chances.person * 2:
-            self.wrote[held.session] = self.wrote.get(held.session, 0) + 1
-        seen = runs.SessionSeen(command.issue, held.session, self._people(held), False, self.world.seq)
+            self.wrote[takeover.session] = self.wrote.get(takeover.session, 0) + 1
+        seen = runs.SessionSeen(command.issue, takeover.session, self._people(takeover), False, self.world.seq)
         if news := session_read(self.world, seen):
             self.turn(*news)
         return bool(news)

@@ -9,11 +9,17 @@ from pydantic import BaseModel
 from rpds import HashTrieMap, HashTrieSet
 
 from ashep.core.facts.records import format_time
+from ashep.core.state.flow import Flow
 from ashep.core.state.indexes import INDEXES
+from ashep.core.state.snapshot import RENAMED
 from ashep.core.state.world import World
 
 Known = dict[str, list[str]]
 """The fields of each class at the time of the picture: what is added later, with a default, is not compared."""
+
+
+CLASSES = {"Takeover": "Held"}
+"""The classes that an earlier release called otherwise, and how (docs/decisions/0018-parts.md)."""
 
 
 def picture(world: World, known: Known | None = None) -> dict[str, Any]:
@@ -27,9 +33,10 @@ def _plain(value: Any, known: Known | None, shown: Known) -> Any:
         return value.model_dump(mode="json", exclude_defaults=True)
     if is_dataclass(value) and not isinstance(value, type):
         kind = type(value).__name__
+        kind = kind if known is None or kind in known else CLASSES.get(kind, kind)
         names = [field.name for field in fields(value)] if known is None else known.get(kind, [])
         shown[kind] = names = [name for name in names if kind != "World" or name not in INDEXES]
-        return {name: _plain(getattr(value, name), known, shown) for name in names}
+        return {name: _plain(_field(value, name), known, shown) for name in names}
     if isinstance(value, datetime):
         return format_time(value)
     if isinstance(value, timedelta):
@@ -42,3 +49,7 @@ def _plain(value: Any, known: Known | None, shown: Known) -> Any:
     if isinstance(value, (tuple, list)):
         return [_plain(one, known, shown) for one in cast("list[Any]", value)]
     return value
+
+
+def _field(value: Any, name: str) -> Any:
+    return getattr(value, RENAMED.get(name, name) if isinstance(value, Flow) else name)

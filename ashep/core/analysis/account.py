@@ -75,7 +75,7 @@ def _state(flow: Flow) -> tuple[State, str, str]:
             asked = flow.question.text if flow.question else flow.why
             return "person", "question", f"asked: {asked[:200]}"
         case "work" if flow.code == "paused" and (flow.run is None or flow.run.settled):
-            return "person", "paused", f"a person has the session: {flow.why}" if flow.held else flow.why
+            return "person", "paused", f"a person has the session: {flow.why}" if flow.takeover else flow.why
         case "work" if (asked := asked_now(flow)) is not None:
             return "person", "input", f"asked: {question_of(asked.request)[:200]}"
         case "work" if flow.effect_after is not None:

@@ -27,7 +27,7 @@ from ashep.core.policy.flags import ALWAYS_ASK
 from ashep.core.policy.policies import Phase, Policies, Verify
 from ashep.core.policy.settings import LandingSettings, Settings
 from ashep.core.reconcile.decide import decide
-from ashep.core.reconcile.dispatch import Room, wanted
+from ashep.core.reconcile.dispatch import Capacity, wanted
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.state.delivery import OwnTree
 from ashep.core.state.flow import Flow
@@ -40,7 +40,7 @@ from ashep.core.state.world import World
 ISSUE = "x-1"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PERSON = "somebody"
-ROOM = Room(1, None, frozenset(), frozenset(), None)
+ROOM = Capacity(1, None, frozenset(), frozenset(), None)
 _KEPT = ("", "kept")
 """Stands among what was passed to show whether a move undoes all of it; no phase has an empty name."""
 _SAME = "="

@@ -14,7 +14,7 @@ from ashep.core.facts.vocabulary import Fact, TreeLeft
 from ashep.core.issues.people import phase_labels
 from ashep.core.issues.routing import after_answer
 from ashep.core.policy.policies import Policy
-from ashep.core.reconcile.dispatch import CANDIDATE, WANTED, Room, candidate, queue_of, wanted
+from ashep.core.reconcile.dispatch import CANDIDATE, WANTED, Capacity, candidate, queue_of, wanted
 from ashep.core.reconcile.intake import policy_for
 from ashep.core.reconcile.step import Batch
 from ashep.core.runs.choice import choose
@@ -37,7 +37,7 @@ def started(world: World, flow: Flow) -> list[Fact]:
         return []
     anew = replace(flow, held_by="\0")  # a hold that stands is said again
     # as if it wrote already: nobody else is in its way, nor changes in the tree that are not ashep's
-    room = Room(1 << 30, None, frozenset(), frozenset({flow.issue.id}), None)
+    room = Capacity(1 << 30, None, frozenset(), frozenset({flow.issue.id}), None)
     return weighty(rule(world, anew, room).facts, flow.issue.id)
 
 

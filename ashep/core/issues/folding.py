@@ -130,7 +130,9 @@ def _outcome_of_flow(
 
 
 def _stage(flow: Flow, stage: Stage, at: datetime, code: str, why: str) -> Flow:
-    return replace(flow, stage=stage, since=at, code=code, why=why, held=None, resume=None, verifying="", landing=None)
+    return replace(
+        flow, stage=stage, since=at, code=code, why=why, takeover=None, resume=None, verifying="", landing=None
+    )
 
 
 def _entered(flow: Flow, fact: issues.PhaseEntered, seq: int, at: datetime) -> Flow:
@@ -155,12 +157,12 @@ def _adopted(flow: Flow, fact: issues.IssueAdopted, seq: int, at: datetime) -> F
     """
     stands = Posture(seq, fact.kind, fact.phase)
     waits = fact.kind == "work" and flow.issue.status == "blocked"  # its run asked a person: it is to be worked on
-    written = Posture(0, "ask", fact.phase, input=True) if waits else stands
+    stood = Posture(0, "ask", fact.phase, input=True) if waits else stands
     flow = replace(
         inherited(flow), policy=fact.policy, phase=fact.phase, visit=fact.visit, attempt=fact.attempt,
         failures=fact.attempt,  # what became of them nobody knows any more: they are used up
         visits=tuple((dict(flow.visits) | {fact.phase: fact.visit}).items()), cycle=max(flow.cycle, 1),
-        cycle_began=at, cycle_runs=fact.cycle_runs, cycle_visits=((fact.phase, 1),), written=written, target=stands,
+        cycle_began=at, cycle_runs=fact.cycle_runs, cycle_visits=((fact.phase, 1),), written=stood, target=stands,
         own=flow.own or (OwnTree(fact.branch, 0, onto=fact.onto) if fact.branch else None),
         writing=None, wanted=fact.kind == "work", orphan=fact.orphan, not_before=None, question=None,
     )  # fmt: skip
@@ -204,7 +206,7 @@ def _asked_person(flow: Flow, fact: issues.PersonAsked, seq: int, at: datetime) 
 
 
 def _written(flow: Flow, fact: tracker.IssueClaimed | tracker.IssueWritten, seq: int, at: datetime) -> Flow:
-    flow = replace(landed(flow, seq), issue=fact.view, view_seq=seq, text=fact.text or flow.text)
+    flow = replace(written(flow, seq), issue=fact.view, view_seq=seq, text=fact.text or flow.text)
     return replace(flow, authors=authors.shown(flow.authors, fact.view))
 
 
@@ -260,7 +262,7 @@ def _lease_expired(flow: Flow, fact: tracker.LeaseExpired, seq: int, at: datetim
     return replace(flow, expired=(fact.holder, fact.expired))
 
 
-def landed(flow: Flow, seq: int) -> Flow:
+def written(flow: Flow, seq: int) -> Flow:
     """The open write stands in the tracker. What waited for it gets a newer number, or it would be taken for done."""
     flow = replace(flow, written=flow.writing, writing=None, authors=authors.written(flow.authors))
     if flow.stage == "giving_back" and flow.written and flow.written.kind == "give_back":

@@ -156,7 +156,7 @@ def after_run(world: World, flow: Flow, fact: RunEnded) -> list[Fact]:
     """
     policy = world.policy(flow)
     phase = policy.phase(flow.phase) if policy and flow.phase else None
-    if fact.state == "aborted" or flow.stage != "work" or flow.held is not None:
+    if fact.state == "aborted" or flow.stage != "work" or flow.takeover is not None:
         return []
     if fact.state == "lost":
         return park(flow, "lost", f"nobody can tell what became of {fact.run}: {fact.why}")

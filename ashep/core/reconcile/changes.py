@@ -96,7 +96,7 @@ def _goes_on(world: World, flow: Flow, facts: list[Fact]) -> list[Fact]:
     """Where a change had cost the lease, and with it the run, the issue goes on once it is known to move nothing."""
     undoubted = ChangeDoubted(flow.issue.id, ())  # it is as it was before anybody knew who had changed it
     moved = not all(isinstance(one, (ChangeJudged, CommentWanted)) or one == undoubted for one in facts)
-    if not facts or moved or flow.stage != "work" or flow.wanted or flow.held is not None:
+    if not facts or moved or flow.stage != "work" or flow.wanted or flow.takeover is not None:
         return facts
     undone = any(isinstance(one, ChangeJudged) for one in facts)
     return facts + _again(world, flow, "what an agent changed is put back" if undone else "it is as it was before")
@@ -133,15 +133,15 @@ def _differences(world: World, earlier: Flow, flow: Flow) -> Iterator[Difference
     prefixes = (labels.policy_prefix, labels.branch_prefix)
     yield from _added(flow, *(label for label in view.labels if label.startswith(prefixes)))
     yield from _added(flow, labels.excluded)
-    held = flow.held is not None and flow.held.label == "theirs" and not flow.held.ending
-    if not held:  # ours, too, may be a person's, who set it before our write was done
+    taken = flow.takeover is not None and flow.takeover.label == "theirs" and not flow.takeover.ending
+    if not taken:  # ours, too, may be a person's, who set it before our write was done
         yield from _added(flow, labels.paused)
     expected = {
         labels.phase_prefix + (posture.phase or ""): posture.phase is not None and posture.kind != "give_back",
         labels.parked: posture.kind == "park",
         labels.needs_approval: posture.kind == "ask" and not posture.input,
         labels.needs_input: posture.kind == "ask" and posture.input,
-        labels.paused: posture.paused or held,
+        labels.paused: posture.paused or taken,
     }
     for label, stood in expected.items():
         if stood and label not in view.labels:

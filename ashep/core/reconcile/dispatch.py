@@ -33,7 +33,7 @@ from ashep.core.state.world import World
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class Capacity:
     """What is left to give away while one dispatch goes on."""
 
     slots: int
@@ -55,7 +55,7 @@ class Room:
     tried: frozenset[str] = frozenset()
     """Providers on which a run that tries them has just started."""
 
-    def with_run(self, run: RunPlanned, provider: str) -> "Room":
+    def with_run(self, run: RunPlanned, provider: str) -> "Capacity":
         """The room after this run started."""
         shared = run.access if run.branch is None else None
         return replace(
@@ -70,7 +70,7 @@ class Room:
             numbers=self.numbers | {(run.issue, run.slot)} if run.branch is not None else self.numbers,
         )
 
-    def with_adopted(self, adopted: IssueAdopted) -> "Room":
+    def with_adopted(self, adopted: IssueAdopted) -> "Capacity":
         """The room after this issue was adopted: it is not done on its branch."""
         if not is_shared(adopted.branch or ""):
             return self
@@ -97,7 +97,7 @@ class Verdict(NamedTuple):
     """What became of an issue in one dispatch."""
 
     facts: list[Fact]
-    room: Room
+    room: Capacity
     """What is left."""
     waits: ForRoom | Literal["look", "change"] = "change"
     """For room; for a look at the tracker; or until something of its own, or what every rule reads, changes."""
@@ -120,7 +120,7 @@ def dispatch(world: World) -> list[Fact]:
     """
     if not is_begun(world):
         return []
-    room = room_of(world)
+    room = capacity_of(world)
     facts: list[Fact] = []
     for queue, rule in QUEUES:
         for flow in sorted((flow for flow in world.flows.values() if queue_of(flow) == queue), key=rank):
@@ -135,14 +135,14 @@ def is_begun(world: World) -> bool:
     return world.policies is not None and world.agents is not None and world.daemon is not None
 
 
-def room_of(world: World) -> Room:
+def capacity_of(world: World) -> Capacity:
     """What there is to give away."""
     worker, daemon = world.settings.worker, world.daemon
     runs = [(issue, world.flows[issue].run) for issue in world.live]
     shared = [(issue, run.access) for issue, run in runs if run is not None and run.branch is None]
     writers = frozenset(issue for issue, access in shared if access == "write")
     takes = None if daemon is None or daemon.max_issues is None else max(daemon.max_issues - world.taken, 0)
-    return Room(
+    return Capacity(
         max(worker.max_concurrent_runs - len(takers(world)), 0),
         world.lock if world.settings.worker.lock_work_tree else None,
         frozenset(issue for issue, access in shared if access == "read"),
@@ -188,11 +188,11 @@ def _held(flow: Flow, hold: Hold) -> list[Fact]:
 # --- phases that are wanted ---------------------------------------------------------------------------------------
 
 
-def wanted(world: World, flow: Flow, room: Room) -> Verdict:
+def wanted(world: World, flow: Flow, room: Capacity) -> Verdict:
     """Plan a run of a phase that is wanted, or say why not."""
     policy = world.policy(flow)
     phase = policy.phase(flow.phase) if policy and flow.phase else None
-    if (policy is None or phase is None) and flow.held is None:
+    if (policy is None or phase is None) and flow.takeover is None:
         return Verdict(park(flow, "unknown_phase", gone(world, flow, flow.phase)), room)
     if flow.not_before is not None or flow.authors.doubts:
         return Verdict([], room)
@@ -252,7 +252,7 @@ def _kind(world: World, flow: Flow, phase: Phase) -> Literal["read", "write", "o
     return "write" if phase.writes else "read"
 
 
-def _start(world: World, flow: Flow, phase: Phase, room: Room) -> tuple[Hold | None, Choice | None]:
+def _start(world: World, flow: Flow, phase: Phase, room: Capacity) -> tuple[Hold | None, Choice | None]:
     """Find what stands in the way of a run of this phase, or the agent for it."""
     assert world.agents is not None
     hold, choice = choose_for(world, flow, phase)
@@ -278,7 +278,7 @@ def _start(world: World, flow: Flow, phase: Phase, room: Room) -> tuple[Hold | N
     return taken or in_the_way(world, flow.issue.id, room, kind), choice
 
 
-def in_the_way(world: World, issue: str, room: Room, kind: Literal["read", "write", "own"]) -> Hold | None:
+def in_the_way(world: World, issue: str, room: Capacity, kind: Literal["read", "write", "own"]) -> Hold | None:
     """Say what else is in the way of a run of this issue; None: there is room."""
     if room.used_up is not None:
         return room.used_up
@@ -300,7 +300,7 @@ def in_the_way(world: World, issue: str, room: Room, kind: Literal["read", "writ
     return None
 
 
-def _plan(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, room: Room) -> RunPlanned:
+def _plan(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, room: Capacity) -> RunPlanned:
     attempt = flow.attempt + 1
     alone = _kind(world, flow, phase) == "own"
     branch = branch_at(world, flow) if alone else None
@@ -342,7 +342,7 @@ def _session(flow: Flow, phase: Phase, agent: Agent) -> str | None:
 # --- issues that may be taken -------------------------------------------------------------------------------------
 
 
-def candidate(world: World, flow: Flow, room: Room) -> Verdict:
+def candidate(world: World, flow: Flow, room: Capacity) -> Verdict:
     """Take an issue that may be taken, or say why not."""
     assert world.policies is not None
     if flow.look_again or flow.authors.doubts or stands(world, flow):
@@ -384,7 +384,7 @@ def candidate(world: World, flow: Flow, room: Room) -> Verdict:
     return Verdict(taken + entered, _taken(room))
 
 
-def _take(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, room: Room) -> Verdict:
+def _take(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, room: Capacity) -> Verdict:
     assert flow.policy is not None
     provider = provider_of(world, agent) or ""
     if provider in room.tried and is_tried(world, provider):
@@ -399,7 +399,7 @@ def _take(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, 
     return Verdict([*facts, planned], _taken(room).with_run(planned, provider))
 
 
-def _taken(room: Room) -> Room:
+def _taken(room: Capacity) -> Capacity:
     return room if room.takes is None else replace(room, takes=room.takes - 1)
 
 

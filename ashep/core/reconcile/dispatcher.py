@@ -26,16 +26,16 @@ from ashep.core.reconcile.dispatch import (
     CANDIDATE,
     QUEUES,
     WANTED,
+    Capacity,
     ForRoom,
     Kind,
     Rank,
-    Room,
     Verdict,
+    capacity_of,
     in_the_way,
     is_begun,
     queue_of,
     rank,
-    room_of,
 )
 from ashep.core.resources.budgets import spent_providers
 from ashep.core.resources.providers import shut
@@ -43,7 +43,7 @@ from ashep.core.state.flow import Flow, wall_time
 from ashep.core.state.timers import split_timer
 from ashep.core.state.world import World
 
-Rule = Callable[[World, Flow, Room], Verdict]
+Rule = Callable[[World, Flow, Capacity], Verdict]
 
 KINDS: tuple[Literal["read", "write", "own"], ...] = ("read", "write", "own")
 
@@ -138,7 +138,7 @@ class Dispatcher:
         """Start what can be started now, and say for everything else why not."""
         if not is_begun(world):
             return []
-        room = room_of(world)
+        room = capacity_of(world)
         facts: list[Fact] = []
         due = self._due(world, room)
         for queue, rule in QUEUES:
@@ -146,7 +146,7 @@ class Dispatcher:
         self._all = bool(room.branches)  # by the next turn they may be free again, as if nothing had been
         return facts
 
-    def _due(self, world: World, room: Room) -> dict[str, list[Rank]]:
+    def _due(self, world: World, room: Capacity) -> dict[str, list[Rank]]:
         """What must be looked at whatever becomes of the others, in order."""
         inputs = (
             world.runner, world.tracker, world.disk_low, world.pauses, world.tracker_error, spent_providers(world),
@@ -180,7 +180,9 @@ class Dispatcher:
             if self._times.get(issue) == when:
                 yield issue
 
-    def _go_through(self, queue: str, rule: Rule, world: World, due: list[Rank], room: Room, facts: list[Fact]) -> Room:
+    def _go_through(
+        self, queue: str, rule: Rule, world: World, due: list[Rank], room: Capacity, facts: list[Fact]
+    ) -> Capacity:
         waiting = self._queues[queue]
         place, at, ways, of = NOBODY, 0, _ways(queue, world, room), room
         begun: frozenset[tuple[str, str]] = frozenset()
@@ -217,7 +219,7 @@ class Dispatcher:
             heappush(self._time_order, (when, flow.issue.id))
 
 
-def _ways(queue: str, world: World, room: Room) -> dict[Kind, str | None] | None:
+def _ways(queue: str, world: World, room: Capacity) -> dict[Kind, str | None] | None:
     """The code of what is in the way of each kind (None: nothing is); None: nothing can come of looking."""
     if queue == CANDIDATE and not world.ready_fresh:
         return None

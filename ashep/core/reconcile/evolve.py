@@ -263,7 +263,7 @@ def _issue_seen(world: World, fact: tracker.IssueSeen) -> World:
     landed = writing is not None and stamp is not None and (stamp.instance, stamp.seq) == (world.instance, writing.seq)
     if landed and not intents.stale(flow, fact.as_of):
         # the write whose answer was lost has landed: what stands there is ours, not a person's
-        flow = folding.landed(flow, world.seq)
+        flow = folding.written(flow, world.seq)
     return put(world, fact.issue, folding.seen(flow, fact, world.seq, world.now))
 
 

@@ -191,12 +191,12 @@ def turn_refused(world: World, issue: str, run_id: str, why: str, as_of: int) ->
 def session_read(world: World, seen: SessionSeen) -> list[Fact]:
     """Compare a read of a session that a person took with what is known; whether they are quiet is said when asked."""
     flow = world.flows.get(seen.issue)
-    held = flow.held if flow else None
-    if flow is None or held is None:
+    takeover = flow.takeover if flow else None
+    if flow is None or takeover is None:
         back = flow.resume if flow else None
         return [seen] if back is not None and not set(seen.people) <= set(back.people) else []
-    asked = held.fresh_after != 0 and seen.as_of >= held.fresh_after
-    return [seen] if asked or (seen.people, seen.busy) != (held.people, held.busy) else []
+    asked = takeover.fresh_after != 0 and seen.as_of >= takeover.fresh_after
+    return [seen] if asked or (seen.people, seen.busy) != (takeover.people, takeover.busy) else []
 
 
 def requests_read(world: World, listed: Iterable[Request], as_of: int) -> list[Fact]:
@@ -207,7 +207,7 @@ def requests_read(world: World, listed: Iterable[Request], as_of: int) -> list[F
     facts: list[Fact] = []
     for issue in sorted(world.live):
         flow, run = world.flows[issue], world.flows[issue].run
-        if run is None or run.ended or run.session is None or not run.prompt.sent or flow.held is not None:
+        if run is None or run.ended or run.session is None or not run.prompt.sent or flow.takeover is not None:
             continue
         said = found.get(run.session, [])
         mine, unlisted = [one for one in said if one.id], next((one.unlisted for one in said if one.unlisted), "")

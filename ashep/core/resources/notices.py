@@ -140,7 +140,7 @@ def _stands(world: World, notice: resources.Notice) -> bool:
     """Whether what happened is still so: what is over need not be told any more."""
     flow = world.flows.get(notice.issue) if notice.issue else None
     match notice.event:
-        case "waiting" if flow is not None and flow.held is not None:
+        case "waiting" if flow is not None and flow.takeover is not None:
             return flow.since == notice.noted
         case "waiting" | "parked":
             reminded = flow.question.reminded if flow and flow.question else None

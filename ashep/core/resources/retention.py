@@ -43,7 +43,7 @@ def issue_of(body: Fact | Command) -> str | None:
 def needed_for(flow: Flow) -> str:
     """Say why the records of an issue are to stay, as the end of a sentence; empty: they need not."""
     if flow.stage == "closed":
-        if flow.busy or flow.held is not None or (flow.run is not None and not flow.run.forgettable):
+        if flow.busy or flow.takeover is not None or (flow.run is not None and not flow.run.forgettable):
             return "is closed, and something of it is under way"
         own = flow.own
         if own is not None and own.base and own.head not in ("", own.base) and flow.landed is None:

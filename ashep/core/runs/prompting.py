@@ -52,7 +52,7 @@ def run_effects(world: World, flow: Flow) -> Iterator[Command]:
         return
     up = world.runner is not None and world.runner.state == "up"
     if flow.orphan is not None and flow.active:
-        if up and flow.held is None and not flow.authors.doubts:  # a person may be in it
+        if up and flow.takeover is None and not flow.authors.doubts:  # a person may be in it
             branch = branch_for(flow.issue, world.settings.labels) if own_trees(world) else None
             yield StopOrphan(f"{flow.issue.id}/orphan/{flow.orphan}", flow.issue.id, flow.orphan, branch=branch)
         return
@@ -70,11 +70,11 @@ def run_effects(world: World, flow: Flow) -> Iterator[Command]:
     if run.tree_wanted in ("after", "again"):
         yield _after(flow, run)
         return
-    if up and flow.held is None and (answer := to_answer(flow)) is not None:
+    if up and flow.takeover is None and (answer := to_answer(flow)) is not None:
         yield answer
         return
     posted = flow.target is not None and flow.written is not None and flow.written.seq == flow.target.seq
-    if run.ended or flow.stage != "work" or not posted or not up or flow.held is not None or flow.authors.doubts:
+    if run.ended or flow.stage != "work" or not posted or not up or flow.takeover is not None or flow.authors.doubts:
         return
     command = _next_step(world, flow, run)
     if command is not None:

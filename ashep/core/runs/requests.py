@@ -139,7 +139,7 @@ def _told_to_decide(issue: str, run: Run, request: Request, why: str, message: s
 
 def asked_now(flow: Flow) -> Pending | None:
     """The request that is put to a person, as long as that may be answered."""
-    if not flow.waits_for_input or flow.run is None or flow.held is not None:
+    if not flow.waits_for_input or flow.run is None or flow.takeover is not None:
         return None
     return next((one for one in flow.run.requests if one.request.id == flow.run.shown and one.verdict == "ask"), None)
 

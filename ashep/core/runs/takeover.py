@@ -24,20 +24,21 @@ from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.people import COOLDOWN
 from ashep.core.issues.routing import after_run, enter, following
 from ashep.core.issues.verification import is_proven
+from ashep.core.policy import policies
 from ashep.core.policy.language import format_duration
-from ashep.core.policy.policies import CLOSE, Phase, Policy, Takeover
+from ashep.core.policy.policies import CLOSE, Phase, Policy
 from ashep.core.runs.prompting import message_id
-from ashep.core.state.flow import Flow, Folds, Held, Posture, noted
+from ashep.core.state.flow import Flow, Folds, Posture, Takeover, noted
 from ashep.core.state.frozen import replace
 from ashep.core.state.holds import Hold
 from ashep.core.state.run import Run
 from ashep.core.state.world import IssueRules, World
 
 
-def takeover_of(policy: Policy | None, phase: Phase | None) -> Takeover:
+def takeover_of(policy: Policy | None, phase: Phase | None) -> policies.Takeover:
     """What a policy says of takeovers in a phase; `review` is as `pause` where a success leads to no other phase."""
     if policy is None or phase is None:
-        return Takeover()
+        return policies.Takeover()
     wish = phase.takeover or policy.takeover
     if wish.action == "review" and reviewed_by(policy, phase) is None:
         return wish.model_copy(update={"action": "pause"})
@@ -52,7 +53,7 @@ def reviewed_by(policy: Policy, phase: Phase) -> str | None:
 
 def keeps(world: World, flow: Flow) -> Hold | None:
     """Give the hold of an issue that a person has."""
-    if flow.held is not None:
+    if flow.takeover is not None:
         return Hold("paused", flow.why)
     if world.settings.labels.paused in flow.issue.labels:
         return Hold("paused", "a person has taken over: its label says paused")
@@ -100,7 +101,7 @@ def _by_policy(world: World, flow: Flow, taken: Taken, run: str, why: str) -> li
     return [fact, CommentWanted(issue, f"taken.{run}", text)]
 
 
-def _wish(world: World, flow: Flow) -> Takeover:
+def _wish(world: World, flow: Flow) -> policies.Takeover:
     policy = world.policy(flow)
     return takeover_of(policy, policy.phase(flow.phase) if policy and flow.phase else None)
 
@@ -109,30 +110,34 @@ def labelled(world: World, flow: Flow) -> list[Fact]:
     """Compare the label with what is known: a person sets it to take the issue, and takes it off when they are done."""
     if flow.stage != "work" or flow.written is None:
         return []
-    label, held, ours = world.settings.labels.paused, flow.held, flow.written.paused
+    label, takeover, ours = world.settings.labels.paused, flow.takeover, flow.written.paused
     if label in flow.issue.labels:
-        known = held is not None and held.label == "theirs" and not held.ending
+        known = takeover is not None and takeover.label == "theirs" and not takeover.ending
         return [] if ours or known else _take(world, flow, f"the label {label} was set")
-    if held is None or held.ending or not (held.label == "theirs" or (held.label == "ours" and ours)):
+    if takeover is None or takeover.ending or not (takeover.label == "theirs" or (takeover.label == "ours" and ours)):
         return []
     why = f"the label {label} was taken off"
     wanted = ReleaseWanted(flow.issue.id, why)
-    return [wanted] if held.session is not None else [wanted, SessionReleased(flow.issue.id, "label", why)]
+    return [wanted] if takeover.session is not None else [wanted, SessionReleased(flow.issue.id, "label", why)]
 
 
 def kept(flow: Flow, why: str) -> list[Fact]:
     """A person had set the label before we did: it is theirs, and stays until they take it off."""
-    held = flow.held
-    if held is None or held.label != "ours" or held.ending:
+    takeover = flow.takeover
+    if takeover is None or takeover.label != "ours" or takeover.ending:
         return []
-    return [SessionTaken(flow.issue.id, held.action, "theirs", why, None, held.session, held.message, held.outcome)]
+    return [
+        SessionTaken(
+            flow.issue.id, takeover.action, "theirs", why, None, takeover.session, takeover.message, takeover.outcome
+        )
+    ]
 
 
 def _take(world: World, flow: Flow, why: str) -> list[Fact]:
     """Take the issue for a person. A turn that is under way is stopped once a read shows that nobody else is in it."""
-    issue, run, held = flow.issue.id, flow.run, flow.held
+    issue, run, takeover = flow.issue.id, flow.run, flow.takeover
     wish, facts = _wish(world, flow), list[Fact]()
-    taken = Taken(held.session, held.message, held.outcome) if held else Taken(None, None)
+    taken = Taken(takeover.session, takeover.message, takeover.outcome) if takeover else Taken(None, None)
     if run is not None and not run.ended:
         taken = Taken(run.session, message_id(world, run))
         if not run.prompt.sent:
@@ -154,33 +159,33 @@ def turn_of_held(flow: Flow, run: Run, fact: TurnSeen) -> list[Fact]:
 
 def session_seen(world: World, before: Flow, flow: Flow, fact: SessionSeen) -> list[Fact]:
     """Judge a read of a taken session; `before` is the flow before it was folded."""
-    issue, held, was = flow.issue.id, flow.held, before.held
-    if held is None or was is None:
+    issue, takeover, was = flow.issue.id, flow.takeover, before.takeover
+    if takeover is None or was is None:
         return _came_back(world, flow, fact)
-    if fact.session != held.session or held.fresh_after:
+    if fact.session != takeover.session or takeover.fresh_after:
         return []
-    asked = was.fresh_after != 0 and (was.people, was.busy) == (held.people, held.busy)
-    if held.busy:
-        late = asked and held.due is None and (held.ending or held.cooldown is not None)
+    asked = was.fresh_after != 0 and (was.people, was.busy) == (takeover.people, takeover.busy)
+    if takeover.busy:
+        late = asked and takeover.due is None and (takeover.ending or takeover.cooldown is not None)
         why = f"what is at work there was waited for {format_duration(LEFT_AT_WORK)} without a word of theirs"
-        return [SessionReleased(issue, "label" if held.ending else "quiet", why, leave=True)] if late else []
-    if held.ending:
+        return [SessionReleased(issue, "label" if takeover.ending else "quiet", why, leave=True)] if late else []
+    if takeover.ending:
         return [SessionReleased(issue, "label", "the person is done")]
-    if not asked or held.cooldown is None:
+    if not asked or takeover.cooldown is None:
         return []
-    return [SessionReleased(issue, "quiet", f"nobody wrote in the session for {format_duration(held.cooldown)}")]
+    return [SessionReleased(issue, "quiet", f"nobody wrote in the session for {format_duration(takeover.cooldown)}")]
 
 
 def _came_back(world: World, flow: Flow, fact: SessionSeen) -> list[Fact]:
     """Just before a run goes on in a session, a person was found in it."""
-    held, run = flow.resume, flow.run
+    takeover, run = flow.resume, flow.run
     if run is None or run.ended or run.prompt.sent:
         return []
-    if held is None and fact.busy and fact.session == run.session:
+    if takeover is None and fact.busy and fact.session == run.session:
         why = f"a turn that is none of ours runs in {fact.session}: another session is used"
         return [RunWithdrawn(flow.issue.id, run.id, "retry", why, leave=fact.session)]
-    if held is not None and fact.session == held.session and not set(fact.people) <= set(held.people):
-        taken, why = Taken(held.session, held.message), "a person wrote in the session again"
+    if takeover is not None and fact.session == takeover.session and not set(fact.people) <= set(takeover.people):
+        taken, why = Taken(takeover.session, takeover.message), "a person wrote in the session again"
         withdrawn = RunWithdrawn(flow.issue.id, run.id, "paused", why)
         return [withdrawn, *_by_policy(world, flow, taken, run.id, why)]
     return []
@@ -188,22 +193,22 @@ def _came_back(world: World, flow: Flow, fact: SessionSeen) -> list[Fact]:
 
 def released(world: World, earlier: Flow, flow: Flow, fact: SessionReleased) -> list[Fact]:
     """Say what follows once the person is done: the next phase looks at their work, or the phase goes on."""
-    held, why, policy = earlier.held, fact.why, world.policy(flow)
-    if held is None:
+    takeover, why, policy = earlier.takeover, fact.why, world.policy(flow)
+    if takeover is None:
         return []
     phase = policy.phase(flow.phase) if policy and flow.phase else None
-    target = reviewed_by(policy, phase) if policy and phase and held.action == "review" else None
+    target = reviewed_by(policy, phase) if policy and phase and takeover.action == "review" else None
     if phase is None or target is None:
-        return _as_reported(world, flow, held, why)
+        return _as_reported(world, flow, takeover, why)
     done = f"a person did {phase.name}: {why}"
     if flow.run is not None and is_proven(phase, flow, "success"):
         return [VerificationWanted(flow.issue.id, flow.run.id, phase.name, done)]
     return enter(world, flow, target, done)
 
 
-def _as_reported(world: World, flow: Flow, held: Held, why: str) -> list[Fact]:
+def _as_reported(world: World, flow: Flow, takeover: Takeover, why: str) -> list[Fact]:
     """What the run had reported when the person was found in its session counts now."""
-    said = flow.reports[-1] if held.outcome and flow.reports else None
+    said = flow.reports[-1] if takeover.outcome and flow.reports else None
     if said is None or flow.run is None or said.run != flow.run.id or said.outcome is None or said.state == "aborted":
         return []
     state = "succeeded" if said.state == "succeeded" else "failed"
@@ -215,13 +220,13 @@ LEFT_AT_WORK = timedelta(hours=1)
 
 
 def _read(flow: Flow, fact: SessionSeen, seq: int, at: datetime) -> Flow:
-    return flow if flow.held is None else _theirs(replace(flow, held=_seen(flow.held, fact, at)), fact)
+    return flow if flow.takeover is None else _theirs(replace(flow, takeover=_seen(flow.takeover, fact, at)), fact)
 
 
 def _ending(flow: Flow, fact: ReleaseWanted, seq: int, at: datetime) -> Flow:
-    due = at + LEFT_AT_WORK if flow.held and flow.held.session else None
-    held = replace(flow.held, ending=True, due=due, fresh_after=seq) if flow.held else None
-    return _label_is_gone(replace(flow, held=held, why=fact.why))
+    due = at + LEFT_AT_WORK if flow.takeover and flow.takeover.session else None
+    takeover = replace(flow.takeover, ending=True, due=due, fresh_after=seq) if flow.takeover else None
+    return _label_is_gone(replace(flow, takeover=takeover, why=fact.why))
 
 
 def without(sessions: tuple[tuple[str, str], ...], gone: str | None) -> tuple[tuple[str, str], ...]:
@@ -233,34 +238,38 @@ def _taken(flow: Flow, fact: SessionTaken, seq: int, at: datetime) -> Flow:
     run, target = flow.run, flow.target
     here = run if run is not None and run.session is not None and run.session == fact.session else None
     busy = here is not None and here.turn == "running"
-    held = Held(fact.action, fact.label, fact.cooldown, fact.session, fact.message, here.people if here else (), busy)
-    held = replace(held, outcome=fact.outcome)
+    takeover = Takeover(
+        fact.action, fact.label, fact.cooldown, fact.session, fact.message, here.people if here else (), busy
+    )
+    takeover = replace(takeover, outcome=fact.outcome)
     if run is not None and not run.ended:  # it is ended by a read that begins now
         run = replace(run, fresh_after=seq)
     if fact.label == "ours":
         target = Posture(seq, "work", flow.phase, paused=True)
-    elif held.label == "theirs":
+    elif takeover.label == "theirs":
         flow = _label_is_gone(flow)
         target = flow.target
-    flow = replace(flow, held=replace(held, due=_due(held, at)), resume=None, run=run, target=target, wanted=True)
+    flow = replace(
+        flow, takeover=replace(takeover, due=_due(takeover, at)), resume=None, run=run, target=target, wanted=True
+    )
     return replace(flow, code="paused", held_by="", why=fact.why, since=at)
 
 
-def _due(held: Held, at: datetime) -> datetime | None:
-    if held.session is None or held.cooldown is None or held.ending:
+def _due(takeover: Takeover, at: datetime) -> datetime | None:
+    if takeover.session is None or takeover.cooldown is None or takeover.ending:
         return None
-    return at + held.cooldown + (LEFT_AT_WORK if held.busy else timedelta())
+    return at + takeover.cooldown + (LEFT_AT_WORK if takeover.busy else timedelta())
 
 
-def _seen(held: Held, fact: SessionSeen, at: datetime) -> Held:
-    if fact.session != held.session:
-        return held
-    fresh = 0 if fact.as_of >= held.fresh_after else held.fresh_after
-    if (fact.people, fact.busy) == (held.people, held.busy):
-        return replace(held, fresh_after=fresh)
-    seen = replace(held, people=fact.people, busy=fact.busy, fresh_after=fresh)
-    if held.ending:
-        return replace(seen, due=held.due or (at + LEFT_AT_WORK if seen.busy else None))
+def _seen(takeover: Takeover, fact: SessionSeen, at: datetime) -> Takeover:
+    if fact.session != takeover.session:
+        return takeover
+    fresh = 0 if fact.as_of >= takeover.fresh_after else takeover.fresh_after
+    if (fact.people, fact.busy) == (takeover.people, takeover.busy):
+        return replace(takeover, fresh_after=fresh)
+    seen = replace(takeover, people=fact.people, busy=fact.busy, fresh_after=fresh)
+    if takeover.ending:
+        return replace(seen, due=takeover.due or (at + LEFT_AT_WORK if seen.busy else None))
     return replace(seen, due=_due(seen, at))
 
 
@@ -281,18 +290,20 @@ def _label_is_gone(flow: Flow) -> Flow:
 
 
 def _released(flow: Flow, fact: SessionReleased, seq: int, at: datetime) -> Flow:
-    held, run = flow.held, flow.run
+    takeover, run = flow.takeover, flow.run
     if run is not None and run.settled and run.before is not None:
         run = replace(run, tree_wanted="again")  # what the person changed meanwhile is the issue's
     code = ""
-    if held is not None and held.label == "ours" and fact.by == "quiet":
+    if takeover is not None and takeover.label == "ours" and fact.by == "quiet":
         flow, code = replace(flow, target=Posture(seq, "work", flow.phase)), "paused"  # until our label is off again
-    if held is not None and held.action == "review" and flow.phase:
+    if takeover is not None and takeover.action == "review" and flow.phase:
         flow = replace(flow, passed=noted(flow.passed, flow.phase, "success"))
-    resume = held if held is not None and held.session is not None and not fact.leave else None
-    if held is not None and fact.leave:
-        flow = replace(flow, sessions=without(flow.sessions, held.session))
-    return replace(flow, held=None, resume=resume, run=run, wanted=True, code=code, held_by="", why=fact.why, since=at)
+    resume = takeover if takeover is not None and takeover.session is not None and not fact.leave else None
+    if takeover is not None and fact.leave:
+        flow = replace(flow, sessions=without(flow.sessions, takeover.session))
+    return replace(
+        flow, takeover=None, resume=resume, run=run, wanted=True, code=code, held_by="", why=fact.why, since=at
+    )
 
 
 RULES: IssueRules = {SessionSeen: session_seen, SessionReleased: released}

@@ -47,7 +47,7 @@ def _of_run(world: World, before: Flow, flow: Flow, fact: runs.TurnSeen) -> list
     run = flow.run
     if run is None or before.run is None or unfounded(flow, run, fact):
         return []
-    if flow.held is not None:
+    if flow.takeover is not None:
         return turn_of_held(flow, run, fact)
     if fact.state == "finished":
         return _finished(world, flow, run, fact, before.run.probation)
@@ -72,7 +72,7 @@ def read_refused(world: World, earlier: Flow, flow: Flow, fact: ReadRefused) -> 
     run = flow.run
     if fact.what != "turn" or run is None or run.id != fact.run or run.ended or run.fresh_after:
         return []
-    if flow.held is not None:
+    if flow.takeover is not None:
         return [runs.RunEnded(fact.issue, run.id, "aborted", flow.why)]
     if not run.overdue:
         return []

@@ -40,7 +40,7 @@ class Posture:
 
 
 @dataclass(frozen=True)
-class Held:
+class Takeover:
     """A person has the session: what is known of it, and how it ends."""
 
     action: Literal["pause", "review", "resume"]
@@ -113,9 +113,9 @@ class Flow:
     wanted: bool = False
     """The phase wants a run."""
     run: Run | None = None
-    held: Held | None = None
+    takeover: Takeover | None = None
     """A person has the session."""
-    resume: Held | None = None
+    resume: Takeover | None = None
     """A person had the session, and the run that goes on has not been told yet."""
     question: Question | None = None
     reports: tuple[Report, ...] = ()

@@ -24,7 +24,7 @@ def turn(world: World) -> str | None:
     return issue if rank < PASSED_BY else None
 
 
-SETS = ("live", "unclosed", "busy", "leased", "held", "reviewed")
+SETS = ("live", "unclosed", "busy", "leased", "takeovers", "reviewed")
 
 
 INDEXES = (*SETS, "dues", "due_order", "dependents", "slots", "landings", "branches", "branch_runs")
@@ -103,8 +103,8 @@ def _slot(flow: Flow) -> int | None:
 def _within(flow: Flow) -> tuple[bool, ...]:
     """Which of `SETS` an issue belongs to."""
     run = flow.run
-    live, held = run is not None and not run.settled, flow.held is not None
-    return live, flow.stage != "closed", flow.busy, flow.leased, held, flow.reviewed
+    live, taken = run is not None and not run.settled, flow.takeover is not None
+    return live, flow.stage != "closed", flow.busy, flow.leased, taken, flow.reviewed
 
 
 def _depends(

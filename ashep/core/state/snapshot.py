@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any, Literal, NamedTuple, get_origin, get_type_hints
 
 from pydantic import TypeAdapter
+from pydantic_core import from_json, to_json
 from rpds import HashTrieMap, HashTrieSet
 
 from ashep.core.state.indexes import INDEXES, indexed
@@ -22,6 +23,9 @@ Part = tuple[str, bytes]
 
 PIECE = 50
 """Items of a map in one part: so that whoever writes parts in a thread lets others go on in between."""
+
+RENAMED = {"held": "takeover"}
+"""Fields of a flow that an earlier version kept by another name, and their present one."""
 
 
 def dump(world: World) -> Iterator[Part]:
@@ -59,6 +63,19 @@ def load(parts: Iterable[Part]) -> World:
     values |= {name: HashTrieMap(items) for name, items in maps.items()}
     values |= {name: HashTrieSet(items) for name, items in sets.items()}
     return indexed(World(**values))
+
+
+def of_now(parts: Iterable[Part]) -> Iterator[Part]:
+    """Give parts that may be an earlier version's in the present form (docs/decisions/0018-parts.md)."""
+    for name, data in parts:
+        if name == "flows":
+            flows = {
+                issue: {RENAMED.get(key, key): one for key, one in flow.items()}
+                for issue, flow in from_json(data).items()
+            }
+            yield name, to_json(flows)
+        else:
+            yield name, data
 
 
 class _Kind(NamedTuple):

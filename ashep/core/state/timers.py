@@ -22,14 +22,14 @@ def flow_dues(flow: Flow) -> list[tuple[str, datetime]]:
         dues.append(("effect", flow.effect_after))
     if flow.write_after is not None:
         dues.append(("write", flow.write_after))
-    if flow.held is not None and flow.held.due is not None:
-        dues.append(("quiet", flow.held.due))
+    if flow.takeover is not None and flow.takeover.due is not None:
+        dues.append(("quiet", flow.takeover.due))
     if flow.landing is not None and flow.landing.due is not None:
         dues.append(("landing", flow.landing.due))
     if flow.stage == "closed" and flow.own is not None and flow.own.rest is not None and flow.own.rest.due is not None:
         dues.append(("tree", flow.own.rest.due))
     run = flow.run
-    if run is not None and not run.ended and flow.stage == "work" and flow.held is None:
+    if run is not None and not run.ended and flow.stage == "work" and flow.takeover is None:
         asked = [pending.due for pending in run.requests if pending.verdict == "ask" and pending.due is not None]
         if asked:
             dues.append(("input", min(asked)))
@@ -61,8 +61,8 @@ def over(flow: Flow, name: str, seq: int, at: datetime) -> Flow:
             return replace(flow, effect_after=None)
         case "write", _:
             return replace(flow, write_after=None)
-        case "quiet", _ if flow.held is not None:
-            return replace(flow, held=replace(flow.held, due=None, fresh_after=seq))
+        case "quiet", _ if flow.takeover is not None:
+            return replace(flow, takeover=replace(flow.takeover, due=None, fresh_after=seq))
         case "landing", _ if flow.landing is not None:
             return replace(flow, landing=dataclasses.replace(flow.landing, due=None))
         case "tree", _ if flow.own is not None and flow.own.rest is not None:
@@ -89,8 +89,8 @@ def shifted(flow: Flow, gap: timedelta) -> Flow:
         return flow
     if flow.stage == "work" and not flow.on_pause:
         flow = replace(flow, thought=flow.thought + gap)
-    if flow.held is not None and flow.held.due is not None:
-        flow = replace(flow, held=replace(flow.held, due=flow.held.due + gap))
+    if flow.takeover is not None and flow.takeover.due is not None:
+        flow = replace(flow, takeover=replace(flow.takeover, due=flow.takeover.due + gap))
     if run is None:
         return flow
     return replace(

@@ -115,7 +115,7 @@ class World:
     """Issues of which something is under way, or could start by itself."""
     leased: HashTrieSet[str] = NO_ISSUES
     """Issues whose lease is kept alive."""
-    held: HashTrieSet[str] = NO_ISSUES
+    takeovers: HashTrieSet[str] = NO_ISSUES
     """Issues whose session a person has."""
     reviewed: HashTrieSet[str] = NO_ISSUES
     """Issues whose pull request people look at."""
@@ -151,8 +151,8 @@ class World:
     @property
     def in_use(self) -> bool:
         """Whether a run is under way on the agent server, or a person has a session there."""
-        held = (self.flows[issue].held for issue in self.held)
-        return bool(self.live) or any(one is not None and one.session for one in held)
+        takeovers = (self.flows[issue].takeover for issue in self.takeovers)
+        return bool(self.live) or any(one is not None and one.session for one in takeovers)
 
     @property
     def actor(self) -> str:

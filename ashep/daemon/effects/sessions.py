@@ -8,7 +8,7 @@ from ashep.core.facts.tracker import Comment
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.reconcile.observe import session_read
 from ashep.core.runs.prompting import DIAGNOSED, EXTRACTION
-from ashep.core.state.flow import Flow, Held
+from ashep.core.state.flow import Flow, Takeover
 from ashep.core.state.world import World
 from ashep.errors import RunnerRefused
 from ashep.ports.runner import Runner
@@ -61,20 +61,20 @@ def behind(comments: tuple[Comment, ...], instance: str, key: str) -> tuple[Comm
     return () if place is None else comments[place + 1 :]
 
 
-async def look(runner: Runner, world: World, flow: Flow, held: Held) -> SessionSeen | None:
+async def look(runner: Runner, world: World, flow: Flow, takeover: Takeover) -> SessionSeen | None:
     """Read the session; None: there is none to read. Errors of the runner are raised, but for a session that is gone:
     nobody can be in that one.
     """
-    as_of, people, busy = world.seq, held.people, False
-    if held.session is None:
+    as_of, people, busy = world.seq, takeover.people, False
+    if takeover.session is None:
         return None
     with suppress(RunnerRefused):
-        busy = held.session in await runner.busy((held.session,))
-        if held.message is not None:
+        busy = takeover.session in await runner.busy((takeover.session,))
+        if takeover.message is not None:
             before = flow.run.prompt.before if flow.run else ()
-            ours = frozenset((*flow.messages, *before)) - {held.message}
-            people = (await runner.turn(held.session, held.message, ours)).people
-    return SessionSeen(flow.issue.id, held.session, people, busy, as_of)
+            ours = frozenset((*flow.messages, *before)) - {takeover.message}
+            people = (await runner.turn(takeover.session, takeover.message, ours)).people
+    return SessionSeen(flow.issue.id, takeover.session, people, busy, as_of)
 
 
 async def came_back(runner: Runner, world: World, issue: str) -> list[Fact]:
