@@ -36,7 +36,7 @@ from ashep.core.policy.policies import Phase, Verify
 from ashep.core.policy.settings import Settings, VerificationSettings
 from ashep.core.state.branches import branch_of
 from ashep.core.state.delivery import Criteria, Evidence, Landing, OwnTree, Proof
-from ashep.core.state.flow import Flow
+from ashep.core.state.flow import Counters, Flow
 from ashep.core.state.indexes import put
 from ashep.core.state.world import World
 from ashep.daemon.effects.work import AT_ONCE, MOST_LOG, Means, WorkEffects
@@ -124,7 +124,7 @@ class Place:
         own = OwnTree(BRANCH, 0, base=self.trees.base, onto="main")
         self.flow = Flow(
             Issue("t-1", "It", "in_progress", "task", 2, T0), stage="work", policy="standard", phase="implement",
-            own=own, criteria=Criteria("", ""), cycle=1, verifying=RUN,
+            own=own, criteria=Criteria("", ""), counters=Counters(cycle=1), verifying=RUN,
         )  # fmt: skip
         self.known: VerificationSettings | None = None
 
@@ -391,7 +391,7 @@ async def test_what_was_found_is_known_until_a_person_begins_anew(place: Place) 
     place.flow = replace(place.flow, evidence=None)
     await place.verify()
     assert (place.verifier.asked[-1].known, place.verifier.asked[-1].afresh) == (None, False)
-    place.flow = replace(place.flow, cycle=2)
+    place.flow = replace(place.flow, counters=replace(place.flow.counters, cycle=2))
     await place.verify()
     assert place.verifier.asked[-1].afresh, "a person may have put the machine in order"
     place.flow = replace(place.flow, evidence=evidence)

@@ -140,8 +140,8 @@ def issue_row(world: World, issue: str) -> Row:
     body = {
         "status": view.status, "type": view.type, "priority": view.priority, "labels": view.labels,
         "assignee": view.assignee, "blocked_by": view.blocked_by, "created_at": format_time(view.created_at),
-        "stage": flow.stage, "cycle": flow.cycle, "visit": flow.visit, "attempt": flow.attempt, "runs": flow.runs,
-        "question": _question(flow), "verification": verification(flow),
+        "stage": flow.stage, "cycle": flow.counters.cycle, "visit": flow.visit, "attempt": flow.attempt,
+        "runs": flow.counters.runs, "question": _question(flow), "verification": verification(flow),
         "verification_log": looked_into(flow), "flags": flow.own.flags if flow.own is not None else (),
         "files": asdict(flow.own.files) if flow.own is not None and flow.own.files is not None else None,
         "landing": landing(flow), "tree": resting(flow),

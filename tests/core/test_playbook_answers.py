@@ -135,7 +135,7 @@ def test_a_circle_over_a_deadline_uses_up_visits_until_it_parks(to: str) -> None
         book >> book.later(7 * 86400)
         book.answered()
     assert (book.flow().stage, book.flow().code) == ("parked", "max_visits")
-    assert book.flow().cycle == 1
+    assert book.flow().counters.cycle == 1
     assert book.flow().cycle_times(to) == (3 if to == "implement" else 4)
 
 

@@ -228,7 +228,7 @@ def test_the_runs_times_stand_still_while_a_person_thinks() -> None:
     assert book.later(25 * 60) == []  # longer than its timeout, and its bound for stalls
     says(book, "@ashep 1").answered()
     assert book.run().deadline == book.now + left
-    assert book.flow().thought == timedelta(minutes=25)
+    assert book.flow().counters.thought == timedelta(minutes=25)
     assert [timer.key for timer in book.later(300) if isinstance(timer, resources.TimerDue)] == ["stall:t-1"]
 
 
@@ -240,7 +240,7 @@ def test_a_suspended_machine_counts_once() -> None:
     says(book, "@ashep 1").answered()
     assert deadline is not None
     assert book.run().deadline == deadline + timedelta(minutes=20)
-    assert book.flow().thought == timedelta(minutes=20)
+    assert book.flow().counters.thought == timedelta(minutes=20)
 
 
 # --- what comes between ---------------------------------------------------------------------------------------------
@@ -356,7 +356,7 @@ def test_a_daemon_that_was_away_goes_on_waiting_and_counts_the_time_once() -> No
     assert account(book.world, "t-1").due == due
     assert requests_read(book.world, book.made.listed(), book.world.seq) == []
     says(book.answered(), "@ashep 1").answered()
-    assert book.flow().thought == timedelta(minutes=10)
+    assert book.flow().counters.thought == timedelta(minutes=10)
     assert deadline is not None
     assert book.run().deadline == deadline + timedelta(minutes=10)
 

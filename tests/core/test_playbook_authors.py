@@ -24,7 +24,15 @@ AGENT = "ashep-agent"
 def as_it_was(book: Playbook) -> tuple[object, ...]:
     """How the issue stands, in the tracker and here."""
     view, flow = book.made.tracker["t-1"], book.flow()
-    return view.status, view.assignee, view.labels, flow.stage, flow.phase, flow.cycle, flow.run and flow.run.id
+    return (
+        view.status,
+        view.assignee,
+        view.labels,
+        flow.stage,
+        flow.phase,
+        flow.counters.cycle,
+        flow.run and flow.run.id,
+    )
 
 
 @pytest.mark.parametrize("who", [AGENT, ME, "ashep-other"])
@@ -220,7 +228,7 @@ def test_a_lost_lease_and_an_agents_status_strand_nothing() -> None:
     book >> book.later(1)
     book.answered()
     assert (book.flow().stage, book.run().state, book.made.tracker["t-1"].status) == ("work", "running", "in_progress")
-    assert book.flow().cycle == 1
+    assert book.flow().counters.cycle == 1
 
 
 def test_a_lost_lease_and_a_label_that_is_gone_before_anybody_knows_who_set_it_strand_nothing() -> None:
@@ -257,7 +265,7 @@ def test_who_costs_an_issue_its_lease_again_and_again_uses_its_runs_up() -> None
         book.left = []
         book.answered()
         book.left = []
-    assert (book.flow().stage, book.flow().code, book.flow().cycle_runs) == ("parked", "max_runs", 12)
+    assert (book.flow().stage, book.flow().code, book.flow().counters.cycle_runs) == ("parked", "max_runs", 12)
 
 
 def test_work_that_lands_goes_on_although_an_agent_closes_its_issue() -> None:

@@ -56,11 +56,11 @@ def test_what_turns_use_is_counted_once_for_run_issue_provider_day_and_all() -> 
     assert book >> book.turn("running", **used(300, 0.3))
     assert book >> book.turn("running", **used(300, 0.3))
     assert book >> book.turn("stored", **used(0))  # a read that misses what was there takes nothing back
-    assert (book.run().spent, book.flow().spent) == ((300, 0.3), (300, 0.3))
+    assert (book.run().spent, book.flow().counters.spent) == ((300, 0.3), (300, 0.3))
     book >> done(book, 400, 0.4) << runs.RunEnded << facts_issues.PhaseEntered
     book.answered() >> book.turn("running", **used(50, 0.0, provider="acme"))
     assert book
-    assert (book.run().spent, book.flow().spent) == ((50, 0.0), (450, 0.4))
+    assert (book.run().spent, book.flow().counters.spent) == ((50, 0.0), (450, 0.4))
     spending = book.world.spending
     assert (spending.tokens, spending.cost) == (450, 0.4)
     assert used_today(spending, book.now, "other") == (400, 0.4)
@@ -75,10 +75,10 @@ def test_what_was_used_is_counted_afresh_in_a_new_cycle_and_on_a_new_day() -> No
     assert book >> book.later(3 * 3600)
     assert book >> book.turn("running", **used(130))
     assert used_today(book.world.spending, book.now) == (30, 0.0)
-    assert book.flow().spent == (130, 0.0)
+    assert book.flow().counters.spent == (130, 0.0)
     book >> book.seen(add=["phase:review"], drop=["phase:review"], status="open", assignee=None)
     book.looked().looked()
-    assert book.flow().spent == (0, 0.0)
+    assert book.flow().counters.spent == (0, 0.0)
     assert book.world.spending.tokens == 130
 
 
@@ -126,7 +126,7 @@ def test_a_turn_that_ended_its_run_over_the_limit_counts() -> None:
     book.answered()
     assert book.run().phase == "arbitrate"
     assert book.run().spent == (0, 0.0)
-    assert not [mark for mark in book.flow().marks if mark.scope == "run"]
+    assert not [mark for mark in book.flow().counters.marks if mark.scope == "run"]
 
 
 @pytest.mark.promise("B3")
@@ -157,7 +157,7 @@ def test_an_issue_over_its_limit_gets_no_other_run_in_this_cycle() -> None:
     assert account(book.world, "t-1").state == "parked"
     book >> book.seen(drop=["ashep:parked"])
     book.answered()
-    assert (book.run().state, book.flow().spent) == ("running", (0, 0.0)), "a person's cycle counts afresh"
+    assert (book.run().state, book.flow().counters.spent) == ("running", (0, 0.0)), "a person's cycle counts afresh"
 
 
 def test_the_runs_of_an_issue_are_added_up() -> None:
@@ -216,7 +216,7 @@ def test_a_night_without_budget_is_no_working_time() -> None:
     assert book.flow().stage == "work"
     book >> book.later(3600)
     assert [type(fact) for fact in book.left[:1]] == [runs.RunPlanned]
-    assert book.flow().thought == timedelta(hours=2)
+    assert book.flow().counters.thought == timedelta(hours=2)
 
 
 @pytest.mark.promise("B4")

@@ -235,7 +235,7 @@ def test_changes_found_just_before_a_write_run_withdraw_it_without_cost() -> Non
     foreign = Tree(True, "c0ffee", (("a.py", "11"),))
     book >> delivery.TreeSeen(foreign, "before", "t-1", read.run) << like(runs.RunWithdrawn, code="tree_dirty")  # type: ignore[union-attr]
     assert book
-    assert (book.flow().cycle_runs, book.flow().failures) == (0, 0)
+    assert (book.flow().counters.cycle_runs, book.flow().failures) == (0, 0)
     book >> delivery.TreeSeen(Tree(True, "c0ffee")) << like(runs.RunPlanned, run="t-1/implement.1.2") << c.WriteIssue
     assert book >> book.next() << c.ReadTree
 

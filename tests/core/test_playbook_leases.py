@@ -188,7 +188,7 @@ def test_the_claim_of_a_dead_daemon_is_taken_back_with_a_comment_and_the_issue_i
     assert book.run().id == "t-1/implement.8.1"
     assert book.run().state == "running"
     assert any(isinstance(done, c.StopOrphan) for done in book.made.done)
-    assert book.flow().runs == 8
+    assert book.flow().counters.runs == 8
 
 
 @pytest.mark.promise("O4")
@@ -246,7 +246,7 @@ def test_a_stamp_counts_visits_that_had_no_run() -> None:
     """Found in a simulated night: after a lost state folder a run was given the id of an earlier one."""
     book = Playbook().looked()
     visits, target = (("implement", 1), ("review", 9)), Posture(99, "work", "implement")
-    flow = replace(book.flow(), visits=visits, target=target, open=())
+    flow = replace(book.flow(), counters=replace(book.flow().counters, visits=visits), target=target, open=())
     world = replace(book.world, flows=book.world.flows.insert("t-1", flow))
     writes = [one for one in outstanding(world, "t-1") if isinstance(one, c.WriteIssue)]
     assert [one.stamp.runs for one in writes] == [9]

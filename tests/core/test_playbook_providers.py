@@ -69,7 +69,7 @@ def test_a_long_limit_ends_the_run_without_blame_and_holds_only_that_providers_p
     book.answered()
     told = account(book.world, "t-1")
     assert (told.state, told.code, told.due) == ("time", "provider_limited", until)
-    assert book.flow().cycle_runs == 0
+    assert book.flow().counters.cycle_runs == 0
     book.made.open("t-3", type="task")
     book >> up(default=CRITIC_MODEL)
     book.looked()

@@ -293,7 +293,7 @@ def test_issues_beyond_the_depth_are_created_parked() -> None:
     assert child.stamp.depth == 1
     book.looked()
     assert book.flow(child.id).code == "parked_label"
-    assert book.flow(child.id).depth == 1
+    assert book.flow(child.id).counters.depth == 1
 
 
 @pytest.mark.promise("D9")

@@ -224,7 +224,7 @@ def test_a_stalled_turn_is_stopped_and_another_agent_reads_its_end_in_a_session_
     why = "no sign of life for 5m, and 5m is the bound; builder says retry: what I did"
     book >> says(book, "retry") << like(runs.RunEnded, state="stalled", why=why, abort=False)
     assert book << like(issues.RetryScheduled, failures=1)
-    assert book.flow().cycle_runs == 1
+    assert book.flow().counters.cycle_runs == 1
 
 
 @pytest.mark.promise("T12")

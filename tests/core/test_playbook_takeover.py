@@ -256,7 +256,7 @@ def test_a_person_who_comes_back_just_before_the_prompt_is_not_written_to() -> N
     back = watched(book, *ANN, "msg_again")
     book >> [*back, book.failed()] << like(runs.RunWithdrawn, code="paused") << like(runs.SessionTaken, action="resume")
     assert book
-    assert book.flow().cycle_runs == 1
+    assert book.flow().counters.cycle_runs == 1
     book >> watched(book, *ANN, "msg_again")
     book >> book.later(60)
     book.left = []
@@ -284,7 +284,7 @@ def test_a_session_that_is_used_again_may_be_a_persons_by_then() -> None:
     book >> book.failed()
     book.answered()
     assert book.run().session not in (None, session)
-    assert (book.run().state, book.flow().failures, book.flow().cycle_runs) == ("running", 1, 2)
+    assert (book.run().state, book.flow().failures, book.flow().counters.cycle_runs) == ("running", 1, 2)
 
 
 def test_no_server_is_begun_anew_in_which_a_person_works() -> None:
@@ -361,7 +361,7 @@ def test_what_was_reported_is_kept_and_used_when_the_person_lets_it_go_on() -> N
     assert book << like(c.ReadTree, moment="after")
     assert book >> book.next() << like(runs.RunPlanned, phase="review", prompt="task", reuse=None) << c.WriteIssue
     assert book.flow().resume is None
-    assert dict(book.flow().passed)["implement"] == "success"
+    assert dict(book.flow().counters.passed)["implement"] == "success"
 
 
 @pytest.mark.promise("P10")

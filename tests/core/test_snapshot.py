@@ -49,7 +49,12 @@ def test_a_world_comes_back_and_goes_on_as_it_would_have(seed: int) -> None:
 @given(st.timedeltas(timedelta(-9), timedelta(9)), st.frozensets(st.text()), st.text())
 def test_values_that_lives_seldom_have_come_back(gap: timedelta, shown: frozenset[str], text: str) -> None:
     flow = next(iter(live(1, 40).world.flows.values()))
-    made = replace(flow, thought=gap, shown=frozenset(one.encode(errors="replace").decode() for one in shown), why=text)
+    made = replace(
+        flow,
+        counters=replace(flow.counters, thought=gap),
+        shown=frozenset(one.encode(errors="replace").decode() for one in shown),
+        why=text,
+    )
     world = World(flows=HashTrieMap({"t-0": made}))
     assert load(dump(world)).flows["t-0"] == made
 

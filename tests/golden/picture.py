@@ -11,7 +11,7 @@ from rpds import HashTrieMap, HashTrieSet
 from ashep.core.facts.records import format_time
 from ashep.core.state.flow import Flow
 from ashep.core.state.indexes import INDEXES
-from ashep.core.state.snapshot import RENAMED
+from ashep.core.state.snapshot import PARTS, RENAMED
 from ashep.core.state.world import World
 
 Known = dict[str, list[str]]
@@ -52,4 +52,7 @@ def _plain(value: Any, known: Known | None, shown: Known) -> Any:
 
 
 def _field(value: Any, name: str) -> Any:
-    return getattr(value, RENAMED.get(name, name) if isinstance(value, Flow) else name)
+    if isinstance(value, Flow):
+        part = next((part for part, kind in PARTS.items() if name in kind.__dataclass_fields__), None)
+        value, name = getattr(value, part) if part else value, RENAMED.get(name, name)
+    return getattr(value, name)

@@ -244,7 +244,7 @@ class Laws:
             return ""
         if told.state == "parked":
             # what was adopted was parked by another journal, which may have been lost before it said why
-            marks = told.code == "adopted" or any(f"park.{flow.cycle}." in one["text"] for one in row.comments)
+            marks = told.code == "adopted" or any(f"park.{flow.counters.cycle}." in one["text"] for one in row.comments)
             right = row.standing == ("blocked", self.world.actor) and "ashep:parked" in row.labels and marks
             return "" if right else f"it is {row.standing} {sorted(row.labels)}, its comment posted: {marks}"
         labels = row.labels

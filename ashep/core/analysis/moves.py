@@ -30,7 +30,7 @@ from ashep.core.reconcile.decide import decide
 from ashep.core.reconcile.dispatch import Capacity, wanted
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.state.delivery import OwnTree
-from ashep.core.state.flow import Flow
+from ashep.core.state.flow import Counters, Flow
 from ashep.core.state.frozen import replace
 from ashep.core.state.indexes import put
 from ashep.core.state.run import Report
@@ -118,7 +118,7 @@ class Board:
 
     def start(self) -> State:
         """Where an issue begins."""
-        flow = Flow(_issue(), since=NOW, policy=self.name, passed=(_KEPT,), own=_OWN)
+        flow = Flow(_issue(), since=NOW, policy=self.name, counters=Counters(passed=(_KEPT,)), own=_OWN)
         world = put(self._world, ISSUE, flow)
         return self._seen(_follow_all(world, begin_cycle(world, flow, self.policy.phases[0].name, "taken")))
 
@@ -140,7 +140,7 @@ class Board:
         return bool(state.writer) or (state.kind == "work" and state.phase in self._writers)
 
     def _step(self, state: State, move: Move, after: World, worn: World) -> Step:
-        ended = dict(after.flows[ISSUE].passed)
+        ended = dict(after.flows[ISSUE].counters.passed)
         target, why = self._seen(after), after.flows[ISSUE].why
         return Step(state, move, target, why, ended.get(state.phase), _KEPT[0] not in ended, self._seen(worn))
 
@@ -198,7 +198,7 @@ class Board:
 
     def _worn(self, flow: Flow) -> Flow:
         visits = tuple((phase.name, phase.max_visits) for phase in self.policy.phases)
-        return replace(flow, cycle_visits=visits)
+        return replace(flow, counters=replace(flow.counters, cycle_visits=visits))
 
     def _seen(self, world: World) -> State:
         """Where the issue stands now; a phase that is wanted gets its run, or its question, at once."""
@@ -213,7 +213,7 @@ class Board:
         return state
 
     def _state(self, flow: Flow) -> State:
-        passed = tuple(sorted(one for one in flow.passed if one in self._required))
+        passed = tuple(sorted(one for one in flow.counters.passed if one in self._required))
         ran = (report.phase for report in reversed(flow.reports) if report.phase in self._writers)
         writer = next(ran, "")
         match flow.stage:
@@ -239,9 +239,9 @@ class Board:
         names = (state.writer, state.phase if state.said else "")
         reports = tuple(_report(state, self.policy.phase(name)) for name in names if name)
         return replace(
-            flow, cycle_visits=(), cycle_runs=0, failures=last, unproven=short, reports=reports, comments=(),
-            passed=(*passed, _KEPT), issue=_issue(), visits=(), answers=(), own=_OWN, waived=(), evidence=None,
-            flaw=None,
+            flow, counters=replace(flow.counters, cycle_visits=(), cycle_runs=0, passed=(*passed, _KEPT), visits=()),
+            failures=last, unproven=short, reports=reports, comments=(), issue=_issue(), answers=(), own=_OWN,
+            waived=(), evidence=None, flaw=None,
         )  # fmt: skip
 
 

@@ -155,7 +155,7 @@ def bounded(world: World, issue: str, unknown: Unknown) -> Unknown:
     policy = _policy(world, flow)
     if policy is None:
         return unknown
-    spent = 0 if flow.stage in ("idle", "left") else flow.cycle_runs
+    spent = 0 if flow.stage in ("idle", "left") else flow.counters.cycle_runs
     left = max(policy.limits.max_runs - spent, unknown.least)
     humans = [phase for phase in policy.phases if phase.human is not None]
     # an answer begins a cycle or closes; only a question that nobody answers can lead on, and be followed by another:

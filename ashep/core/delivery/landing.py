@@ -66,7 +66,7 @@ def _of_run(world: World, earlier: Flow, flow: Flow, evidence: Evidence) -> list
 
 def _fell_short(world: World, earlier: Flow, flow: Flow, phase: Phase, evidence: Evidence) -> list[Fact]:
     lacking, before = evidence.lacking(flow.waived), earlier.evidence
-    said, most = dict(flow.passed).get(phase.name, "success"), (phase.verify or Verify()).max_attempts
+    said, most = dict(flow.counters.passed).get(phase.name, "success"), (phase.verify or Verify()).max_attempts
     told = f"{phase.name} says {said}, but {_short(lacking)}"
     same = before is not None and (before.tree, before.lacking(flow.waived)) == (evidence.tree, lacking)
     if same and flow.unproven > 1:
@@ -425,7 +425,7 @@ def found_before(flow: Flow) -> tuple[delivery.Verification | None, bool]:
     """Give what is known of the work already, and whether even that is to be found afresh: a person wants it again."""
     known = flow.evidence
     if known is None or not known.checks:
-        return None, flow.cycle > 1
+        return None, flow.counters.cycle > 1
     return delivery.Verification(known.commit, known.tree, known.checks, known.results, known.isolated), False
 
 

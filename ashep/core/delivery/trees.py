@@ -188,7 +188,7 @@ def own_tree(world: World, fact: TreePrepared | TreeSealed | TreeLeft) -> World:
     if isinstance(fact, TreePrepared):
         # what others left on a branch that is shared is none of this work; of one that another journal began
         # nobody knows how much is, so that all of it counts
-        begins = fact.base if flow.floor else fact.head
+        begins = fact.base if flow.counters.floor else fact.head
         base = (flow.own.base or begins) if is_shared(flow.own.branch) else fact.base
         own = dataclasses.replace(flow.own, path=fact.path, base=base, head=fact.head)
         flow = replace(flow, own=own, base=base)

@@ -8,7 +8,7 @@ from ashep.core.facts.runs import OrphanStopped
 from ashep.core.facts.vocabulary import AuthorsRead, ChangeDoubted, ChangeJudged
 from ashep.core.state import authors
 from ashep.core.state.delivery import Landing, OwnTree
-from ashep.core.state.flow import Flow, Folds, Posture, Question, Stage, noted
+from ashep.core.state.flow import Flow, Folds, Posture, Question, Stage, ended_with, idled
 from ashep.core.state.frozen import replace
 from ashep.core.state.intents import MAX_REPORTS, done, stale
 
@@ -44,11 +44,13 @@ def _taken(flow: Flow, fact: issues.IssueTaken, seq: int, at: datetime) -> Flow:
 
 
 def _cycle(flow: Flow, fact: issues.CycleBegan, seq: int, at: datetime) -> Flow:
+    counters = replace(
+        flow.counters, cycle=fact.cycle, cycle_began=at, thought=timedelta(), cycle_runs=0, cycle_visits=(), created=0,
+        spent=(0, 0.0), marks=(), passed=flow.counters.passed if fact.keeps else (),
+    )  # fmt: skip
     return replace(
-        flow, cycle=fact.cycle, cycle_began=at, thought=timedelta(), cycle_runs=0, cycle_visits=(), created=0,
-        failures=0, infra=0, infra_began=None, lock="", spent=(0, 0.0), marks=(),
-        passed=flow.passed if fact.keeps else (), waived=flow.waived if fact.keeps else (),
-        evidence=flow.evidence if fact.keeps else None,
+        flow, counters=counters, failures=0, infra=0, infra_began=None, lock="",
+        waived=flow.waived if fact.keeps else (), evidence=flow.evidence if fact.keeps else None,
     )  # fmt: skip
 
 
@@ -70,9 +72,8 @@ def _reminded(flow: Flow, fact: issues.PersonReminded, seq: int, at: datetime) -
 def _person_answered(flow: Flow, fact: issues.PersonAnswered, seq: int, at: datetime) -> Flow:
     thinking = at - flow.question.asked if flow.question else timedelta()
     asked = flow.question.phase if flow.question and flow.question.human_phase else None
-    passed = noted(flow.passed, asked, fact.answer) if asked else flow.passed
-    flow = answered(flow, fact.answer)
-    return replace(flow, thought=flow.thought + thinking, question=None, passed=passed)
+    flow = idled(answered(flow, fact.answer), thinking)
+    return replace(ended_with(flow, asked, fact.answer) if asked else flow, question=None)
 
 
 def _answer_refused(flow: Flow, fact: issues.AnswerRefused, seq: int, at: datetime) -> Flow:
@@ -88,7 +89,8 @@ def _comment(flow: Flow, fact: issues.CommentWanted, seq: int, at: datetime) -> 
 
 
 def _creation(flow: Flow, fact: issues.CreationWanted, seq: int, at: datetime) -> Flow:
-    return replace(flow, creations=(*flow.creations, fact), created=flow.created + 1)
+    counters = replace(flow.counters, created=flow.counters.created + 1)
+    return replace(flow, creations=(*flow.creations, fact), counters=counters)
 
 
 def _judged(flow: Flow, fact: ChangeJudged, seq: int, at: datetime) -> Flow:
@@ -158,13 +160,17 @@ def _adopted(flow: Flow, fact: issues.IssueAdopted, seq: int, at: datetime) -> F
     stands = Posture(seq, fact.kind, fact.phase)
     waits = fact.kind == "work" and flow.issue.status == "blocked"  # its run asked a person: it is to be worked on
     stood = Posture(0, "ask", fact.phase, input=True) if waits else stands
+    counters = replace(
+        inherited(flow).counters, cycle=max(flow.counters.cycle, 1), cycle_began=at,
+        cycle_runs=fact.cycle_runs, cycle_visits=((fact.phase, 1),),
+        visits=tuple((dict(flow.counters.visits) | {fact.phase: fact.visit}).items()),
+    )  # fmt: skip
     flow = replace(
-        inherited(flow), policy=fact.policy, phase=fact.phase, visit=fact.visit, attempt=fact.attempt,
+        flow, counters=counters, policy=fact.policy, phase=fact.phase, visit=fact.visit, attempt=fact.attempt,
         failures=fact.attempt,  # what became of them nobody knows any more: they are used up
-        visits=tuple((dict(flow.visits) | {fact.phase: fact.visit}).items()), cycle=max(flow.cycle, 1),
-        cycle_began=at, cycle_runs=fact.cycle_runs, cycle_visits=((fact.phase, 1),), written=stood, target=stands,
-        own=flow.own or (OwnTree(fact.branch, 0, onto=fact.onto) if fact.branch else None),
-        writing=None, wanted=fact.kind == "work", orphan=fact.orphan, not_before=None, question=None,
+        written=stood, target=stands,
+        own=flow.own or (OwnTree(fact.branch, 0, onto=fact.onto) if fact.branch else None), writing=None,
+        wanted=fact.kind == "work", orphan=fact.orphan, not_before=None, question=None,
     )  # fmt: skip
     match fact.kind:
         case "work":
@@ -178,18 +184,19 @@ def _adopted(flow: Flow, fact: issues.IssueAdopted, seq: int, at: datetime) -> F
 
 def inherited(flow: Flow) -> Flow:
     """Go on counting where the stamp on the issue says that others have got to."""
-    stamp = flow.issue.stamp
+    counters, stamp = flow.counters, flow.issue.stamp
     if stamp is None:
         return flow
-    floor = max(flow.floor, stamp.runs, stamp.visit)
-    return replace(flow, depth=stamp.depth, runs=max(flow.runs, stamp.runs), floor=floor)
+    floor, runs = max(counters.floor, stamp.runs, stamp.visit), max(counters.runs, stamp.runs)
+    return replace(flow, counters=replace(counters, depth=stamp.depth, runs=runs, floor=floor))
 
 
 def _visit(flow: Flow, phase: str, visit: int) -> Flow:
-    visits = dict(flow.visits) | {phase: visit}
-    cycle = dict(flow.cycle_visits)
+    visits = dict(flow.counters.visits) | {phase: visit}
+    cycle = dict(flow.counters.cycle_visits)
     cycle[phase] = cycle.get(phase, 0) + 1
-    return replace(flow, phase=phase, visit=visit, visits=tuple(visits.items()), cycle_visits=tuple(cycle.items()))
+    counters = replace(flow.counters, visits=tuple(visits.items()), cycle_visits=tuple(cycle.items()))
+    return replace(flow, phase=phase, visit=visit, counters=counters)
 
 
 def _asked_person(flow: Flow, fact: issues.PersonAsked, seq: int, at: datetime) -> Flow:

@@ -13,7 +13,7 @@ from ashep.core.issues.verification import is_checked, is_proven
 from ashep.core.policy.flags import route
 from ashep.core.policy.policies import CLOSE, Human, Phase, Policy
 from ashep.core.state.delivery import UNCHANGED
-from ashep.core.state.flow import Flow, Question, noted
+from ashep.core.state.flow import Flow, Question, ended_with
 from ashep.core.state.world import World
 
 PHASE_QUESTION_DEADLINE = timedelta(days=7)
@@ -28,7 +28,7 @@ def enter(world: World, flow: Flow, target: str, why: str, *, by_hand: bool = Fa
     phase = policy.phase(target) if policy else None
     if phase is None:
         return park(flow, "unknown_phase", f"the policy {flow.policy} has no phase {target} ({why})")
-    if not by_hand and (lacking := unmet(phase, flow.passed)):
+    if not by_hand and (lacking := unmet(phase, flow.counters.passed)):
         return park(flow, "requires", f"{target} requires {lacking}, which is not so ({why})")
     if phase.human is not None:
         return ask(world, flow, phase.name, phase.human.ask, why, human=phase.human)
@@ -57,9 +57,10 @@ def begin_cycle(
     world: World, flow: Flow, target: str, why: str, *, keeps: bool = False, by_hand: bool = False
 ) -> list[Fact]:
     """Count limits and visits afresh and enter the target; with `keeps`, what phases ended with goes on to count."""
-    fresh = replace(flow, cycle_visits=(), passed=flow.passed if keeps else ())
+    counters = replace(flow.counters, cycle_visits=(), passed=flow.counters.passed if keeps else ())
+    fresh = replace(flow, counters=counters)
     return [
-        issues.CycleBegan(flow.issue.id, flow.cycle + 1, why, keeps),
+        issues.CycleBegan(flow.issue.id, flow.counters.cycle + 1, why, keeps),
         *enter(world, fresh, target, why, by_hand=by_hand),
     ]
 
@@ -136,7 +137,7 @@ def park(flow: Flow, code: str, why: str) -> list[Fact]:
     text = f"Parked: {why}.\n\nTake the label off, or use `ashep retry {issue}`, to start afresh."
     return [
         issues.IssueParked(issue, code, why),
-        issues.CommentWanted(issue, f"park.{flow.cycle}.{flow.runs}.{code}", text),
+        issues.CommentWanted(issue, f"park.{flow.counters.cycle}.{flow.counters.runs}.{code}", text),
     ]
 
 
@@ -241,8 +242,8 @@ def backoff(phase: Phase, failures: int, run: str) -> timedelta:
 
 def _creations(world: World, flow: Flow, policy: Policy, ended: RunEnded) -> list[Fact]:
     wanted = ended.outcome.created_issues if ended.outcome else ()
-    room = max(policy.limits.max_created_issues - flow.created, 0)
-    depth = flow.depth + 1
+    room = max(policy.limits.max_created_issues - flow.counters.created, 0)
+    depth = flow.counters.depth + 1
     facts: list[Fact] = [
         issues.CreationWanted(
             flow.issue.id, created_id(world, ended.run, index), new.as_new(), depth, depth > policy.limits.max_depth
@@ -282,7 +283,7 @@ def after_answer(world: World, flow: Flow, question: Question, approved: bool, w
     target = human.approved if approved else human.changes_requested or writer_before(policy, phase)
     if target == CLOSE:
         return enter(world, flow, CLOSE, why)
-    flow = replace(flow, passed=noted(flow.passed, phase.name, "approved" if approved else "changes_requested"))
+    flow = ended_with(flow, phase.name, "approved" if approved else "changes_requested")
     return begin_cycle(world, flow, target, why, keeps=approved)
 
 

@@ -204,8 +204,8 @@ def wanted(world: World, flow: Flow, room: Capacity) -> Verdict:
     assert phase is not None
     if (hold := _paused(world, flow, phase)) is not None:
         return Verdict(_held(flow, hold), room)
-    if flow.cycle_runs >= policy.limits.max_runs:
-        why = f"{flow.cycle_runs} runs in this cycle, the limit of the policy"
+    if flow.counters.cycle_runs >= policy.limits.max_runs:
+        why = f"{flow.counters.cycle_runs} runs in this cycle, the limit of the policy"
         return Verdict(park(flow, "max_runs", why), room)
     if wall_time(flow, world.now) >= policy.limits.max_wall_time:
         why = f"the cycle took longer than {policy.limits.max_wall_time}"
@@ -369,7 +369,8 @@ def candidate(world: World, flow: Flow, room: Capacity) -> Verdict:
     names = phase_labels(world, flow.issue)
     phase = policy.phase(names[0]) if names else policy.phases[0]
     assert phase is not None
-    fresh = replace(flow, policy=name, visit=flow.times(phase.name) + 1, attempt=0, phase=phase.name, cycle_visits=())
+    counters, visit = replace(flow.counters, cycle_visits=()), flow.times(phase.name) + 1
+    fresh = replace(flow, policy=name, visit=visit, attempt=0, phase=phase.name, counters=counters)
     if phase.human is None:
         if (paused := _paused(world, fresh, phase)) is not None:
             return Verdict(_held(flow, paused), room)

@@ -213,7 +213,7 @@ class Dispatcher:
 
     def _keep_time(self, world: World, flow: Flow) -> None:
         policy = world.policy(flow)
-        if policy is not None and flow.cycle_began is not None:
+        if policy is not None and flow.counters.cycle_began is not None:
             when = world.now + policy.limits.max_wall_time - wall_time(flow, world.now)
             self._times[flow.issue.id] = when
             heappush(self._time_order, (when, flow.issue.id))

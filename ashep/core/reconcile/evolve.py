@@ -19,7 +19,7 @@ from ashep.core.runs import folding as runs
 from ashep.core.runs import requests, takeover
 from ashep.core.state import files as edits
 from ashep.core.state import intents, notices, pauses, providers, server, spending
-from ashep.core.state.flow import Flow, orphan_of, pause_time
+from ashep.core.state.flow import Flow, idled, orphan_of, pause_time
 from ashep.core.state.frozen import replace
 from ashep.core.state.indexes import put
 from ashep.core.state.run import provider_of
@@ -62,8 +62,8 @@ def _of_issue(world: World, kind: type, fact: Any, fold: Callable[[Flow, Any, in
     elif (key := getattr(fact, "key", None)) is not None and kind is not tracker.EffectFailed:
         known = intents.done(flow, key, world.seq)
     after = fold(known, fact, world.seq, world.now)
-    if flow.on_pause and after.since != flow.since and after.cycle == flow.cycle:
-        after = replace(after, thought=after.thought + pause_time(flow, world.now))
+    if flow.on_pause and after.since != flow.since and after.counters.cycle == flow.counters.cycle:
+        after = idled(after, pause_time(flow, world.now))
     return put(world, fact.issue, after)
 
 
@@ -143,7 +143,7 @@ def _rested(world: World, gap: timedelta) -> World:
     for issue in world.unclosed:
         flow = world.flows[issue]
         if flow.stage == "work" and not flow.on_pause and not flow.waits_for_input:
-            world = put(world, issue, replace(flow, thought=flow.thought + gap))
+            world = put(world, issue, idled(flow, gap))
     return world
 
 

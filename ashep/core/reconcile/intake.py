@@ -38,7 +38,7 @@ def adopt(world: World, flow: Flow, name: str, policy: Policy) -> IssueAdopted:
     view, labels = flow.issue, world.settings.labels
     assert view.stamp is not None
     phase = _stamped(world, view, view.stamp, policy)
-    known, visits = flow.phase == phase.name, dict(flow.visits).get(phase.name, 0)
+    known, visits = flow.phase == phase.name, dict(flow.counters.visits).get(phase.name, 0)
     visit = max(view.stamp.visit, flow.visit if known else 0, 1)
     if not known and visits >= visit:
         visit = visits + 1  # how many runs it had in that visit nobody knows any more: their ids are not used again
@@ -54,7 +54,7 @@ def adopt(world: World, flow: Flow, name: str, policy: Policy) -> IssueAdopted:
         kind=kind,
         visit=visit,
         attempt=max(_named(view.stamp)[1], view.stamp.attempt, flow.attempt if known else 0),
-        cycle_runs=max(view.stamp.cycle_runs, flow.cycle_runs),
+        cycle_runs=max(view.stamp.cycle_runs, flow.counters.cycle_runs),
         why="the tracker shows it as ours, and this state folder does not know it",
         orphan=orphan_of(flow, world.instance) if kind == "work" else None,
         question=(phase.human.ask if phase.human else f"{phase.name} asked; its comment says what") if asks else "",

@@ -180,15 +180,16 @@ def _stamp(world: World, flow: Flow, target: Posture) -> Stamp:
     run = flow.run if flow.run and not flow.run.ended else None
     name = run.id if run else f"{flow.issue.id}/{flow.phase}.{flow.visit}.{flow.attempt + 1}"
     attempt = run.attempt if run else flow.attempt
+    counters = flow.counters
     return Stamp(
         world.instance,
         target.seq,
         name,
         flow.visit,
         attempt,
-        max((flow.runs, *(visit for _, visit in flow.visits))),  # who adopts it counts visits on from there
-        flow.depth,
-        flow.cycle_runs,
+        max((counters.runs, *(visit for _, visit in counters.visits))),  # who adopts it counts visits on from there
+        counters.depth,
+        counters.cycle_runs,
         world.actor,
     )
 

@@ -88,7 +88,7 @@ def of_flow(world: World, flow: Flow) -> Iterator[Gauge]:
     budgets, issue = world.settings.budgets, flow.issue.id
     if flow.run is not None:
         yield from _gauges(budgets.run, flow.run.spent, "run", flow.run.id, issue=issue)
-    yield from _gauges(budgets.issue, flow.spent, "issue", issue, issue=issue)
+    yield from _gauges(budgets.issue, flow.counters.spent, "issue", issue, issue=issue)
 
 
 def passed_now(world: World, gauges: Iterable[Gauge], marks: Iterable[Mark]) -> Iterator[BudgetWarned | BudgetReached]:
@@ -114,7 +114,7 @@ def after_turn(world: World, flow: Flow, judged: list[Fact]) -> list[Fact]:
 
 def _of_one(world: World, flow: Flow, *, ended: bool) -> list[Fact]:
     """`ended`: the turn was the end of its run, and its outcome counts: the next run finds the limit used up."""
-    facts: list[Fact] = [*passed_now(world, of_flow(world, flow), flow.marks)]
+    facts: list[Fact] = [*passed_now(world, of_flow(world, flow), flow.counters.marks)]
     stops = next((fact for fact in facts if isinstance(fact, BudgetReached)), None)
     if stops is not None and flow.stage == "work" and not ended:
         facts += [*abort(flow, stops.why), *park(flow, "budget", stops.why)]

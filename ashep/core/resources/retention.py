@@ -49,7 +49,7 @@ def needed_for(flow: Flow) -> str:
         if own is not None and own.base and own.head not in ("", own.base) and flow.landed is None:
             return f"is closed, and its work is on {own.branch} alone"
         return ""
-    begun = flow.cycle or flow.runs or flow.own is not None or flow.stage not in ("idle", "left")
+    begun = flow.counters.cycle or flow.counters.runs or flow.own is not None or flow.stage not in ("idle", "left")
     return "was begun, and is not done" if begun else ""
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from ashep.core.facts import runs as run_facts
 from ashep.core.facts.resources import BudgetReached, BudgetWarned, WriteDelayed
 from ashep.core.state.delivery import OwnTree
-from ashep.core.state.flow import Flow, Folds, Posture, noted
+from ashep.core.state.flow import Flow, Folds, Posture, ended_with
 from ashep.core.state.frozen import replace
 from ashep.core.state.intents import MAX_REPORTS, unfounded
 from ashep.core.state.run import NO_SIGN, Report, Run, Sent, due_after, growth, provider_of, used
@@ -36,8 +36,9 @@ def of_run(fold: Fold) -> Callable[[Flow, Any, int, datetime], Flow]:
 def _withdrawn(flow: Flow, run: Run, fact: run_facts.RunWithdrawn, seq: int, at: datetime) -> Flow:
     run = replace(run, state="aborted", tree_wanted="no")
     sessions = tuple(one for one in flow.sessions if one[1] != fact.leave)
-    held = replace(flow, run=run, wanted=True, cycle_runs=flow.cycle_runs - 1, sessions=sessions)
-    return replace(held, code=fact.code, why=fact.why, since=at)
+    counters = replace(flow.counters, cycle_runs=flow.counters.cycle_runs - 1)
+    flow = replace(flow, run=run, wanted=True, counters=counters, sessions=sessions)
+    return replace(flow, code=fact.code, why=fact.why, since=at)
 
 
 def _opened(flow: Flow, run: Run, fact: run_facts.SessionOpened, seq: int, at: datetime) -> Flow:
@@ -85,8 +86,8 @@ def _counted(flow: Flow, run: Run, fact: run_facts.TurnSeen) -> tuple[Flow, Run]
     if turns == run.turns:
         return flow, run
     tokens, cost = growth(run.turns, fact)
-    spent = (flow.spent[0] + tokens, round(flow.spent[1] + cost, 9))
-    return replace(flow, spent=spent), replace(run, turns=turns)
+    spent = (flow.counters.spent[0] + tokens, round(flow.counters.spent[1] + cost, 9))
+    return replace(flow, counters=replace(flow.counters, spent=spent)), replace(run, turns=turns)
 
 
 def spent(
@@ -106,7 +107,7 @@ def budget(flow: Flow, fact: BudgetWarned | BudgetReached | WriteDelayed) -> Flo
     """A limit of the issue or its run was passed, or a write of it waits."""
     if isinstance(fact, WriteDelayed):
         return replace(flow, write_after=fact.due)
-    return replace(flow, marks=marked(flow.marks, fact))
+    return replace(flow, counters=replace(flow.counters, marks=marked(flow.counters.marks, fact)))
 
 
 def _planned(flow: Flow, fact: run_facts.RunPlanned, seq: int, at: datetime) -> Flow:
@@ -116,15 +117,16 @@ def _planned(flow: Flow, fact: run_facts.RunPlanned, seq: int, at: datetime) -> 
         tree_wanted="before" if fact.access == "write" or fact.branch else "no", stall_after=fact.stall_after,
         tool_timeout=fact.tool_timeout,
     )  # fmt: skip
+    counters, marks = flow.counters, tuple(mark for mark in flow.counters.marks if mark.scope != "run")
+    counters = replace(counters, runs=counters.runs + 1, cycle_runs=counters.cycle_runs + 1, marks=marks)
     flow = replace(
-        _moved_in(flow, fact), run=run, attempt=fact.attempt, wanted=False, runs=flow.runs + 1, not_before=None
+        _moved_in(flow, fact), run=run, attempt=fact.attempt, wanted=False, counters=counters, not_before=None
     )
-    flow = replace(flow, marks=tuple(mark for mark in flow.marks if mark.scope != "run"))
     stamp = flow.issue.stamp
     if fact.attempt > 1 and (stamp is None or stamp.run != fact.run):
         # the stamp is to name this run: whoever adopts the issue counts on from it
         flow = replace(flow, target=Posture(seq, "work", fact.phase))
-    return replace(flow, cycle_runs=flow.cycle_runs + 1, code="", why=fact.why, since=at)
+    return replace(flow, code="", why=fact.why, since=at)
 
 
 def _moved_in(flow: Flow, fact: run_facts.RunPlanned) -> Flow:
@@ -208,9 +210,10 @@ def _ended(flow: Flow, run: Run, fact: run_facts.RunEnded, seq: int, at: datetim
     models = tuple((dict(flow.models) | {run.phase: run.model}).items()) if run.model else flow.models
     reports = (*flow.reports, report)[-MAX_REPORTS:]
     over = (*flow.requests, *(pending.request.id for pending in run.requests))[-MAX_REPORTS:]
-    runs = flow.cycle_runs if fact.counts else flow.cycle_runs - 1
-    word = fact.outcome.passed if fact.outcome else None
-    flow = replace(flow, models=models, requests=over, cycle_runs=runs, passed=noted(flow.passed, run.phase, word))
+    counters, word = flow.counters, fact.outcome.passed if fact.outcome else None
+    runs = counters.cycle_runs if fact.counts else counters.cycle_runs - 1
+    flow = replace(flow, models=models, requests=over, counters=replace(counters, cycle_runs=runs))
+    flow = ended_with(flow, run.phase, word)
     return replace(flow, run=ended, reports=reports, failures=flow.failures + failed)
 
 

@@ -22,7 +22,7 @@ from ashep.core.policy.language import format_duration
 from ashep.core.policy.permissions import fitting, judge, may_ask
 from ashep.core.policy.policies import PermissionRule, Phase, PreparedAnswer
 from ashep.core.runs.folding import Fold, of_run
-from ashep.core.state.flow import Flow, Folds, Posture
+from ashep.core.state.flow import Flow, Folds, Posture, idled
 from ashep.core.state.frozen import replace
 from ashep.core.state.intents import MAX_REPORTS
 from ashep.core.state.run import Pending, Run
@@ -385,7 +385,7 @@ def _ended(flow: Flow, run: Run, at: datetime) -> Flow:
         stall_due=at + run.stall_after if run.stall_after is not None else None,
     )  # fmt: skip
     comments = tuple(comment for comment in flow.comments if not comment[0].startswith(INPUT))
-    return replace(flow, run=run, thought=flow.thought + waited, comments=comments, requests=over)
+    return replace(idled(flow, waited), run=run, comments=comments, requests=over)
 
 
 RULES: IssueRules = {

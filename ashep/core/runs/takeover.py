@@ -28,7 +28,7 @@ from ashep.core.policy import policies
 from ashep.core.policy.language import format_duration
 from ashep.core.policy.policies import CLOSE, Phase, Policy
 from ashep.core.runs.prompting import message_id
-from ashep.core.state.flow import Flow, Folds, Posture, Takeover, noted
+from ashep.core.state.flow import Flow, Folds, Posture, Takeover, ended_with
 from ashep.core.state.frozen import replace
 from ashep.core.state.holds import Hold
 from ashep.core.state.run import Run
@@ -297,7 +297,7 @@ def _released(flow: Flow, fact: SessionReleased, seq: int, at: datetime) -> Flow
     if takeover is not None and takeover.label == "ours" and fact.by == "quiet":
         flow, code = replace(flow, target=Posture(seq, "work", flow.phase)), "paused"  # until our label is off again
     if takeover is not None and takeover.action == "review" and flow.phase:
-        flow = replace(flow, passed=noted(flow.passed, flow.phase, "success"))
+        flow = ended_with(flow, flow.phase, "success")
     resume = takeover if takeover is not None and takeover.session is not None and not fact.leave else None
     if takeover is not None and fact.leave:
         flow = replace(flow, sessions=without(flow.sessions, takeover.session))

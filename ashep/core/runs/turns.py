@@ -34,7 +34,7 @@ EXTRACT = Phase(name="extract")
 def turn_seen(world: World, earlier: Flow, flow: Flow, fact: runs.TurnSeen) -> list[Fact]:
     """Judge a read: what it shows of its provider and of the run, and of what was used."""
     judged = [*after_read(world, flow, fact), *_of_run(world, earlier, flow, fact)]
-    return judged if flow.spent == earlier.spent else judged + after_turn(world, flow, judged)
+    return judged if flow.counters.spent == earlier.counters.spent else judged + after_turn(world, flow, judged)
 
 
 def run_ended(world: World, earlier: Flow, flow: Flow, fact: runs.RunEnded) -> list[Fact]:

@@ -14,6 +14,7 @@ from ashep.core.facts.runs import Model
 from ashep.core.facts.tracker import Comment, Issue
 from ashep.core.state.authors import NOBODY, Authors
 from ashep.core.state.delivery import Criteria, Evidence, Flaw, Landing, OwnTree, Proof, Pull
+from ashep.core.state.frozen import replace
 from ashep.core.state.holds import NO_BUDGET, NO_PROVIDER, PAUSED, WAITS_FOR_PEOPLE, WITHHELD
 from ashep.core.state.run import Report, Run
 from ashep.core.state.spending import Mark
@@ -75,20 +76,8 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Flow:
-    """Where one issue is."""
-
-    issue: Issue
-    stage: Stage = "idle"
-    since: datetime | None = None
-    code: str = ""
-    """The stable code of the last hold, parking, leaving or giving back."""
-    why: str = ""
-    held_by: str = ""
-    """What the last hold was of (`Hold.of`)."""
-    policy: str | None = None
-    text: str | None = None
-    """The blob of the issue's words, as the last write's answer gave them."""
+class Counters:
+    """How far the issue has got in its present cycle, and for ever."""
 
     cycle: int = 0
     cycle_began: datetime | None = None
@@ -104,6 +93,29 @@ class Flow:
     floor: int = 0
     """No phase was visited more often before this journal knew the issue: run ids go on above it."""
     depth: int = 0
+    spent: tuple[int, float] = (0, 0.0)
+    """Tokens and cost of this cycle."""
+    marks: tuple[Mark, ...] = ()
+    """Limits of this cycle, and of the last run, that were passed."""
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Where one issue is."""
+
+    issue: Issue
+    stage: Stage = "idle"
+    since: datetime | None = None
+    code: str = ""
+    """The stable code of the last hold, parking, leaving or giving back."""
+    why: str = ""
+    held_by: str = ""
+    """What the last hold was of (`Hold.of`)."""
+    policy: str | None = None
+    text: str | None = None
+    """The blob of the issue's words, as the last write's answer gave them."""
+
+    counters: Counters = Counters()
 
     phase: str | None = None
     visit: int = 0
@@ -191,10 +203,6 @@ class Flow:
     """Nothing is written to the tracker before: others wrote as much as may be in a minute."""
     requests: tuple[str, ...] = ()
     """Ids of the last requests that are over: a server may go on listing those of a turn that was stopped."""
-    spent: tuple[int, float] = (0, 0.0)
-    """Tokens and cost of this cycle."""
-    marks: tuple[Mark, ...] = ()
-    """Limits of this cycle, and of the last run, that were passed."""
 
     @property
     def ours(self) -> bool:
@@ -254,23 +262,39 @@ class Flow:
 
     def times(self, phase: str) -> int:
         """How often the phase was entered, for ever."""
-        return max(dict(self.visits).get(phase, 0), self.floor)
+        return max(dict(self.counters.visits).get(phase, 0), self.counters.floor)
 
     def cycle_times(self, phase: str) -> int:
         """How often the phase was entered in this cycle."""
-        return dict(self.cycle_visits).get(phase, 0)
+        return dict(self.counters.cycle_visits).get(phase, 0)
+
+
+def idled(flow: Flow, time: timedelta) -> Flow:
+    """So much more of its cycle was no working time."""
+    return replace(flow, counters=replace(flow.counters, thought=flow.counters.thought + time))
+
+
+def ended_with(flow: Flow, phase: str, word: str | None) -> Flow:
+    """What a phase ended with takes the place of what it ended with before; None: it is not passed (any more)."""
+    rest = tuple(one for one in flow.counters.passed if one[0] != phase)
+    passed = rest if word is None else (*rest, (phase, word))
+    return replace(flow, counters=replace(flow.counters, passed=passed))
 
 
 def wall_time(flow: Flow, now: datetime) -> timedelta:
     """How long the cycle has gone on, without people's thinking, pauses, and waits for budget or a provider."""
-    return now - flow.cycle_began - flow.thought - pause_time(flow, now) if flow.cycle_began else timedelta()
+    return (
+        now - flow.counters.cycle_began - flow.counters.thought - pause_time(flow, now)
+        if flow.counters.cycle_began
+        else timedelta()
+    )
 
 
 def pause_time(flow: Flow, now: datetime) -> timedelta:
     """How long what is nobody's fault has kept the present cycle's wanted phase waiting so far."""
-    if not flow.on_pause or flow.since is None or flow.cycle_began is None:
+    if not flow.on_pause or flow.since is None or flow.counters.cycle_began is None:
         return timedelta()
-    return now - max(flow.since, flow.cycle_began)
+    return now - max(flow.since, flow.counters.cycle_began)
 
 
 def orphan_of(flow: Flow, instance: str) -> str | None:
@@ -283,9 +307,3 @@ def orphan_of(flow: Flow, instance: str) -> str | None:
 
 Folds = Mapping[type, Callable[[Flow, Any, int, datetime], Flow]]
 """What a fact makes of the flow that it is about: of the flow, the fact, its number and its time."""
-
-
-def noted(passed: Passed, phase: str, word: str | None) -> Passed:
-    """What a phase ended with takes the place of what it ended with before; None: it is not passed (any more)."""
-    rest = tuple(one for one in passed if one[0] != phase)
-    return rest if word is None else (*rest, (phase, word))

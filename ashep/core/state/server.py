@@ -159,10 +159,11 @@ def absence(server: Server, fact: RunnerSeen, at: datetime) -> timedelta:
 
 def returned(flow: Flow, gap: timedelta, at: datetime) -> Flow:
     """The server was away for so long: that is no time of the run's, nor working time of the cycle."""
-    thought = flow.thought
+    before = flow.counters
     flow = shifted(flow, gap)
-    if flow.cycle_began is not None:
-        flow = replace(flow, thought=thought + min(flow.thought - thought, at - flow.cycle_began))
+    if before.cycle_began is not None:
+        thought = before.thought + min(flow.counters.thought - before.thought, at - before.cycle_began)
+        flow = replace(flow, counters=replace(flow.counters, thought=thought))
     run = flow.run
     if run is None or run.ended:
         return flow

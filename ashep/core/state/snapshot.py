@@ -5,6 +5,7 @@ A part of an unknown name is left out, and a field without a part has its defaul
 an earlier one has kept, as it does with facts.
 """
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from functools import cache
@@ -12,9 +13,9 @@ from itertools import islice
 from typing import Any, Literal, NamedTuple, get_origin, get_type_hints
 
 from pydantic import TypeAdapter
-from pydantic_core import from_json, to_json
 from rpds import HashTrieMap, HashTrieSet
 
+from ashep.core.state.flow import Counters
 from ashep.core.state.indexes import INDEXES, indexed
 from ashep.core.state.world import World
 
@@ -26,6 +27,9 @@ PIECE = 50
 
 RENAMED = {"held": "takeover"}
 """Fields of a flow that an earlier version kept by another name, and their present one."""
+
+PARTS: dict[str, type] = {"counters": Counters}
+"""What was once in the flow itself, by the part that it is in now."""
 
 
 def dump(world: World) -> Iterator[Part]:
@@ -69,13 +73,16 @@ def of_now(parts: Iterable[Part]) -> Iterator[Part]:
     """Give parts that may be an earlier version's in the present form (docs/decisions/0018-parts.md)."""
     for name, data in parts:
         if name == "flows":
-            flows = {
-                issue: {RENAMED.get(key, key): one for key, one in flow.items()}
-                for issue, flow in from_json(data).items()
-            }
-            yield name, to_json(flows)
-        else:
-            yield name, data
+            data = json.dumps({issue: _now(flow) for issue, flow in json.loads(data).items()}).encode()
+        yield name, data
+
+
+def _now(flow: dict[str, Any]) -> dict[str, Any]:
+    flow = {RENAMED.get(key, key): value for key, value in flow.items()}
+    for part, kind in PARTS.items():
+        if within := {one.name: flow.pop(one.name) for one in fields(kind) if one.name in flow}:
+            flow[part] = within
+    return flow
 
 
 class _Kind(NamedTuple):

@@ -4,7 +4,7 @@ import dataclasses
 from datetime import datetime, timedelta
 
 from ashep.core.state.delivery import Rest
-from ashep.core.state.flow import Flow
+from ashep.core.state.flow import Flow, idled
 from ashep.core.state.frozen import replace
 from ashep.core.state.run import Run
 
@@ -54,7 +54,7 @@ def over(flow: Flow, name: str, seq: int, at: datetime) -> Flow:
     run = flow.run
     match name, run:
         case "question", _ if flow.question is not None:
-            return replace(flow, thought=flow.thought + (at - flow.question.asked))
+            return idled(flow, at - flow.question.asked)
         case "wait", _:
             return replace(flow, not_before=None)
         case "effect", _:
@@ -88,7 +88,7 @@ def shifted(flow: Flow, gap: timedelta) -> Flow:
     if flow.waits_for_input:  # its times stand still as it is, and go on by what will have passed
         return flow
     if flow.stage == "work" and not flow.on_pause:
-        flow = replace(flow, thought=flow.thought + gap)
+        flow = idled(flow, gap)
     if flow.takeover is not None and flow.takeover.due is not None:
         flow = replace(flow, takeover=replace(flow.takeover, due=flow.takeover.due + gap))
     if run is None:
