@@ -55,7 +55,7 @@ class Hands:
         return Play(said(phase), delay=self.delay(run))
 
     def _work(self, world: World, trees: MemoryWorkspaces, issue: str, *, bad: bool) -> None:
-        branch, flaw = branch_of(issue), world.world.flows[issue].flaw
+        branch, flaw = branch_of(issue), world.world.flows[issue].work.flaw
         theirs = trees.files(trees.base)
         if takes_in := flaw is not None and bool(flaw.onto):
             self.taken_in += 1

@@ -161,8 +161,8 @@ def asked_long_ago() -> tuple[World, dict[str, Any]]:
 
 def both_at_once() -> World:
     flow = LANDING.flows["t-1"]
-    assert flow.landing is not None
-    key = f"t-1/land/{flow.landing.seq}.0.0"
+    assert flow.work.landing is not None
+    key = f"t-1/land/{flow.work.landing.seq}.0.0"
     return spoilt(LANDING, open=(c.MoveBase(key, "t-1", "ashep/t-1", "head", "main", "c0ffee", "c0ffee2"),))
 
 
@@ -171,11 +171,11 @@ def test_who_waits_to_land_is_fine_and_who_is_to_be_landed_and_is_not_is_strande
     assert not LANDING.flows["t-1"].open
     assert not found(LANDING)
     first = LANDING.flows["t-2"]
-    assert first.landing is not None
-    for changes, wrong in (({"open": ()}, True), ({"open": (), "landing": replace(first.landing, due=T0)}, False)):
+    assert first.work.landing is not None
+    for changes, wrong in (({"open": ()}, True), ({"open": (), "landing": replace(first.work.landing, due=T0)}, False)):
         world = replace(LANDING, flows=LANDING.flows.insert("t-2", replace(first, **changes)))
         assert ("stranded" in codes(found(world))) == wrong
-    late = replace(first.landing, seq=1)  # what is under way is of a landing that was given up
+    late = replace(first.work.landing, seq=1)  # what is under way is of a landing that was given up
     assert not codes([*of_world(spoilt(both_at_once(), landing=replace(late, onto="main")))])
 
 
@@ -412,7 +412,7 @@ def test_a_journal_that_begins_with_a_snapshot_knows_what_was_finished_before() 
         (LANDING, {"verify": True, "verified": True, "landed": True, "commit": "new"}, set()),
         (LANDING, {"verify": True, "landed": True, "commit": "new"}, {"unverified"}),
     ):
-        landing = world.flows["t-1"].landing
+        landing = world.flows["t-1"].work.landing
         assert landing is not None
         ledger = Ledger(spoilt(world, landing=replace(landing, **changes)))
         for entry in told(CLOSED):

@@ -250,15 +250,17 @@ def test_what_was_closed_unverified_is_named_and_no_finding(told: Any, monkeypat
     own, passed = OwnTree("ashep/t-1", 0), (CheckResult("fine", "passed", "", 1),)
     holds = Evidence("c", "7", passed, changed=True, isolated=None, log="")
     assert not is_unverified(closed), "in the shared tree nothing is ever verified"
-    assert is_unverified(replace(closed, own=own))
-    assert not is_unverified(replace(closed, own=own, code="somebody"))
+    assert is_unverified(replace(closed, work=replace(closed.work, own=own)))
+    assert not is_unverified(replace(closed, work=replace(closed.work, own=own), code="somebody"))
     for evidence, unverified in (
         (holds, False),
         (replace(holds, changed=False), True),
         (replace(holds, results=()), True),
     ):
-        assert is_unverified(replace(closed, own=own, evidence=evidence)) == unverified
-        assert not is_unverified(replace(closed, own=own, evidence=evidence, waived=("unchanged",)))
+        assert is_unverified(replace(closed, work=replace(closed.work, own=own, evidence=evidence))) == unverified
+        assert not is_unverified(
+            replace(closed, work=replace(closed.work, own=own, evidence=evidence, waived=("unchanged",)))
+        )
     many = [f"t-{number}" for number in range(12)]
     monkeypatch.setattr(shell, "audit", lambda *_: Account(issues=12, unverified=many))
     done = told()

@@ -47,8 +47,8 @@ def asked(world: GitLandingWorld, settings: ForgeSettings, head: str) -> tuple[c
     book >> book.reports()  # pyright: ignore[reportUnusedExpression] - a playbook's line
     command = replace(at_the_opening(book), head=head, since=world.git("rev-parse", "main"))
     flow = book.flow()
-    assert flow.evidence is not None
-    flow = replace(flow, evidence=replace(flow.evidence, commit=head))
+    assert flow.work.evidence is not None
+    flow = replace(flow, work=replace(flow.work, evidence=replace(flow.work.evidence, commit=head)))
     landing = CONFIG.landing.model_copy(update={"forge": settings})
     known = replace(book.world, settings=CONFIG.model_copy(update={"landing": landing}))
     return command, replace(known, flows=known.flows.insert("t-1", flow))

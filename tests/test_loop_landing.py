@@ -134,7 +134,7 @@ def test_what_a_person_lets_pass_lands_nothing_where_there_is_nothing(folder: Pa
         add(world, 1)
         await with_person(world)
         world.check_done()
-        assert world.world.flows["t-1"].waived == ("unchanged",)
+        assert world.world.flows["t-1"].work.waived == ("unchanged",)
         (landed,) = world.bodies(WorkLanded)
         assert landed.already
 
@@ -178,7 +178,7 @@ def test_work_that_a_person_brought_to_the_base_by_hand_has_changed_something(fo
         if squashed:
             trees.commit("t-1.py", trees.read(branch_of("t-1"))["t-1.py"])
         else:
-            own = world.world.flows["t-1"].own
+            own = world.world.flows["t-1"].work.own
             assert own is not None
             assert trees.advance(trees.base, own.head)
 

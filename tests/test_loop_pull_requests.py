@@ -83,10 +83,10 @@ def holds(world: World, site: MemoryForge) -> None:
     world.check_done()
     trees, flow = world.workspaces, world.world.flows[ISSUE]
     assert trees is not None
-    assert flow.own is not None
+    assert flow.work.own is not None
     assert len(site.requests) == 1
-    assert site.branches[BRANCH] == flow.own.head
-    assert trees.holds(trees.base, flow.own.head)
+    assert site.branches[BRANCH] == flow.work.own.head
+    assert trees.holds(trees.base, flow.work.own.head)
     assert [fact.kind for fact in world.bodies(PullRequestReturned)] == ["ci", "review"]
     assert [fact.visit for fact in world.bodies(PhaseEntered)] == [1, 2, 3]
     assert len(world.bodies(PullRequestMerged)) == 1

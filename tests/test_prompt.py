@@ -16,7 +16,7 @@ from ashep.core.facts.outcome import Outcome, last_block, read_outcome
 from ashep.core.facts.tracker import Comment, Issue
 from ashep.core.policy.policies import Phase
 from ashep.core.runs.turns import VERDICTS as DIAGNOSES
-from ashep.core.state.delivery import Evidence, Flaw, OwnTree
+from ashep.core.state.delivery import Evidence, Flaw, OwnTree, Work
 from ashep.core.state.flow import Flow
 from ashep.core.state.run import Report
 from ashep.errors import ConfigError
@@ -333,11 +333,11 @@ def test_a_reader_is_told_what_is_known_of_exactly_this_work_and_nothing_of_flaw
 
 @pytest.mark.promise("W5")
 def test_evidence_is_of_exactly_the_tree_that_is_looked_at() -> None:
-    flow = Flow(Issue("ag-1", "t", "open", "task", 2, AT), evidence=EVIDENCE)
+    flow = Flow(Issue("ag-1", "t", "open", "task", 2, AT), work=Work(evidence=EVIDENCE))
     assert evidence_of(flow) is None, "it is worked on in the shared tree"
-    at = replace(flow, own=OwnTree("ashep/ag-1", 0, head=EVIDENCE.commit))
+    at = replace(flow, work=replace(flow.work, own=OwnTree("ashep/ag-1", 0, head=EVIDENCE.commit)))
     assert evidence_of(at) is EVIDENCE
-    assert evidence_of(replace(flow, own=OwnTree("ashep/ag-1", 0, head="e" * 40))) is None
+    assert evidence_of(replace(flow, work=replace(flow.work, own=OwnTree("ashep/ag-1", 0, head="e" * 40)))) is None
 
 
 @pytest.mark.parametrize("kind", ["recover", "extract", "diagnose"])

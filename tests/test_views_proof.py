@@ -85,7 +85,9 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def over(world: World, name: str) -> bool:
     flow = world.world.flows.get(name)
-    return flow is not None and (flow.stage == "closed" or (flow.landing is not None and flow.landing.due is not None))
+    return flow is not None and (
+        flow.stage == "closed" or (flow.work.landing is not None and flow.work.landing.due is not None)
+    )
 
 
 def why(state: Path, issue: str, capsys: pytest.CaptureFixture[str]) -> tuple[list[str], dict[str, Any]]:
@@ -175,9 +177,14 @@ def test_what_was_closed_without_anything_checked_is_unverified() -> None:
     assert proof.in_short(proof.counted(shown)) == "unverified"
     assert verification(replace(closed, code="somebody")) is None, "whoever closed it knows why"
     assert verification(FLOW) is None
-    empty = verification(replace(closed, evidence=replace(EVIDENCE, results=())))
+    empty = verification(replace(closed, work=replace(closed.work, evidence=replace(EVIDENCE, results=()))))
     assert proof.in_short(proof.counted(empty)) == f"unverified in tree {'7' * 12}"
-    red = verification(replace(closed, evidence=replace(EVIDENCE, results=(CheckResult("made", "error", "", 1),))))
+    red = verification(
+        replace(
+            closed,
+            work=replace(closed.work, evidence=replace(EVIDENCE, results=(CheckResult("made", "error", "", 1),))),
+        )
+    )
     assert proof.kind_of(red) == "unverified"
 
 
@@ -185,14 +192,16 @@ def test_what_was_closed_without_anything_checked_is_unverified() -> None:
 def test_a_success_that_changed_nothing_is_not_told_as_verified() -> None:
     before = CheckResult("made", "passed", "as expected", 3, proves_nothing=True)
     idle = replace(EVIDENCE, results=(before,), changed=False, must_change=False)
-    shown = verification(replace(FLOW, stage="closed", code="shepherd", evidence=idle))
+    shown = verification(replace(FLOW, stage="closed", code="shepherd", work=replace(FLOW.work, evidence=idle)))
     assert proof.kind_of(shown) == "unverified"
     assert proof.in_short(proof.counted(shown)) == (
         f"passing: 1 of 1 checks passed in tree {'7' * 12}, 1 of them before any work, too; the work changes nothing"
     )
-    let_pass = verification(replace(FLOW, stage="closed", code="shepherd", evidence=idle, waived=("unchanged",)))
+    let_pass = verification(
+        replace(FLOW, stage="closed", code="shepherd", work=replace(FLOW.work, evidence=idle, waived=("unchanged",)))
+    )
     assert proof.kind_of(let_pass) == "waived"
-    empty = verification(replace(FLOW, evidence=replace(idle, results=())))
+    empty = verification(replace(FLOW, work=replace(FLOW.work, evidence=replace(idle, results=()))))
     assert proof.in_short(proof.counted(empty)) == f"unverified in tree {'7' * 12}; the work changes nothing"
 
 
@@ -200,30 +209,41 @@ def test_a_success_that_changed_nothing_is_not_told_as_verified() -> None:
 def test_checks_that_all_passed_before_the_work_do_not_make_it_verified() -> None:
     before, after = CheckResult("old", "passed", "as ever", 3, proves_nothing=True), CheckResult("new", "passed", "", 3)
     closed = replace(FLOW, stage="closed", code="shepherd")
-    nothing = verification(replace(closed, evidence=replace(EVIDENCE, results=(before, before))))
+    nothing = verification(
+        replace(closed, work=replace(closed.work, evidence=replace(EVIDENCE, results=(before, before))))
+    )
     assert proof.kind_of(nothing) == "unverified"
     said = f"passing: 2 of 2 checks passed in tree {'7' * 12}, 2 of them before any work, too"
     assert proof.in_short(proof.counted(nothing)) == said
     skipped = CheckResult("new", "skipped", "", 3)
     assert (
-        proof.kind_of(verification(replace(closed, evidence=replace(EVIDENCE, results=(before, skipped)))))
+        proof.kind_of(
+            verification(
+                replace(closed, work=replace(closed.work, evidence=replace(EVIDENCE, results=(before, skipped))))
+            )
+        )
         != "verified"
     )
     assert (
-        proof.kind_of(verification(replace(closed, evidence=replace(EVIDENCE, results=(before, after))))) == "verified"
+        proof.kind_of(
+            verification(
+                replace(closed, work=replace(closed.work, evidence=replace(EVIDENCE, results=(before, after))))
+            )
+        )
+        == "verified"
     )
 
 
 @pytest.mark.promise("W3")
 @pytest.mark.parametrize(("isolated", "told"), [(True, ", in a sandbox"), (False, ", without a sandbox"), (None, "")])
 def test_a_sandbox_is_told_of_where_a_program_ran_in_it(isolated: bool | None, told: str) -> None:
-    shown = verification(replace(FLOW, evidence=replace(EVIDENCE, isolated=isolated)))
+    shown = verification(replace(FLOW, work=replace(FLOW.work, evidence=replace(EVIDENCE, isolated=isolated))))
     body = {"verification": shown, "landing": None}
     assert f"  of the git tree {'7' * 40}, commit {'c' * 40}{told}" in proof.lines(proof.evidence(body, str))
 
 
 def test_each_step_of_landing_has_its_word() -> None:
-    at = replace(FLOW, stage="finishing", landing=Landing(7, "main", verify=True))
+    at = replace(FLOW, stage="finishing", work=replace(FLOW.work, landing=Landing(7, "main", verify=True)))
     step = ("k", "t-1", "b", "h", "main", "old", "new")
 
     def said(flow: Flow) -> str:
@@ -235,17 +255,21 @@ def test_each_step_of_landing_has_its_word() -> None:
     )
     assert said(replace(at, open=(c.VerifyWork("k", "t-1", "h", "base"),))) == "is checked as it is to land on main"
     assert said(replace(at, open=(c.MoveBase(*step),))) == "stands on the newest main; the branch is to follow"
-    due = replace(at, landing=Landing(7, "main", verify=True, due=AT + timedelta(minutes=1)))
+    due = replace(at, work=replace(at.work, landing=Landing(7, "main", verify=True, due=AT + timedelta(minutes=1))))
     assert said(due).startswith("waits for main, tried again at ")
-    landed = replace(FLOW, landed=("main", "f" * 40))
+    landed = replace(FLOW, work=replace(FLOW.work, landed=("main", "f" * 40)))
     assert said(landed) == f"landed on main as {'f' * 12}"
-    assert said(replace(at, landed=("main", "f" * 40))) == "waits for its turn to land on main", "it lands once more"
+    assert (
+        said(replace(at, work=replace(at.work, landed=("main", "f" * 40)))) == "waits for its turn to land on main"
+    ), "it lands once more"
     assert landing(FLOW) is None
     told = {"verification": None, "flags": ["rules", "ci"], "landing": None}
     assert proof.lines(told) == ["its work touches: rules, ci"]
-    kept = replace(FLOW, stage="closed", code="shepherd", own=OwnTree("ashep/t-1", 0, head="a" * 40))
+    kept = replace(
+        FLOW, stage="closed", code="shepherd", work=replace(FLOW.work, own=OwnTree("ashep/t-1", 0, head="a" * 40))
+    )
     assert said(kept) == f"stays on its branch, at {'a' * 12}"
-    assert said(replace(at, landing=Landing(7, "", verify=True))) == "stays on its branch, at "
+    assert said(replace(at, work=replace(at.work, landing=Landing(7, "", verify=True)))) == "stays on its branch, at "
 
 
 def test_the_tracker_is_told_with_the_close_and_without_a_write_of_its_own(folder: Path) -> None:
@@ -277,12 +301,12 @@ def test_the_tracker_is_told_with_the_close_and_without_a_write_of_its_own(folde
 
 def test_what_stands_on_a_closed_issue_is_short_and_true_of_what_was_not_checked() -> None:
     assert notes_of(FLOW) == {}, "in the shared tree nothing is known"
-    flow = replace(FLOW, own=OwnTree("ashep/t-1", 0, flags=("ci",)))
+    flow = replace(FLOW, work=replace(FLOW.work, own=OwnTree("ashep/t-1", 0, flags=("ci",))))
     assert notes_of(flow) == {"verification_status": "unverified", "impact_flags": ["ci"]}
     paths = tuple(f"{number:04}/{'x' * 295}" for number in range(100))
     files = shortened(FileMap(paths, paths, ("short",), more=7))
     assert len(json.dumps(asdict(files))) < 10_000
     assert [len(one) for one in (files.created, files.modified, files.deleted)] == [26, 0, 0]
     assert files.more == 7 + 74 + 100 + 1
-    touched = replace(flow, own=OwnTree("ashep/t-1", 0, files=FileMap(("a",), more=3)))
+    touched = replace(flow, work=replace(flow.work, own=OwnTree("ashep/t-1", 0, files=FileMap(("a",), more=3))))
     assert notes_of(touched)["ticket_files"] == {"created": ["a"], "modified": [], "deleted": [], "more": 3}

@@ -35,7 +35,7 @@ from ashep.core.policy.checks import canonical
 from ashep.core.policy.policies import Phase, Verify
 from ashep.core.policy.settings import Settings, VerificationSettings
 from ashep.core.state.branches import branch_of
-from ashep.core.state.delivery import Criteria, Evidence, Landing, OwnTree, Proof
+from ashep.core.state.delivery import Criteria, Evidence, Landing, OwnTree, Proof, Work
 from ashep.core.state.flow import Counters, Flow
 from ashep.core.state.indexes import put
 from ashep.core.state.world import World
@@ -124,7 +124,7 @@ class Place:
         own = OwnTree(BRANCH, 0, base=self.trees.base, onto="main")
         self.flow = Flow(
             Issue("t-1", "It", "in_progress", "task", 2, T0), stage="work", policy="standard", phase="implement",
-            own=own, criteria=Criteria("", ""), counters=Counters(cycle=1), verifying=RUN,
+            work=Work(own=own, criteria=Criteria("", ""), verifying=RUN), counters=Counters(cycle=1),
         )  # fmt: skip
         self.known: VerificationSettings | None = None
 
@@ -138,22 +138,25 @@ class Place:
 
     async def work(self, **files: str | None) -> str:
         """Have an agent write these files; give the commit that holds them."""
-        own = self.flow.own
+        own = self.flow.work.own
         assert own is not None
         await self.trees.prepare(BRANCH, own.base, 0)
         for path, content in files.items():
             self.trees.edit(BRANCH, path, content)
         sealed = await self.trees.seal(BRANCH, RUN, "work")
-        self.flow = replace(self.flow, own=replace(own, head=sealed.head))
+        self.flow = replace(self.flow, work=replace(self.flow.work, own=replace(own, head=sealed.head)))
         return sealed.head
 
     async def adopt(self, *checks: dict[str, Any]) -> None:
         """Have the issue's own checks adopted."""
         criteria = criteria_of(*checks)
-        self.flow = replace(self.flow, criteria=Criteria("hash", await self.blobs.keep(canonical(criteria))))
+        self.flow = replace(
+            self.flow,
+            work=replace(self.flow.work, criteria=Criteria("hash", await self.blobs.keep(canonical(criteria)))),
+        )
 
     def command(self, **fields: Any) -> VerifyWork:
-        own, criteria = self.flow.own, self.flow.criteria
+        own, criteria = self.flow.work.own, self.flow.work.criteria
         assert own is not None
         run = {"run": RUN, "phase": "implement", "policy": "standard", "change": True}
         blob = criteria.blob if criteria else ""
@@ -170,7 +173,11 @@ class Place:
 
     def lands(self, commit: str = "") -> None:
         """It is finished, and on its way to the base."""
-        self.flow = replace(self.flow, stage="finishing", verifying="", landing=Landing(1, "main", True, commit=commit))
+        self.flow = replace(
+            self.flow,
+            stage="finishing",
+            work=replace(self.flow.work, verifying="", landing=Landing(1, "main", True, commit=commit)),
+        )
 
 
 @pytest.fixture
@@ -219,7 +226,7 @@ async def test_what_was_green_before_any_work_proves_nothing(place: Place) -> No
 async def test_what_lands_is_held_against_what_was_there_before_any_work(place: Place) -> None:
     """Others may have landed meanwhile: what they made pass was not there when this work began."""
     await place.adopt(exists("before", "a"), exists("theirs", "c"), exists("now", "b"))
-    head, own = await place.work(b="b", c="c"), place.flow.own
+    head, own = await place.work(b="b", c="c"), place.flow.work.own
     assert own is not None
     await place.trees.prepare("ashep/t-2", own.base, 1)
     place.trees.edit("ashep/t-2", "c", "c")
@@ -246,15 +253,18 @@ async def test_what_lands_changes_something_if_the_issues_own_work_does(place: P
     head = await place.work(b="b")
     place.trees.base = head  # as after a merge by hand
     place.lands(head)
-    landing, own = place.flow.landing, place.flow.own
+    landing, own = place.flow.work.landing, place.flow.work.own
     assert landing is not None
     assert own is not None
     known = replace(own, since=head if already else "")  # as `WorkLanded` has it
     for files, changed in ((None, True), (FileMap(created=("b",)), True), (FileMap(), False)):
-        place.flow = replace(place.flow, landing=replace(landing, landed=already), own=replace(known, files=files))
+        place.flow = replace(
+            place.flow,
+            work=replace(place.flow.work, landing=replace(landing, landed=already), own=replace(known, files=files)),
+        )
         assert (await place.verify(run="", phase="")).changed == changed
     place.lands(own.base)
-    place.flow = replace(place.flow, own=replace(known, files=None, head=own.base))
+    place.flow = replace(place.flow, work=replace(place.flow.work, own=replace(known, files=None, head=own.base)))
     verified = await place.verify(run="", phase="", commit=own.base)
     assert (verified.changed, await place.text(verified.log)) == (
         False, "The work changes nothing: its tree is that of its base.",
@@ -301,7 +311,7 @@ async def test_patterns_that_take_long_to_be_compiled_keep_nobody_waiting(place:
 async def test_an_issue_that_nobody_read_has_its_checks_adopted_first(place: Place) -> None:
     place.people.add("It", text=IssueText(acceptance=block(exists("there", "b"))))
     await place.work(b="b")
-    place.flow = replace(place.flow, criteria=None)
+    place.flow = replace(place.flow, work=replace(place.flow.work, criteria=None))
     adopted, verified = await place.effects.carry_out(place.command(), lambda: place.world)
     assert isinstance(adopted, CriteriaAdopted)
     assert isinstance(verified, WorkVerified)
@@ -338,21 +348,23 @@ async def test_a_change_of_the_checks_is_told_once_and_of_a_text_beside_them_nev
         facts = await place.effects.changed(seen, place.flow, Settings())
         for fact in facts:
             assert isinstance(fact, CriteriaChanged)
-            assert place.flow.criteria is not None
-            place.flow = replace(place.flow, criteria=replace(place.flow.criteria, seen=fact.hash))
+            assert place.flow.work.criteria is not None
+            place.flow = replace(
+                place.flow, work=replace(place.flow.work, criteria=replace(place.flow.work.criteria, seen=fact.hash))
+            )
         return facts
 
     seen = await place.tracker.issue("t-1")
     assert seen is not None
     adopted = await place.effects.adopted(seen, Settings())
-    place.flow = replace(place.flow, criteria=Criteria(adopted.hash, adopted.blob))
+    place.flow = replace(place.flow, work=replace(place.flow.work, criteria=Criteria(adopted.hash, adopted.blob)))
     counts: list[int] = []
     for text in (one, f"And fast.\n{one}", two, two, one, block({"id": "?"}), "", ""):
         place.people.person_rewrites("t-1", "pat", text)
         counts.append(len(await changed()))
     assert counts == [0, 0, 1, 0, 1, 1, 0, 0]
-    assert place.flow.criteria is not None
-    assert place.flow.criteria.blob == adopted.blob
+    assert place.flow.work.criteria is not None
+    assert place.flow.work.criteria.blob == adopted.blob
     place.people.person_rewrites("t-1", "pat", two)
     place.flow = replace(place.flow, stage="idle")
     assert not await changed()
@@ -385,16 +397,16 @@ async def test_what_was_found_is_known_until_a_person_begins_anew(place: Place) 
     head = await place.work(b="b")
     results = (CheckResult("c", "failed", "no", 1),)
     evidence = Evidence(head, "tree", results, changed=True, isolated=False, log="", run=RUN, checks="ab")
-    place.flow = replace(place.flow, evidence=evidence)
+    place.flow = replace(place.flow, work=replace(place.flow.work, evidence=evidence))
     await place.verify()
     assert place.verifier.asked[-1].known == Verification(head, "tree", "ab", results, isolated=False)
-    place.flow = replace(place.flow, evidence=None)
+    place.flow = replace(place.flow, work=replace(place.flow.work, evidence=None))
     await place.verify()
     assert (place.verifier.asked[-1].known, place.verifier.asked[-1].afresh) == (None, False)
     place.flow = replace(place.flow, counters=replace(place.flow.counters, cycle=2))
     await place.verify()
     assert place.verifier.asked[-1].afresh, "a person may have put the machine in order"
-    place.flow = replace(place.flow, evidence=evidence)
+    place.flow = replace(place.flow, work=replace(place.flow.work, evidence=evidence))
     await place.verify()
     assert not place.verifier.asked[-1].afresh
 
@@ -412,11 +424,11 @@ async def test_only_so_many_are_verified_at_once(place: Place) -> None:
 
 
 def goes_back(place: Place) -> None:
-    place.flow = replace(place.flow, stage="left", verifying="")
+    place.flow = replace(place.flow, stage="left", work=replace(place.flow.work, verifying=""))
 
 
 def another_run(place: Place) -> None:
-    place.flow = replace(place.flow, verifying="t-1/implement.2.1")
+    place.flow = replace(place.flow, work=replace(place.flow.work, verifying="t-1/implement.2.1"))
 
 
 @pytest.mark.parametrize("meanwhile", [goes_back, another_run])
@@ -463,7 +475,7 @@ async def test_no_program_of_an_ended_verification_lives(place: Place, monkeypat
     monkeypatch.setattr("ashep.daemon.effects.work.UNWANTED", 0.05)
     real = repository(place.folder.parent / "repository")
     head = real.commit({"a": "a"})
-    place.flow = replace(place.flow, own=OwnTree(BRANCH, 0, base=head, head=head))
+    place.flow = replace(place.flow, work=replace(place.flow.work, own=OwnTree(BRANCH, 0, base=head, head=head)))
     nap = f"sleep {4_000 + (hash(place.folder) % 999)}.5"
     await place.adopt({"id": "naps", "type": "test_pass", "verify": {"command": ["sh", "-c", f"{nap}; true"]}})
     scratch = place.folder / "scratch"
@@ -546,8 +558,8 @@ async def test_all_that_an_issue_changed_is_flagged(place: Place) -> None:
     sealed = TreeSealed("t-1", RUN, "key", head, "tree", ())
     found = await place.effects.touched(sealed, place.flow, place.world)
     assert (found.flags, found.files) == (("agent_instructions",), FileMap(created=("AGENTS.md",)))
-    assert place.flow.own is not None
-    nothing = replace(sealed, head=place.flow.own.base)
+    assert place.flow.work.own is not None
+    nothing = replace(sealed, head=place.flow.work.own.base)
     found = await place.effects.touched(nothing, place.flow, place.world)
     assert (found.flags, found.files) == ((), FileMap())
     assert branch_of("t-1") == BRANCH
@@ -560,8 +572,8 @@ async def test_an_agent_that_moves_the_base_hides_nothing(place: Place) -> None:
     sealed = TreeSealed("t-1", RUN, f"{RUN}/tree/after", head, "7ree", (head,))
     found = await place.effects.touched(sealed, place.flow, place.world)
     assert "ci" in found.flags
-    assert place.flow.own is not None
-    place.flow = replace(place.flow, own=replace(place.flow.own, since=head))
+    assert place.flow.work.own is not None
+    place.flow = replace(place.flow, work=replace(place.flow.work, own=replace(place.flow.work.own, since=head)))
     found = await place.effects.touched(sealed, place.flow, place.world)
     assert (found.flags, found.files) == ((), FileMap())  # it was brought onto that once: what comes after is its own
 
@@ -577,7 +589,10 @@ async def test_the_log_on_the_issue_is_only_added_to_and_each_entry_once(place: 
     place.tracker.add("It", id="t-1")
     annotations = MemoryAnnotations(place.tracker)
     await annotations.annotate("t-1", {"verification_log": [theirs]})
-    place.flow = replace(place.flow, proofs=(MADE, replace(MADE, at=WHEN + timedelta(minutes=1), status="passing")))
+    place.flow = replace(
+        place.flow,
+        work=replace(place.flow.work, proofs=(MADE, replace(MADE, at=WHEN + timedelta(minutes=1), status="passing"))),
+    )
     first = (await place.effects.notes(place.flow, place.world, closed=True))["verification_log"]
     assert isinstance(first, list)
     assert first[0] == theirs
@@ -599,6 +614,8 @@ async def test_where_the_log_cannot_be_read_it_is_left_alone(place: Place) -> No
             raise TrackerUnavailable(f"{issue}: no answer")
 
     effects = WorkEffects(place.tracker, place.blobs, lambda _: replace(place.means, annotations=Lost(place.tracker)))
-    notes = await effects.notes(replace(place.flow, proofs=(MADE,)), place.world, closed=True)
+    notes = await effects.notes(
+        replace(place.flow, work=replace(place.flow.work, proofs=(MADE,))), place.world, closed=True
+    )
     assert "verification_log" not in notes
     assert notes["verification_status"] == "unverified"

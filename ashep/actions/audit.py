@@ -138,9 +138,14 @@ def _compared(world: World, picture: Drawn) -> Iterator[Finding]:
 
 def is_unverified(flow: Flow) -> bool:
     """Whether we closed an issue that had its own tree, and neither checks nor a person say that its work holds."""
-    found = flow.evidence
+    found = flow.work.evidence
     holds = found is not None and found.changed and found.status == "passing"
-    return flow.stage == "closed" and flow.code == "shepherd" and flow.own is not None and not (holds or flow.waived)
+    return (
+        flow.stage == "closed"
+        and flow.code == "shepherd"
+        and flow.work.own is not None
+        and not (holds or flow.work.waived)
+    )
 
 
 async def examine(state: Path, tracker: Tracker, server: Sessions, clock: Clock, told: Told = nobody) -> Account:

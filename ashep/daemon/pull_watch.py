@@ -39,9 +39,9 @@ class PullWatch:
                 await self._shepherd.changed()
                 continue
             wait = await self._look(waiting)
-            looked_at = {flow.pull and flow.pull.seq for flow in waiting}
+            looked_at = {flow.work.pull and flow.work.pull.seq for flow in waiting}
             with anyio.move_on_after(wait):
-                while {flow.pull and flow.pull.seq for flow in self._waiting()} <= looked_at:
+                while {flow.work.pull and flow.work.pull.seq for flow in self._waiting()} <= looked_at:
                     await self._shepherd.changed()
 
     def _waiting(self) -> list[Flow]:
@@ -70,7 +70,7 @@ class PullWatch:
         return every
 
     async def _read(self, flow: Flow) -> None:
-        pull, as_of, world = flow.pull, self._shepherd.world.seq, self._shepherd.world
+        pull, as_of, world = flow.work.pull, self._shepherd.world.seq, self._shepherd.world
         if pull is None:
             return
         try:

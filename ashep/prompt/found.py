@@ -25,7 +25,7 @@ class Found:
 
 def evidence_of(flow: Flow) -> Evidence | None:
     """Give the evidence that holds for the issue's tree as it stands; None: none does."""
-    own, evidence = flow.own, flow.evidence
+    own, evidence = flow.work.own, flow.work.evidence
     return evidence if own is not None and evidence is not None and evidence.commit == own.head else None
 
 

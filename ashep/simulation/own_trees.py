@@ -54,7 +54,7 @@ class MadeUpWork(WorkEffects):
         """Say what all runs so far have touched."""
         del world
         await anyio.lowlevel.checkpoint()
-        if flow.own is not None and sealed.head == flow.own.base:
+        if flow.work.own is not None and sealed.head == flow.work.own.base:
             return sealed
         touched = self._touched.get(sealed.issue, set())
         return replace(sealed, flags=tuple(flag for flag in FLAGS if flag in touched))

@@ -142,8 +142,8 @@ def issue_row(world: World, issue: str) -> Row:
         "assignee": view.assignee, "blocked_by": view.blocked_by, "created_at": format_time(view.created_at),
         "stage": flow.stage, "cycle": flow.counters.cycle, "visit": flow.visit, "attempt": flow.attempt,
         "runs": flow.counters.runs, "question": _question(flow), "verification": verification(flow),
-        "verification_log": looked_into(flow), "flags": flow.own.flags if flow.own is not None else (),
-        "files": asdict(flow.own.files) if flow.own is not None and flow.own.files is not None else None,
+        "verification_log": looked_into(flow), "flags": flow.work.own.flags if flow.work.own is not None else (),
+        "files": asdict(flow.work.own.files) if flow.work.own is not None and flow.work.own.files is not None else None,
         "landing": landing(flow), "tree": resting(flow),
     }  # fmt: skip
     return {
@@ -259,11 +259,11 @@ _STEPS = ((IntegrateWork, "integrating"), (VerifyWork, "verifying"), (MoveBase, 
 
 def verification(flow: Flow) -> Row | None:
     """Give what was last found about the work; None: nothing, and nothing was to be."""
-    evidence = flow.evidence
+    evidence = flow.work.evidence
     if evidence is None:
         closed = flow.stage == "closed" and flow.code == "shepherd"
         nothing: Row = {"commit": None, "tree": None, "changed": None, "isolated": None, "checks": (), "log": None}
-        return {"status": "unverified", **nothing, "waived": flow.waived} if closed else None
+        return {"status": "unverified", **nothing, "waived": flow.work.waived} if closed else None
     checks = [
         {
             "check_id": one.check_id, "status": one.status, "message": one.message, "duration_ms": one.duration_ms,
@@ -273,26 +273,28 @@ def verification(flow: Flow) -> Row | None:
     ]  # fmt: skip
     return {
         "status": evidence.status, "commit": evidence.commit, "tree": evidence.tree, "changed": evidence.changed,
-        "isolated": evidence.isolated, "checks": checks, "log": evidence.log or None, "waived": flow.waived,
+        "isolated": evidence.isolated, "checks": checks, "log": evidence.log or None, "waived": flow.work.waived,
     }  # fmt: skip
 
 
 def looked_into(flow: Flow) -> list[Row]:
     """Give the verifications of the work, the oldest first."""
-    return [{**asdict(one), "at": format_time(one.at)} for one in flow.proofs]
+    return [{**asdict(one), "at": format_time(one.at)} for one in flow.work.proofs]
 
 
 def landing(flow: Flow) -> Row | None:
     """Give how far the work is on its way to the base; None: it is not, or not yet."""
-    if flow.landing is not None and not flow.landing.landed:
-        onto, due = flow.landing.onto or flow.landing.into or None, flow.landing.due
-        commit = flow.pull.head if flow.pull is not None and flow.landing.asked else flow.landing.commit
+    if flow.work.landing is not None and not flow.work.landing.landed:
+        onto, due = flow.work.landing.onto or flow.work.landing.into or None, flow.work.landing.due
+        commit = (
+            flow.work.pull.head if flow.work.pull is not None and flow.work.landing.asked else flow.work.landing.commit
+        )
         made = {"onto": onto, "commit": commit or None, "due": format_time(due) if due else None}
-        return {"state": _state(flow, flow.landing), **made}
-    if flow.landed is not None:
-        return {"state": "landed", "onto": flow.landed[0], "commit": flow.landed[1], "due": None}
-    if flow.stage == "closed" and flow.code == "shepherd" and flow.own is not None and flow.own.head:
-        return {"state": "branch", "onto": None, "commit": flow.own.head, "due": None}
+        return {"state": _state(flow, flow.work.landing), **made}
+    if flow.work.landed is not None:
+        return {"state": "landed", "onto": flow.work.landed[0], "commit": flow.work.landed[1], "due": None}
+    if flow.stage == "closed" and flow.code == "shepherd" and flow.work.own is not None and flow.work.own.head:
+        return {"state": "branch", "onto": None, "commit": flow.work.own.head, "due": None}
     return None
 
 
@@ -305,7 +307,11 @@ def _state(flow: Flow, landing: Landing) -> str:
 
 def resting(flow: Flow) -> Row | None:
     """Say when the tree of a closed issue goes by itself, and why it was kept before; None: it has none that does."""
-    rest = flow.own.rest if flow.own is not None and flow.stage == "closed" else None
-    if rest is None or flow.own is None:
+    rest = flow.work.own.rest if flow.work.own is not None and flow.stage == "closed" else None
+    if rest is None or flow.work.own is None:
         return None
-    return {"branch": flow.own.branch, "due": format_time(rest.due) if rest.due is not None else None, "why": rest.why}
+    return {
+        "branch": flow.work.own.branch,
+        "due": format_time(rest.due) if rest.due is not None else None,
+        "why": rest.why,
+    }

@@ -106,7 +106,7 @@ class Base:
             return []
         issue = self.random.choice(sorted(world.reviewed))
         flow = world.flows[issue]
-        pull, own = flow.pull, flow.own
+        pull, own = flow.work.pull, flow.work.own
         assert pull is not None
         assert own is not None
         assert pull.head == own.head, f"people look at {pull}, and not at {own}"

@@ -125,7 +125,7 @@ class Laws:
                 assert bound is None or self.cycle_visits[issue, phase] <= bound.max_visits, f"{phase} has no bound"
             case issues.IssueFinished(issue=issue):
                 self._along_an_edge(world, issue, CLOSE)
-            case delivery.WorkVerified(issue=issue, run=run) if run and world.flows[issue].unproven:
+            case delivery.WorkVerified(issue=issue, run=run) if run and world.flows[issue].work.unproven:
                 self.succeeded.pop(issue, None)  # the phase is repeated, or a person asked
             case issues.IssueTaken(issue=issue):
                 assert hold(world.pauses, None) is None, f"{issue} is taken in a pause"
@@ -237,7 +237,7 @@ def at_most_one_write(flow: Flow) -> None:
 def may_move(world: World, move: c.MoveBase) -> None:
     """The base moves for one issue at a time, to what was verified where anything is to be, and what people know of."""
     flow = world.flows[move.issue]
-    landing, own, evidence = flow.landing, flow.own, flow.evidence
+    landing, own, evidence = flow.work.landing, flow.work.own, flow.work.evidence
     assert landing is not None
     assert own is not None
     assert (move.head, move.old, move.new) == (own.head, landing.base, landing.commit), f"another base moves: {move}"
@@ -245,7 +245,7 @@ def may_move(world: World, move: c.MoveBase) -> None:
     if landing.verify:
         assert evidence is not None
         assert evidence.commit == move.new, f"{move.new} was not verified"
-        assert not evidence.lacking(flow.waived), f"{move.new} does not hold: {evidence}"
+        assert not evidence.lacking(flow.work.waived), f"{move.new} does not hold: {evidence}"
     others = [
         command
         for name in world.unclosed
@@ -263,8 +263,8 @@ def may_go(world: World, removal: c.RemoveTree) -> None:
     assert keep is not None, f"the tree of {removal.issue} goes, and all are to be kept"
     assert flow.since is not None
     assert world.now - flow.since >= keep, f"the tree of {removal.issue} goes before its time"
-    others = [one for one in world.flows.values() if one.own and one.own.branch == removal.branch]
-    used = [one for one in others if one.stage != "closed" and one.own and one.own.base]
+    others = [one for one in world.flows.values() if one.work.own and one.work.own.branch == removal.branch]
+    used = [one for one in others if one.stage != "closed" and one.work.own and one.work.own.base]
     assert not used, f"{removal.branch} is used"
 
 
@@ -306,7 +306,7 @@ def somebody_is_at_work(world: World, flow: Flow) -> None:
         assert flow.wanted, f"a person is done, and nothing goes on: {flow}"
         assert ends or takeover.label != "none", f"nothing ends it that a person has the session: {takeover}"
     elif flow.stage == "finishing":
-        landing, first = flow.landing, turn(world)
+        landing, first = flow.work.landing, turn(world)
         assert landing is not None
         assert landing.onto or landing.into, f"finishing and nothing under way: {flow}"
         queued = landing.onto and first is not None and first != flow.issue.id
@@ -361,7 +361,7 @@ def the_tree_is_shared(world: World) -> None:
     numbers = [world.slots[name] for name in world.live if (run := world.flows[name].run) and run.branch]
     assert len({*numbers}) == len(numbers), f"two issues with one number: {numbers}"
     strayed = [
-        run.id for run in shared if (own := world.flows[run.id.split("/")[0]].own) and not run.ended and own.path
+        run.id for run in shared if (own := world.flows[run.id.split("/")[0]].work.own) and not run.ended and own.path
     ]
     assert not strayed, f"in the shared tree, and has one of its own: {strayed}"
 
@@ -410,8 +410,10 @@ def at_rest(made: MadeUp) -> None:
             assert flow.code in ("paused", "no_agent", "work_tree", *NO_BUDGET), f"{name} hangs: {told} {flow}"
         assert not flow.open, f"{name} has open intents: {flow.open}"
     for name, flow in made.world.flows.items():
-        if (flow.stage, flow.code) == ("closed", "shepherd") and flow.own is not None:
-            assert flow.own.head in made.base.landed.get(name, ()), f"{name} is closed, and its work landed nowhere"
+        if (flow.stage, flow.code) == ("closed", "shepherd") and flow.work.own is not None:
+            assert flow.work.own.head in made.base.landed.get(name, ()), (
+                f"{name} is closed, and its work landed nowhere"
+            )
     for name, heads in made.base.landed.items():
         assert len(heads) == len({*heads}), f"the work of {name} landed twice: {heads}"
     taken = [command.request for command in made.delivered]

@@ -77,7 +77,7 @@ def private(module: Any, name: str) -> Callable[..., Any]:
 BROKEN_LAWS = [
     Mutant("a tree goes before its time", resting.begins, "world.now + keep", "world.now"),
     Mutant("what lands is not verified", private(landing, "_landing_step"), "landing.verify and", "False and"),
-    Mutant("closed before it landed", landing.may_close, "flow.landing is None or flow.landing.over", "True"),
+    Mutant("closed before it landed", landing.may_close, "flow.work.landing is None or flow.work.landing.over", "True"),
     Mutant("conflicts without a bound", landing.back, "return enter(", "return begin_cycle("),
     Mutant(
         "always the first phase",
@@ -150,7 +150,7 @@ BROKEN_LAWS = [
 """Each breaks a law in some life."""
 
 BROKEN_PLAYBOOKS = [
-    Mutant("a pushed branch goes", resting.due, "one.pull is not None", "False"),
+    Mutant("a pushed branch goes", resting.due, "one.work.pull is not None", "False"),
     Mutant("the tree of an open issue goes", resting.going, 'flow.stage != "closed" or', ""),
     Mutant("nobody is asked about rules", landing.flagged, "not flags or", "True or"),
     Mutant("a tree that others need goes", resting.due, "not is_shared(own.branch)", "True"),
@@ -172,12 +172,12 @@ BROKEN_PLAYBOOKS = [
     ),
     Mutant("a tree is sealed for ever", private(failures, "_tree_failed"), "tries < INFRA_LIMIT", "True"),
     Mutant("what is not sealed is closed over", routing.finish, "if own.left and", "if False and"),
-    Mutant("a tree is left for the shared one", private(dispatch, "_kind"), "flow.own is not None or ", ""),
+    Mutant("a tree is left for the shared one", private(dispatch, "_kind"), "flow.work.own is not None or ", ""),
     Mutant("two issues have one number", trees.slot_of, "if other != issue", "if False"),
     Mutant(
         "sessions open in the project",
         private(prompting, "_open_session"),
-        "directory=flow.own.path",
+        "directory=flow.work.own.path",
         "directory=None",
     ),
     Mutant("the branch begins anew at each run", private(prompting, "_before"), "own.base or None", "None"),
@@ -520,13 +520,16 @@ BROKEN_PLAYBOOKS = [
     Mutant("nothing that lands may change nothing", delivery.must_change, "phase.verify is not None", "True"),
     Mutant("nobody reads that nothing is changed", private(routing, "_failed"), "[_UNCHANGED] if", "[] if"),
     Mutant("nothing is waived", delivery.Evidence.lacking, "if name not in waived", ""),
-    Mutant("checks without a bound", private(landing, "_fell_short"), "flow.unproven >= most", "False"),
+    Mutant("checks without a bound", private(landing, "_fell_short"), "flow.work.unproven >= most", "False"),
     Mutant("no progress is an attempt", private(landing, "_fell_short"), "if same and", "if False and"),
     Mutant("every second failure ends it", private(landing, "_fell_short"), "if same and", "if"),
     Mutant("flags lead nowhere", routing.proven, "return flagged or", "return"),
-    Mutant("an issue's checks are no reason to check", verification.is_checked, "or bool(flow.criteria.hash)", ""),
+    Mutant("an issue's checks are no reason to check", verification.is_checked, "or bool(flow.work.criteria.hash)", ""),
     Mutant(
-        "unknown checks are none", verification.is_checked, "flow.criteria is None or", "flow.criteria is not None and"
+        "unknown checks are none",
+        verification.is_checked,
+        "flow.work.criteria is None or",
+        "flow.work.criteria is not None and",
     ),
     Mutant("verified before it is sealed", intents.at_liberty, "not run.forgettable", "not run.ended"),
     Mutant("moves while nobody knows whose it is", intents.at_liberty, "or flow.look_again", ""),
@@ -544,7 +547,7 @@ BROKEN_PLAYBOOKS = [
     ),
     Mutant("another commit's CI counts", private(pulls, "_open"), 'fact.head in ("", pull.head)', "True"),
     Mutant("a person's push is nothing", pulls.seen, "if pull.theirs:", "if False:"),
-    Mutant("a person's push is told each time", private(pulls, "_left_to_them"), "earlier.pull.theirs", "False"),
+    Mutant("a person's push is told each time", private(pulls, "_left_to_them"), "earlier.work.pull.theirs", "False"),
     Mutant("what CI says is nothing", private(pulls, "_open"), 'fact.ci == "failing"', "False"),
     Mutant("programs request changes", pulls.requested, " and not one.bot", ""),
     Mutant("a remark takes a verdict back", pulls.requested, 'one.kind != "comment" and ', ""),
@@ -573,13 +576,8 @@ BROKEN_PLAYBOOKS = [
         "own is not None or (",
     ),
     Mutant("an approval is for ever", landing.flagged, "own.approved == own.head", "own.approved"),
-    Mutant("late evidence counts", landing.fold_verified, "if fact.run != flow.verifying or", "if False and"),
-    Mutant(
-        "waived for ever",
-        private(folding, "_cycle"),
-        "waived=flow.waived if fact.keeps else ()",
-        "waived=flow.waived",
-    ),
+    Mutant("late evidence counts", landing.fold_verified, "if fact.run != flow.work.verifying or", "if False and"),
+    Mutant("waived for ever", private(folding, "_cycle"), "waived=(), ", ""),
     Mutant("a conflict is forgotten", landing.fold_landing, "fact.log, landing.onto", '"", landing.onto'),
     Mutant("the writer is not told what failed", landing.fold_verified, "flaw=flaw,", "flaw=None,"),
     Mutant(
@@ -594,7 +592,12 @@ BROKEN_PLAYBOOKS = [
         'verifying="", landing=None',
         "landing=None",
     ),
-    Mutant("attempts of a visit count in the next", private(folding, "_entered"), "unproven=0,", ""),
+    Mutant(
+        "attempts of a visit count in the next",
+        private(folding, "_entered"),
+        ", work=replace(flow.work, unproven=0)",
+        "",
+    ),
     Mutant("what cannot be read is worked on", landing.criteria, "if not fact.error:", "if True:"),
     Mutant(
         "checks that cannot be read are none",
@@ -616,7 +619,7 @@ BROKEN_PLAYBOOKS = [
     Mutant("names that land nowhere are not told", private(landing, "_misnamed"), "not fact.unwritable or", "True or"),
     Mutant("whoever waits in the queue is forgotten", step.step, "issues.add(next_to_land)", "pass"),
     Mutant("a shared branch is everybody's at once", trees.branch_taken, "if not others or", "if True or"),
-    Mutant("what others left is one's own", trees.own_tree, "if is_shared(flow.own.branch) else", "if False else"),
+    Mutant("what others left is one's own", trees.own_tree, "if is_shared(flow.work.own.branch) else", "if False else"),
     Mutant("all that is ever taken in is one's own", landing.fold_landing, "since=since", "since=own.since"),
     Mutant("nothing is required", routing.enter, "if not by_hand and (lacking", "if False and (lacking"),
     Mutant("a person's label is not obeyed", routing.enter, "if not by_hand and", "if"),

@@ -225,7 +225,7 @@ def test_a_pull_request_that_somebody_merged_is_an_assumption() -> None:
         made.carry_out(made.jobs.pop(0)) if made.jobs else (made.look(), made.watch() or made.passes())
     waits = other(Lived(made.world, made.kept, False), STRAIGHT, REVIEW)
     assert (waits.verdict, waits.ends) == ("differs", ("landing", "landing"))
-    pull = made.world.flows[ISSUE].pull
+    pull = made.world.flows[ISSUE].work.pull
     assert pull is not None
     made.turn(delivery.PullRequestSeen(ISSUE, pull.number, made.world.seq, "merged", pull.head, "ann", "feed"))
     life = lived(made)
@@ -266,7 +266,7 @@ PASS = counterfactual.Counterfactual
 MISTAKES = [
     (
         test_other_work_that_landed_tells_nothing,
-        Mutant("any work that lands will do", private(other_life, "_sealed"), "body.head != flow.own.head", "False"),
+        Mutant("any work that lands will do", private(other_life, "_sealed"), "body.head != flow.work.own.head", "0"),
     ),
     (
         test_work_that_met_another_base_by_then_lands_on_an_assumption,

@@ -275,7 +275,7 @@ def test_work_that_lands_goes_on_although_an_agent_closes_its_issue() -> None:
     book >> book.seen(who=AGENT, status="closed")
     book.answered().looked()
     assert (book.flow().stage, book.flow().code) == ("closed", "shepherd")
-    assert book.flow().landed is not None
+    assert book.flow().work.landed is not None
 
 
 def test_a_person_is_obeyed_although_the_clock_was_set_back_behind_what_we_wrote_before() -> None:

@@ -197,7 +197,7 @@ def test_a_question_names_no_more_files_than_a_comment_can_hold() -> None:
     post = next(body for body in [*(book >> book.next()).left] if isinstance(body, c.PostComment))
     assert len(post.text) < 20_000
     assert post.text.endswith("- left uncommitted: 1950 more")
-    assert book.flow().base == "c0ffee"
+    assert book.flow().work.base == "c0ffee"
 
 
 def test_parking_is_told_although_the_server_cannot_be_stopped() -> None:

@@ -64,7 +64,7 @@ def test_what_is_done_is_brought_onto_the_base_and_the_base_moved_before_it_clos
     assert book >> book.next() << like(c.MoveBase, old="c0ffee", new=f"{head} on c0ffee", onto="main")
     book >> book.next() << like(facts_issues.CommentWanted, issue="t-1") << c.PostComment
     assert "Landed on `main` as head of" in book.flow().comments[0][1]
-    assert book.flow().own.since == f"{head} on c0ffee"  # type: ignore[union-attr]
+    assert book.flow().work.own.since == f"{head} on c0ffee"  # type: ignore[union-attr]
     assert "nothing was to be checked" in book.flow().comments[0][1]
     assert book >> book.next() << like(c.WriteIssue, kind="close")
     book.answered()
@@ -104,12 +104,12 @@ def test_checks_that_fail_on_the_base_lead_back_to_the_writer() -> None:
     book >> book.reports()
     book.answered()
     flow = book.flow()
-    assert (flow.stage, flow.phase, flow.visit, flow.landing) == ("work", "implement", 2, None)
+    assert (flow.stage, flow.phase, flow.visit, flow.work.landing) == ("work", "implement", 2, None)
     assert "on main it did not hold: tests" in next(
         entry.body.why for entry in reversed(book.made.entries) if isinstance(entry.body, facts_issues.PhaseEntered)
     )
-    assert flow.flaw is not None
-    assert (flow.flaw.kind, flow.flaw.onto) == ("checks", "main")
+    assert flow.work.flaw is not None
+    assert (flow.work.flaw.kind, flow.work.flaw.onto) == ("checks", "main")
     assert book.made.base.tip == "c0ffee"
 
 
@@ -139,9 +139,9 @@ def test_work_that_changes_nothing_where_it_lands_goes_back_and_at_last_to_a_per
     book >> book.reports()
     book.answered()
     flow = book.flow()
-    assert (flow.stage, flow.phase, flow.visit, flow.landing) == ("work", "implement", 2, None)
-    assert flow.flaw is not None
-    assert flow.flaw.why == "did not hold: unchanged"
+    assert (flow.stage, flow.phase, flow.visit, flow.work.landing) == ("work", "implement", 2, None)
+    assert flow.work.flaw is not None
+    assert flow.work.flaw.why == "did not hold: unchanged"
     assert book.made.base.tip == "c0ffee"
     book.made.base.goes_wrong("t-1", *["unchanged"] * 4)
     for _ in range(3):
@@ -163,7 +163,7 @@ def test_work_that_changes_nothing_where_it_lands_goes_back_and_at_last_to_a_per
     assert "- the work changes nothing. Where that is right (a question, an investigation), approve: " in told[-1]
     book >> book.seen(add=("human:approved",))
     book.answered()
-    assert (book.flow().stage, book.flow().code, book.flow().waived) == ("closed", "shepherd", ("unchanged",))
+    assert (book.flow().stage, book.flow().code, book.flow().work.waived) == ("closed", "shepherd", ("unchanged",))
     told = [
         body.text
         for body in (entry.body for entry in book.made.entries)
@@ -180,8 +180,8 @@ def test_where_no_phase_has_verify_what_lands_need_not_change_anything_and_that_
     book.answered()
     flow = book.flow()
     assert (flow.stage, flow.code) == ("closed", "shepherd")
-    assert flow.evidence is not None
-    assert not flow.evidence.changed, "it is told as it is"
+    assert flow.work.evidence is not None
+    assert not flow.work.evidence.changed, "it is told as it is"
     told = [
         body.text
         for body in (entry.body for entry in book.made.entries)
@@ -201,10 +201,10 @@ def test_a_conflict_leads_back_to_the_writer_with_what_contradicts_what() -> Non
         << like(runs.RunPlanned, run="t-1/implement.2.1")
     )
     flow = book.flow()
-    assert flow.flaw is not None
-    assert (flow.flaw.kind, flow.flaw.log, flow.flaw.onto) == ("conflict", "ef" * 32, "main")
-    assert flow.flaw.why == "contradicts main in calc.py"
-    assert flow.own.since == "c0ffee"  # type: ignore[union-attr]
+    assert flow.work.flaw is not None
+    assert (flow.work.flaw.kind, flow.work.flaw.log, flow.work.flaw.onto) == ("conflict", "ef" * 32, "main")
+    assert flow.work.flaw.why == "contradicts main in calc.py"
+    assert flow.work.own.since == "c0ffee"  # type: ignore[union-attr]
     assert not [*book.world.landings]
 
 
@@ -319,7 +319,7 @@ def test_a_base_that_moved_is_integrated_with_again() -> None:
     book.left = []
     book >> book.next()
     book.made.base.tip, book.left = "beef", []
-    book >> book.next() << like(c.IntegrateWork, key=f"t-1/integrate/{book.flow().landing.seq}.1")  # type: ignore[union-attr]
+    book >> book.next() << like(c.IntegrateWork, key=f"t-1/integrate/{book.flow().work.landing.seq}.1")  # type: ignore[union-attr]
     assert book
     book >> book.next() << like(c.MoveBase, old="beef")
 
@@ -330,10 +330,10 @@ def test_a_base_that_keeps_moving_is_left_alone_for_a_while() -> None:
     book >> book.reports()
     book.answered()
     flow = book.flow()
-    assert flow.landing is not None
-    assert (flow.code, flow.landing.refused, flow.landing.round) == ("landing_moved", 4, 4)
-    assert flow.landing.due is not None
-    assert (flow.landing.due - book.now).total_seconds() == 60
+    assert flow.work.landing is not None
+    assert (flow.code, flow.work.landing.refused, flow.work.landing.round) == ("landing_moved", 4, 4)
+    assert flow.work.landing.due is not None
+    assert (flow.work.landing.due - book.now).total_seconds() == 60
     book >> book.later(60)
     book.answered()
     assert book.flow().stage == "closed"
@@ -363,7 +363,7 @@ def test_a_checkout_that_stays_in_the_way_is_tried_ever_more_seldom() -> None:
     book >> book.reports()
     book.answered()
     waits: list[float] = []
-    while (landing := book.flow().landing) is not None and landing.due is not None:
+    while (landing := book.flow().work.landing) is not None and landing.due is not None:
         waits.append((landing.due - book.now).total_seconds())
         book >> book.later(waits[-1])
         book.answered()
@@ -476,14 +476,14 @@ def test_what_was_found_about_another_commit_says_nothing(status: Any) -> None:
     book >> book.next() << c.VerifyWork
     result = CheckResult("tests", status, "told so", 1)
     assert book >> delivery.WorkVerified("t-1", "another key", "an earlier head", "tree", True, results=(result,))
-    assert (book.flow().stage, book.flow().evidence) == ("finishing", None)
+    assert (book.flow().stage, book.flow().work.evidence) == ("finishing", None)
 
 
 def test_where_nothing_is_to_be_checked_and_nothing_lands_it_closes_as_ever() -> None:
     book = book_of(config=landing(mode="branch"))
     book >> book.reports()
     book.answered()
-    assert (book.flow().stage, book.flow().landing) == ("closed", None)
+    assert (book.flow().stage, book.flow().work.landing) == ("closed", None)
 
 
 def test_the_base_is_the_one_that_is_set_or_the_one_that_was_checked_out() -> None:
@@ -498,7 +498,7 @@ def test_without_a_branch_to_land_on_nothing_is_begun() -> None:
     assert (book.flow().stage, book.flow().code) == ("idle", "no_base")
     book >> delivery.TreeSeen(TREE)
     book.answered()
-    assert book.flow().own.onto == "main"  # type: ignore[union-attr]
+    assert book.flow().work.own.onto == "main"  # type: ignore[union-attr]
 
 
 def test_what_was_begun_without_a_branch_to_land_on_is_a_persons() -> None:
@@ -601,10 +601,10 @@ def test_an_approval_of_earlier_work_is_none_of_later_work() -> None:
     book >> book.seen(add=("human:approved",))
     book.answered()
     assert book.flow().phase == "implement"
-    assert book.flow().own.approved == "head of t-1/implement.1.1"  # type: ignore[union-attr]
+    assert book.flow().work.own.approved == "head of t-1/implement.1.1"  # type: ignore[union-attr]
     book >> book.reports()
     sealed(book, "ci")
-    assert book.flow().own.approved != book.flow().own.head  # type: ignore[union-attr]
+    assert book.flow().work.own.approved != book.flow().work.own.head  # type: ignore[union-attr]
 
 
 # --- people, and other lives --------------------------------------------------------------------------------------
@@ -629,7 +629,7 @@ def test_who_closes_it_meanwhile_has_closed_it() -> None:
     book.left = []
     book >> delivery.WorkIntegrated("t-1", key, "head", "c0ffee", "f00d", "7ree")
     assert book
-    assert book.flow().landing is None
+    assert book.flow().work.landing is None
 
 
 def test_another_start_goes_on_where_the_last_ended() -> None:
@@ -648,7 +648,7 @@ def test_work_of_a_lost_state_folder_lands_from_its_branch() -> None:
         stamp=Stamp("another", 7, "t-1/look.1.1", 1, 1, 1),
     )  # fmt: skip
     book.looked()
-    assert (book.flow().stage, book.flow().own.branch) == ("person", "ashep/t-1")  # type: ignore[union-attr]
+    assert (book.flow().stage, book.flow().work.own.branch) == ("person", "ashep/t-1")  # type: ignore[union-attr]
     book >> book.seen(add=("human:approved",))
     book.left = []
     (
@@ -739,7 +739,7 @@ def test_every_one_that_waits_for_the_checkout_is_tried_when_that_changes() -> N
 def test_what_git_fails_to_write_is_tried_a_few_times_and_then_a_persons() -> None:
     book = two(*["failed"] * MOST_FAILED)
     waits: list[float] = []
-    while (landing := book.flow().landing) is not None and landing.due is not None:
+    while (landing := book.flow().work.landing) is not None and landing.due is not None:
         waits.append((landing.due - book.now).total_seconds())
         book >> book.later(waits[-1])
         book.answered()
@@ -751,8 +751,8 @@ def test_what_git_fails_to_write_is_tried_a_few_times_and_then_a_persons() -> No
 
 def test_only_failures_in_a_row_are_given_up() -> None:
     book = two(*["failed", "failed", "dirty"] * 3)
-    while book.flow().landing is not None and book.flow().landing.due is not None:  # type: ignore[union-attr]
-        book >> book.later((book.flow().landing.due - book.now).total_seconds())  # type: ignore[operator, union-attr]
+    while book.flow().work.landing is not None and book.flow().work.landing.due is not None:  # type: ignore[union-attr]
+        book >> book.later((book.flow().work.landing.due - book.now).total_seconds())  # type: ignore[operator, union-attr]
         book.answered()
     assert book.flow().stage == "closed"
 
@@ -760,9 +760,9 @@ def test_only_failures_in_a_row_are_given_up() -> None:
 def test_names_that_git_writes_to_no_work_tree_lead_back_to_the_writer() -> None:
     book = two("names")
     flow = book.flow()
-    assert (flow.stage, flow.phase, flow.visit, flow.landing) == ("work", "implement", 2, None)
-    assert flow.flaw is not None
-    assert (flow.flaw.kind, flow.flaw.why, flow.flaw.onto) == ("names", "told so", "")
+    assert (flow.stage, flow.phase, flow.visit, flow.work.landing) == ("work", "implement", 2, None)
+    assert flow.work.flaw is not None
+    assert (flow.work.flaw.kind, flow.work.flaw.why, flow.work.flaw.onto) == ("names", "told so", "")
     assert book.flow("t-2").stage == "closed"
 
 
@@ -781,16 +781,16 @@ def test_names_that_would_not_land_are_told_to_the_writer_when_they_are_sealed(p
     book >> book.reports()
     sealed_with(book, "git~1")
     flow = book.flow()
-    assert (flow.stage, flow.phase, flow.visit, flow.verifying) == ("work", "implement", 2, "")
-    assert flow.flaw is not None
-    assert flow.flaw.kind == "names"
-    assert "git~1" in flow.flaw.why
+    assert (flow.stage, flow.phase, flow.visit, flow.work.verifying) == ("work", "implement", 2, "")
+    assert flow.work.flaw is not None
+    assert flow.work.flaw.kind == "names"
+    assert "git~1" in flow.work.flaw.why
     entered = [entry.body for entry in book.made.entries if isinstance(entry.body, facts_issues.PhaseEntered)]
     assert "git~1" in entered[-1].why
     book.answered()
     book >> book.reports()
     sealed_with(book)
-    assert book.flow().flaw is None, "it is mended"
+    assert book.flow().work.flaw is None, "it is mended"
 
 
 def test_a_failed_attempt_is_told_of_the_names_in_its_next_one() -> None:
@@ -798,7 +798,12 @@ def test_a_failed_attempt_is_told_of_the_names_in_its_next_one() -> None:
     book >> book.reports("failed")
     sealed_with(book, "git~1")
     flow = book.flow()
-    assert (flow.stage, flow.phase, flow.visit, flow.flaw and flow.flaw.kind) == ("work", "implement", 1, "names")
+    assert (flow.stage, flow.phase, flow.visit, flow.work.flaw and flow.work.flaw.kind) == (
+        "work",
+        "implement",
+        1,
+        "names",
+    )
 
 
 def test_names_that_nobody_mends_end_with_a_person() -> None:

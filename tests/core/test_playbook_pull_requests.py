@@ -42,7 +42,7 @@ def asked(book: Playbook) -> Playbook:
 
 def seen(book: Playbook, state: str = "open", **more: Any) -> delivery.PullRequestSeen:
     """A look at the issue's pull request."""
-    pull = book.flow().pull
+    pull = book.flow().work.pull
     assert pull is not None
     more = {"as_of": book.world.seq, "head": pull.head} | more
     return delivery.PullRequestSeen("t-1", pull.number, state=state, **more)  # type: ignore[arg-type]
@@ -147,13 +147,13 @@ def test_a_red_ci_goes_back_to_who_wrote_it_and_the_same_pull_request_gets_the_n
         << like(delivery.PullRequestReturned, kind="ci", log="ab" * 32)
         << like(issues.PhaseEntered, phase="implement", visit=2)
     )
-    assert (book.flow().flaw.kind, book.flow().flaw.log) == ("ci", "ab" * 32)  # type: ignore[union-attr]
+    assert (book.flow().work.flaw.kind, book.flow().work.flaw.log) == ("ci", "ab" * 32)  # type: ignore[union-attr]
     book.answered()
     asked(book)
     first, second = [one for one in book.made.done if isinstance(one, c.OpenPullRequest)]
     assert (first.name, first.branch) == (second.name, second.branch)
     assert second.head == "head of t-1/implement.2.1"
-    assert book.flow().pull.number == 7  # type: ignore[union-attr]
+    assert book.flow().work.pull.number == 7  # type: ignore[union-attr]
     posted = [one.text for one in book.made.done if isinstance(one, c.PostComment)]
     assert any(text.startswith("The pull request has new work") for text in posted)
     old = seen(book, ci="failing", head=HEAD)
@@ -211,7 +211,7 @@ def test_people_who_request_changes_are_heard_once_and_programs_are_not() -> Non
     )
     book.answered()
     asked(book)
-    pull = book.flow().pull
+    pull = book.flow().work.pull
     assert pull is not None
     assert pull.heard == {one.id for one in said}
     assert not pull.remarks
@@ -260,7 +260,7 @@ def test_a_forge_that_is_away_is_asked_again_ever_later() -> None:
     for _ in range(9):
         assert account(book.world, "t-1").state == "time"
         assert account(book.world, "t-1").code == "landing_away"
-        landing = book.flow().landing
+        landing = book.flow().work.landing
         assert landing is not None
         assert landing.due is not None
         waits.append((landing.due - book.now).total_seconds())
@@ -275,14 +275,14 @@ def test_a_forge_that_names_a_time_is_left_alone_until_then() -> None:
     book >> book.reports()
     command = at_the_opening(book)
     assert book >> delivery.LandingRefused("t-1", command.key, "away", "rate limit", timedelta(hours=1))
-    landing = book.flow().landing
+    landing = book.flow().work.landing
     assert landing is not None
     assert landing.due == book.now + timedelta(hours=1)
 
 
 def test_a_read_tells_only_what_differs_and_nothing_of_before_the_last_push() -> None:
     book = asked(book_of())
-    pull = book.flow().pull
+    pull = book.flow().work.pull
     assert pull is not None
     assert pull_read(book.world, seen(book)) == []
     news = seen(book, ci="pending")

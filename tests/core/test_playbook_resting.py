@@ -38,7 +38,7 @@ def closed(**more: Any) -> Playbook:
 
 
 def rest(book: Playbook, name: str = "t-1") -> Rest | None:
-    own = book.flow(name).own
+    own = book.flow(name).work.own
     assert own is not None
     return own.rest
 
@@ -64,7 +64,7 @@ def test_a_tree_goes_seven_days_after_its_issue_is_closed_and_not_before() -> No
     landed = like(c.RemoveTree, branch="ashep/t-1", head=head, onto="main", commit=f"{head} on c0ffee", quiet=KEEP)
     assert book >> due << landed
     assert book >> book.next()
-    own = book.flow().own
+    own = book.flow().work.own
     assert own is not None
     assert (own.base, own.path, own.head, own.rest) == ("", "", head, None)
     assert not book.later(10 * KEEP.total_seconds()), "it is over"
@@ -175,7 +175,7 @@ def test_a_branch_that_issues_share_stands_until_all_of_them_are_closed_as_long(
     assert {one.branch for one in asked(book)} == {"ashep/+epic"}
     book.answered()
     for name in ("t-1", "t-2"):
-        own = book.flow(name).own
+        own = book.flow(name).work.own
         assert own is not None
         assert own.base == "", "whoever goes on begins where the base is then"
 
@@ -189,7 +189,7 @@ def stands(*labels: str) -> None:
     book = Playbook(policy_of(Phase(name="implement")), tree=TREE, config=CONFIG, issues=())
     book.made.open("t-1", *labels)
     book.looked()
-    pull = opened(book).flow().pull
+    pull = opened(book).flow().work.pull
     assert pull is not None
     book >> delivery.PullRequestSeen("t-1", pull.number, state="merged", head=pull.head, as_of=book.world.seq)
     assert book.answered().flow().stage == "closed"

@@ -72,7 +72,7 @@ def test_a_success_is_looked_into_before_anything_follows() -> None:
         change=True, adopt=False,
     )  # fmt: skip
     assert book
-    assert (book.flow().wanted, book.flow().verifying) == (False, "t-1/implement.1.1")
+    assert (book.flow().wanted, book.flow().work.verifying) == (False, "t-1/implement.1.1")
     book >> found(book, result("passed")) << like(issues.PhaseEntered, phase="review") << runs.RunPlanned
     entered = next(entry.body for entry in book.made.entries if isinstance(entry.body, issues.PhaseEntered) and
                    entry.body.phase == "review")  # fmt: skip
@@ -88,7 +88,7 @@ def test_work_that_falls_short_goes_back_with_what_failed() -> None:
     )
     again = book.flow().why
     assert "these checks do not pass: tests; attempt 1 of 2" in again
-    flaw = book.flow().flaw
+    flaw = book.flow().work.flaw
     assert flaw is not None
     assert (flaw.kind, flaw.log) == ("checks", "cd" * 32)
     book.left = []
@@ -120,7 +120,7 @@ def says(book: Playbook, verdict: str) -> Playbook:
 @pytest.mark.promise("Z5")
 def test_a_verdict_that_must_be_passed_is_looked_into_and_leads_where_it_leads() -> None:
     book = says(book_of(TIERS), "done")
-    assert (book.flow().verifying, book.flow().phase) == ("t-1/implement.1.1", "implement")
+    assert (book.flow().work.verifying, book.flow().phase) == ("t-1/implement.1.1", "implement")
     book >> found(book, result()) << like(issues.RetryScheduled, phase="implement", failures=0)
     book.left = []
     book >> book.later(0)
@@ -262,8 +262,8 @@ def test_a_person_lets_it_pass_and_that_is_on_record() -> None:
         << issues.CycleBegan
         << like(issues.PhaseEntered, phase="review")
     )
-    assert book.flow().waived == ("tests", UNCHANGED)
-    assert book.flow().flaw is None
+    assert book.flow().work.waived == ("tests", UNCHANGED)
+    assert book.flow().work.flaw is None
 
 
 def test_what_was_let_pass_is_not_let_pass_once_a_person_wants_changes() -> None:
@@ -274,10 +274,10 @@ def test_what_was_let_pass_is_not_let_pass_once_a_person_wants_changes() -> None
     book.answered()
     book >> book.seen(add=("human:approved",))
     book.answered()
-    assert (book.flow().stage, book.flow().waived) == ("person", ("tests",))
+    assert (book.flow().stage, book.flow().work.waived) == ("person", ("tests",))
     book >> book.seen(add=("human:changes_requested",))
     book.answered()
-    assert (book.flow().phase, book.flow().waived) == ("implement", ())
+    assert (book.flow().phase, book.flow().work.waived) == ("implement", ())
 
 
 def test_a_person_who_wants_changes_has_it_worked_on_again_and_nothing_is_let_pass() -> None:
@@ -287,8 +287,8 @@ def test_a_person_who_wants_changes_has_it_worked_on_again_and_nothing_is_let_pa
     book >> book.seen(add=("human:changes_requested",))
     book.left = []
     book >> book.next() << issues.PersonAnswered << issues.CycleBegan << like(issues.PhaseEntered, phase="implement")
-    assert book.flow().waived == ()
-    assert book.flow().flaw is not None
+    assert book.flow().work.waived == ()
+    assert book.flow().work.flaw is not None
 
 
 def test_work_that_changes_nothing_falls_short_where_the_phase_is_verified() -> None:
@@ -326,7 +326,7 @@ def test_a_verification_that_cannot_be_carried_out_is_tried_again_and_burns_no_a
     book >> book.failed()
     book.left = []
     book >> book.later(3) << like(c.VerifyWork, tries=1)
-    assert (book.flow().failures, book.flow().unproven) == (0, 0)
+    assert (book.flow().failures, book.flow().work.unproven) == (0, 0)
 
 
 def test_what_is_found_after_somebody_had_it_otherwise_says_nothing() -> None:
@@ -336,7 +336,7 @@ def test_what_is_found_after_somebody_had_it_otherwise_says_nothing() -> None:
     book.answered()
     book >> late
     assert book
-    assert (book.flow().phase, book.flow().flaw, book.flow().evidence) == ("review", None, None)
+    assert (book.flow().phase, book.flow().work.flaw, book.flow().work.evidence) == ("review", None, None)
 
 
 def test_checks_that_cannot_be_read_park_the_issue_before_anybody_works_on_it() -> None:
@@ -349,7 +349,7 @@ def test_checks_that_cannot_be_read_park_the_issue_before_anybody_works_on_it() 
     assert (parked.code, "line 3" in parked.why) == ("criteria", True)
     ended = next(body for body in book.left if isinstance(body, runs.RunEnded))
     assert ended.state == "aborted"
-    assert book.flow().criteria is None, "they count as not read, not as none: they are read again"
+    assert book.flow().work.criteria is None, "they count as not read, not as none: they are read again"
 
 
 @pytest.mark.promise("S1")
@@ -363,7 +363,7 @@ def test_an_issue_whose_words_are_too_long_is_parked_with_their_names_before_any
     assert parked.code == "too_long"
     assert parked.why.startswith("too long to be read: description: 34.3 MiB, notes: 2.0 MiB; shorten that, then")
     assert any(isinstance(body, runs.RunEnded) and body.state == "aborted" for body in book.left)
-    assert book.flow().criteria is None, "its checks may be among what was not read"
+    assert book.flow().work.criteria is None, "its checks may be among what was not read"
 
 
 def test_criteria_are_those_of_the_claim_whatever_is_seen_later() -> None:
@@ -376,14 +376,14 @@ def test_criteria_are_those_of_the_claim_whatever_is_seen_later() -> None:
     command = book.dropped()
     assert isinstance(command, c.VerifyWork)
     assert (command.criteria, command.adopt) == ("ef" * 32, False)
-    adopted = book.flow().criteria
+    adopted = book.flow().work.criteria
     assert adopted is not None
     assert (adopted.hash, adopted.seen) == ("ab" * 32, "cd" * 32)
 
 
 def test_criteria_that_nobody_read_are_read_then() -> None:
     book = Playbook(TWO, tree=TREE, config=own()).looked()
-    assert book.flow().criteria is None
+    assert book.flow().work.criteria is None
     sealed(book)
     command = book.dropped()
     assert isinstance(command, c.VerifyWork)

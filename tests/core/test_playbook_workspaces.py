@@ -45,9 +45,9 @@ def test_an_issue_gets_a_tree_and_its_sessions_work_there() -> None:
     book.made.look()
     book >> book.next() << like(c.PrepareTree, branch="ashep/t-1", base=None, slot=0)
     assert book
-    assert (book.flow().own.branch, book.flow().own.onto) == ("ashep/t-1", "main")  # type: ignore[union-attr]
+    assert (book.flow().work.own.branch, book.flow().work.own.onto) == ("ashep/t-1", "main")  # type: ignore[union-attr]
     assert book >> book.next() << like(c.OpenSession, directory="/trees/ashep/t-1", access="write")
-    assert book.flow().base == "c0ffee"
+    assert book.flow().work.base == "c0ffee"
     assert book >> book.next() << c.PreparePrompt
     assert book >> book.next() << c.SendPrompt
     assert book >> book.next()
@@ -61,10 +61,10 @@ def test_an_issue_gets_a_tree_and_its_sessions_work_there() -> None:
         << c.WriteIssue
     )
     assert book
-    own = book.flow().own
+    own = book.flow().work.own
     assert own is not None
     assert (own.head, own.tree) == ("head of t-1/implement.1.1", "tree of t-1/implement.1.1")
-    assert book.flow().commits == ("head of t-1/implement.1.1",)
+    assert book.flow().work.commits == ("head of t-1/implement.1.1",)
     assert book >> book.next() << like(c.PrepareTree, base="c0ffee", slot=0)
     assert book >> book.next() << like(c.OpenSession, directory="/trees/ashep/t-1", access="read")
     book.answered()
@@ -161,8 +161,8 @@ def test_what_an_aborted_write_run_left_is_sealed_before_the_next() -> None:
     book >> issues.IssueCancelled("t-1", "pat", book.run().id)
     assert any(isinstance(command, c.StopTurn) for command in book.made.jobs)
     book.answered()
-    assert book.flow().own is not None
-    assert book.flow().own.head == "head of t-1/implement.1.1"  # type: ignore[union-attr]
+    assert book.flow().work.own is not None
+    assert book.flow().work.own.head == "head of t-1/implement.1.1"  # type: ignore[union-attr]
 
 
 def test_a_reused_session_is_looked_for_in_the_tree() -> None:
@@ -200,8 +200,8 @@ def test_issues_that_share_a_branch_are_worked_on_one_after_the_other() -> None:
     book.looked()
     later = book.flow("t-2")
     assert (later.stage, book.run("t-2").branch) == ("work", "ashep/+epic%201")
-    assert later.own is not None
-    assert later.own.base == "head of t-1/implement.1.1"  # what the first left is not the second's work
+    assert later.work.own is not None
+    assert later.work.own.base == "head of t-1/implement.1.1"  # what the first left is not the second's work
 
 
 def test_unfinished_work_of_one_is_not_landed_with_the_others() -> None:
@@ -229,7 +229,7 @@ def test_what_a_lost_state_folder_began_on_a_branch_keeps_others_from_it() -> No
     book.looked()
     assert (book.flow("t-1").stage, book.flow("t-1").code) == ("idle", "branch")
     assert book.run("t-2").branch == "ashep/+epic%201"
-    theirs = book.flow("t-2").own
+    theirs = book.flow("t-2").work.own
     assert theirs is not None
     assert theirs.base == "c0ffee"  # nobody knows how much of it is whose: all that the base lacks counts as its work
 

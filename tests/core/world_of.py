@@ -545,7 +545,7 @@ class MadeUp:
                 return delivery.TreePrepared(command.issue, command.run, command.key, branch, path, base, head)
             case c.SealTree():
                 head = self.heads[command.branch] = f"head of {command.run}"
-                sealed = (head, f"tree of {command.run}", (*self.world.flows[command.issue].commits, head))
+                sealed = (head, f"tree of {command.run}", (*self.world.flows[command.issue].work.commits, head))
                 flag = self.base.happens(self.chances.landing, "ci", "size", "git~1")
                 names, flags = ((flag,), ()) if flag == "git~1" else ((), (flag,) if flag else ())
                 return delivery.TreeSealed(

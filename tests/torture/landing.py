@@ -114,7 +114,7 @@ class Repository:
         if branch not in {one.branch for one in self.trees.standing()}:
             return  # it removed its tree before its turn died
         flow = self.world.known.flows.get(issue)
-        flaw = flow.flaw if flow is not None else None
+        flaw = flow.work.flaw if flow is not None else None
         if flaw is not None and (flaw.onto or flaw.kind == "review"):
             theirs = self.trees.files(self.trees.base).get(SHARED, "")
             mine = self.trees.read(branch).get(SHARED, "")
@@ -145,7 +145,7 @@ class Repository:
             return
         while not self.world.dice.calm:
             known = self.world.known
-            first = [known.flows[issue].landing for _, _, issue in known.landings][:1]
+            first = [known.flows[issue].work.landing for _, _, issue in known.landings][:1]
             if any(landing is not None and landing.commit for landing in first):
                 return
             await anyio.sleep(0.1)
@@ -241,10 +241,10 @@ class Repository:
     def _caught_up(self) -> None:
         flows = self.world.known.flows
         for issue, flow in flows.items():
-            if flow.own is not None:
-                self.branches[issue] = flow.own.branch
-                self.heads[issue] = flow.own.head or self.heads.get(issue, "")
-            for proof in flow.proofs:
+            if flow.work.own is not None:
+                self.branches[issue] = flow.work.own.branch
+                self.heads[issue] = flow.work.own.head or self.heads.get(issue, "")
+            for proof in flow.work.proofs:
                 self._proofs[proof.commit] = proof.tree, proof.failures
         runs = [(issue, flow.run) for issue, flow in flows.items() if flow.run is not None and not flow.run.ended]
         self._runs = {run.id: (issue, run.branch) for issue, run in runs if run.branch is not None}
@@ -269,7 +269,7 @@ class Repository:
         if not self.verifies:
             return
         tree, failed = self._proofs.get(commit, ("", ()))
-        waived = {name for flow in self.world.known.flows.values() for name in flow.waived}
+        waived = {name for flow in self.world.known.flows.values() for name in flow.work.waived}
         if tree != self.trees.tree_of(commit):
             self.world.laws.broken("evidence is of what people get", f"{commit} was {what}, and nobody verified it")
         elif left := set(failed) - waived:

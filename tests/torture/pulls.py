@@ -229,7 +229,9 @@ class Site(MemoryForge):
             case DaemonStarted():  # what became durable at the very end of the life before was shown to nobody
                 known = self.world.known.flows
                 self._left |= {
-                    flow.pull.number for flow in known.values() if flow.pull and flow.pull.seen in self.theirs
+                    flow.work.pull.number
+                    for flow in known.values()
+                    if flow.work.pull and flow.work.pull.seen in self.theirs
                 }
             case PullRequestOpened():
                 self._left.discard(body.number)
@@ -247,8 +249,8 @@ class Site(MemoryForge):
         self._returned[body.number] += body.kind == "review"
         if body.number in self._left:
             laws.broken("what a person pushed is left to them", f"{body}")
-        elif body.kind == "ci" and flow.pull is not None and flow.pull.head not in self.red:
-            laws.broken("CI counts for what it saw", f"{body}: {flow.pull.head}")
+        elif body.kind == "ci" and flow.work.pull is not None and flow.work.pull.head not in self.red:
+            laws.broken("CI counts for what it saw", f"{body}: {flow.work.pull.head}")
         elif self._returned[body.number] > self._requests[body.number]:
             laws.broken("a review counts once", f"{body}: {self._requests[body.number]} were made")
 

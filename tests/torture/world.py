@@ -409,7 +409,7 @@ class World:
         """Whether only a person can make it go on; what waits for a paused issue's work tree waits for that person."""
         known = self.known
         told, flow = account(known, issue), known.flows[issue]
-        tree = flow.own.rest.due if flow.own is not None and flow.own.rest is not None else None
+        tree = flow.work.own.rest.due if flow.work.own is not None and flow.work.own.rest is not None else None
         if known.dues.get(issue, tree) != tree or flow.open or flow.look_again:
             return False  # that a closed issue's tree goes in a week is no news of it
         if told.code == "branch":

@@ -82,8 +82,8 @@ def _state(flow: Flow) -> tuple[State, str, str]:
             return "time", "effect", _tried(flow)
         case "work" if flow.run is not None and not flow.run.ended:
             return "running", flow.run.state, f"{flow.run.id} by {flow.run.agent}: {flow.why}{_unseen(flow.run)}"
-        case "work" if flow.verifying:
-            return "running", "verify", f"what {flow.verifying} made is being verified: {flow.why}"
+        case "work" if flow.work.verifying:
+            return "running", "verify", f"what {flow.work.verifying} made is being verified: {flow.why}"
         case "work":
             return "time", flow.code or "wanted", flow.why
         case "giving_back":
@@ -102,7 +102,7 @@ def _unseen(run: Run) -> str:
 
 def _finishing(world: World, flow: Flow) -> tuple[State, str, str]:
     """Where an issue is whose work is done: in the queue, on its way to the base, or about to be closed."""
-    landing = flow.landing
+    landing = flow.work.landing
     if flow.effect_after is not None:
         return "time", "effect", _tried(flow)
     if landing is None or landing.over:
@@ -110,7 +110,11 @@ def _finishing(world: World, flow: Flow) -> tuple[State, str, str]:
     if landing.due is not None:
         return "time", flow.code, flow.why
     if flow.reviewed:
-        return "person", "pull_request", f"its pull request waits to be merged: {flow.pull.url if flow.pull else ''}"
+        return (
+            "person",
+            "pull_request",
+            f"its pull request waits to be merged: {flow.work.pull.url if flow.work.pull else ''}",
+        )
     if (first := behind(world, flow)) is not None:
         return "time", "landing_queue", f"waits for {first}, which lands first: {landing.onto} takes one at a time"
     if landing.verify and not landing.verified and (landing.commit or not landing.onto):
@@ -127,7 +131,7 @@ def _tried(flow: Flow) -> str:
 
 def behind(world: World, flow: Flow) -> str | None:
     """Give the issue that lands first where another one waits for it; None: it waits for none."""
-    waits = flow.landing is not None and flow.landing.onto and not flow.landing.landed
+    waits = flow.work.landing is not None and flow.work.landing.onto and not flow.work.landing.landed
     first = turn(world) if waits else None
     return first if first != flow.issue.id else None
 

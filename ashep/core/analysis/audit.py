@@ -161,7 +161,7 @@ def _waits(world: World, flow: Flow) -> Iterator[Finding]:
 
 
 def _lands_later(world: World, flow: Flow) -> bool:
-    waits = flow.landing is not None and (flow.landing.due is not None or behind(world, flow) is not None)
+    waits = flow.work.landing is not None and (flow.work.landing.due is not None or behind(world, flow) is not None)
     return waits or flow.reviewed
 
 

@@ -43,13 +43,13 @@ class Closings:
         self._asked: set[str] = set()
         """Issues of which a person is asked whether their work may pass."""
         self._waived: dict[str, frozenset[str]] = {}
-        self._checks = {issue for issue, flow in world.flows.items() if flow.criteria and flow.criteria.hash}
+        self._checks = {issue for issue, flow in world.flows.items() if flow.work.criteria and flow.work.criteria.hash}
         """Issues with checks of their own that are not a person's."""
-        self._own = {issue for issue, flow in world.flows.items() if flow.own is not None}
+        self._own = {issue for issue, flow in world.flows.items() if flow.work.own is not None}
         """Issues that were worked on in trees of their own: elsewhere nothing is checked."""
         for issue, flow in world.flows.items():
-            self._waived[issue] = frozenset(flow.waived)
-            self._failed[issue] = frozenset(flow.evidence.lacking(()) if flow.evidence is not None else ())
+            self._waived[issue] = frozenset(flow.work.waived)
+            self._failed[issue] = frozenset(flow.work.evidence.lacking(()) if flow.work.evidence is not None else ())
             if flow.question is not None and flow.question.about == "proof":
                 self._asked.add(issue)
             if flow.stage == "finishing":
@@ -113,9 +113,9 @@ def _named(lacking: frozenset[str]) -> str:
 
 def _begun(flow: Flow) -> _Work:
     """What is known of an issue that is on its way to its end where the journal begins."""
-    landing = flow.landing
+    landing = flow.work.landing
     if landing is None:
         return _Work("", verify=False)
-    candidate = landing.commit or (flow.own.head if flow.own is not None else "")
+    candidate = landing.commit or (flow.work.own.head if flow.work.own is not None else "")
     landed, verified = candidate if landing.landed else "", candidate if landing.verified else ""
     return _Work(landing.onto or landing.into, landing.verify, bool(landing.into), landed, verified)

@@ -250,7 +250,7 @@ def _compared(life: Life, world: World) -> Compared:
         least = unknown.so_far.plus(Count(unknown.least))
         most = unknown.so_far.plus(unknown.most) if unknown.most else None
     stands = {"person": "waiting", "finishing": "closed", "work": "under_way"}.get(flow.stage, flow.stage)
-    if flow.stage == "finishing" and flow.landing is not None and not flow.landing.over:
+    if flow.stage == "finishing" and flow.work.landing is not None and not flow.work.landing.over:
         stands = "landing"
     ends = life.end.state if isinstance(life.end, End) else "unknown" if unknown else stands
     return Compared(

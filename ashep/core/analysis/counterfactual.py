@@ -280,7 +280,7 @@ class Counterfactual:
 
     def _looked_elsewhere(self, life: Life, other: World, found: Fact | Command) -> bool:
         """Whether something else would have been looked for in what the other life is about to land."""
-        landing = other.flows[life.issue].landing
+        landing = other.flows[life.issue].work.landing
         if not isinstance(found, WorkVerified) or found.run or landing is None or not landing.verify or life.spoilt:
             return False
         if self._looked_for(self.world, life, "") == self._looked_for(other, life, ""):
@@ -293,7 +293,7 @@ class Counterfactual:
     @staticmethod
     def _looked_for(world: World, life: Life, phase: str) -> tuple[Any, ...]:
         flow = world.flows[life.issue]
-        return (flow.criteria and flow.criteria.hash, *looked_for(world.policy(flow), phase))
+        return (flow.work.criteria and flow.work.criteria.hash, *looked_for(world.policy(flow), phase))
 
     def _untimely(self, life: Life, seq: int, ended: RunEnded | None) -> bool:
         """Whether the run might have gone otherwise by now under the other policy's times."""

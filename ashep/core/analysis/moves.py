@@ -29,8 +29,8 @@ from ashep.core.policy.settings import LandingSettings, Settings
 from ashep.core.reconcile.decide import decide
 from ashep.core.reconcile.dispatch import Capacity, wanted
 from ashep.core.reconcile.evolve import evolve
-from ashep.core.state.delivery import OwnTree
-from ashep.core.state.flow import Counters, Flow
+from ashep.core.state.delivery import OwnTree, Work
+from ashep.core.state.flow import Counters, Flow, with_work
 from ashep.core.state.frozen import replace
 from ashep.core.state.indexes import put
 from ashep.core.state.run import Report
@@ -118,7 +118,8 @@ class Board:
 
     def start(self) -> State:
         """Where an issue begins."""
-        flow = Flow(_issue(), since=NOW, policy=self.name, counters=Counters(passed=(_KEPT,)), own=_OWN)
+        counters, work = Counters(passed=(_KEPT,)), Work(own=_OWN)
+        flow = Flow(_issue(), since=NOW, policy=self.name, counters=counters, work=work)
         world = put(self._world, ISSUE, flow)
         return self._seen(_follow_all(world, begin_cycle(world, flow, self.policy.phases[0].name, "taken")))
 
@@ -151,7 +152,7 @@ class Board:
         if flag is None or state.code == "change":
             return
         own = dataclasses.replace(_OWN, flags=(flag,))
-        after, worn = (self._moved(replace(one, own=own), move) for one in (flow, self._worn(flow)))
+        after, worn = (self._moved(with_work(one, own=own), move) for one in (flow, self._worn(flow)))
         if after.flows[ISSUE].stage == "person":
             asks = Move(f"{told(move)}, and it touches {flag}", "question", flag, move.kind)
             yield self._step(state, asks, after, worn)
@@ -188,10 +189,14 @@ class Board:
             due = dict(flow_dues(flow)).get("question")
             return world if due is None else _follow(replace(world, now=due), TimerDue(f"question:{ISSUE}", due))
         assert flow.run is not None
-        if move.flag and flow.own is not None:
-            world = put(world, ISSUE, replace(flow, own=dataclasses.replace(flow.own, flags=(move.flag,))))
+        if move.flag and flow.work.own is not None:
+            world = put(
+                world,
+                ISSUE,
+                with_work(flow, own=dataclasses.replace(flow.work.own, flags=(move.flag,))),
+            )
         world = _follow(world, _ended(flow.run.id, move))
-        if world.flows[ISSUE].verifying:
+        if world.flows[ISSUE].work.verifying:
             holds = move.kind != "short"
             world = _follow(world, WorkVerified(ISSUE, "", _OWN.head, _OWN.tree, holds, flow.run.id))
         return world
@@ -202,7 +207,7 @@ class Board:
 
     def _seen(self, world: World) -> State:
         """Where the issue stands now; a phase that is wanted gets its run, or its question, at once."""
-        flow = replace(world.flows[ISSUE], not_before=None, run=None, failures=0, unproven=0)
+        flow = with_work(replace(world.flows[ISSUE], not_before=None, run=None, failures=0), unproven=0)
         if flow.stage == "work":
             world = put(world, ISSUE, flow)
             world = _follow_all(world, wanted(world, flow, ROOM).facts)
@@ -240,8 +245,8 @@ class Board:
         reports = tuple(_report(state, self.policy.phase(name)) for name in names if name)
         return replace(
             flow, counters=replace(flow.counters, cycle_visits=(), cycle_runs=0, passed=(*passed, _KEPT), visits=()),
-            failures=last, unproven=short, reports=reports, comments=(), issue=_issue(), answers=(), own=_OWN,
-            waived=(), evidence=None, flaw=None,
+            failures=last, work=replace(flow.work, unproven=short, own=_OWN, waived=(), evidence=None, flaw=None),
+            reports=reports, comments=(), issue=_issue(), answers=(),
         )  # fmt: skip
 
 

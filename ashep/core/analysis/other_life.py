@@ -93,15 +93,15 @@ def _settle(life: Life, world: World, facts: Sequence[Fact], *, strict: bool) ->
     run = next((fact for fact in facts if isinstance(fact, RunPlanned)), None)
     if run is not None:
         needs = f"a run of {run.phase} by {run.agent}"
-        flaw = flow.flaw if flow.flaw is not None and flow.flaw.kind in ("conflict", "checks") else None
+        flaw = flow.work.flaw if flow.work.flaw is not None and flow.work.flaw.kind in ("conflict", "checks") else None
         state = f"its work {flaw.why}; " if flaw is not None else ""
         because = life.because or f"{state}nobody ran it on that state of things"
         life.end = bounded(world, life.issue, Unknown(life.seq, needs, because, life.counted, 1, None))
     elif held is not None and _for_good(world, flow, held):
         life.end = End("held", held.code, held.why)
-    elif flow.stage == "work" and flow.verifying:
+    elif flow.stage == "work" and flow.work.verifying:
         _lacking(life, world, f"evidence about the work of {flow.phase}", "nobody looked for it in the record")
-    elif flow.stage == "finishing" and flow.landing is not None and not flow.landing.over:
+    elif flow.stage == "finishing" and flow.work.landing is not None and not flow.work.landing.over:
         life.world = world  # the record may tell
     elif flow.stage in ("finishing", "closed"):
         life.end = End("closed", "", flow.why)
@@ -109,7 +109,7 @@ def _settle(life: Life, world: World, facts: Sequence[Fact], *, strict: bool) ->
         life.end = End("parked", flow.code, flow.why)
     elif flow.stage == "person" and flow.question is not None and not strict:
         life.world = world
-        shared = world.live if flow.own is None else ()
+        shared = world.live if flow.work.own is None else ()
         others = sorted(issue for issue in shared if issue != life.issue and is_writing(world.flows[issue]))
         life.spoilt = f"{others[0]} was writing in the work tree" if others else ""
     else:
@@ -212,7 +212,7 @@ def _sealed(life: Life, world: World, flow: Flow, entry: Entry, rest: Sequence[E
     body, run = entry.body, flow.run
     assert isinstance(body, (delivery.TreeSealed, TreeLeft))
     if run is None or run.id != body.run:
-        if flow.own is None or isinstance(body, TreeLeft) or body.head != flow.own.head:
+        if flow.work.own is None or isinstance(body, TreeLeft) or body.head != flow.work.own.head:
             spoil(life, f"{body.run} changed the work before {_awaited(flow)}")
         return
     if isinstance(body, TreeLeft):
@@ -239,13 +239,13 @@ def written(life: Life, planned: RunPlanned) -> None:
     """Another issue is worked on: where both are in the same tree, its work is there, too."""
     assert life.world is not None
     flow = life.world.flows[life.issue]
-    if planned.branch == (flow.own.branch if flow.own is not None else None):
+    if planned.branch == (flow.work.own.branch if flow.work.own is not None else None):
         spoil(life, f"{planned.issue} wrote in the work tree before {_awaited(flow)}")
 
 
 def tree_seen(life: Life, fact: delivery.TreeSeen) -> None:
     """Look whether the work is still what it was when the other life asked; one in a tree of its own is not in it."""
-    if life.world is not None and life.world.flows[life.issue].own is not None:
+    if life.world is not None and life.world.flows[life.issue].work.own is not None:
         return
     if life.tree is None or fact.issue == life.issue:  # what its own last run left is what is asked about
         life.tree = fact.tree
@@ -267,7 +267,7 @@ def _lands(life: Life, world: World, flow: Flow, entry: Entry, rest: Sequence[En
     """Take what came of the very same work on its way to the base. Where the base may have been another one when the
     other life brought it there, or a person looked at it, that is an assumption, which is told.
     """
-    body, own, landing = entry.body, flow.own, flow.landing
+    body, own, landing = entry.body, flow.work.own, flow.work.landing
     assert own is not None and landing is not None
     if isinstance(body, SessionTaken):
         return spoil(life, "a person took its session before it landed")
@@ -316,7 +316,7 @@ def _assumed(world: World, own: OwnTree, landing: Landing, body: Fact | Command)
     elif isinstance(body, delivery.WorkLanded) and not landing.commit:
         base = body.commit
     known = base in ("", own.base, own.since) or any(
-        flow.landed == (landing.onto, base) for flow in world.flows.values()
+        flow.work.landed == (landing.onto, base) for flow in world.flows.values()
     )
     if not known:
         return "the base may have been another one when it was to land"

@@ -24,7 +24,7 @@ from ashep.core.state.delivery import (
     must_change,
     proof_of,
 )
-from ashep.core.state.flow import Flow, Folds
+from ashep.core.state.flow import Flow, Folds, with_work
 from ashep.core.state.frozen import replace
 from ashep.core.state.indexes import turn
 from ashep.core.state.intents import at_liberty
@@ -40,12 +40,12 @@ MOST_FAILED = 5
 
 def verified(world: World, earlier: Flow, flow: Flow, fact: delivery.WorkVerified) -> list[Fact]:
     """Say what follows from evidence: of a run's success, or of what is about to land."""
-    evidence = flow.evidence
+    evidence = flow.work.evidence
     if evidence is None or evidence.commit != fact.commit:
         return []
     if fact.run:
-        return _of_run(world, earlier, flow, evidence) if flow.verifying == fact.run else []
-    landing, lacking = flow.landing, evidence.lacking(flow.waived)
+        return _of_run(world, earlier, flow, evidence) if flow.work.verifying == fact.run else []
+    landing, lacking = flow.work.landing, evidence.lacking(flow.work.waived)
     if landing is None:
         return []
     if lacking:
@@ -58,23 +58,23 @@ def _of_run(world: World, earlier: Flow, flow: Flow, evidence: Evidence) -> list
     phase = policy.phase(flow.phase) if policy and flow.phase else None
     if policy is None or phase is None:
         return park(flow, "unknown_phase", gone(world, flow, flow.phase))
-    lacking = evidence.lacking(flow.waived)
+    lacking = evidence.lacking(flow.work.waived)
     if not lacking:
         return enter(world, flow, proven(flow, policy, phase), f"{flow.why}; {words(evidence)}")
     return _fell_short(world, earlier, flow, phase, evidence)
 
 
 def _fell_short(world: World, earlier: Flow, flow: Flow, phase: Phase, evidence: Evidence) -> list[Fact]:
-    lacking, before = evidence.lacking(flow.waived), earlier.evidence
+    lacking, before = evidence.lacking(flow.work.waived), earlier.work.evidence
     said, most = dict(flow.counters.passed).get(phase.name, "success"), (phase.verify or Verify()).max_attempts
     told = f"{phase.name} says {said}, but {_short(lacking)}"
-    same = before is not None and (before.tree, before.lacking(flow.waived)) == (evidence.tree, lacking)
-    if same and flow.unproven > 1:
+    same = before is not None and (before.tree, before.lacking(flow.work.waived)) == (evidence.tree, lacking)
+    if same and flow.work.unproven > 1:
         return _ask(world, flow, phase, f"{told}; nothing has changed since the attempt before")
-    if flow.unproven >= most:
-        return _ask(world, flow, phase, f"{told}; attempt {flow.unproven} of {most}, the last")
-    again = f"{told}; attempt {flow.unproven} of {most}"
-    retry = RetryScheduled(flow.issue.id, phase.name, flow.failures, world.now, again, disbelieved=flow.verifying)
+    if flow.work.unproven >= most:
+        return _ask(world, flow, phase, f"{told}; attempt {flow.work.unproven} of {most}, the last")
+    again = f"{told}; attempt {flow.work.unproven} of {most}"
+    retry = RetryScheduled(flow.issue.id, phase.name, flow.failures, world.now, again, disbelieved=flow.work.verifying)
     return [retry]
 
 
@@ -111,7 +111,7 @@ def words(evidence: Evidence) -> str:
 
 def conflicted(world: World, earlier: Flow, flow: Flow, fact: delivery.WorkConflicted) -> list[Fact]:
     """Have the work mended that contradicts the base."""
-    landing = flow.landing
+    landing = flow.work.landing
     if landing is None:
         return []
     where = _named(fact.paths) or "everything: they have no common history"
@@ -120,13 +120,13 @@ def conflicted(world: World, earlier: Flow, flow: Flow, fact: delivery.WorkConfl
 
 def refused(world: World, earlier: Flow, flow: Flow, fact: delivery.LandingRefused) -> list[Fact]:
     """Give up what only a person can make possible; what may pass by itself is tried again."""
-    if flow.landing is None or fact.code in ("moved", "dirty", "locked", "away"):
+    if flow.work.landing is None or fact.code in ("moved", "dirty", "locked", "away"):
         return []
     why, code = f"its work cannot land: {fact.why}", fact.code
     if code == "names":
         return back(world, flow, why)
     if code == "failed":
-        most = flow.landing.failed >= MOST_FAILED
+        most = flow.work.landing.failed >= MOST_FAILED
         return park(flow, "landing_unwritten", f"{why} ({MOST_FAILED} tries)") if most else []
     if code in ("theirs", "refused"):
         return park(flow, "landing_theirs" if code == "theirs" else "landing_refused", why)
@@ -138,16 +138,16 @@ def landed(
 ) -> list[Fact]:
     """Tell people where the work is."""
     notes = fact.told if isinstance(fact, delivery.WorkLanded) else ()
-    return _told(flow, fact.commit, notes) if flow.landing is not None and flow.landing.over else []
+    return _told(flow, fact.commit, notes) if flow.work.landing is not None and flow.work.landing.over else []
 
 
 def _told(flow: Flow, commit: str, notes: tuple[str, ...] = ()) -> list[Fact]:
-    landing, evidence = flow.landing, flow.evidence
+    landing, evidence = flow.work.landing, flow.work.evidence
     assert landing is not None
     onto = landing.onto or landing.into
     where = (f"Landed on `{onto}`" + (f" as {commit}" if commit else "")) if onto else f"Done at {commit}"
     proof = words(evidence) if evidence is not None and landing.verify else "nothing was to be checked"
-    waived = f" A person let these pass: {_named(flow.waived)}." if flow.waived else ""
+    waived = f" A person let these pass: {_named(flow.work.waived)}." if flow.work.waived else ""
     noted = "".join(f"\n\nNote: {note[:1000]}." for note in notes[:MOST_NAMED])
     return [CommentWanted(flow.issue.id, f"landed.{landing.seq}", f"{where}; {proof}.{waived}{noted}")]
 
@@ -178,17 +178,17 @@ def _misnamed(world: World, flow: Flow, fact: delivery.TreeSealed) -> list[Fact]
 
 def flagged(world: World, earlier: Flow, flow: Flow, fact: IssueFinished | delivery.TreeSealed) -> list[Fact]:
     """Ask a person about work that touches what makes later work trusted, unless this very work was approved."""
-    own, run, policy = flow.own, flow.run, world.policy(flow)
+    own, run, policy = flow.work.own, flow.run, world.policy(flow)
     if flow.stage != "finishing" or own is None or flow.phase is None:
         return []
-    flags = must_ask(own.flags, pushed=flow.landing is not None and bool(flow.landing.into))
+    flags = must_ask(own.flags, pushed=flow.work.landing is not None and bool(flow.work.landing.into))
     if not flags or own.approved == own.head or (run is not None and not run.forgettable):
         return []
     phase = policy.phase(flow.phase) if policy else None
     if phase is None:
         return park(flow, "unknown_phase", gone(world, flow, flow.phase))
     why = f"it touches {', '.join(flags)}, about which a person is always asked"
-    lands = flow.landing is not None and (flow.landing.onto or flow.landing.into)
+    lands = flow.work.landing is not None and (flow.work.landing.onto or flow.work.landing.into)
     asked = "May this land" if lands else "May this be closed"
     return ask(world, flow, phase.name, f"{asked}? {why[0].upper()}{why[1:]}.", why, human=None, about="change")
 
@@ -238,47 +238,47 @@ MOST_DOUBLED = 5
 def fold_criteria(flow: Flow, fact: delivery.CriteriaAdopted, seq: int, at: datetime) -> Flow:
     """Keep which checks there are; those that cannot be read are not none: they are read again."""
     criteria = None if fact.error or fact.left_out else Criteria(fact.hash, fact.blob, fact.manual)
-    return replace(flow, criteria=criteria)
+    return with_work(flow, criteria=criteria)
 
 
 def fold_edit(flow: Flow, fact: delivery.CriteriaChanged, seq: int, at: datetime) -> Flow:
     """Keep what the checks say by now; those that count are as they were."""
-    return replace(flow, criteria=flow.criteria and dataclasses.replace(flow.criteria, seen=fact.hash))
+    return with_work(flow, criteria=flow.work.criteria and dataclasses.replace(flow.work.criteria, seen=fact.hash))
 
 
 def _to_verify(flow: Flow, fact: delivery.VerificationWanted, seq: int, at: datetime) -> Flow:
     # a person who let it go left the phase wanted: their outcome is looked into first
-    return replace(flow, verifying=fact.run, wanted=False, why=fact.why, since=at)
+    return replace(flow, work=replace(flow.work, verifying=fact.run), wanted=False, why=fact.why, since=at)
 
 
 def fold_verified(flow: Flow, fact: delivery.WorkVerified, seq: int, at: datetime) -> Flow:
     """Fold what a verification came to, if it is of what is looked into now."""
-    if fact.run != flow.verifying or not (fact.run or fact.commit == about_to_land(flow)):
+    if fact.run != flow.work.verifying or not (fact.run or fact.commit == about_to_land(flow)):
         return flow  # somebody had it otherwise meanwhile
     evidence = Evidence(
         fact.commit, fact.tree, fact.results, fact.changed, fact.isolated, fact.log, fact.run, fact.checks,
         fact.must_change,
     )  # fmt: skip
-    lacking = evidence.lacking(flow.waived)
-    onto = flow.landing.onto if flow.landing is not None else ""
+    lacking = evidence.lacking(flow.work.waived)
+    onto = flow.work.landing.onto if flow.work.landing is not None else ""
     flaw = Flaw("checks", f"did not hold: {', '.join(lacking)}", fact.log, onto) if lacking else None
-    flow = replace(flow, evidence=evidence, flaw=flaw, proofs=_noted(flow, evidence, at))
+    flow = with_work(flow, evidence=evidence, flaw=flaw, proofs=_noted(flow, evidence, at))
     if fact.run:
-        return replace(flow, unproven=flow.unproven + 1) if lacking else flow
-    landing = flow.landing
+        return with_work(flow, unproven=flow.work.unproven + 1) if lacking else flow
+    landing = flow.work.landing
     if landing is None or lacking:
         return flow
-    return replace(flow, landing=dataclasses.replace(landing, verified=True), flaw=None)
+    return with_work(flow, landing=dataclasses.replace(landing, verified=True), flaw=None)
 
 
 def _noted(flow: Flow, evidence: Evidence, at: datetime) -> tuple[Proof, ...]:
     """Note what was found, where anything was checked."""
     if not evidence.results:
-        return flow.proofs
-    branch = flow.own.branch if flow.own is not None else ""
-    criteria = flow.criteria.hash if flow.criteria is not None else ""
+        return flow.work.proofs
+    branch = flow.work.own.branch if flow.work.own is not None else ""
+    criteria = flow.work.criteria.hash if flow.work.criteria is not None else ""
     made = proof_of(at, branch, evidence.commit, evidence.tree, criteria, evidence.results)
-    return (*flow.proofs, made)[-MOST_PROOFS:]
+    return (*flow.work.proofs, made)[-MOST_PROOFS:]
 
 
 def fold_landing(
@@ -288,25 +288,25 @@ def fold_landing(
     at: datetime,
 ) -> Flow:
     """Fold a step of landing."""
-    landing, own = flow.landing, flow.own
+    landing, own = flow.work.landing, flow.work.own
     if own is not None and not isinstance(fact, delivery.LandingRefused):
         since = fact.commit if isinstance(fact, delivery.WorkLanded) else fact.base
-        flow = replace(flow, own=dataclasses.replace(own, since=since))
+        flow = with_work(flow, own=dataclasses.replace(own, since=since))
     if isinstance(fact, delivery.WorkLanded):
-        flow = replace(flow, landed=(fact.base_branch, fact.commit))
+        flow = with_work(flow, landed=(fact.base_branch, fact.commit))
     if landing is None:
         return flow
     match fact:
         case delivery.WorkIntegrated():
             landing = dataclasses.replace(landing, base=fact.base, commit=fact.commit, verified=False)
-            return replace(flow, landing=landing)
+            return with_work(flow, landing=landing)
         case delivery.WorkConflicted():
             why = f"contradicts {landing.onto} in {', '.join(fact.paths[:5]) or 'everything'}"
-            return replace(flow, flaw=Flaw("conflict", why, fact.log, landing.onto))
+            return with_work(flow, flaw=Flaw("conflict", why, fact.log, landing.onto))
         case delivery.WorkLanded():
             landing = dataclasses.replace(landing, landed=True, commit=landing.commit or fact.commit, refused=0)
             why = f"landed on {fact.base_branch} as {fact.commit[:12]}"
-            return replace(flow, landing=landing, flaw=None, code="", why=why, since=at)
+            return replace(flow, work=replace(flow.work, landing=landing, flaw=None), code="", why=why, since=at)
         case delivery.LandingRefused():
             refused = landing.refused + 1
             wait = MOVED_AGAIN if refused > OFTEN else None
@@ -321,19 +321,23 @@ def fold_landing(
             if fact.code == "moved":
                 landing = dataclasses.replace(landing, round=landing.round + 1, commit="", base="", verified=False)
             if fact.code == "names":
-                flow = replace(flow, flaw=Flaw("names", fact.why, ""))
+                flow = with_work(flow, flaw=Flaw("names", fact.why, ""))
             code = f"landing_{fact.code}"
             return replace(
-                flow, landing=landing, code=code, why=fact.why, since=flow.since if flow.code == code else at
+                flow,
+                work=replace(flow.work, landing=landing),
+                code=code,
+                why=fact.why,
+                since=flow.since if flow.code == code else at,
             )
 
 
 def checkout_changed(flow: Flow) -> Flow:
     """What stood in the way of a base may be gone: its next try need not wait."""
-    landing = flow.landing
+    landing = flow.work.landing
     if landing is None or landing.due is None or flow.code != "landing_dirty":
         return flow
-    return replace(flow, landing=dataclasses.replace(landing, due=None))
+    return with_work(flow, landing=dataclasses.replace(landing, due=None))
 
 
 # --- a tree of its own --------------------------------------------------------------------------------------------
@@ -346,14 +350,14 @@ def unwritable(fact: delivery.TreeSealed) -> str:
 
 def next_of_work(world: World, flow: Flow) -> Command | None:
     """Give the next step; None: there is none, or not now."""
-    own, landing = flow.own, flow.landing
+    own, landing = flow.work.own, flow.work.landing
     if own is None or not at_liberty(flow):
         return None
-    if flow.stage == "work" and flow.verifying:
+    if flow.stage == "work" and flow.work.verifying:
         policy = world.policy(flow)
         phase = policy.phase(flow.phase) if policy and flow.phase else None
         change = phase is not None and phase.verify is not None
-        return _verify(flow, f"{flow.verifying}/verify", own.head, own.base, flow.verifying, change=change)
+        return _verify(flow, f"{flow.work.verifying}/verify", own.head, own.base, flow.work.verifying, change=change)
     if flow.stage == "finishing" and landing is not None and landing.due is None:
         return _landing_step(world, flow, landing)
     return None
@@ -361,16 +365,16 @@ def next_of_work(world: World, flow: Flow) -> Command | None:
 
 def is_wanted(flow: Flow, command: VerifyWork) -> bool:
     """Whether anything would still follow from what a verification finds."""
-    return flow.verifying == command.run if command.run else about_to_land(flow) == command.commit
+    return flow.work.verifying == command.run if command.run else about_to_land(flow) == command.commit
 
 
 def may_close(flow: Flow) -> bool:
     """Whether nothing stands between the issue and its being closed."""
-    return flow.landing is None or flow.landing.over
+    return flow.work.landing is None or flow.work.landing.over
 
 
 def _landing_step(world: World, flow: Flow, landing: Landing) -> Command | None:
-    issue, own = flow.issue.id, flow.own
+    issue, own = flow.issue.id, flow.work.own
     assert own is not None
     if landing.over:
         return None
@@ -395,7 +399,7 @@ def _landing_step(world: World, flow: Flow, landing: Landing) -> Command | None:
 
 
 def _ask_for_merge(world: World, flow: Flow, landing: Landing) -> Command | None:
-    issue, own, pull = flow.issue.id, flow.own, flow.pull
+    issue, own, pull = flow.issue.id, flow.work.own, flow.work.pull
     if landing.asked or own is None:
         return None
     goes_on = pull is not None and pull.state == "open" and pull.base == landing.into
@@ -406,7 +410,7 @@ def _ask_for_merge(world: World, flow: Flow, landing: Landing) -> Command | None
 
 
 def _verify(flow: Flow, key: str, commit: str, base: str, run: str = "", *, change: bool) -> VerifyWork:
-    criteria = flow.criteria
+    criteria = flow.work.criteria
     phase = flow.phase if run else None
     blob = criteria.blob if criteria is not None else ""
     return VerifyWork(
@@ -416,14 +420,16 @@ def _verify(flow: Flow, key: str, commit: str, base: str, run: str = "", *, chan
 
 def about_to_land(flow: Flow) -> str:
     """Give the commit that is on its way, or done where it lands nowhere; empty: none is, or it was not made yet."""
-    if flow.landing is None:
+    if flow.work.landing is None:
         return ""
-    return flow.landing.commit if flow.landing.onto else flow.own.head if flow.own is not None else ""
+    return (
+        flow.work.landing.commit if flow.work.landing.onto else flow.work.own.head if flow.work.own is not None else ""
+    )
 
 
 def found_before(flow: Flow) -> tuple[delivery.Verification | None, bool]:
     """Give what is known of the work already, and whether even that is to be found afresh: a person wants it again."""
-    known = flow.evidence
+    known = flow.work.evidence
     if known is None or not known.checks:
         return None, flow.counters.cycle > 1
     return delivery.Verification(known.commit, known.tree, known.checks, known.results, known.isolated), False

@@ -38,16 +38,16 @@ def notes_of(flow: Flow, *, closed: bool = True) -> Notes:
     """Give the keys for an issue that is about to be closed, or to wait, but for the log; none where it was worked on
     in the shared tree.
     """
-    own = flow.own
+    own = flow.work.own
     if own is None:
         return {}
     notes: Notes = {STATUS: "unverified" if closed else "pending", "impact_flags": list(own.flags)}
-    evidence = flow.evidence
+    evidence = flow.work.evidence
     if evidence is not None:
         notes[STATUS] = evidence.status
-        notes[LAST] = last_of(evidence.commit, evidence.tree, evidence.results, flow.waived)
-    if flow.landed is not None:
-        notes["landed"] = {"onto": flow.landed[0], "commit": flow.landed[1]}
+        notes[LAST] = last_of(evidence.commit, evidence.tree, evidence.results, flow.work.waived)
+    if flow.work.landed is not None:
+        notes["landed"] = {"onto": flow.work.landed[0], "commit": flow.work.landed[1]}
     if own.files is not None:
         files = own.files
         kinds = {"created": files.created, "modified": files.modified, "deleted": files.deleted}
@@ -88,11 +88,11 @@ def escalation_of(flow: Flow, most: int) -> Notes | None:
     is. `most`: how often the phase lets it fall short.
     """
     question = flow.question
-    if question is None or question.about != "proof" or not flow.proofs:
+    if question is None or question.about != "proof" or not flow.work.proofs:
         return None
-    reason = "max_verification_attempts" if flow.unproven >= most else "nothing_changed"
-    last = replace(flow.proofs[-1], at=question.asked)
-    return {**entry_of(last), "action": "escalated", "reason": reason, "attempts": flow.unproven}
+    reason = "max_verification_attempts" if flow.work.unproven >= most else "nothing_changed"
+    last = replace(flow.work.proofs[-1], at=question.asked)
+    return {**entry_of(last), "action": "escalated", "reason": reason, "attempts": flow.work.unproven}
 
 
 def appended(before: JsonValue, new: Iterable[Notes]) -> list[JsonValue]:

@@ -12,7 +12,7 @@ from ashep.core.facts.issues import CommentWanted
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.routing import finish, park
 from ashep.core.state.delivery import Flaw, Pull
-from ashep.core.state.flow import Flow, Folds
+from ashep.core.state.flow import Flow, Folds, with_work
 from ashep.core.state.frozen import replace
 from ashep.core.state.world import IssueRules, World
 
@@ -23,7 +23,7 @@ MOST_NAMED = 10
 def pull_read(world: World, seen: PullRequestSeen) -> list[Fact]:
     """Compare a read of a pull request with what is known of it."""
     flow = world.flows.get(seen.issue)
-    pull = flow.pull if flow is not None else None
+    pull = flow.work.pull if flow is not None else None
     if flow is None or pull is None or not flow.reviewed or seen.number != pull.number or seen.as_of < pull.seq:
         return []
     now = (seen.state, seen.head, seen.ci, seen.failing, seen.remarks)
@@ -32,19 +32,21 @@ def pull_read(world: World, seen: PullRequestSeen) -> list[Fact]:
 
 def opened(world: World, earlier: Flow, flow: Flow, fact: PullRequestOpened) -> list[Fact]:
     """Tell people where they can look at the work."""
-    landing, before = flow.landing, earlier.pull
+    landing, before = flow.work.landing, earlier.work.pull
     if landing is None or not flow.reviewed:
         return []
     again = before is not None and before.number == fact.number
     done = "has new work" if again else "waits to be merged"
-    proof = words(flow.evidence) if flow.evidence is not None and landing.verify else "nothing was to be checked"
+    proof = (
+        words(flow.work.evidence) if flow.work.evidence is not None and landing.verify else "nothing was to be checked"
+    )
     text = f"The pull request {done}: {fact.url} ({fact.head[:12]} into `{fact.base}`); {proof}."
     return [CommentWanted(fact.issue, f"pull.{landing.seq}", text)]
 
 
 def seen(world: World, earlier: Flow, flow: Flow, fact: PullRequestSeen) -> list[Fact]:
     """Follow what became of a pull request, where the issue waits for that."""
-    pull, landing = flow.pull, flow.landing
+    pull, landing = flow.work.pull, flow.work.landing
     if pull is None or landing is None or not flow.reviewed or fact.number != pull.number or fact.as_of < pull.seq:
         return []
     by = fact.by or "somebody"
@@ -65,7 +67,7 @@ def seen(world: World, earlier: Flow, flow: Flow, fact: PullRequestSeen) -> list
 
 def _left_to_them(earlier: Flow, pull: Pull, fact: PullRequestSeen) -> list[Fact]:
     """Tell once that a person's commit is there: nobody works on it now but them, and what they end it with counts."""
-    if earlier.pull is not None and earlier.pull.theirs:
+    if earlier.work.pull is not None and earlier.work.pull.theirs:
         return []
     text = (
         f"Somebody pushed {fact.head[:12]} to the branch of {pull.url}: ashep touches it no more. "
@@ -97,7 +99,7 @@ MOST_HEADS = 100
 
 
 def _seen(flow: Flow, fact: PullRequestSeen, seq: int, at: datetime) -> Flow:
-    pull = flow.pull
+    pull = flow.work.pull
     if pull is None or fact.number != pull.number or fact.as_of < pull.seq:
         return flow
     told = dataclasses.replace(
@@ -105,37 +107,38 @@ def _seen(flow: Flow, fact: PullRequestSeen, seq: int, at: datetime) -> Flow:
     )
     if flow.reviewed and told.theirs and not pull.theirs:
         why = f"somebody pushed {fact.head[:12]} to its pull request: that waits for them, {pull.url}"
-        return replace(flow, pull=told, why=why, since=at)
-    return replace(flow, pull=told)
+        return replace(flow, work=replace(flow.work, pull=told), why=why, since=at)
+    return with_work(flow, pull=told)
 
 
 def _returned(flow: Flow, fact: PullRequestReturned, seq: int, at: datetime) -> Flow:
-    known = flow.pull is not None and fact.number == flow.pull.number
-    return replace(flow, flaw=Flaw(fact.kind, fact.why, fact.log)) if known else flow
+    known = flow.work.pull is not None and fact.number == flow.work.pull.number
+    return with_work(flow, flaw=Flaw(fact.kind, fact.why, fact.log)) if known else flow
 
 
 def _merged(flow: Flow, fact: PullRequestMerged, seq: int, at: datetime) -> Flow:
-    pull = flow.pull
+    pull = flow.work.pull
     if pull is None or fact.number != pull.number:
         return flow
-    landing = flow.landing and dataclasses.replace(flow.landing, landed=True, commit=fact.commit)
+    landing = flow.work.landing and dataclasses.replace(flow.work.landing, landed=True, commit=fact.commit)
     where = (pull.base, fact.commit)
-    return replace(flow, landing=landing, landed=where, flaw=None, code="", why=fact.why, since=at)
+    flow = with_work(flow, landing=landing, landed=where, flaw=None)
+    return replace(flow, code="", why=fact.why, since=at)
 
 
 def _opened(flow: Flow, fact: PullRequestOpened, seq: int, at: datetime) -> Flow:
-    before, landing = flow.pull, flow.landing
+    before, landing = flow.work.pull, flow.work.landing
     heads, heard = (fact.head,), frozenset[str]()
     if before is not None and before.number == fact.number:
         heads = tuple(dict.fromkeys((*before.heads, fact.head)))[-MOST_HEADS:]
         heard = before.heard | {one.id for one in before.remarks}
     pull = Pull(fact.number, fact.url, fact.name, fact.base, fact.head, seq, heads, heard, seen=fact.head)
-    flow = replace(flow, pull=pull)
-    if landing is None or landing.into != fact.base or flow.own is None or flow.own.head != fact.head:
+    flow = with_work(flow, pull=pull)
+    if landing is None or landing.into != fact.base or flow.work.own is None or flow.work.own.head != fact.head:
         return flow  # the issue is elsewhere by now
     landing = dataclasses.replace(landing, asked=True, refused=0, due=None)
     why = f"its pull request waits to be merged: {fact.url}"
-    return replace(flow, landing=landing, code="pull_request", why=why, since=at)
+    return replace(flow, work=replace(flow.work, landing=landing), code="pull_request", why=why, since=at)
 
 
 RULES: IssueRules = {PullRequestOpened: opened, PullRequestSeen: seen}

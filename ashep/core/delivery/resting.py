@@ -21,7 +21,7 @@ MOST_DOUBLED = 5
 
 def begins(world: World, earlier: Flow, flow: Flow, fact: IssueClosed) -> list[Fact]:
     """The issue is closed: its tree has its time."""
-    own, keep = flow.own, world.settings.trees.keep
+    own, keep = flow.work.own, world.settings.trees.keep
     return [_until(flow, own, world.now + keep, keep)] if own is not None and own.base and keep is not None else []
 
 
@@ -33,7 +33,7 @@ def after_settings(world: World) -> list[Fact]:
     """
     keep, facts = world.settings.trees.keep, list[TreeRests]()
     for flow in world.flows.values():
-        own = flow.own
+        own = flow.work.own
         if flow.stage != "closed" or own is None or not own.base:
             continue
         rest = own.rest
@@ -55,19 +55,21 @@ def due(world: World, flow: Flow) -> list[Fact]:
     """Its time is over. A branch that issues share stands as long as one of them needs it, and one that was pushed for
     good: what is begun anew from the base, when the issue is opened again, could not be pushed after it.
     """
-    own = flow.own
+    own = flow.work.own
     if own is None:
         return []
-    others = [one for one in world.flows.values() if one is not flow and one.own and one.own.branch == own.branch]
-    if any(one.pull is not None for one in (flow, *others)):
+    others = [
+        one for one in world.flows.values() if one is not flow and one.work.own and one.work.own.branch == own.branch
+    ]
+    if any(one.work.pull is not None for one in (flow, *others)):
         tries = own.rest.tries if own.rest else 0
         why = "it was pushed, and whoever works on it next goes on from there"
         return [TreeRests(flow.issue.id, own.branch, None, world.settings.trees.keep, tries, why)]
     if not is_shared(own.branch):
         return []
-    if at_work := [one.issue.id for one in others if one.stage != "closed" and one.own and one.own.base]:
+    if at_work := [one.issue.id for one in others if one.stage != "closed" and one.work.own and one.work.own.base]:
         return _again(world, flow, own, f"{min(at_work)} is not done on {own.branch}")
-    times = [one.own.rest.due for one in others if one.own and one.own.rest and one.own.rest.due]
+    times = [one.work.own.rest.due for one in others if one.work.own and one.work.own.rest and one.work.own.rest.due]
     if times and max(times) > world.now:
         return [_until(flow, own, max(times), world.settings.trees.keep)]
     return []
@@ -75,7 +77,7 @@ def due(world: World, flow: Flow) -> list[Fact]:
 
 def kept(world: World, earlier: Flow, flow: Flow, fact: TreeKept) -> list[Fact]:
     """It had to stay: it is looked at again after a while, each time a longer one."""
-    return _again(world, flow, flow.own, fact.why) if flow.own is not None and flow.stage == "closed" else []
+    return _again(world, flow, flow.work.own, fact.why) if flow.work.own is not None and flow.stage == "closed" else []
 
 
 def _again(world: World, flow: Flow, own: OwnTree, why: str) -> list[Fact]:
@@ -92,12 +94,12 @@ def _until(flow: Flow, own: OwnTree, due: datetime, keep: timedelta | None) -> T
 
 def going(world: World, flow: Flow) -> RemoveTree | None:
     """Give the command by which a tree whose time is over goes; None: it has time, or something of it is under way."""
-    own, run, keep = flow.own, flow.run, world.settings.trees.keep
+    own, run, keep = flow.work.own, flow.run, world.settings.trees.keep
     if flow.stage != "closed" or own is None or own.rest is None or not own.rest.asked or keep is None:
         return None
     if flow.open or (run is not None and not run.forgettable):
         return None
-    onto, commit = flow.landed or ("", "")
+    onto, commit = flow.work.landed or ("", "")
     key = f"{flow.issue.id}/tree/gone/{own.rest.asked}"
     return RemoveTree(key, flow.issue.id, own.branch, own.head, onto, commit, keep)
 

@@ -12,7 +12,7 @@ from ashep.core.facts.runs import RunWithdrawn
 from ashep.core.facts.vocabulary import Fact, TreeLeft
 from ashep.core.state.branches import branch_of, shared_branch
 from ashep.core.state.delivery import Flaw, Rest, is_shared
-from ashep.core.state.flow import Flow
+from ashep.core.state.flow import Flow, with_work
 from ashep.core.state.frozen import replace
 from ashep.core.state.holds import Hold
 from ashep.core.state.indexes import put
@@ -85,7 +85,7 @@ def branch_for(issue: Issue, labels: Labels) -> str:
 
 def branch_at(world: World, flow: Flow) -> str:
     """Give the branch on which an issue is worked on, or would be."""
-    return flow.own.branch if flow.own is not None else branch_for(flow.issue, world.settings.labels)
+    return flow.work.own.branch if flow.work.own is not None else branch_for(flow.issue, world.settings.labels)
 
 
 def branch_taken(world: World, flow: Flow, begun: frozenset[tuple[str, str]]) -> Hold | None:
@@ -99,7 +99,7 @@ def branch_taken(world: World, flow: Flow, begun: frozenset[tuple[str, str]]) ->
         return None
     now = {issue for name, issue in begun if name == branch}
     at_work, others = {*world.branch_runs.get(branch, ()), *now} - {me}, {*world.branches.get(branch, ()), *now} - {me}
-    if not others or (not at_work and flow.active and flow.own is not None and me < min(others)):
+    if not others or (not at_work and flow.active and flow.work.own is not None and me < min(others)):
         return None
     return Hold("branch", f"{min(at_work or others)} is not done on the branch {branch}", branch)
 
@@ -170,9 +170,11 @@ def _read(flow: Flow, fact: TreeSeen) -> Flow:
     if run is None or run.id != fact.run:
         return flow
     if fact.moment == "before":
-        return replace(flow, run=replace(run, before=fact.tree, tree_wanted="no"), base=flow.base or fact.tree.head)
-    fresh = tuple(commit for commit in fact.commits if commit not in flow.commits)
-    return replace(flow, run=replace(run, tree_wanted="no"), commits=(*flow.commits, *fresh))
+        flow = with_work(flow, base=flow.work.base or fact.tree.head)
+        return replace(flow, run=replace(run, before=fact.tree, tree_wanted="no"))
+    fresh = tuple(commit for commit in fact.commits if commit not in flow.work.commits)
+    flow = with_work(flow, commits=(*flow.work.commits, *fresh))
+    return replace(flow, run=replace(run, tree_wanted="no"))
 
 
 def own_tree(world: World, fact: TreePrepared | TreeSealed | TreeLeft) -> World:
@@ -183,24 +185,24 @@ def own_tree(world: World, fact: TreePrepared | TreeSealed | TreeLeft) -> World:
     if isinstance(fact, TreeLeft):
         return put(world, fact.issue, _left(flow, fact))
     flow = done(flow, fact.key, world.seq)
-    if flow.own is None:
+    if flow.work.own is None:
         return put(world, fact.issue, flow)
     if isinstance(fact, TreePrepared):
         # what others left on a branch that is shared is none of this issue's work; of one that another journal began
         # nobody knows how much is, so that all of it counts
         begins = fact.base if flow.counters.floor else fact.head
-        base = (flow.own.base or begins) if is_shared(flow.own.branch) else fact.base
-        own = dataclasses.replace(flow.own, path=fact.path, base=base, head=fact.head)
-        flow = replace(flow, own=own, base=base)
+        base = (flow.work.own.base or begins) if is_shared(flow.work.own.branch) else fact.base
+        own = dataclasses.replace(flow.work.own, path=fact.path, base=base, head=fact.head)
+        flow = with_work(flow, own=own, base=base)
     else:
         own = dataclasses.replace(
-            flow.own, head=fact.head, tree=fact.tree, flags=fact.flags, files=fact.files, left=False
+            flow.work.own, head=fact.head, tree=fact.tree, flags=fact.flags, files=fact.files, left=False
         )
-        flow = replace(flow, own=own, commits=fact.commits)
+        flow = with_work(flow, own=own, commits=fact.commits)
         if fact.unwritable:
-            flow = replace(flow, flaw=Flaw("names", unwritable(fact), ""))
-        elif flow.flaw is not None and flow.flaw.kind == "names":
-            flow = replace(flow, flaw=None)
+            flow = with_work(flow, flaw=Flaw("names", unwritable(fact), ""))
+        elif flow.work.flaw is not None and flow.work.flaw.kind == "names":
+            flow = with_work(flow, flaw=None)
     run = flow.run
     if run is not None and run.id == fact.run:
         writes = isinstance(fact, TreePrepared) and run.access == "write"
@@ -215,9 +217,11 @@ def _left(flow: Flow, fact: TreeLeft) -> Flow:
     if run is None or run.id != fact.run:
         return flow
     tries = tuple(item for item in flow.tries if item[0] != after(fact.run))
-    own = dataclasses.replace(flow.own, left=True) if flow.own is not None and run.branch is not None else flow.own
+    own = flow.work.own
+    if own is not None and run.branch is not None:
+        own = dataclasses.replace(own, left=True)
     phase = run.phase if flow.active else flow.phase
-    flow = replace(flow, run=replace(run, tree_wanted="no"), own=own, phase=phase, tries=tries)
+    flow = replace(flow, run=replace(run, tree_wanted="no"), work=replace(flow.work, own=own), phase=phase, tries=tries)
     return replace(flow, effect_after=None, infra=0, infra_began=None)
 
 
@@ -231,11 +235,11 @@ def resting_tree(world: World, fact: TreeRests | TreeKept | TreeRemoved) -> Worl
         return put(world, fact.issue, rested(flow, rest))
     flow = done(flow, fact.key, world.seq)
     if isinstance(fact, TreeKept):
-        rest = flow.own.rest if flow.own is not None else None
+        rest = flow.work.own.rest if flow.work.own is not None else None
         return put(world, fact.issue, rested(flow, rest and dataclasses.replace(rest, asked=0, why=fact.why)))
     world = put(world, fact.issue, flow)
     for one in world.flows.values() if is_shared(fact.branch) else (flow,):
-        if one.own is not None and one.own.branch == fact.branch:
+        if one.work.own is not None and one.work.own.branch == fact.branch:
             world = put(world, one.issue.id, _gone(one))
     return world
 
@@ -244,7 +248,7 @@ def slept(world: World, gap: timedelta) -> World:
     """The machine slept, or its clock was set: trees stand for so much longer, for nobody could use them meanwhile."""
     for issue in sorted(world.dues):
         flow = world.flows[issue]
-        rest = flow.own.rest if flow.own is not None else None
+        rest = flow.work.own.rest if flow.work.own is not None else None
         if flow.stage == "closed" and rest is not None and rest.due is not None:
             world = put(world, issue, rested(flow, dataclasses.replace(rest, due=rest.due + gap)))
     return world
@@ -252,8 +256,10 @@ def slept(world: World, gap: timedelta) -> World:
 
 def _gone(flow: Flow) -> Flow:
     """Whoever goes on with the issue begins at the base anew; what is known of its work is kept."""
-    own = flow.own and dataclasses.replace(flow.own, path="", base="", since="", approved="", left=False, rest=None)
-    return replace(flow, own=own)
+    own = flow.work.own and dataclasses.replace(
+        flow.work.own, path="", base="", since="", approved="", left=False, rest=None
+    )
+    return with_work(flow, own=own)
 
 
 RULES: WorldRules = {TreeSeen: user_tree}

@@ -8,7 +8,7 @@ from ashep.core.facts.runs import OrphanStopped
 from ashep.core.facts.vocabulary import AuthorsRead, ChangeDoubted, ChangeJudged
 from ashep.core.state import authors
 from ashep.core.state.delivery import Landing, OwnTree
-from ashep.core.state.flow import Flow, Folds, Posture, Question, Stage, ended_with, idled
+from ashep.core.state.flow import Flow, Folds, Posture, Question, Stage, ended_with, idled, with_work
 from ashep.core.state.frozen import replace
 from ashep.core.state.intents import MAX_REPORTS, done, stale
 
@@ -38,8 +38,9 @@ def _held(flow: Flow, fact: issues.IssueHeld, seq: int, at: datetime) -> Flow:
 
 
 def _taken(flow: Flow, fact: issues.IssueTaken, seq: int, at: datetime) -> Flow:
-    flow = replace(flow, policy=fact.policy, not_before=None, written=None, writing=None, criteria=None)
-    flow = replace(flow, landed=None, authors=authors.Authors(before=flow.issue.labels))
+    flow = replace(flow, policy=fact.policy, not_before=None, written=None, writing=None)
+    flow = replace(flow, authors=authors.Authors(before=flow.issue.labels))
+    flow = with_work(flow, criteria=None, landed=None)
     return _stage(flow, "work", at, "", fact.why)
 
 
@@ -48,10 +49,8 @@ def _cycle(flow: Flow, fact: issues.CycleBegan, seq: int, at: datetime) -> Flow:
         flow.counters, cycle=fact.cycle, cycle_began=at, thought=timedelta(), cycle_runs=0, cycle_visits=(), created=0,
         spent=(0, 0.0), marks=(), passed=flow.counters.passed if fact.keeps else (),
     )  # fmt: skip
-    return replace(
-        flow, counters=counters, failures=0, infra=0, infra_began=None, lock="",
-        waived=flow.waived if fact.keeps else (), evidence=flow.evidence if fact.keeps else None,
-    )  # fmt: skip
+    flow = replace(flow, counters=counters, failures=0, infra=0, infra_began=None, lock="")
+    return flow if fact.keeps else with_work(flow, waived=(), evidence=None)
 
 
 def _takeover(flow: Flow, fact: issues.TakeoverWanted, seq: int, at: datetime) -> Flow:
@@ -59,8 +58,8 @@ def _takeover(flow: Flow, fact: issues.TakeoverWanted, seq: int, at: datetime) -
 
 
 def _retry(flow: Flow, fact: issues.RetryScheduled, seq: int, at: datetime) -> Flow:
-    held = replace(flow, wanted=True, not_before=fact.due, failures=fact.failures, verifying="")
-    return replace(held, code=fact.code, why=fact.why, held_by="", since=at)
+    flow = replace(with_work(flow, verifying=""), wanted=True, not_before=fact.due, failures=fact.failures)
+    return replace(flow, code=fact.code, why=fact.why, held_by="", since=at)
 
 
 def _reminded(flow: Flow, fact: issues.PersonReminded, seq: int, at: datetime) -> Flow:
@@ -124,7 +123,7 @@ def _outcome_of_flow(
         case issues.IssueFinished():
             quiet = _stage(replace(quiet, target=Posture(seq, "close", None)), "finishing", at, "", fact.why)
             landing = Landing(seq, fact.onto, fact.verify, into=fact.into)
-            return replace(quiet, landing=landing) if fact.onto or fact.into or fact.verify else quiet
+            return with_work(quiet, landing=landing) if fact.onto or fact.into or fact.verify else quiet
         case issues.IssueClosed():
             quiet = replace(quiet, target=None, written=None, look_again=False, authors=authors.NOBODY)
             quiet = replace(quiet, comments=(), creations=(), take_off=())
@@ -132,23 +131,13 @@ def _outcome_of_flow(
 
 
 def _stage(flow: Flow, stage: Stage, at: datetime, code: str, why: str) -> Flow:
-    return replace(
-        flow, stage=stage, since=at, code=code, why=why, takeover=None, resume=None, verifying="", landing=None
-    )
+    work = replace(flow.work, verifying="", landing=None)
+    return replace(flow, stage=stage, since=at, code=code, why=why, takeover=None, resume=None, work=work)
 
 
 def _entered(flow: Flow, fact: issues.PhaseEntered, seq: int, at: datetime) -> Flow:
-    flow = _visit(flow, fact.phase, fact.visit)
-    flow = replace(
-        flow,
-        attempt=0,
-        failures=0,
-        unproven=0,
-        wanted=True,
-        question=None,
-        not_before=None,
-        target=Posture(seq, "work", fact.phase),
-    )
+    flow = replace(_visit(flow, fact.phase, fact.visit), attempt=0, failures=0, wanted=True, question=None)
+    flow = replace(flow, not_before=None, target=Posture(seq, "work", fact.phase), work=replace(flow.work, unproven=0))
     return _stage(flow, "work", at, "", fact.why)
 
 
@@ -160,6 +149,7 @@ def _adopted(flow: Flow, fact: issues.IssueAdopted, seq: int, at: datetime) -> F
     stands = Posture(seq, fact.kind, fact.phase)
     waits = fact.kind == "work" and flow.issue.status == "blocked"  # its run asked a person: it is to be worked on
     stood = Posture(0, "ask", fact.phase, input=True) if waits else stands
+    own = flow.work.own or (OwnTree(fact.branch, 0, onto=fact.onto) if fact.branch else None)
     counters = replace(
         inherited(flow).counters, cycle=max(flow.counters.cycle, 1), cycle_began=at,
         cycle_runs=fact.cycle_runs, cycle_visits=((fact.phase, 1),),
@@ -169,7 +159,7 @@ def _adopted(flow: Flow, fact: issues.IssueAdopted, seq: int, at: datetime) -> F
         flow, counters=counters, policy=fact.policy, phase=fact.phase, visit=fact.visit, attempt=fact.attempt,
         failures=fact.attempt,  # what became of them nobody knows any more: they are used up
         written=stood, target=stands,
-        own=flow.own or (OwnTree(fact.branch, 0, onto=fact.onto) if fact.branch else None), writing=None,
+        work=replace(flow.work, own=own), writing=None,
         wanted=fact.kind == "work", orphan=fact.orphan, not_before=None, question=None,
     )  # fmt: skip
     match fact.kind:
@@ -334,13 +324,14 @@ def seen(flow: Flow, fact: tracker.IssueSeen, seq: int, at: datetime) -> Flow:
 
 def answered(flow: Flow, answer: str) -> Flow:
     """A person answered: what was approved is this very work, and what may fail is known."""
-    own, question = flow.own, flow.question
+    own, question = flow.work.own, flow.question
     if answer != "approved" or question is None:
         return flow
     if own is not None and (question.human_phase or question.about != "phase"):
-        flow = replace(flow, own=dataclasses.replace(own, approved=own.head))
-    if question.about == "proof" and flow.evidence is not None:
-        flow = replace(flow, waived=tuple(sorted({*flow.waived, *flow.evidence.lacking(flow.waived)})), flaw=None)
+        flow = with_work(flow, own=dataclasses.replace(own, approved=own.head))
+    if question.about == "proof" and flow.work.evidence is not None:
+        waived = {*flow.work.waived, *flow.work.evidence.lacking(flow.work.waived)}
+        flow = with_work(flow, waived=tuple(sorted(waived)), flaw=None)
     return flow
 
 

@@ -39,7 +39,7 @@ def enter(world: World, flow: Flow, target: str, why: str, *, by_hand: bool = Fa
 
 def finish(world: World, flow: Flow, why: str) -> list[Fact]:
     """Have the issue closed, once its work is checked and where it is to be."""
-    issue, own, landing = flow.issue.id, flow.own, world.settings.landing
+    issue, own, landing = flow.issue.id, flow.work.own, world.settings.landing
     if own is None:
         return [issues.IssueFinished(issue, why)]
     if own.left and (flow.run is None or flow.run.tree_wanted not in ("after", "again")):  # else that seal will tell
@@ -71,7 +71,7 @@ def ask(
     """Put a question to a person: of a human phase, of the agent phase that asks, or about the work."""
     labels, issue = world.settings.labels, flow.issue.id
     deadline = human.deadline if human else PHASE_QUESTION_DEADLINE
-    said = flow.verifying if about == "proof" else ""
+    said = flow.work.verifying if about == "proof" else ""
     remind = next_reminder(human.reminder, world.now, world.now, world.now + deadline) if human else None
     answers = f"Answer by label: `{labels.approved}` or `{labels.changes_requested}`."
     if about != "phase":
@@ -102,15 +102,16 @@ def _last_words(flow: Flow) -> str:
 
 def _manual(flow: Flow) -> str:
     """The issue's own questions to whoever decides."""
-    asked = flow.criteria.manual if flow.criteria is not None else ()
+    asked = flow.work.criteria.manual if flow.work.criteria is not None else ()
     lines = "\n".join(f"- {' '.join(question.split())[:600]}" for question in asked[:20])
     return f"The issue asks you to make sure of this; to approve says that it is so:\n{lines}\n\n" if lines else ""
 
 
 def _failed(flow: Flow) -> str:
     """What the checks said that do not hold."""
-    results = flow.evidence.results if flow.evidence is not None else ()
-    failed = [_UNCHANGED] if flow.evidence is not None and UNCHANGED in flow.evidence.lacking(flow.waived) else []
+    evidence = flow.work.evidence
+    results = evidence.results if evidence is not None else ()
+    failed = [_UNCHANGED] if evidence is not None and UNCHANGED in evidence.lacking(flow.work.waived) else []
     failed += [f"- {one.check_id}: {one.message[:300]}" for one in results if one.status in ("failed", "error")]
     more = [f"- and {len(failed) - 20} more"] if len(failed) > 20 else []
     shown = f"`ashep why {flow.issue.id}` shows what they printed."
@@ -304,7 +305,7 @@ def proven(flow: Flow, policy: Policy, phase: Phase) -> str:
     """Say where work leads that holds, or is let pass: where its flags do, else where the success itself does."""
     outcomes = (report.outcome for report in reversed(flow.reports) if report.phase == phase.name and report.outcome)
     outcome = next(outcomes, None)
-    flagged = route(flow.own.flags, dict[str, str](**phase.when_flags)) if flow.own else None
+    flagged = route(flow.work.own.flags, dict[str, str](**phase.when_flags)) if flow.work.own else None
     return flagged or after_success(policy, phase, outcome)
 
 

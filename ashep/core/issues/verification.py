@@ -23,4 +23,4 @@ def is_proven(phase: Phase, flow: Flow, said: str | None) -> bool:
 def is_checked(policy: Policy | None, flow: Flow) -> bool:
     """Whether what lands must be checked: the policy says so, or the issue has checks, or that is not known yet."""
     declared = policy is not None and any(phase.verify or phase.checks for phase in policy.phases)
-    return declared or flow.criteria is None or bool(flow.criteria.hash)
+    return declared or flow.work.criteria is None or bool(flow.work.criteria.hash)

@@ -85,7 +85,7 @@ def _leased_again(world: World, earlier: Flow, flow: Flow) -> list[Fact]:
 
 def _again(world: World, flow: Flow, why: str) -> list[Fact]:
     """Go on with the phase of an issue whose run was ended by nobody's fault."""
-    if flow.verifying or flow.phase is None:
+    if flow.work.verifying or flow.phase is None:
         return []  # its run had succeeded
     if flow.run is not None and not flow.run.ended:
         return []

@@ -247,7 +247,7 @@ def _waits(world: World, flow: Flow, phase: Phase, hold: Hold) -> ForRoom | Lite
 
 def _kind(world: World, flow: Flow, phase: Phase) -> Literal["read", "write", "own"]:
     """Which kind of room a run of this phase needs; an issue that has a tree of its own goes on in it."""
-    if flow.own is not None or own_trees(world):
+    if flow.work.own is not None or own_trees(world):
         return "own"
     return "write" if phase.writes else "read"
 
@@ -267,9 +267,9 @@ def _start(world: World, flow: Flow, phase: Phase, room: Capacity) -> tuple[Hold
         state = world.runner.state if world.runner else "away"
         why = {"unauthorized": "the agent server refuses our password"}.get(state, "the agent server does not answer")
         return Hold(f"runner_{state}", why), None
-    if flow.own is None and (none := NO_TREES.get(mode(world))) is not None:
+    if flow.work.own is None and (none := NO_TREES.get(mode(world))) is not None:
         return none, None
-    if flow.own is None and mode(world) == "worktree" and not has_base(world):
+    if flow.work.own is None and mode(world) == "worktree" and not has_base(world):
         return NO_BASE, None
     if world.tracker is None or world.tracker_error:
         return Hold("tracker_away", f"the tracker does not answer: {world.tracker_error[:200]}"), None

@@ -75,7 +75,7 @@ def issue_read(world: World, view: tracker.Issue, as_of: int) -> list[Fact]:
 
 def criteria_read(flow: Flow, criteria: Criteria | None) -> list[Fact]:
     """Compare an issue's checks with those that were adopted, and tell others once; None: there are none."""
-    known = flow.criteria
+    known = flow.work.criteria
     if known is None or not flow.active:
         return []
     now = hash_of(criteria or NO_CHECKS)

@@ -195,7 +195,7 @@ def _stamp(world: World, flow: Flow, target: Posture) -> Stamp:
 
 
 def _changes(world: World, flow: Flow) -> str:
-    lines = [f"- commit {sha}" for sha in flow.commits[-MOST_NAMED:]]
+    lines = [f"- commit {sha}" for sha in flow.work.commits[-MOST_NAMED:]]
     left = sorted(path for path, (_, issue) in world.left_over.items() if issue == flow.issue.id)
     lines += [f"- left uncommitted: {path[:300]}" for path in left[:MOST_NAMED]]
     lines += [f"- left uncommitted: {len(left) - MOST_NAMED} more"] if len(left) > MOST_NAMED else []

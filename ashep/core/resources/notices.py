@@ -91,7 +91,7 @@ _WAITS = ("dirty", "locked", "failed")
 
 def _in_the_way(world: World, fact: LandingRefused) -> Iterator[Worth]:
     flow = world.flows.get(fact.issue)
-    if flow is not None and flow.landing is not None and flow.landing.refused == 1 and fact.code in _WAITS:
+    if flow is not None and flow.work.landing is not None and flow.work.landing.refused == 1 and fact.code in _WAITS:
         yield Worth("waiting", f"{_named(world, fact.issue)} is done and cannot land: {fact.why}", fact.issue)
 
 

@@ -45,11 +45,11 @@ def needed_for(flow: Flow) -> str:
     if flow.stage == "closed":
         if flow.busy or flow.takeover is not None or (flow.run is not None and not flow.run.forgettable):
             return "is closed, and something of it is under way"
-        own = flow.own
-        if own is not None and own.base and own.head not in ("", own.base) and flow.landed is None:
+        own = flow.work.own
+        if own is not None and own.base and own.head not in ("", own.base) and flow.work.landed is None:
             return f"is closed, and its work is on {own.branch} alone"
         return ""
-    begun = flow.counters.cycle or flow.counters.runs or flow.own is not None or flow.stage not in ("idle", "left")
+    begun = flow.counters.cycle or flow.counters.runs or flow.work.own is not None or flow.stage not in ("idle", "left")
     return "was begun, and is not done" if begun else ""
 
 
@@ -88,8 +88,8 @@ def lasting(world: World) -> World:
     """
     for issue, flow in world.flows.items():
         if flow.stage == "closed" and not needed_for(flow):
-            passed = flow.evidence is not None and not flow.evidence.failed
-            evidence = None if passed else flow.evidence
-            kept = replace(flow, run=None, text=None, evidence=evidence)
+            passed = flow.work.evidence is not None and not flow.work.evidence.failed
+            evidence = None if passed else flow.work.evidence
+            kept = replace(flow, run=None, text=None, work=replace(flow.work, evidence=evidence))
             world = replace(world, flows=world.flows.insert(issue, kept))
     return world

@@ -9,7 +9,7 @@ from typing import Any
 from ashep.core.facts import runs as run_facts
 from ashep.core.facts.resources import BudgetReached, BudgetWarned, WriteDelayed
 from ashep.core.state.delivery import OwnTree
-from ashep.core.state.flow import Flow, Folds, Posture, ended_with
+from ashep.core.state.flow import Flow, Folds, Posture, ended_with, with_work
 from ashep.core.state.frozen import replace
 from ashep.core.state.intents import MAX_REPORTS, unfounded
 from ashep.core.state.run import NO_SIGN, Report, Run, Sent, due_after, growth, provider_of, used
@@ -133,8 +133,10 @@ def _moved_in(flow: Flow, fact: run_facts.RunPlanned) -> Flow:
     """A run is to work in a tree of the issue's own: what was known of that tree stays known."""
     if fact.branch is None:
         return flow
-    own = flow.own if flow.own is not None and flow.own.branch == fact.branch else OwnTree(fact.branch, fact.slot)
-    return replace(flow, own=dataclasses.replace(own, slot=fact.slot, onto=own.onto or fact.onto))
+    own = flow.work.own
+    if own is None or own.branch != fact.branch:
+        own = OwnTree(fact.branch, fact.slot)
+    return with_work(flow, own=dataclasses.replace(own, slot=fact.slot, onto=own.onto or fact.onto))
 
 
 def _sent(run: Run, fact: run_facts.PromptSent, seq: int, at: datetime) -> Run:

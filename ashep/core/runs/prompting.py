@@ -109,7 +109,7 @@ def _next_step(world: World, flow: Flow, run: Run) -> Command | None:
 
 
 def _before(flow: Flow, run: Run) -> Command:
-    key, issue, own = f"{run.id}/tree/before", flow.issue.id, flow.own
+    key, issue, own = f"{run.id}/tree/before", flow.issue.id, flow.work.own
     if run.branch is None or own is None:
         return ReadTree(key, issue, run.id, "before", None)
     return PrepareTree(key, issue, run.id, run.branch, own.base or None, own.slot)
@@ -138,7 +138,7 @@ def _open_session(world: World, flow: Flow, run: Run) -> Command:
         prompt.model,
         None if extract else run.reuse,
         rules_of(world, phase, writes=access == "write"),
-        directory=flow.own.path if run.branch is not None and flow.own is not None else None,
+        directory=flow.work.own.path if run.branch is not None and flow.work.own is not None else None,
     )
 
 

@@ -236,3 +236,33 @@ class Pull:
 def must_change(policy: Policy | None) -> bool:
     """Whether work that lands is to change something: as soon as the success of one phase is."""
     return policy is not None and any(phase.verify is not None for phase in policy.phases)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What an issue's work is made of, and how far it is on its way to the base."""
+
+    base: str | None = None
+    """HEAD before the first write run."""
+    own: OwnTree | None = None
+    criteria: Criteria | None = None
+    """The issue's own checks; None: they were not read yet."""
+    verifying: str = ""
+    """The run whose success is to be verified before anything follows from it."""
+    unproven: int = 0
+    """How often work fell short in this visit."""
+    waived: tuple[str, ...] = ()
+    """Checks that a person let fail."""
+    evidence: Evidence | None = None
+    proofs: tuple[Proof, ...] = ()
+    """How often its work was looked into, and what came of it: the last ones."""
+    flaw: Flaw | None = None
+    landing: Landing | None = None
+    landed: tuple[str, str] | None = None
+    """The branch on which its work landed last, and that branch's commit then."""
+    pull: Pull | None = None
+    """Its last pull request."""
+    commits: tuple[str, ...] = ()
+
+
+NO_WORK = Work()

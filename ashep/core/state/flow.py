@@ -13,7 +13,7 @@ from ashep.core.facts.records import Intent
 from ashep.core.facts.runs import Model
 from ashep.core.facts.tracker import Comment, Issue
 from ashep.core.state.authors import NOBODY, Authors
-from ashep.core.state.delivery import Criteria, Evidence, Flaw, Landing, OwnTree, Proof, Pull
+from ashep.core.state.delivery import NO_WORK, Work
 from ashep.core.state.frozen import replace
 from ashep.core.state.holds import NO_BUDGET, NO_PROVIDER, PAUSED, WAITS_FOR_PEOPLE, WITHHELD
 from ashep.core.state.run import Report, Run
@@ -137,27 +137,7 @@ class Flow:
     """The ids of the last prompts: in a session that is used again earlier ones are ours, and no person's."""
     models: tuple[tuple[str, Model], ...] = ()
     """The model that last ran each phase."""
-    base: str | None = None
-    """HEAD before the first write run."""
-    own: OwnTree | None = None
-    criteria: Criteria | None = None
-    """The issue's own checks; None: they were not read yet."""
-    verifying: str = ""
-    """The run whose success is to be verified before anything follows from it."""
-    unproven: int = 0
-    """How often work fell short in this visit."""
-    waived: tuple[str, ...] = ()
-    """Checks that a person let fail."""
-    evidence: Evidence | None = None
-    proofs: tuple[Proof, ...] = ()
-    """How often its work was looked into, and what came of it: the last ones."""
-    flaw: Flaw | None = None
-    landing: Landing | None = None
-    landed: tuple[str, str] | None = None
-    """The branch on which its work landed last, and that branch's commit then."""
-    pull: Pull | None = None
-    """Its last pull request."""
-    commits: tuple[str, ...] = ()
+    work: Work = NO_WORK
     shown: frozenset[str] = frozenset()
     """Ids of comments that a prompt has shown."""
     answers: tuple[Comment, ...] = ()
@@ -219,7 +199,9 @@ class Flow:
         """Whether something of it is under way, or could start by itself."""
         if self.open or self.look_again or self.authors.busy or (self.run is not None and not self.run.settled):
             return True
-        lands = self.landing is not None and not self.landing.over  # while it waits there, for its turn or for people
+        lands = (
+            self.work.landing is not None and not self.work.landing.over
+        )  # while it waits there, for its turn or for people
         if self.active and (self.comments or self.creations or self.take_off or (self.unwritten and not lands)):
             return True
         if self.stage == "work":
@@ -233,7 +215,7 @@ class Flow:
     @property
     def reviewed(self) -> bool:
         """Whether it is finished, and people look at its pull request."""
-        landing = self.landing
+        landing = self.work.landing
         return self.stage == "finishing" and landing is not None and landing.asked and not landing.landed
 
     @property
@@ -272,6 +254,11 @@ class Flow:
 def idled(flow: Flow, time: timedelta) -> Flow:
     """So much more of its cycle was no working time."""
     return replace(flow, counters=replace(flow.counters, thought=flow.counters.thought + time))
+
+
+def with_work(flow: Flow, **changes: Any) -> Flow:
+    """Change the flow's work."""
+    return replace(flow, work=replace(flow.work, **changes))
 
 
 def ended_with(flow: Flow, phase: str, word: str | None) -> Flow:

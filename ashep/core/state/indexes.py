@@ -67,7 +67,7 @@ def put(world: World, issue: str, flow: Flow) -> World:
 
 def _shared(flow: Flow) -> str | None:
     """The branch that it shares with others, for as long as it is not done there."""
-    own, run = flow.own, flow.run
+    own, run = flow.work.own, flow.run
     at_work = flow.active or (run is not None and not run.settled)
     return own.branch if own is not None and at_work and is_shared(own.branch) else None
 
@@ -80,7 +80,7 @@ def _run_on_shared(flow: Flow) -> str | None:
 
 def _place(flow: Flow) -> Place | None:
     """Its place in the queue of those whose work is to land."""
-    landing = flow.landing
+    landing = flow.work.landing
     if landing is None or not landing.onto or landing.landed:
         return None
     waits = landing.due is not None or flow.effect_after is not None
@@ -94,10 +94,10 @@ def _place(flow: Flow) -> Place | None:
 
 def _slot(flow: Flow) -> int | None:
     """The number of its own tree, for as long as somebody works on it there, or may still."""
-    if flow.own is None:
+    if flow.work.own is None:
         return None
     at_work = flow.stage in ("work", "person", "finishing") or (flow.run is not None and not flow.run.settled)
-    return flow.own.slot if at_work else None
+    return flow.work.own.slot if at_work else None
 
 
 def _within(flow: Flow) -> tuple[bool, ...]:

@@ -68,7 +68,7 @@ Place = tuple[int, int, str]
 
 def steps_of(flow: Flow) -> Iterator[str]:
     """The effects under way with which an issue lands now; what is left of an earlier landing moves nothing of it."""
-    now = f"/{flow.landing.seq}." if flow.landing is not None else "/."
+    now = f"/{flow.work.landing.seq}." if flow.work.landing is not None else "/."
     for command in flow.open:
         of_landing = isinstance(command, (IntegrateWork, MoveBase)) or (
             isinstance(command, VerifyWork) and not command.run
@@ -80,6 +80,6 @@ def steps_of(flow: Flow) -> Iterator[str]:
 def at_liberty(flow: Flow) -> bool:
     """Whether something may be done about its work now: nobody is at it, and it is known whose it is."""
     run = flow.run
-    if flow.own is None or (run is not None and not run.forgettable) or flow.look_again or flow.lease_lost:
+    if flow.work.own is None or (run is not None and not run.forgettable) or flow.look_again or flow.lease_lost:
         return False
     return not any(isinstance(one, (*WORK_EFFECTS, PrepareTree)) for one in flow.open)

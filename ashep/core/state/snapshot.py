@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, get_origin, get_type_hints
 from pydantic import TypeAdapter
 from rpds import HashTrieMap, HashTrieSet
 
+from ashep.core.state.delivery import Work
 from ashep.core.state.flow import Counters
 from ashep.core.state.indexes import INDEXES, indexed
 from ashep.core.state.world import World
@@ -28,7 +29,7 @@ PIECE = 50
 RENAMED = {"held": "takeover"}
 """Fields of a flow that an earlier version kept by another name, and their present one."""
 
-PARTS: dict[str, type] = {"counters": Counters}
+PARTS: dict[str, type] = {"counters": Counters, "work": Work}
 """What was once in the flow itself, by the part that it is in now."""
 
 

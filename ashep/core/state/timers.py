@@ -4,7 +4,7 @@ import dataclasses
 from datetime import datetime, timedelta
 
 from ashep.core.state.delivery import Rest
-from ashep.core.state.flow import Flow, idled
+from ashep.core.state.flow import Flow, idled, with_work
 from ashep.core.state.frozen import replace
 from ashep.core.state.run import Run
 
@@ -24,10 +24,15 @@ def flow_dues(flow: Flow) -> list[tuple[str, datetime]]:
         dues.append(("write", flow.write_after))
     if flow.takeover is not None and flow.takeover.due is not None:
         dues.append(("quiet", flow.takeover.due))
-    if flow.landing is not None and flow.landing.due is not None:
-        dues.append(("landing", flow.landing.due))
-    if flow.stage == "closed" and flow.own is not None and flow.own.rest is not None and flow.own.rest.due is not None:
-        dues.append(("tree", flow.own.rest.due))
+    if flow.work.landing is not None and flow.work.landing.due is not None:
+        dues.append(("landing", flow.work.landing.due))
+    if (
+        flow.stage == "closed"
+        and flow.work.own is not None
+        and flow.work.own.rest is not None
+        and flow.work.own.rest.due is not None
+    ):
+        dues.append(("tree", flow.work.own.rest.due))
     run = flow.run
     if run is not None and not run.ended and flow.stage == "work" and flow.takeover is None:
         asked = [pending.due for pending in run.requests if pending.verdict == "ask" and pending.due is not None]
@@ -63,10 +68,10 @@ def over(flow: Flow, name: str, seq: int, at: datetime) -> Flow:
             return replace(flow, write_after=None)
         case "quiet", _ if flow.takeover is not None:
             return replace(flow, takeover=replace(flow.takeover, due=None, fresh_after=seq))
-        case "landing", _ if flow.landing is not None:
-            return replace(flow, landing=dataclasses.replace(flow.landing, due=None))
-        case "tree", _ if flow.own is not None and flow.own.rest is not None:
-            return rested(flow, dataclasses.replace(flow.own.rest, due=None, asked=seq))
+        case "landing", _ if flow.work.landing is not None:
+            return with_work(flow, landing=dataclasses.replace(flow.work.landing, due=None))
+        case "tree", _ if flow.work.own is not None and flow.work.own.rest is not None:
+            return rested(flow, dataclasses.replace(flow.work.own.rest, due=None, asked=seq))
         case "deadline", Run():
             return replace(flow, run=replace(run, overdue=True, fresh_after=seq))
         case "stall", Run():
@@ -79,7 +84,7 @@ def over(flow: Flow, name: str, seq: int, at: datetime) -> Flow:
 
 def rested(flow: Flow, rest: Rest | None) -> Flow:
     """Give the tree of a closed issue this time, or none."""
-    return replace(flow, own=flow.own and dataclasses.replace(flow.own, rest=rest))
+    return with_work(flow, own=flow.work.own and dataclasses.replace(flow.work.own, rest=rest))
 
 
 def shifted(flow: Flow, gap: timedelta) -> Flow:

@@ -173,8 +173,8 @@ class Effects:
     async def _sealed(self, sealed: TreeSealed, world: World) -> TreeSealed:
         """Say of what was sealed what is the issue's own: not what its branch took in since it was begun."""
         flow = world.flows[sealed.issue]
-        if flow.own is not None and flow.own.since:
-            commits = (await self.trees.changes(world, flow, flow.own.since)).commits
+        if flow.work.own is not None and flow.work.own.since:
+            commits = (await self.trees.changes(world, flow, flow.work.own.since)).commits
             sealed = replace(sealed, commits=tuple(commit.sha for commit in commits))
         return await self.work.touched(sealed, flow, world)
 

@@ -102,7 +102,7 @@ class PromptEffects:
             secret=world.secret,
             writes=phase.writes,
             branch=run.branch or "",
-            slot=flow.own.slot if flow.own else 0,
+            slot=flow.work.own.slot if flow.work.own else 0,
             found=self._found(flow, writes=phase.writes),
         )
 
@@ -110,7 +110,7 @@ class PromptEffects:
         """Who writes is told of what to mend; who reads, what is known of exactly this work."""
         if not writes:
             return Found(evidence=evidence_of(flow))
-        flaw = flow.flaw
+        flaw = flow.work.flaw
         return Found(flaw, self._blobs.text(flaw.log) if flaw is not None and flaw.log else "")
 
     async def _text(self, flow: Flow) -> IssueText:

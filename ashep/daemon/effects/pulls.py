@@ -54,7 +54,7 @@ class PullEffects:
         try:
             pulls, flow = await self._of(world.settings), world.flows[issue]
             if (late := await _merged_before(pulls.forge, command, flow, world.seq)) is not None:
-                why = f"{late.by or 'somebody'} merged {flow.pull and flow.pull.url} without this work"
+                why = f"{late.by or 'somebody'} merged {flow.work.pull and flow.work.pull.url} without this work"
                 return [late, LandingRefused(issue, key, "moved", why)]
             pushed = await pulls.remote.push(command.branch, head, base)
             if isinstance(pushed, NotPushed):
@@ -88,7 +88,7 @@ class PullEffects:
 
 async def _merged_before(forge: Forge, command: OpenPullRequest, flow: Flow, as_of: int) -> PullRequestSeen | None:
     """Say that the pull request that was to get the work was merged without it: people do not wait for us."""
-    pull = flow.pull
+    pull = flow.work.pull
     if pull is None or pull.name != command.name:
         return None
     try:
@@ -103,7 +103,7 @@ async def _merged_before(forge: Forge, command: OpenPullRequest, flow: Flow, as_
 
 def _body(command: OpenPullRequest, flow: Flow) -> str:
     said = (report.outcome.summary for report in reversed(flow.reports) if report.outcome is not None)
-    found, runs = flow.evidence, [(report.run, report.trace) for report in flow.reports]
+    found, runs = flow.work.evidence, [(report.run, report.trace) for report in flow.reports]
     shown = None
     if found is not None and found.results and found.commit == command.head:
         shown = Verification(found.commit, found.tree, "", found.results, found.isolated)

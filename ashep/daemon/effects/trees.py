@@ -64,10 +64,10 @@ class TreeEffects:
 
     async def changes(self, world: World, flow: Flow, since: str = "") -> Changes:
         """Give what the issue's runs changed, for a prompt; on a branch of its own since a commit, or its beginning."""
-        if flow.own is not None and flow.own.base:
-            return await self._own.of(world.settings).changes(flow.own.branch, since or flow.own.base)
+        if flow.work.own is not None and flow.work.own.base:
+            return await self._own.of(world.settings).changes(flow.work.own.branch, since or flow.work.own.base)
         left_over = sorted(path for path, (_, issue) in world.left_over.items() if issue == flow.issue.id)
-        return await self.shared.changes(flow.base, flow.issue.id, flow.commits, tuple(left_over))
+        return await self.shared.changes(flow.work.base, flow.issue.id, flow.work.commits, tuple(left_over))
 
     async def place(self, branch: str | None, settings: Settings) -> str | None:
         """Find the tree that stands for a branch."""

@@ -103,7 +103,7 @@ class WorkEffects:
 
     async def touched(self, sealed: delivery.TreeSealed, flow: Flow, world: World) -> delivery.TreeSealed:
         """Say with what was sealed which files all that the issue changed touches, and what else."""
-        own = flow.own
+        own = flow.work.own
         if not self._means.possible or own is None or not own.base:
             return sealed
         if sealed.head == own.base:
@@ -114,7 +114,7 @@ class WorkEffects:
 
     async def fork(self, flow: Flow, settings: Settings) -> str:
         """Give the commit where the issue's branch and the one that it must fit last were one; empty: none is known."""
-        own = flow.own
+        own = flow.work.own
         if not self._means.possible or own is None or not own.base or not own.head:
             return own.base if own is not None else ""
         diffs = self._means.of(settings).diffs
@@ -128,7 +128,7 @@ class WorkEffects:
         from that. The log is read first, which is a call of the tracker's program: while it waits, only for a failure.
         """
         notes = notes_of(flow, closed=closed)
-        if not flow.proofs or not self._means.possible or not (closed or flow.proofs[-1].status != "passing"):
+        if not flow.work.proofs or not self._means.possible or not (closed or flow.work.proofs[-1].status != "passing"):
             return notes
         policy = world.policy(flow)
         phase = policy.phase(flow.phase) if policy is not None and flow.phase else None
@@ -138,7 +138,7 @@ class WorkEffects:
             annotations = self._means.of(world.settings).annotations
             if annotations is not None and (found := await annotations.read(flow.issue.id)) is not None:
                 log = found.metadata.get(LOG)
-                entries = [*map(entry_of, flow.proofs), *([escalated] if escalated is not None else ())]
+                entries = [*map(entry_of, flow.work.proofs), *([escalated] if escalated is not None else ())]
                 notes[LOG] = appended(log, unknown(log, entries))
         return notes
 
@@ -229,7 +229,7 @@ class WorkEffects:
         criteria = self._to_check(command, world, flow, own)
         known, afresh = found_before(flow)
         request = VerifyRequest(means.repository, command.commit, command.base, criteria, known, afresh)
-        before = flow.own.base if flow.own is not None else ""
+        before = flow.work.own.base if flow.work.own is not None else ""
         found = await verify_against_base(means.verifier, request, before or command.base)
         changes = await _changes(means.diffs, flow, world.settings, command)
         log = await self._log(found, criteria, unchanged=command.change and not changes)
@@ -305,7 +305,7 @@ async def _changes(diffs: Diffs, flow: Flow, settings: Settings, command: Verify
     As it lands, that branch may hold it already, because a person brought it there: then it is the issue's own work
     that counts, of which its last seal knows the files.
     """
-    own = flow.own
+    own = flow.work.own
     assert own is not None, "whoever has no tree has no work of its own"
     if command.run:
         onto = settings.landing.base or own.onto
@@ -314,7 +314,7 @@ async def _changes(diffs: Diffs, flow: Flow, settings: Settings, command: Verify
         return all([(await diffs.read(base, command.commit)).files for base in bases])
     if own.files is not None:
         return own.files != delivery.FileMap()
-    held = flow.landing is not None and flow.landing.landed  # what it fits is that very work then
+    held = flow.work.landing is not None and flow.work.landing.landed  # what it fits is that very work then
     return bool((await diffs.read(own.base if held else own.fits, own.head)).files)
 
 
