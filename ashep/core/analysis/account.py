@@ -110,11 +110,8 @@ def _finishing(world: World, flow: Flow) -> tuple[State, str, str]:
     if landing.due is not None:
         return "time", flow.code, flow.why
     if flow.reviewed:
-        return (
-            "person",
-            "pull_request",
-            f"its pull request waits to be merged: {flow.work.pull.url if flow.work.pull else ''}",
-        )
+        url = flow.work.pull.url if flow.work.pull else ""
+        return "person", "pull_request", f"its pull request waits to be merged: {url}"
     if (first := behind(world, flow)) is not None:
         return "time", "landing_queue", f"waits for {first}, which lands first: {landing.onto} takes one at a time"
     if landing.verify and not landing.verified and (landing.commit or not landing.onto):

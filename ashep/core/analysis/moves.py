@@ -190,11 +190,8 @@ class Board:
             return world if due is None else _follow(replace(world, now=due), TimerDue(f"question:{ISSUE}", due))
         assert flow.run is not None
         if move.flag and flow.work.own is not None:
-            world = put(
-                world,
-                ISSUE,
-                with_work(flow, own=dataclasses.replace(flow.work.own, flags=(move.flag,))),
-            )
+            own = dataclasses.replace(flow.work.own, flags=(move.flag,))
+            world = put(world, ISSUE, with_work(flow, own=own))
         world = _follow(world, _ended(flow.run.id, move))
         if world.flows[ISSUE].work.verifying:
             holds = move.kind != "short"

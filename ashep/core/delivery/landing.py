@@ -420,11 +420,10 @@ def _verify(flow: Flow, key: str, commit: str, base: str, run: str = "", *, chan
 
 def about_to_land(flow: Flow) -> str:
     """Give the commit that is on its way, or done where it lands nowhere; empty: none is, or it was not made yet."""
-    if flow.work.landing is None:
+    own, landing = flow.work.own, flow.work.landing
+    if landing is None:
         return ""
-    return (
-        flow.work.landing.commit if flow.work.landing.onto else flow.work.own.head if flow.work.own is not None else ""
-    )
+    return landing.commit if landing.onto else own.head if own is not None else ""
 
 
 def found_before(flow: Flow) -> tuple[delivery.Verification | None, bool]:

@@ -37,9 +37,8 @@ def opened(world: World, earlier: Flow, flow: Flow, fact: PullRequestOpened) -> 
         return []
     again = before is not None and before.number == fact.number
     done = "has new work" if again else "waits to be merged"
-    proof = (
-        words(flow.work.evidence) if flow.work.evidence is not None and landing.verify else "nothing was to be checked"
-    )
+    evidence = flow.work.evidence
+    proof = words(evidence) if evidence is not None and landing.verify else "nothing was to be checked"
     text = f"The pull request {done}: {fact.url} ({fact.head[:12]} into `{fact.base}`); {proof}."
     return [CommentWanted(fact.issue, f"pull.{landing.seq}", text)]
 

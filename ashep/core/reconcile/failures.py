@@ -89,9 +89,8 @@ def _tree_failed(earlier: Flow, flow: Flow, run: Run, fact: EffectFailed) -> lis
     left = TreeLeft(fact.issue, run.id, fact.error[:300])
     if flow.stage not in ("work", "person", "finishing"):
         return [left]
-    where = (
-        f"in {flow.work.own.path}, as it is" if flow.work.own is not None and flow.work.own.path else "in the work tree"
-    )
+    own = flow.work.own
+    where = f"in {own.path}, as it is" if own is not None and own.path else "in the work tree"
     why = f"what {run.id} left cannot be sealed: {fact.error[:300]}. It is {where}; see to it there"
     return [left, *park(flow, "unsealed", f"{why}, then `ashep retry {fact.issue}`")]
 

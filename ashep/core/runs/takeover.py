@@ -123,14 +123,10 @@ def labelled(world: World, flow: Flow) -> list[Fact]:
 
 def kept(flow: Flow, why: str) -> list[Fact]:
     """A person had set the label before we did: it is theirs, and stays until they take it off."""
-    takeover = flow.takeover
-    if takeover is None or takeover.label != "ours" or takeover.ending:
+    was = flow.takeover
+    if was is None or was.label != "ours" or was.ending:
         return []
-    return [
-        SessionTaken(
-            flow.issue.id, takeover.action, "theirs", why, None, takeover.session, takeover.message, takeover.outcome
-        )
-    ]
+    return [SessionTaken(flow.issue.id, was.action, "theirs", why, None, was.session, was.message, was.outcome)]
 
 
 def _take(world: World, flow: Flow, why: str) -> list[Fact]:
@@ -238,9 +234,8 @@ def _taken(flow: Flow, fact: SessionTaken, seq: int, at: datetime) -> Flow:
     run, target = flow.run, flow.target
     here = run if run is not None and run.session is not None and run.session == fact.session else None
     busy = here is not None and here.turn == "running"
-    takeover = Takeover(
-        fact.action, fact.label, fact.cooldown, fact.session, fact.message, here.people if here else (), busy
-    )
+    people = here.people if here else ()
+    takeover = Takeover(fact.action, fact.label, fact.cooldown, fact.session, fact.message, people, busy)
     takeover = replace(takeover, outcome=fact.outcome)
     if run is not None and not run.ended:  # it is ended by a read that begins now
         run = replace(run, fresh_after=seq)
@@ -249,9 +244,8 @@ def _taken(flow: Flow, fact: SessionTaken, seq: int, at: datetime) -> Flow:
     elif takeover.label == "theirs":
         flow = _label_is_gone(flow)
         target = flow.target
-    flow = replace(
-        flow, takeover=replace(takeover, due=_due(takeover, at)), resume=None, run=run, target=target, wanted=True
-    )
+    takeover = replace(takeover, due=_due(takeover, at))
+    flow = replace(flow, takeover=takeover, resume=None, run=run, target=target, wanted=True)
     return replace(flow, code="paused", held_by="", why=fact.why, since=at)
 
 
@@ -301,9 +295,8 @@ def _released(flow: Flow, fact: SessionReleased, seq: int, at: datetime) -> Flow
     resume = takeover if takeover is not None and takeover.session is not None and not fact.leave else None
     if takeover is not None and fact.leave:
         flow = replace(flow, sessions=without(flow.sessions, takeover.session))
-    return replace(
-        flow, takeover=None, resume=resume, run=run, wanted=True, code=code, held_by="", why=fact.why, since=at
-    )
+    flow = replace(flow, takeover=None, resume=resume, run=run, wanted=True)
+    return replace(flow, code=code, held_by="", why=fact.why, since=at)
 
 
 RULES: IssueRules = {SessionSeen: session_seen, SessionReleased: released}

@@ -26,13 +26,9 @@ def flow_dues(flow: Flow) -> list[tuple[str, datetime]]:
         dues.append(("quiet", flow.takeover.due))
     if flow.work.landing is not None and flow.work.landing.due is not None:
         dues.append(("landing", flow.work.landing.due))
-    if (
-        flow.stage == "closed"
-        and flow.work.own is not None
-        and flow.work.own.rest is not None
-        and flow.work.own.rest.due is not None
-    ):
-        dues.append(("tree", flow.work.own.rest.due))
+    rest = flow.work.own.rest if flow.stage == "closed" and flow.work.own is not None else None
+    if rest is not None and rest.due is not None:
+        dues.append(("tree", rest.due))
     run = flow.run
     if run is not None and not run.ended and flow.stage == "work" and flow.takeover is None:
         asked = [pending.due for pending in run.requests if pending.verdict == "ask" and pending.due is not None]
