@@ -34,7 +34,7 @@ from ashep.core.facts.records import Entry
 from ashep.core.facts.resources import Finding
 from ashep.core.facts.tracker import Issue
 from ashep.core.reconcile.evolve import evolve
-from ashep.core.state.flow import Flow
+from ashep.core.state.flow import Flow, with_work
 from ashep.core.state.world import World
 from tests.core.given import INSTANCE, ME, T0, issue
 from tests.core.lives import live
@@ -172,11 +172,13 @@ def test_who_waits_to_land_is_fine_and_who_is_to_be_landed_and_is_not_is_strande
     assert not found(LANDING)
     first = LANDING.flows["t-2"]
     assert first.work.landing is not None
-    for changes, wrong in (({"open": ()}, True), ({"open": (), "landing": replace(first.work.landing, due=T0)}, False)):
-        world = replace(LANDING, flows=LANDING.flows.insert("t-2", replace(first, **changes)))
+    for due, wrong in ((first.work.landing.due, True), (T0, False)):
+        flow = with_work(replace(first, open=()), landing=replace(first.work.landing, due=due))
+        world = replace(LANDING, flows=LANDING.flows.insert("t-2", flow))
         assert ("stranded" in codes(found(world))) == wrong
     late = replace(first.work.landing, seq=1)  # what is under way is of a landing that was given up
-    assert not codes([*of_world(spoilt(both_at_once(), landing=replace(late, onto="main")))])
+    work = replace(LANDING.flows["t-1"].work, landing=replace(late, onto="main"))
+    assert not codes([*of_world(spoilt(both_at_once(), work=work))])
 
 
 def test_a_queue_that_is_not_what_the_flows_say_is_found() -> None:
@@ -412,9 +414,9 @@ def test_a_journal_that_begins_with_a_snapshot_knows_what_was_finished_before() 
         (LANDING, {"verify": True, "verified": True, "landed": True, "commit": "new"}, set()),
         (LANDING, {"verify": True, "landed": True, "commit": "new"}, {"unverified"}),
     ):
-        landing = world.flows["t-1"].work.landing
-        assert landing is not None
-        ledger = Ledger(spoilt(world, landing=replace(landing, **changes)))
+        work = world.flows["t-1"].work
+        assert work.landing is not None
+        ledger = Ledger(spoilt(world, work=replace(work, landing=replace(work.landing, **changes))))
         for entry in told(CLOSED):
             ledger.note(entry)
         assert codes([*ledger.findings(world)]) == wanted

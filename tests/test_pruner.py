@@ -23,8 +23,8 @@ from ashep.core.facts.tracker import IssueSeen
 from ashep.core.policy.settings import JournalSettings, Settings
 from ashep.core.resources.retention import Sealed, going, issue_of, needed_for, pruned, why_kept
 from ashep.core.state.branches import branch_of
-from ashep.core.state.delivery import OwnTree
-from ashep.core.state.flow import Flow
+from ashep.core.state.delivery import OwnTree, Work
+from ashep.core.state.flow import Counters, Flow
 from ashep.core.state.world import World as Known
 from ashep.daemon import pruner
 from ashep.errors import AshepError, DiskFailed
@@ -195,6 +195,9 @@ def test_what_goes_too_early_is_seen(folder: Path, mistake: Mutant) -> None:
 # --- what may go ------------------------------------------------------------------------------------------------------
 
 
+ONCE = Counters(cycle=1)
+
+
 def flow_of(**more: object) -> Flow:
     return Flow(an_issue(), **more)  # type: ignore[arg-type]
 
@@ -207,25 +210,25 @@ def test_what_was_begun_and_is_not_done_holds_its_records() -> None:
     free = [
         flow_of(),
         flow_of(stage="left"),
-        flow_of(stage="closed", cycle=1),
-        flow_of(stage="closed", cycle=1, own=own(), landed=("main", "c")),
-        flow_of(stage="closed", cycle=1, own=own(base="")),
-        flow_of(stage="closed", cycle=1, own=own(head="a" * 40)),
+        flow_of(stage="closed", counters=ONCE),
+        flow_of(stage="closed", counters=ONCE, work=Work(own=own(), landed=("main", "c"))),
+        flow_of(stage="closed", counters=ONCE, work=Work(own=own(base=""))),
+        flow_of(stage="closed", counters=ONCE, work=Work(own=own(head="a" * 40))),
     ]
     assert [needed_for(flow) for flow in free] == [""] * len(free)
     holding = [
-        flow_of(stage=stage, cycle=1)
+        flow_of(stage=stage, counters=ONCE)
         for stage in ("idle", "work", "person", "parked", "finishing", "giving_back", "left")
     ]
     assert all(needed_for(flow) == "was begun, and is not done" for flow in holding)
-    assert needed_for(flow_of(own=own())), "it was worked on"
-    assert needed_for(flow_of(stage="closed", own=own())) == "is closed, and its work is on ashep/t-1 alone"
+    assert needed_for(flow_of(work=Work(own=own()))), "it was worked on"
+    assert needed_for(flow_of(stage="closed", work=Work(own=own()))) == "is closed, and its work is on ashep/t-1 alone"
     assert "under way" in needed_for(flow_of(stage="closed", look_again=True))
 
 
 def test_only_a_beginning_goes_that_is_old_and_held_by_nobody() -> None:
     settings = Settings(journal=JournalSettings.model_validate({"keep": "2d"}))
-    flows = Known().flows.insert("t-1", flow_of(stage="parked", cycle=1)).insert("t-2", flow_of())
+    flows = Known().flows.insert("t-1", flow_of(stage="parked", counters=ONCE)).insert("t-2", flow_of())
     world = Known(flows=flows, settings=settings)
     files = [
         Sealed("1", T0, 10, frozenset({"t-2"})),
