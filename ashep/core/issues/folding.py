@@ -38,9 +38,8 @@ def _held(flow: Flow, fact: issues.IssueHeld, seq: int, at: datetime) -> Flow:
 
 
 def _taken(flow: Flow, fact: issues.IssueTaken, seq: int, at: datetime) -> Flow:
-    flow = replace(flow, policy=fact.policy, not_before=None, written=None, writing=None)
-    flow = replace(flow, authors=authors.Authors(before=flow.issue.labels))
-    flow = with_work(flow, criteria=None, landed=None)
+    work, fresh = replace(flow.work, criteria=None, landed=None), authors.Authors(before=flow.issue.labels)
+    flow = replace(flow, policy=fact.policy, not_before=None, written=None, writing=None, authors=fresh, work=work)
     return _stage(flow, "work", at, "", fact.why)
 
 
@@ -58,8 +57,8 @@ def _takeover(flow: Flow, fact: issues.TakeoverWanted, seq: int, at: datetime) -
 
 
 def _retry(flow: Flow, fact: issues.RetryScheduled, seq: int, at: datetime) -> Flow:
-    flow = replace(with_work(flow, verifying=""), wanted=True, not_before=fact.due, failures=fact.failures)
-    return replace(flow, code=fact.code, why=fact.why, held_by="", since=at)
+    flow = replace(flow, wanted=True, not_before=fact.due, failures=fact.failures)
+    return replace(flow, work=replace(flow.work, verifying=""), code=fact.code, why=fact.why, held_by="", since=at)
 
 
 def _reminded(flow: Flow, fact: issues.PersonReminded, seq: int, at: datetime) -> Flow:
@@ -131,7 +130,9 @@ def _outcome_of_flow(
 
 
 def _stage(flow: Flow, stage: Stage, at: datetime, code: str, why: str) -> Flow:
-    work = replace(flow.work, verifying="", landing=None)
+    work = flow.work
+    if work.verifying or work.landing is not None:
+        work = replace(work, verifying="", landing=None)
     return replace(flow, stage=stage, since=at, code=code, why=why, takeover=None, resume=None, work=work)
 
 

@@ -213,8 +213,9 @@ def _ended(flow: Flow, run: Run, fact: run_facts.RunEnded, seq: int, at: datetim
     reports = (*flow.reports, report)[-MAX_REPORTS:]
     over = (*flow.requests, *(pending.request.id for pending in run.requests))[-MAX_REPORTS:]
     counters, word = flow.counters, fact.outcome.passed if fact.outcome else None
-    runs = counters.cycle_runs if fact.counts else counters.cycle_runs - 1
-    flow = replace(flow, models=models, requests=over, counters=replace(counters, cycle_runs=runs))
+    if not fact.counts:
+        counters = replace(counters, cycle_runs=counters.cycle_runs - 1)
+    flow = replace(flow, models=models, requests=over, counters=counters)
     flow = ended_with(flow, run.phase, word)
     return replace(flow, run=ended, reports=reports, failures=flow.failures + failed)
 

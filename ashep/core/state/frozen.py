@@ -4,6 +4,8 @@ from typing import Any, TypeVar
 
 Value = TypeVar("Value")
 
+_new, _set = object.__new__, object.__setattr__
+
 
 def replace(value: Value, **changes: Any) -> Value:
     """Do what `dataclasses.replace` does, for a frozen dataclass without slots.
@@ -15,6 +17,6 @@ def replace(value: Value, **changes: Any) -> Value:
     changed = fields | changes
     if len(changed) != len(fields):
         raise TypeError(f"{type(value).__name__} has no field {', '.join(changes.keys() - fields.keys())}")
-    made = object.__new__(type(value))
-    object.__setattr__(made, "__dict__", changed)
+    made = _new(type(value))
+    _set(made, "__dict__", changed)
     return made
