@@ -45,7 +45,6 @@ _FILES = 200_000
 """The most files that are counted for the store's size."""
 
 _LOG_IN = "run `opencode auth login`, or give it the provider's key (`runners.opencode.environment` names others)"
-
 Level = Literal["ok", "warning", "error"]
 
 

@@ -11,9 +11,7 @@ from typing import NamedTuple, Protocol
 
 import anyio
 
-from ashep.core.facts.disk import LOW_DISK
-from ashep.core.facts.records import Entry
-from ashep.core.facts.resources import JournalBegun
+from ashep.core.facts import disk, records, resources
 from ashep.core.state.world import World
 from ashep.errors import AshepError, DiskFailed
 from ashep.journal import snapshots
@@ -52,7 +50,6 @@ class Sizes(NamedTuple):
 
 
 SIZES = Sizes()
-
 _sync = getattr(os, "fdatasync", os.fsync)
 
 
@@ -60,7 +57,7 @@ class Journal:
     """The only writer of a state folder's journal; hold the folder's `Lock` for as long as one is open."""
 
     def __init__(
-        self, folder: Path, tail: "Tail", begun: JournalBegun | None, aside: Aside, *, cut: int, sizes: Sizes
+        self, folder: Path, tail: "Tail", begun: resources.JournalBegun | None, aside: Aside, *, cut: int, sizes: Sizes
     ) -> None:
         """Use `Journal.open`."""
         self.folder, self.cut, self.begun, self._aside = folder, cut, begun, aside
@@ -163,9 +160,9 @@ class Journal:
         try:
             return free(self.folder)
         except OSError:
-            return 2 * LOW_DISK  # whoever writes next will be told what is wrong
+            return 2 * disk.LOW_DISK  # whoever writes next will be told what is wrong
 
-    def read(self) -> Iterator[Entry]:
+    def read(self) -> Iterator[records.Entry]:
         """Give every durable entry, in order; raises `JournalDamaged`. Blocks."""
         for batch in self.batches():
             yield from batch.entries
@@ -178,7 +175,7 @@ class Journal:
         """Say whether the journal goes on from this position: the same batch ends there. Blocks."""
         return holds(self.folder, Position(*position))
 
-    async def append(self, entries: Sequence[Entry]) -> None:
+    async def append(self, entries: Sequence[records.Entry]) -> None:
         """Make a batch durable: one write, one fdatasync, in a worker thread. An empty batch is nothing.
 
         Entries are numbered from `next_seq` on; ValueError (before anything is written) where they are not, or where
@@ -194,7 +191,7 @@ class Journal:
         self._refusal = None
         self._note_begin(entries)
 
-    def append_now(self, entries: Sequence[Entry]) -> None:
+    def append_now(self, entries: Sequence[records.Entry]) -> None:
         """Do what `append` does in the calling thread."""
         if not entries:
             return
@@ -207,7 +204,7 @@ class Journal:
         self._refusal = "it was closed"
         os.close(self._file)
 
-    def _encode(self, entries: Sequence[Entry]) -> tuple[bytes, Position]:
+    def _encode(self, entries: Sequence[records.Entry]) -> tuple[bytes, Position]:
         if self._refusal:
             raise DiskFailed(f"the journal takes no more records: {self._refusal}. {self._safe()}")
         if [entry.seq for entry in entries] != list(range(self.next_seq, self.next_seq + len(entries))):
@@ -218,7 +215,7 @@ class Journal:
 
     def _write(self, data: bytes, end: Position, at: datetime) -> None:
         try:
-            self._reserve.see_to(len(data), plenty=2 * LOW_DISK)
+            self._reserve.see_to(len(data), plenty=2 * disk.LOW_DISK)
             write_all(self._file, data)
             _sync(self._file)
             self._digest.update(data)
@@ -243,9 +240,9 @@ class Journal:
             "Look after the disk (space, quota, permissions, health), then start ashep again."
         )
 
-    def _note_begin(self, entries: Sequence[Entry]) -> None:
+    def _note_begin(self, entries: Sequence[records.Entry]) -> None:
         first = entries[0].body
-        if self.begun is None and isinstance(first, JournalBegun):
+        if self.begun is None and isinstance(first, resources.JournalBegun):
             self.begun = first
 
 

@@ -6,8 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ashep.core.facts.records import Entry
-from ashep.core.facts.resources import JournalPruned
+from ashep.core.facts import records, resources
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.resources.retention import lasting
 from ashep.core.state.snapshot import dump
@@ -22,7 +21,6 @@ from ashep.journal.snapshots import Mark
 
 if TYPE_CHECKING:
     from ashep.journal.log import Journal
-
 
 _NAMES = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 """What may be a text's name, wherever a record or the World has it: what is kept for nothing costs some room only."""
@@ -49,7 +47,7 @@ def prune(journal: "Journal", at: datetime) -> Deleted:
     try:
         if left:
             world, first = _folded(folder, left[-1])
-            journal.append_now([Entry(journal.next_seq, at, JournalPruned(first.seq, tuple(left)))])
+            journal.append_now([records.Entry(journal.next_seq, at, resources.JournalPruned(first.seq, tuple(left)))])
             snapshots.write(folder / BASE, world, Mark(first, ""))
     except OSError as error:
         raise _failed(folder, error) from error

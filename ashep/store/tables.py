@@ -24,7 +24,6 @@ from ashep.core.state.world import World
 FORM = 4
 """The version of the tables."""
 
-
 Row = dict[str, Any]
 
 
@@ -95,14 +94,10 @@ class Issues(SQLModel, table=True):
 
 
 META, FACTS, RUNS, ISSUES = (SQLModel.metadata.tables[name] for name in ("meta", "facts", "runs", "issues"))
-
-
 ALL: tuple[Table, ...] = (META, FACTS, RUNS, ISSUES)
-
 
 _NOBODYS_BUSINESS = frozenset({"secret"})
 """What `body` leaves out of a `JournalBegun`."""
-
 
 _NOTHING = frozenset[str]()
 

@@ -50,7 +50,6 @@ AGAIN = 2
 """How often a read that failed is made again before that counts."""
 
 _WRITES = frozenset({"update", "comment", "create", "heartbeat", "reclaim"})
-
 _T = TypeVar("_T")
 _M = TypeVar("_M", bound=BaseModel)
 

@@ -37,8 +37,6 @@ _RECHECK = 5.0
 
 _PATIENCE = (1.0, 30.0)  # seconds between restarts of the journal's reader, first and longest
 _LINE = 16 * 1024 * 1024  # bytes; a line of the journal holds a whole issue
-
-
 _Date = tuple[int, int, int]
 
 

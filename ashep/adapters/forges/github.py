@@ -21,7 +21,6 @@ from ashep.core.delivery.pull_text import marker
 from ashep.ports.landing import Opened, PullRequest, PullState, Said
 
 HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
-
 _STATUSES = {"success": "passing", "pending": "pending", "failure": "failing", "error": "failing"}
 _GOOD = ("success", "neutral", "skipped")
 """Conclusions of a check run that let a pull request be merged."""

@@ -72,7 +72,6 @@ _QUESTIONS = TypeAdapter(tuple[_Questions, ...])
 _DETAILS = ("command", "filepath", "url", "query")
 """What the metadata of a permission calls the thing that a tool is to be used for."""
 
-
 KEPT = 1000
 """Requests that are kept of what the stream told, the newest."""
 

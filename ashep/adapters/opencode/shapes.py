@@ -58,23 +58,11 @@ class _Config(_Json):
 
 
 SESSION = TypeAdapter(_Session)
-
-
 HELD = TypeAdapter(_Held)
-
-
 SESSIONS = TypeAdapter(tuple[_Session, ...])
-
-
 STATUSES = TypeAdapter(dict[str, _Status])
-
-
 AGENTS = TypeAdapter(tuple[_Agent, ...])
-
-
 PROVIDERS = TypeAdapter(_Providers)
-
-
 CONFIG = TypeAdapter(_Config)
 
 

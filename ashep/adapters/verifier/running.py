@@ -33,7 +33,6 @@ _PATIENCE = 15.0  # seconds that the supervisor has to end everything
 _WORDS = 7  # of the supervisor's line
 _START = 30.0  # seconds for the supervisor itself, beside the program
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
-
 Reason = Literal["exited", "timeout", "output", "processes", "memory", "missing", "ended"]
 
 

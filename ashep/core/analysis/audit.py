@@ -13,11 +13,8 @@ from typing import get_args
 
 from ashep.core.analysis.account import TIMED, State, account, behind
 from ashep.core.analysis.closings import Closings
-from ashep.core.facts.commands import WRITES, Command
-from ashep.core.facts.records import Entry
+from ashep.core.facts import commands, records, runs, tracker
 from ashep.core.facts.resources import Finding
-from ashep.core.facts.runs import RunEnded, RunPlanned, RunWithdrawn
-from ashep.core.facts.tracker import Issue
 from ashep.core.issues.people import STATUS, phase_labels
 from ashep.core.reconcile.outstanding import outstanding
 from ashep.core.state.flow import Flow, Posture
@@ -63,13 +60,11 @@ REMEDIES = {
 }
 """Every code, and what to do about it."""
 
-
 OF_OTHERS = (
     "not_seen", "unknown_issue", "vanished", "not_as_written", "claim_without_owner", "journal_behind", "stamp_lost",
     "session_gone",
 )  # fmt: skip
 """The codes that a look at the tracker or at the agent server gives."""
-
 
 EXPLAINED = ("not_asked", "no_policy", "excluded", "paused", "parked_label")
 """Holds that say why an issue that another state folder of ours held is not adopted."""
@@ -189,7 +184,7 @@ def _late(world: World, flow: Flow, at: datetime, asked: Mapping[str, datetime])
 # --- the World and the tracker ------------------------------------------------------------------------------------
 
 
-def of_look(world: World, issues: Collection[Issue], as_of: int, *, taken_in: bool) -> Iterator[Finding]:
+def of_look(world: World, issues: Collection[tracker.Issue], as_of: int, *, taken_in: bool) -> Iterator[Finding]:
     """Compare the World with a complete look that began at `as_of`; `taken_in`: the World has had this look's facts."""
     for view in issues:
         flow = world.flows.get(view.id)
@@ -203,13 +198,13 @@ def of_look(world: World, issues: Collection[Issue], as_of: int, *, taken_in: bo
             yield Finding("vanished", issue, f"is {flow.stage}, and the tracker does not list it")
 
 
-def _holds(world: World, view: Issue) -> bool:
+def _holds(world: World, view: tracker.Issue) -> bool:
     """Whether the tracker shows an issue as ours."""
     names = {world.actor, world.name} - {""}
     return view.assignee in names and view.status in ("in_progress", "blocked")
 
 
-def _unknown(world: World, view: Issue, *, taken_in: bool) -> Iterator[Finding]:
+def _unknown(world: World, view: tracker.Issue, *, taken_in: bool) -> Iterator[Finding]:
     ours = view.stamp is not None and view.stamp.instance == world.instance
     if _holds(world, view) or (ours and taken_in):  # one that was just created is not known before the next look
         yield Finding("claim_without_owner", view.id, f"{_shown(view)}, and the journal knows nothing of it")
@@ -217,7 +212,7 @@ def _unknown(world: World, view: Issue, *, taken_in: bool) -> Iterator[Finding]:
         yield Finding("unknown_issue", view.id, "is listed by the tracker, and is in no account")
 
 
-def _listed(world: World, flow: Flow, view: Issue, *, taken_in: bool) -> Iterator[Finding]:
+def _listed(world: World, flow: Flow, view: tracker.Issue, *, taken_in: bool) -> Iterator[Finding]:
     stamp = view.stamp
     if stamp is not None and stamp.instance == world.instance and stamp.seq > world.seq:
         what = f"carries our write number {stamp.seq}, and the journal does not go so far"
@@ -229,13 +224,13 @@ def _listed(world: World, flow: Flow, view: Issue, *, taken_in: bool) -> Iterato
     foreign = stamp is not None and stamp.instance != world.instance
     if flow.stage == "idle" and _holds(world, view) and foreign and flow.code not in EXPLAINED:
         yield Finding("claim_without_owner", view.id, f"{_shown(view)}, and nobody works on it")
-    busy = flow.look_again or any(isinstance(command, WRITES) for command in flow.open)
+    busy = flow.look_again or any(isinstance(command, commands.WRITES) for command in flow.open)
     settled = flow.written is not None and (flow.target is None or flow.target.seq == flow.written.seq)
     if flow.active and flow.written is not None and settled and not busy and view == flow.issue:
         yield from _as_written(world, flow, flow.written, view)
 
 
-def _as_written(world: World, flow: Flow, posture: Posture, view: Issue) -> Iterator[Finding]:
+def _as_written(world: World, flow: Flow, posture: Posture, view: tracker.Issue) -> Iterator[Finding]:
     """What the tracker shows is what our last confirmed write left: a person's change of it would have been obeyed."""
     labels, stamp = world.settings.labels, view.stamp
     wrong: list[str] = []
@@ -257,7 +252,7 @@ def _as_written(world: World, flow: Flow, posture: Posture, view: Issue) -> Iter
         yield Finding("stamp_lost", view.id, f"carries {found}, but write {posture.seq} was confirmed")
 
 
-def _shown(view: Issue) -> str:
+def _shown(view: tracker.Issue) -> str:
     return f"is {view.status} in the tracker, assigned to {view.assignee or 'nobody'}"
 
 
@@ -294,15 +289,15 @@ class Ledger:
             if flow.run is not None and not flow.run.ended:
                 self._runs[flow.run.id] = issue
 
-    def note(self, entry: Entry) -> None:
+    def note(self, entry: records.Entry) -> None:
         """Take an entry in."""
         body = entry.body
         match body:
-            case RunPlanned():
+            case runs.RunPlanned():
                 self._runs[body.run] = body.issue
-            case RunEnded() | RunWithdrawn():
+            case runs.RunEnded() | runs.RunWithdrawn():
                 self._runs.pop(body.run, None)
-            case _ if isinstance(body, Command):
+            case _ if isinstance(body, commands.Command):
                 self.asked[body.key] = entry.at
             case _:
                 self._closings.note(body, entry.seq)

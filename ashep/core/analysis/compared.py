@@ -7,10 +7,7 @@ from dataclasses import replace as changed
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
-from ashep.core.facts import issues
-from ashep.core.facts.commands import Command
-from ashep.core.facts.delivery import Tree
-from ashep.core.facts.records import Entry
+from ashep.core.facts import commands, delivery, issues, records
 from ashep.core.facts.runs import RunEnded, RunPlanned, RunWithdrawn
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.policies import Phase, Policies, Policy
@@ -20,7 +17,6 @@ from ashep.core.state.world import World
 
 LIFE_ENDS = (issues.IssueClosed, issues.IssueLeft, issues.IssueGivenBack)
 """After these an issue is not ours any more: if it comes back, that is by somebody's will, and another life."""
-
 
 CYCLE_ENDS = (issues.PersonAnswered, issues.IssueFinished, issues.IssueParked, issues.CycleBegan, *LIFE_ENDS)
 """What ends a cycle: limits count afresh behind it."""
@@ -121,7 +117,7 @@ class Life:
     """Since when it waits so."""
     met: int | None = None
     """Where the record asks the very question."""
-    tree: Tree | None = None
+    tree: delivery.Tree | None = None
     """The work as it was first seen since then."""
     spoilt: str = ""
     """Why an answer to it would not count."""
@@ -133,9 +129,9 @@ class Life:
     """Issues that the other life asks for once it has parted."""
     end: End | Unknown | None = None
 
-    def count(self, entry: Entry) -> None:
+    def count(self, entry: records.Entry) -> None:
         """Count an entry of the recorded life."""
-        if isinstance(entry.body, Command):
+        if isinstance(entry.body, commands.Command):
             return
         more = counted([entry.body])
         self.recorded = self.recorded.plus(more)
@@ -306,9 +302,7 @@ def totals(found: Iterable[Compared]) -> Totals:
 Said = tuple[Any, ...]
 """What a decision comes to, whatever its words are."""
 
-
 _WORDS = frozenset({"why", "text"})
-
 
 _OF_NO_ACCOUNT: dict[type, frozenset[str]] = {
     issues.IssueTaken: _WORDS | {"policy"},  # a name; what the policy says shows in what follows
@@ -318,7 +312,6 @@ _OF_NO_ACCOUNT: dict[type, frozenset[str]] = {
     | {"agent", "others", "lock", "branch", "slot", "onto"}
     | {"timeout", "stall_after", "tool_timeout"},  # compared with the run's length
 }
-
 
 _ROUTES = frozenset(
     {

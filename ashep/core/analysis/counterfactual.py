@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from ashep.core.analysis import other_life
 from ashep.core.analysis.compared import (
     NOTHING,
     Compared,
@@ -23,17 +24,6 @@ from ashep.core.analysis.compared import (
     shown,
     untimely,
     weighty,
-)
-from ashep.core.analysis.other_life import (
-    CHECKED,
-    NOT_CLAIMED,
-    bounded,
-    conclude,
-    go_on,
-    met,
-    started,
-    tree_seen,
-    written,
 )
 from ashep.core.facts.commands import Command
 from ashep.core.facts.delivery import TreeSeen, WorkVerified
@@ -116,10 +106,10 @@ class Counterfactual:
             self.world = evolve(before, entry)
             if isinstance(entry.body, TreeSeen):
                 for asking in self._asking:
-                    tree_seen(self.lives[asking], entry.body)
+                    other_life.tree_seen(self.lives[asking], entry.body)
             if isinstance(entry.body, RunPlanned) and entry.body.access == "write":
                 for asking in self._asking - {entry.body.issue}:
-                    written(self.lives[asking], entry.body)
+                    other_life.written(self.lives[asking], entry.body)
             issue = issue_of(entry)
             if issue is None or isinstance(entry.body, Command):
                 continue
@@ -137,7 +127,7 @@ class Counterfactual:
         for life in self.lives.values():
             if life.fork is None:
                 self._untimely(life, self.world.seq, None)
-            conclude(life, self.world.flows[life.issue])
+            other_life.conclude(life, self.world.flows[life.issue])
         return compare(self.lives, self._created, self.world, self.policies, last)
 
     # --- one entry ----------------------------------------------------------------------------------------------------
@@ -145,7 +135,7 @@ class Counterfactual:
     def _entry(self, before: World, entry: Entry, issue: str, rest: Sequence[Entry]) -> None:
         body, life = entry.body, self.lives.get(issue)
         if life is None:
-            held = isinstance(body, IssueHeld) and body.code in NOT_CLAIMED
+            held = isinstance(body, IssueHeld) and body.code in other_life.NOT_CLAIMED
             if not held and not isinstance(body, (IssueTaken, IssueAdopted)):
                 return
             life = Life(issue, None)
@@ -158,12 +148,12 @@ class Counterfactual:
                 self.lives[issue] = life
         else:
             if life.world is not None and not self._looked_elsewhere(life, life.world, body):
-                met(life, entry, rest, strict=self.strict)
+                other_life.met(life, entry, rest, strict=self.strict)
             self._note(life)
             life.count(entry)
 
     def _go_on(self, life: Life, world: World, facts: Sequence[Fact], rest: Sequence[Entry], entry: Entry) -> None:
-        go_on(life, world, facts, rest, entry, strict=self.strict)
+        other_life.go_on(life, world, facts, rest, entry, strict=self.strict)
         self._note(life)
 
     def _note(self, life: Life) -> None:
@@ -207,14 +197,14 @@ class Counterfactual:
             life.fork = Fork(entry.seq, entry.at, body, None, why)
             life.end = Unknown(entry.seq, "another journal", why, life.counted, 0, None)
             return
-        was = started(before, flow)
+        was = other_life.started(before, flow)
         derived = any(said(one) == said(body) for one in was)
         if isinstance(body, IssueHeld) and not derived:
             return  # it waits for room, which is not compared
         if queue_of(flow) == CANDIDATE:
             life.policy = None
         other = self._other(before, life)
-        now = started(other, other.flows[life.issue])
+        now = other_life.started(other, other.flows[life.issue])
         life.policy = next((fact.policy for fact in now if isinstance(fact, IssueTaken)), life.policy)
         parts, why = parted(was, now), ""
         edited = isinstance(body, (IssueParked, PersonAsked))  # an edit may lead there, and the other one has none
@@ -275,7 +265,7 @@ class Counterfactual:
         why = f"something else would be looked for in {what}"
         life.fork = Fork(entry.seq, entry.at, found, None, why)
         unknown = Unknown(entry.seq, f"evidence about {what}", why, life.counted, 0, None)
-        life.end = bounded(other, life.issue, unknown)
+        life.end = other_life.bounded(other, life.issue, unknown)
         return True
 
     def _looked_elsewhere(self, life: Life, other: World, found: Fact | Command) -> bool:
@@ -286,8 +276,8 @@ class Counterfactual:
         if self._looked_for(self.world, life, "") == self._looked_for(other, life, ""):
             return False
         why = "something else would be looked for in what is to land"
-        unknown = Unknown(life.seq, CHECKED, why, life.counted, 0, None)
-        life.end, life.world = bounded(other, life.issue, unknown), None
+        unknown = Unknown(life.seq, other_life.CHECKED, why, life.counted, 0, None)
+        life.end, life.world = other_life.bounded(other, life.issue, unknown), None
         return True
 
     @staticmethod
@@ -307,7 +297,7 @@ class Counterfactual:
         why = f"{did} {now - run.planned}, and its {limit.name} would be {limit.other} in the place of {limit.recorded}"
         life.fork = Fork(seq, now, ended, None, why)
         unknown = Unknown(seq, f"how {run.id} ends under another {limit.name}", why, life.counted, 0, None)
-        life.end = bounded(self._other(self.world, life), life.issue, unknown)
+        life.end = other_life.bounded(self._other(self.world, life), life.issue, unknown)
         return True
 
     def _out_of_time(self, life: Life, entry: Entry) -> None:
@@ -337,12 +327,12 @@ class Counterfactual:
         world = replace(self.world, ready_fresh=True)
         for issue in sorted(world.unclosed):
             flow, life = world.flows[issue], self.lives.get(issue)
-            if flow.code not in NOT_CLAIMED or queue_of(flow) != CANDIDATE or (life and life.fork):
+            if flow.code not in other_life.NOT_CLAIMED or queue_of(flow) != CANDIDATE or (life and life.fork):
                 continue
             life = life or Life(issue, None)
             life.policy = None
             other = self._other(world, life)
-            now = started(other, other.flows[issue])
+            now = other_life.started(other, other.flows[issue])
             if any(isinstance(fact, IssueTaken) for fact in now):
                 life.policy = next(fact.policy for fact in now if isinstance(fact, IssueTaken))
                 life.last = life.last or world.seq

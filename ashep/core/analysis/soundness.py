@@ -18,7 +18,6 @@ from ashep.core.policy.settings import Settings
 
 KeyPath = tuple[str | int, ...]
 
-
 Code = Literal[
     "never-closes", "human-loop", "beyond-limits", "livelock", "no-deadline", "unreachable-phase", "dead-edge",
     "requires-unmet", "approval-skipped", "failure-left-behind", "too-complex",

@@ -8,10 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
-from ashep.core.facts.requests import Verdict
-from ashep.core.facts.resources import Notice
-from ashep.core.facts.runs import Model
-from ashep.core.facts.tracker import Difference, NewIssue, Stamp
+from ashep.core.facts import requests, resources, runs, tracker
 from ashep.core.policy.policies import PermissionRule
 
 
@@ -21,7 +18,7 @@ class ClaimIssue:
 
     key: str
     issue: str
-    stamp: Stamp
+    stamp: tracker.Stamp
     add_labels: tuple[str, ...]
     remove_labels: tuple[str, ...]
     tries: int = 0
@@ -36,7 +33,7 @@ class WriteIssue:
     kind: Literal["work", "ask", "park", "give_back", "close"]
     if_status: str
     if_assignee: str | None
-    stamp: Stamp
+    stamp: tracker.Stamp
     status: str
     assignee: str | None
     add_labels: tuple[str, ...]
@@ -72,8 +69,8 @@ class CreateIssue:
     key: str
     issue: str
     id: str
-    new: NewIssue
-    stamp: Stamp
+    new: tracker.NewIssue
+    stamp: tracker.Stamp
     parked: bool
     labels: tuple[str, ...]
     tries: int = 0
@@ -105,7 +102,7 @@ class ReadAuthors:
 
     key: str
     issue: str
-    changes: tuple[Difference, ...]
+    changes: tuple[tracker.Difference, ...]
     tries: int = 0
 
 
@@ -120,7 +117,7 @@ class OpenSession:
     """Stands in the session's metadata."""
     access: Literal["read", "write"]
     slug: str | None
-    model: Model | None
+    model: runs.Model | None
     reuse: str | None
     permissions: tuple[PermissionRule, ...] = ()
     """The user's rules, the first that fits decides; what the access forbids stays forbidden."""
@@ -156,7 +153,7 @@ class SendPrompt:
     part_id: str
     blob: str
     slug: str | None
-    model: Model | None
+    model: runs.Model | None
     again: bool
     """The turn died: the same ids are sent again although the message stands."""
     tries: int = 0
@@ -171,7 +168,7 @@ class AnswerRequest:
     run: str
     request: str
     kind: Literal["permission", "question"]
-    verdict: Verdict
+    verdict: requests.Verdict
     answers: tuple[tuple[str, ...], ...] = ()
     message: str = ""
     tries: int = 0
@@ -343,7 +340,7 @@ class SendNotice:
 
     key: str
     target: str
-    notices: tuple[Notice, ...]
+    notices: tuple[resources.Notice, ...]
     tries: int = 0
 
 

@@ -87,7 +87,6 @@ class TreeSealed:
 CheckStatus = Literal["passed", "failed", "skipped", "error"]
 """skipped: it is a person's · error: it could not be carried out, which proves nothing."""
 
-
 Status = Literal["passing", "failing", "blocked"]
 """passing: something was checked, and nothing failed · failing: a check failed · blocked: one could not be carried out,
 or nothing was checked at all."""

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from ashep.core.facts import Decision
-from ashep.core.facts.tracker import NewIssue
+from ashep.core.facts import Decision, tracker
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +236,7 @@ class CreationWanted(Decision):
 
     issue: str
     id: str
-    new: NewIssue
+    new: tracker.NewIssue
     depth: int
     parked: bool
 

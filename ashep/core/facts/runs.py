@@ -4,9 +4,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
 
-from ashep.core.facts import Decision
+from ashep.core.facts import Decision, requests
 from ashep.core.facts.outcome import Outcome
-from ashep.core.facts.requests import Request, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,7 @@ class RequestOpened:
 
     issue: str
     run: str
-    request: Request
+    request: requests.Request
     as_of: int
 
 
@@ -274,7 +273,7 @@ class RequestJudged(Decision):
     issue: str
     run: str
     request: str
-    verdict: Verdict
+    verdict: requests.Verdict
     why: str
     answers: tuple[tuple[str, ...], ...] = ()
     """To each of its questions."""

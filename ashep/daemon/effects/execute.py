@@ -12,10 +12,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from ashep.core.delivery.notes import Notes
-from ashep.core.facts import commands
-from ashep.core.facts.delivery import LandingRefused, TreeSealed, TreeSeen
-from ashep.core.facts.resources import NoticeSent
-from ashep.core.facts.runs import PromptSent, SessionOpened
+from ashep.core.facts import commands, delivery, resources, runs
 from ashep.core.facts.tracker import (
     AnswerRead,
     CommentPosted,
@@ -37,12 +34,10 @@ from ashep.core.reconcile.intake import LEASE_GRACE
 from ashep.core.resources.notices import targets
 from ashep.core.state.world import World
 from ashep.core.text import clean
-from ashep.daemon.effects import sessions
+from ashep.daemon.effects import sessions, work
 from ashep.daemon.effects.prompts import PromptEffects, Render, peoples
 from ashep.daemon.effects.pulls import PullEffects, Pulls
-from ashep.daemon.effects.sessions import came_back
 from ashep.daemon.effects.trees import TreeCommand, TreeEffects
-from ashep.daemon.effects.work import Means, WorkEffects
 from ashep.daemon.failures import failed, short
 from ashep.daemon.leases import Leases
 from ashep.errors import (
@@ -85,7 +80,7 @@ class Effects:
         trees: TreeEffects,
         blobs: Blobs,
         leases: Leases,
-        means: Callable[[Settings], Means] | None = None,
+        means: Callable[[Settings], work.Means] | None = None,
         pulls: Callable[[ForgeSettings], Pulls] | None = None,
         prompts: Path | None = None,
         notifier: Notifier | None = None,
@@ -94,7 +89,7 @@ class Effects:
         """`prompts`: the folder of templates, for messages; `render`: another writer where nobody reads the prompts."""
         self.tracker, self.runner, self.trees, self.blobs = tracker, runner, trees, blobs
         self.leases, self.notifier = leases, notifier
-        self.work = WorkEffects(tracker, blobs, means)
+        self.work = work.WorkEffects(tracker, blobs, means)
         self.prompts = PromptEffects(tracker, runner, trees, blobs, prompts, render, self.work)
         self.pulls = PullEffects(pulls)
 
@@ -168,9 +163,9 @@ class Effects:
 
     async def _tree(self, command: TreeCommand, world: World) -> list[Fact]:
         facts = await self.trees.carry_out(command, world.settings)
-        return [await self._sealed(fact, world) if isinstance(fact, TreeSealed) else fact for fact in facts]
+        return [await self._sealed(fact, world) if isinstance(fact, delivery.TreeSealed) else fact for fact in facts]
 
-    async def _sealed(self, sealed: TreeSealed, world: World) -> TreeSealed:
+    async def _sealed(self, sealed: delivery.TreeSealed, world: World) -> delivery.TreeSealed:
         """Say of what was sealed what is the issue's own: not what its branch took in since it was begun."""
         flow = world.flows[sealed.issue]
         if flow.own is not None and flow.own.since:
@@ -181,9 +176,9 @@ class Effects:
     async def _move(self, command: commands.MoveBase, world: Callable[[], World]) -> list[Fact]:
         """Move a base. Where its checkout is in the way, how that looks is told first: it must be seen to change."""
         facts = await self.work.carry_out(command, world)
-        if any(isinstance(fact, LandingRefused) and fact.code == "dirty" for fact in facts):
+        if any(isinstance(fact, delivery.LandingRefused) and fact.code == "dirty" for fact in facts):
             with suppress(AshepError):
-                facts = [TreeSeen(await self.trees.shared.read()), *facts]
+                facts = [delivery.TreeSeen(await self.trees.shared.read()), *facts]
         return facts
 
     # --- the tracker ----------------------------------------------------------------------------------------------
@@ -292,7 +287,7 @@ class Effects:
 
     async def _session(self, command: commands.OpenSession, probe: bool) -> list[Fact]:
         if command.reuse is not None and await self.runner.has_session(command.reuse):
-            return [SessionOpened(command.issue, command.run, command.key, command.reuse, reused=True)]
+            return [runs.SessionOpened(command.issue, command.run, command.key, command.reuse, reused=True)]
         session = await self.runner.find_session(command.session_key, command.directory) if probe else None
         if session is None:
             session = await self.runner.open_session(
@@ -306,15 +301,15 @@ class Effects:
                     directory=command.directory,
                 )
             )
-        return [SessionOpened(command.issue, command.run, command.key, session)]
+        return [runs.SessionOpened(command.issue, command.run, command.key, session)]
 
     async def _send(self, command: commands.SendPrompt, world: World, probe: bool) -> list[Fact]:
         if probe and not command.again:
             turn = await self.runner.turn(command.session, command.message_id)
             if turn.state != "missing":
                 # which life of the server was given it is not known: nothing but the present one counts as its own
-                return [PromptSent(command.issue, command.run, command.key, command.n, "")]
-        if back := await came_back(self.runner, world, command.issue):
+                return [runs.PromptSent(command.issue, command.run, command.key, command.n, "")]
+        if back := await sessions.came_back(self.runner, world, command.issue):
             return [*back, EffectFailed(command.issue, command.key, "a person is in the session", infra=True)]
         instance = await self.runner.send(
             Prompt(
@@ -326,7 +321,7 @@ class Effects:
                 model=command.model,
             )
         )
-        return [PromptSent(command.issue, command.run, command.key, command.n, instance)]
+        return [runs.PromptSent(command.issue, command.run, command.key, command.n, instance)]
 
     # --- people -------------------------------------------------------------------------------------------------
 
@@ -337,4 +332,4 @@ class Effects:
         if self.notifier is None:
             raise NotSent("nobody is here who could tell people")
         await self.notifier.send(target, message_of(command.notices, world.instance, command.key, again=again))
-        return [NoticeSent(command.key, command.target)]
+        return [resources.NoticeSent(command.key, command.target)]
