@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from ashep.core.facts import Decision, runs
+from ashep.core.facts import Decision, OfIssue, runs
 from ashep.core.policy.settings import NoticeKind
 
 # --- the daemon and its rules ------------------------------------------------------------------------------------
@@ -235,10 +235,9 @@ class BudgetReached(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class WriteDelayed(Decision):
+class WriteDelayed(OfIssue, Decision):
     """A write to the tracker waits: as many were made as may be in a minute."""
 
-    issue: str
     write: str
     """The key of the command."""
     due: datetime

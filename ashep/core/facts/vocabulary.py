@@ -7,45 +7,39 @@ a default, so that old journals fold for ever (tests/golden/).
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from ashep.core.facts import Decision, delivery, issues, resources, runs, tracker
+from ashep.core.facts import Answer, Decision, OfIssue, OfRun, delivery, issues, resources, runs, tracker
 
 
 @dataclass(frozen=True, slots=True)
-class TreeLeft(Decision):
+class TreeLeft(OfRun, Decision):
     """What a run left could not be sealed, or its tree not be read: it stays as it is, and nobody tries any more."""
 
-    issue: str
-    run: str
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class ReadRefused:
+class ReadRefused(OfRun):
     """The agent server refuses to show something of a run: what its sessions ask, or its turn. Told once of each, and
     of a turn again where a verdict waits for a read.
     """
 
-    issue: str
-    run: str
     what: Literal["requests", "turn"]
     why: str
     as_of: int
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeDoubted(Decision):
+class ChangeDoubted(OfIssue, Decision):
     """The issue was changed in a way that would move it: whether a person did it is to be looked up first."""
 
-    issue: str
     changes: tuple[tracker.Difference, ...]
     """None: what was doubted is as it was again."""
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeJudged(Decision):
+class ChangeJudged(OfIssue, Decision):
     """Who made the changes that were doubted: a person's count, an agent's do not."""
 
-    issue: str
     counts: tuple[tracker.Difference, ...]
     refused: tuple[tracker.Difference, ...]
     why: str
@@ -56,11 +50,9 @@ class ChangeJudged(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class AuthorsRead:
+class AuthorsRead(Answer):
     """Who made the changes that were asked about, the newest first."""
 
-    issue: str
-    key: str
     changes: tuple[tracker.Change, ...]
 
 
