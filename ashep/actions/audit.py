@@ -19,16 +19,7 @@ from ashep.actions.replay import Told, nobody
 from ashep.adapters.clock import RealClock
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.connect import runner_of, tracker_of
-from ashep.core.analysis.audit import (
-    Ledger,
-    in_sessions,
-    lasting,
-    of_indexes,
-    of_issue,
-    of_look,
-    of_sessions,
-    of_world,
-)
+from ashep.core.analysis.audit import Ledger, in_sessions, lasting, of_indexes, of_issue, of_look, of_sessions, of_world
 from ashep.core.facts.resources import DaemonStarted, Finding
 from ashep.core.policy.settings import Settings
 from ashep.core.reconcile.evolve import evolve

@@ -49,12 +49,7 @@ _NAMES_POLICY = re.compile(r"\{[{%][^}]*\bpolicy\b")
 
 
 def compare(
-    folder: Path,
-    policies: Policies | None,
-    agents: Agents | None,
-    told: Callable[[int], None],
-    *,
-    strict: bool = False,
+    folder: Path, policies: Policies | None, agents: Agents | None, told: Callable[[int], None], *, strict: bool = False
 ) -> tuple[Counterfactual, int]:
     """Compare the journal with what other policies, or agents, would have decided, up to the last complete batch.
 

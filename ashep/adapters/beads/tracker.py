@@ -70,12 +70,7 @@ class BeadsTracker:
     """
 
     def __init__(
-        self,
-        project: Path,
-        command: tuple[str, ...],
-        actor: str,
-        timeout: float,
-        redaction: Redaction | None = None,
+        self, project: Path, command: tuple[str, ...], actor: str, timeout: float, redaction: Redaction | None = None
     ) -> None:
         self.actor = actor
         self._bd = Bd(project, command, actor, timeout, redaction or Redaction())
@@ -204,11 +199,7 @@ class BeadsTracker:
     async def claim(self, request: ClaimRequest) -> Seen:
         """Claim with bd's own compare-and-set; labels and stamp go with it."""
         wanted = _Wanted(
-            request.stamp,
-            "in_progress",
-            (self.actor,),
-            frozenset(request.add_labels),
-            frozenset(request.remove_labels),
+            request.stamp, "in_progress", (self.actor,), frozenset(request.add_labels), frozenset(request.remove_labels)
         )
         return await self._update(request.issue, wanted, "--claim")
 

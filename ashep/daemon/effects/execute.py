@@ -40,13 +40,7 @@ from ashep.daemon.effects.pulls import PullEffects, Pulls
 from ashep.daemon.effects.trees import TreeCommand, TreeEffects
 from ashep.daemon.failures import failed, short
 from ashep.daemon.leases import Leases
-from ashep.errors import (
-    AshepError,
-    ClaimLost,
-    NotSent,
-    RunnerUnavailable,
-    TrackerRefused,
-)
+from ashep.errors import AshepError, ClaimLost, NotSent, RunnerUnavailable, TrackerRefused
 from ashep.ports.journal import Blobs
 from ashep.ports.notifier import Notifier, message_of
 from ashep.ports.runner import Prompt, Runner, SessionRequest
