@@ -33,7 +33,7 @@ from ashep.daemon.effects.pulls import Pulls
 from ashep.daemon.effects.trees import TreeEffects
 from ashep.daemon.effects.work import Means
 from ashep.daemon.heartbeat import Heartbeat
-from ashep.daemon.hours import Hours, quiet_read, told_quietly
+from ashep.daemon.hours import Hours
 from ashep.daemon.leases import Leases
 from ashep.daemon.monitor import Monitor
 from ashep.daemon.pruner import Pruner
@@ -295,7 +295,7 @@ async def daemon(
             group.start_soon(PullWatch(shepherd, effects.pulls, journal.blobs).run)
             group.start_soon(Hours(shepherd, parts.clock).run)
             group.start_soon(Pruner(shepherd, journal, parts.clock, report).run)
-            group.start_soon(Hours(shepherd, parts.clock, of=told_quietly, read=quiet_read).run)
+            group.start_soon(Hours(shepherd, parts.clock, quiet=True).run)
             yield Running(shepherd, worker, monitor, auditor)
             group.cancel_scope.cancel()
         beside.cancel_scope.cancel()

@@ -12,7 +12,6 @@ import httpx
 
 from ashep.adapters import programs
 from ashep.adapters.opencode import endpoints, narrowing, places, questions, refusals, rules, shapes, signs, turns
-from ashep.adapters.opencode import signs as life
 from ashep.adapters.opencode.client import Client, Refused, probe, was_refused
 from ashep.core.facts.requests import Request, Verdict
 from ashep.core.facts.runs import Life, Model
@@ -45,7 +44,7 @@ class OpencodeRunner:
         self._ours: dict[str, str | None] = {}
         self._narrow = narrowing.Narrow(self._call)
         self._places = places.Places(lambda path: self._call("GET", path, accept=_NOT_THERE))
-        self._watch = life.Watch()
+        self._watch = signs.Watch()
         self._told = questions.Told(self._redaction)
 
     @classmethod
@@ -204,7 +203,7 @@ class OpencodeRunner:
         """Read a session's signs of life (see the port)."""
         place = await self._places.of(session)
         asked = partial(self._call, "GET", accept=_NOT_THERE, directory=place)
-        return await life.read(asked, self._watch, session)
+        return await signs.read(asked, self._watch, session)
 
     async def busy(self, sessions: Collection[str]) -> frozenset[str]:
         """Those sessions that run a turn (see the port)."""

@@ -13,20 +13,7 @@ from pydantic import TypeAdapter
 
 from ashep.core.delivery.notes import Notes
 from ashep.core.facts import commands, delivery, resources, runs
-from ashep.core.facts.tracker import (
-    AnswerRead,
-    CommentPosted,
-    EffectFailed,
-    IssueClaimed,
-    IssueCreated,
-    IssueGone,
-    IssueReclaimed,
-    IssueSeen,
-    IssueWritten,
-    LabelsTakenOff,
-    LeaseLost,
-    Stamp,
-)
+from ashep.core.facts import tracker as tracker_facts
 from ashep.core.facts.vocabulary import AuthorsRead, Fact
 from ashep.core.issues.people import label_events
 from ashep.core.policy.settings import ForgeSettings, Settings
@@ -94,8 +81,8 @@ class Effects:
             if isinstance(command, commands.SendNotice):
                 return await self._notify(command, world(), again=probe)
             if (why := await self._lease_lost(command, world, probe)) is not None:
-                lost = EffectFailed(command.issue, command.key, "the lease was lost", infra=True)
-                return [LeaseLost(command.issue, why), lost]
+                lost = tracker_facts.EffectFailed(command.issue, command.key, "the lease was lost", infra=True)
+                return [tracker_facts.LeaseLost(command.issue, why), lost]
             return await self._do(command, world, probe)
         except AshepError as error:
             return failed(command, error)
@@ -184,7 +171,7 @@ class Effects:
             seen = await self.tracker.claim(request)
             if not probe:  # claiming again does not renew a lease
                 self.leases.confirm(command.issue, began)
-        claimed = IssueClaimed(command.issue, command.key, seen.issue, await self._keep_text(seen))
+        claimed = tracker_facts.IssueClaimed(command.issue, command.key, seen.issue, await self._keep_text(seen))
         return [claimed, await self.work.adopted(seen, world.settings)]
 
     async def _write(self, command: commands.WriteIssue, world: World, probe: bool) -> list[Fact]:
@@ -204,7 +191,7 @@ class Effects:
                 )
             )
         text = await self._keep_text(seen)
-        written = IssueWritten(command.issue, command.key, command.stamp.seq, seen.issue, text)
+        written = tracker_facts.IssueWritten(command.issue, command.key, command.stamp.seq, seen.issue, text)
         return [written, *await self.work.changed(seen, world.flows.get(command.issue), world.settings)]
 
     async def _notes(self, command: commands.WriteIssue, world: World) -> Notes:
@@ -212,7 +199,7 @@ class Effects:
         flow = world.flows.get(command.issue) if command.kind in ("close", "ask", "park") else None
         return await self.work.notes(flow, world, closed=command.kind == "close") if flow is not None else {}
 
-    async def _landed(self, issue: str, stamp: Stamp) -> Seen | None:
+    async def _landed(self, issue: str, stamp: tracker_facts.Stamp) -> Seen | None:
         """The probe of a write: our metadata with this or a later number means that it was done."""
         seen = await self.tracker.issue(issue)
         if seen is None:
@@ -228,28 +215,28 @@ class Effects:
         if not (probe and await self.tracker.commented(command.issue, sign)):
             await self.work.note(command, world)
             await self.tracker.comment(command.issue, clean(command.text), sign)
-        return [CommentPosted(command.issue, command.key, command.name)]
+        return [tracker_facts.CommentPosted(command.issue, command.key, command.name)]
 
     async def _create(self, command: commands.CreateIssue) -> list[Fact]:
         creation = Creation(
             command.id, command.new, command.issue, command.stamp, parked=command.parked, labels=command.labels
         )
         await self.tracker.create(creation)
-        return [IssueCreated(command.issue, command.key, command.id)]
+        return [tracker_facts.IssueCreated(command.issue, command.key, command.id)]
 
     async def _take_off(self, command: commands.TakeOffLabels) -> list[Fact]:
         await self.tracker.relabel(command.issue, (), command.labels)
-        return [LabelsTakenOff(command.issue, command.key)]
+        return [tracker_facts.LabelsTakenOff(command.issue, command.key)]
 
     async def _reclaim(self, command: commands.ReclaimIssue) -> list[Fact]:
         done = await self.tracker.reclaim(command.issue, command.holder, LEASE_GRACE)
-        return [IssueReclaimed(command.issue, command.key, command.holder, done)]
+        return [tracker_facts.IssueReclaimed(command.issue, command.key, command.holder, done)]
 
     async def _read_issue(self, command: commands.ReadIssue, as_of: int) -> list[Fact]:
         seen = await self.tracker.issue(command.issue)
         if seen is None:
-            return [IssueGone(command.issue, as_of, command.key)]
-        return [IssueSeen(command.issue, seen.issue, as_of, command.key)]
+            return [tracker_facts.IssueGone(command.issue, as_of, command.key)]
+        return [tracker_facts.IssueSeen(command.issue, seen.issue, as_of, command.key)]
 
     async def _read_answer(self, command: commands.ReadAnswer, instance: str) -> list[Fact]:
         seen = await self.tracker.issue(command.issue)
@@ -258,7 +245,7 @@ class Effects:
         events = label_events(await self.tracker.changes(command.issue))
         said = sessions.behind(seen.text.comments, instance, command.after)
         comments = peoples(said, self.tracker.actor)
-        return [AnswerRead(command.issue, command.key, seen.issue, events, comments)]
+        return [tracker_facts.AnswerRead(command.issue, command.key, seen.issue, events, comments)]
 
     async def _read_authors(self, command: commands.ReadAuthors) -> list[Fact]:
         changes = await self.tracker.changes(command.issue)
@@ -304,7 +291,10 @@ class Effects:
                 # which life of the server was given it is not known: nothing but the present one counts as its own
                 return [runs.PromptSent(command.issue, command.run, command.key, command.n, "")]
         if back := await sessions.came_back(self.runner, world, command.issue):
-            return [*back, EffectFailed(command.issue, command.key, "a person is in the session", infra=True)]
+            return [
+                *back,
+                tracker_facts.EffectFailed(command.issue, command.key, "a person is in the session", infra=True),
+            ]
         instance = await self.runner.send(
             Prompt(
                 session=command.session,
