@@ -12,12 +12,9 @@ from ashep.core.resources.retention import lasting
 from ashep.core.state.snapshot import dump
 from ashep.core.state.world import World
 from ashep.errors import DiskFailed
-from ashep.journal import snapshots
-from ashep.journal.archive import archived
+from ashep.journal import archive, paths, snapshots
 from ashep.journal.blobs import Blobs
 from ashep.journal.files import ARCHIVE, BASE, Position, base, batches, damaged, head_of, journal_files, open_file
-from ashep.journal.paths import sync_folder
-from ashep.journal.snapshots import Mark
 
 if TYPE_CHECKING:
     from ashep.journal.log import Journal
@@ -43,12 +40,12 @@ class Deleted(NamedTuple):
 def prune(journal: "Journal", at: datetime) -> Deleted:
     """Delete the archive for good, as its owner says. Blocks; raises `JournalDamaged` and `DiskFailed`."""
     folder = journal.folder
-    left = [path.name for path in archived(folder) if path.name >= base(folder).file]
+    left = [path.name for path in archive.archived(folder) if path.name >= base(folder).file]
     try:
         if left:
             world, first = _folded(folder, left[-1])
             journal.append_now([records.Entry(journal.next_seq, at, resources.JournalPruned(first.seq, tuple(left)))])
-            snapshots.write(folder / BASE, world, Mark(first, ""))
+            snapshots.write(folder / BASE, world, snapshots.Mark(first, ""))
     except OSError as error:
         raise _failed(folder, error) from error
     return finish(folder, journal.blobs)
@@ -59,7 +56,7 @@ def stand_in(folder: Path, last: str) -> None:
     try:
         if last >= base(folder).file:
             world, first = _folded(folder, last)
-            snapshots.write(folder / BASE, world, Mark(first, ""))
+            snapshots.write(folder / BASE, world, snapshots.Mark(first, ""))
     except OSError as error:
         raise _failed(folder, error) from error
 
@@ -67,7 +64,7 @@ def stand_in(folder: Path, last: str) -> None:
 def unfinished(folder: Path) -> bool:
     """Whether an earlier deletion was interrupted: files stand there that the journal does not begin with any more."""
     begin = base(folder).file
-    return any(path.name < begin for path in archived(folder))
+    return any(path.name < begin for path in archive.archived(folder))
 
 
 def finish(folder: Path, blobs: Blobs, now: float = 0.0, told: Callable[[], None] = nobody) -> Deleted:
@@ -77,7 +74,7 @@ def finish(folder: Path, blobs: Blobs, now: float = 0.0, told: Callable[[], None
     Blocks; raises as `prune` does.
     """
     begin = base(folder).file
-    gone = [path for path in archived(folder) if path.name < begin]
+    gone = [path for path in archive.archived(folder) if path.name < begin]
     try:
         texts = blobs.sweep(named(folder, told), now) if gone else 0
         for path in gone:
@@ -85,7 +82,7 @@ def finish(folder: Path, blobs: Blobs, now: float = 0.0, told: Callable[[], None
                 twin.unlink()
             path.unlink()
         if gone:
-            sync_folder(folder / ARCHIVE)
+            paths.sync_folder(folder / ARCHIVE)
     except OSError as error:
         raise _failed(folder, error) from error
     return Deleted(gone, texts)

@@ -17,11 +17,9 @@ from ashep.core.facts import commands, records, runs, tracker
 from ashep.core.facts.resources import Finding
 from ashep.core.issues.people import STATUS, phase_labels
 from ashep.core.reconcile.outstanding import outstanding
+from ashep.core.state import indexes, intents, timers
 from ashep.core.state.flow import Flow, Posture
-from ashep.core.state.indexes import INDEXES, indexed
-from ashep.core.state.intents import stale, steps_of
 from ashep.core.state.run import Run
-from ashep.core.state.timers import flow_dues
 from ashep.core.state.world import World
 
 OPEN_BOUND = timedelta(minutes=10)
@@ -85,15 +83,15 @@ def of_world(world: World) -> Iterator[Finding]:
     if world.lock is not None and (holder is None or holder.stage not in ("work", "finishing")):
         stage = holder.stage if holder else "not known"
         yield Finding("lock_left", world.lock, f"holds the work tree, and is {stage}")
-    steps = [(issue, key) for _, _, issue in world.landings for key in steps_of(world.flows[issue])]
+    steps = [(issue, key) for _, _, issue in world.landings for key in intents.steps_of(world.flows[issue])]
     for issue, key in steps[1:]:
         yield Finding("landing_at_once", issue, f"{key} is under way, and so is {steps[0][1]}")
 
 
 def of_indexes(world: World) -> Iterator[Finding]:
     """Make the indexes of the World anew and compare: the cost is that of all issues, at once."""
-    anew = indexed(world)
-    for name in INDEXES:
+    anew = indexes.indexed(world)
+    for name in indexes.INDEXES:
         if not getattr(anew, name) == getattr(world, name):  # noqa: SIM201 - rpds: empty maps are `!=` each other
             yield Finding("index", None, f"the World's {name} is not what its flows say")
 
@@ -108,7 +106,7 @@ def of_issue(
         yield Finding("no_reason", issue, f"is {told.state}, and nobody knows why")
     elif told.code == "unseen" and living and world.ready_fresh:
         yield Finding("no_reason", issue, "was seen, and never judged")
-    due = min((due for _, due in flow_dues(flow)), default=None)
+    due = min((due for _, due in timers.flow_dues(flow)), default=None)
     under_way = flow.run is not None and not flow.run.settled
     if due != world.dues.get(issue) or under_way != (issue in world.live):
         yield Finding("index", issue, f"is wrongly on or off the lists of the World (due {due}, run {under_way})")
@@ -172,7 +170,7 @@ def _run_waits(world: World, flow: Flow, run: Run) -> Iterator[Finding]:
 
 def _late(world: World, flow: Flow, at: datetime, asked: Mapping[str, datetime]) -> Iterator[Finding]:
     issue = flow.issue.id
-    for name, due in flow_dues(flow):
+    for name, due in timers.flow_dues(flow):
         if at - due > DUE_BOUND:
             yield Finding("overdue", issue, f"its {name} was due at {due:%Y-%m-%d %H:%M:%S}Z")
     for command in flow.open:
@@ -190,11 +188,11 @@ def of_look(world: World, issues: Collection[tracker.Issue], as_of: int, *, take
         flow = world.flows.get(view.id)
         if flow is None:
             yield from _unknown(world, view, taken_in=taken_in)
-        elif not stale(flow, as_of):
+        elif not intents.stale(flow, as_of):
             yield from _listed(world, flow, view, taken_in=taken_in)
     listed = {view.id for view in issues}
     for issue, flow in world.flows.items():
-        if taken_in and flow.active and issue not in listed and not flow.look_again and not stale(flow, as_of):
+        if taken_in and flow.active and issue not in listed and not flow.look_again and not intents.stale(flow, as_of):
             yield Finding("vanished", issue, f"is {flow.stage}, and the tracker does not list it")
 
 

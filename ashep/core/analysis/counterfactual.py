@@ -25,21 +25,9 @@ from ashep.core.analysis.compared import (
     untimely,
     weighty,
 )
-from ashep.core.facts.commands import Command
+from ashep.core.facts import commands, issues, resources, runs
 from ashep.core.facts.delivery import TreeSeen, WorkVerified
-from ashep.core.facts.issues import (
-    CreationWanted,
-    CycleBegan,
-    IssueAdopted,
-    IssueHeld,
-    IssueParked,
-    IssueTaken,
-    PersonAnswered,
-    PersonAsked,
-)
 from ashep.core.facts.records import Entry
-from ashep.core.facts.resources import TimerDue
-from ashep.core.facts.runs import RunEnded, RunPlanned
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.routing import after_deadline
 from ashep.core.policy.agents import Agents
@@ -52,7 +40,9 @@ from ashep.core.state.frozen import replace
 from ashep.core.state.timers import split_timer
 from ashep.core.state.world import World
 
-DISPATCHED = (IssueTaken, IssueAdopted, RunPlanned, IssueHeld, IssueParked, PersonAsked)
+DISPATCHED = (
+    issues.IssueTaken, issues.IssueAdopted, issues.IssueHeld, issues.IssueParked, issues.PersonAsked, runs.RunPlanned,
+)  # fmt: skip
 """Decisions that `dispatch` makes; the last two the rules of one issue make, too."""
 
 OTHER_RULES = "today's rules do not lead from what was told to what is recorded, or an edit did"
@@ -78,7 +68,7 @@ class Counterfactual:
         self.world, self.policies, self.agents = world, policies, agents
         self.strict, self.named = strict, named
         self.lives: dict[str, Life] = {}
-        self._created: dict[str, tuple[int, CreationWanted]] = {}
+        self._created: dict[str, tuple[int, issues.CreationWanted]] = {}
         """Who asked for which issue, and where."""
         self._asking: set[str] = set()
         """Issues whose other life waits for a question that is still to be asked in the record."""
@@ -107,13 +97,13 @@ class Counterfactual:
             if isinstance(entry.body, TreeSeen):
                 for asking in self._asking:
                     other_life.tree_seen(self.lives[asking], entry.body)
-            if isinstance(entry.body, RunPlanned) and entry.body.access == "write":
+            if isinstance(entry.body, runs.RunPlanned) and entry.body.access == "write":
                 for asking in self._asking - {entry.body.issue}:
                     other_life.written(self.lives[asking], entry.body)
             issue = issue_of(entry)
-            if issue is None or isinstance(entry.body, Command):
+            if issue is None or isinstance(entry.body, commands.Command):
                 continue
-            if isinstance(entry.body, CreationWanted):
+            if isinstance(entry.body, issues.CreationWanted):
                 self._created[entry.body.id] = (entry.seq, entry.body)
             self._entry(before, entry, issue, entries[place + 1 :])
         for life in [self.lives[issue] for issue, left in self._expected.items() if left and issue in self.lives]:
@@ -135,8 +125,8 @@ class Counterfactual:
     def _entry(self, before: World, entry: Entry, issue: str, rest: Sequence[Entry]) -> None:
         body, life = entry.body, self.lives.get(issue)
         if life is None:
-            held = isinstance(body, IssueHeld) and body.code in other_life.NOT_CLAIMED
-            if not held and not isinstance(body, (IssueTaken, IssueAdopted)):
+            held = isinstance(body, issues.IssueHeld) and body.code in other_life.NOT_CLAIMED
+            if not held and not isinstance(body, (issues.IssueTaken, issues.IssueAdopted)):
                 return
             life = Life(issue, None)
             if not held:
@@ -166,7 +156,7 @@ class Counterfactual:
 
     def _side_by_side(self, before: World, entry: Entry, life: Life, rest: Sequence[Entry]) -> None:
         body, expected = entry.body, self._expected.setdefault(life.issue, [])
-        assert not isinstance(body, Command)
+        assert not isinstance(body, commands.Command)
         if expected and said(expected[0]) == said(body):
             expected.pop(0)
         elif isinstance(body, DISPATCHED):
@@ -174,7 +164,7 @@ class Counterfactual:
         life.count(entry)
         if life.fork is not None:
             return
-        if isinstance(body, RunEnded) and self._untimely(life, entry.seq, body):
+        if isinstance(body, runs.RunEnded) and self._untimely(life, entry.seq, body):
             return
         if isinstance(body, WorkVerified) and self._other_evidence(life, entry, body):
             return
@@ -191,23 +181,24 @@ class Counterfactual:
     def _dispatched(self, before: World, entry: Entry, life: Life, expected: list[Fact], rest: Sequence[Entry]) -> None:
         """Compare what starts, and does not."""
         body, flow = entry.body, before.flows[life.issue]
-        assert not isinstance(body, Command)
-        if isinstance(body, IssueAdopted):
+        assert not isinstance(body, commands.Command)
+        if isinstance(body, issues.IssueAdopted):
             why = "it is gone on with from another journal: what led there is not known"
             life.fork = Fork(entry.seq, entry.at, body, None, why)
             life.end = Unknown(entry.seq, "another journal", why, life.counted, 0, None)
             return
         was = other_life.started(before, flow)
         derived = any(said(one) == said(body) for one in was)
-        if isinstance(body, IssueHeld) and not derived:
+        if isinstance(body, issues.IssueHeld) and not derived:
             return  # it waits for room, which is not compared
         if queue_of(flow) == CANDIDATE:
             life.policy = None
         other = self._other(before, life)
         now = other_life.started(other, other.flows[life.issue])
-        life.policy = next((fact.policy for fact in now if isinstance(fact, IssueTaken)), life.policy)
+        life.policy = next((fact.policy for fact in now if isinstance(fact, issues.IssueTaken)), life.policy)
         parts, why = parted(was, now), ""
-        edited = isinstance(body, (IssueParked, PersonAsked))  # an edit may lead there, and the other one has none
+        # an edit may lead there, and the other one has none
+        edited = isinstance(body, (issues.IssueParked, issues.PersonAsked))
         if parts is None and not derived and (self.policies is not None or not edited):
             parts, why = (body, None), OTHER_RULES
         if parts is None:
@@ -218,17 +209,17 @@ class Counterfactual:
             self._go_on(life, other, now, rest, entry)
             return
         self._same(life, was, now)
-        expected[:0] = [fact for fact in was[1:] if not isinstance(fact, RunPlanned)]  # that is compared by itself
+        expected[:0] = [fact for fact in was[1:] if not isinstance(fact, runs.RunPlanned)]  # that is compared by itself
 
     def _told_otherwise(
         self, before: World, life: Life, was: Sequence[Fact], now: Sequence[Fact]
     ) -> tuple[Fact | None, Fact | None] | None:
         """Find a run that both start, and whose agent would not be given the same."""
         for one, other in zip(was, now, strict=True):
-            if not isinstance(one, RunPlanned) or not isinstance(other, RunPlanned):
+            if not isinstance(one, runs.RunPlanned) or not isinstance(other, runs.RunPlanned):
                 continue
             flow = before.flows[life.issue]
-            named = next((fact.policy for fact in was if isinstance(fact, IssueTaken)), flow.policy)
+            named = next((fact.policy for fact in was if isinstance(fact, issues.IssueTaken)), flow.policy)
             told = _phase(before.policies, named, one.phase)
             tells = _phase(self.policies or before.policies, life.policy or named, one.phase)
             if life.renamed:
@@ -246,13 +237,13 @@ class Counterfactual:
     def _same(self, life: Life, was: Sequence[Fact], now: Sequence[Fact]) -> None:
         """Keep what decisions that are the same have beside that."""
         for one, other in zip(was, now, strict=True):
-            if isinstance(one, RunPlanned) and isinstance(other, RunPlanned):
+            if isinstance(one, runs.RunPlanned) and isinstance(other, runs.RunPlanned):
                 life.limits = limits(one, other)
                 life.renamed = life.renamed or one.agent != other.agent
-            if isinstance(one, PersonAsked) and isinstance(other, PersonAsked):
+            if isinstance(one, issues.PersonAsked) and isinstance(other, issues.PersonAsked):
                 life.due = other.due if other.due != one.due else None
                 self._timed.add(life.issue)
-            if isinstance(one, (PersonAnswered, IssueParked, CycleBegan)):
+            if isinstance(one, (issues.PersonAnswered, issues.IssueParked, issues.CycleBegan)):
                 life.due = None
 
     def _other_evidence(self, life: Life, entry: Entry, found: WorkVerified) -> bool:
@@ -268,7 +259,7 @@ class Counterfactual:
         life.end = other_life.bounded(other, life.issue, unknown)
         return True
 
-    def _looked_elsewhere(self, life: Life, other: World, found: Fact | Command) -> bool:
+    def _looked_elsewhere(self, life: Life, other: World, found: Fact | commands.Command) -> bool:
         """Whether something else would have been looked for in what the other life is about to land."""
         landing = other.flows[life.issue].landing
         if not isinstance(found, WorkVerified) or found.run or landing is None or not landing.verify or life.spoilt:
@@ -285,7 +276,7 @@ class Counterfactual:
         flow = world.flows[life.issue]
         return (flow.criteria and flow.criteria.hash, *looked_for(world.policy(flow), phase))
 
-    def _untimely(self, life: Life, seq: int, ended: RunEnded | None) -> bool:
+    def _untimely(self, life: Life, seq: int, ended: runs.RunEnded | None) -> bool:
         """Whether the run might have gone otherwise by now under the other policy's times."""
         run, now = self.world.flows[life.issue].run, self.world.now
         if run is None or (run.ended if ended is None else run.id != ended.run):
@@ -333,8 +324,8 @@ class Counterfactual:
             life.policy = None
             other = self._other(world, life)
             now = other_life.started(other, other.flows[issue])
-            if any(isinstance(fact, IssueTaken) for fact in now):
-                life.policy = next(fact.policy for fact in now if isinstance(fact, IssueTaken))
+            if any(isinstance(fact, issues.IssueTaken) for fact in now):
+                life.policy = next(fact.policy for fact in now if isinstance(fact, issues.IssueTaken))
                 life.last = life.last or world.seq
                 life.fork = Fork(world.seq, world.now, None, now[0])
                 self.lives[issue] = life
@@ -343,7 +334,7 @@ class Counterfactual:
 
 def issue_of(entry: Entry) -> str | None:
     """Name the issue that an entry is about."""
-    if isinstance(entry.body, TimerDue):
+    if isinstance(entry.body, resources.TimerDue):
         return split_timer(entry.body.key)[1] or None
     issue = getattr(entry.body, "issue", None)
     return issue if isinstance(issue, str) else None
