@@ -5,7 +5,7 @@ and then, the server's catalogue.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -285,7 +285,7 @@ class Monitor:
             return True
         if seen is None:
             return False
-        self._shepherd.tell(_compared(seen))
+        self._shepherd.tell(partial(observe.turn_read, seen=seen))
         if seen.state == "finished":
             self._read_at.pop(run.id, None)
         return seen.state != "finished"
@@ -357,10 +357,6 @@ def _versioned(world: World, seen: RunnerSeen, tried: str) -> RunnerSeen:
 def _slept(world: World, instance: str) -> list[Fact]:
     """An idle managed server was ended; who was ended already is nothing to tell of."""
     return [ServerEnded(instance, "idle")] if instance and instance == world.server.instance else []
-
-
-def _compared(seen: runs.TurnSeen) -> Callable[[World], list[Fact]]:
-    return lambda world: observe.turn_read(world, seen)
 
 
 def _seen(issue: str, run: Run, message: str, as_of: int, turn: Turn, text: str | None) -> runs.TurnSeen:

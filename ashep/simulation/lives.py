@@ -167,8 +167,9 @@ class _Scene:
 
     async def play(self) -> list[Life]:
         """Live until every life is over."""
+        label = self.cast.settings.labels.policy_prefix + self.cast.policy
         for issue in self.lives:
-            self.tracker.add(f"A made-up issue, {issue}", id=issue, labels=(self._policy_label(),), actor=PERSON)
+            self.tracker.add(f"A made-up issue, {issue}", id=issue, labels=(label,), actor=PERSON)
         await self.runner.start()
         async with (
             aclosing(self.runner.signs()) as signs,
@@ -184,9 +185,6 @@ class _Scene:
                     self._give_up()
             self._group.cancel_scope.cancel()
         return [*self.lives.values()]
-
-    def _policy_label(self) -> str:
-        return self.cast.settings.labels.policy_prefix + self.cast.policy
 
     async def _first(self) -> list[Fact]:
         """What opens the journal: everything in it is the same in every process."""

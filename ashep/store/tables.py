@@ -96,8 +96,7 @@ class Issues(SQLModel, table=True):
 META, FACTS, RUNS, ISSUES = (SQLModel.metadata.tables[name] for name in ("meta", "facts", "runs", "issues"))
 ALL: tuple[Table, ...] = (META, FACTS, RUNS, ISSUES)
 
-_NOBODYS_BUSINESS = frozenset({"secret"})
-"""What `body` leaves out of a `JournalBegun`."""
+_NOBODYS_BUSINESS = frozenset({"secret"})  # what `body` leaves out of a `JournalBegun`
 
 _NOTHING = frozenset[str]()
 

@@ -32,8 +32,7 @@ stirs in their folders would come for every file that bd opens there, some dozen
 _LOOKS = 4
 """How many looks a thread makes before it gives itself back: an end of the daemon waits for them."""
 
-_RECHECK = 5.0
-"""Seconds after which their content is compared, whatever their dates say."""
+_RECHECK = 5.0  # seconds after which their content is compared, whatever their dates say
 
 _PATIENCE = (1.0, 30.0)  # seconds between restarts of the journal's reader, first and longest
 _LINE = 16 * 1024 * 1024  # bytes; a line of the journal holds a whole issue

@@ -10,8 +10,7 @@ from ashep.ports.landing import Opened, PullRequest, PullState, Said
 
 HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
 _STATUSES = {"success": "passing", "pending": "pending", "failure": "failing", "error": "failing"}
-_GOOD = ("success", "neutral", "skipped")
-"""Conclusions of a check run that let a pull request be merged."""
+_GOOD = ("success", "neutral", "skipped")  # conclusions of a check run that let a pull request be merged
 _REVIEWS = {"APPROVED": "approved", "CHANGES_REQUESTED": "changes_requested", "COMMENTED": "comment"}
 _BELONGING = ("OWNER", "MEMBER", "COLLABORATOR")
 """What GitHub calls who belongs to a repository; anybody may be a CONTRIBUTOR."""

@@ -15,8 +15,7 @@ _STATES: dict[str, Literal["open", "merged", "closed"]] = {
 _PASSING = ("success", "skipped")
 _FAILING = ("failed", "canceled", "canceling")
 """Of the states of a pipeline; all others are on the way, `manual` included, which waits for a person."""
-_DEVELOPER = 30
-"""The access level from which on a member may push; guests and reporters may be anybody."""
+_DEVELOPER = 30  # the access level from which on a member may push; guests and reporters may be anybody
 
 
 class GitLab:

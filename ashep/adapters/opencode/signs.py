@@ -35,8 +35,7 @@ TAIL = 3
 SLACK = 5.0
 """Seconds by which a read may be ahead of the stream: the server's clock is given in whole ones."""
 
-_SUBAGENT = "task"
-"""The tool that waits for a subagent, which shows signs of its own."""
+_SUBAGENT = "task"  # the tool that waits for a subagent, which shows signs of its own
 
 
 class Watch:

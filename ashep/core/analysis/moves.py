@@ -7,10 +7,10 @@ The issue has a work tree of its own: in the shared one less can happen to it, a
 """
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, TypeVar
 
 from ashep.core.facts import delivery, issues, records, runs, tracker
 from ashep.core.facts.outcome import Outcome
@@ -33,14 +33,14 @@ from ashep.core.state.run import Report
 from ashep.core.state.timers import flow_dues
 from ashep.core.state.world import World
 
+Place = TypeVar("Place")
 ISSUE = "x-1"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PERSON = "somebody"
 ROOM = Room(1, None, frozenset(), frozenset(), None)
 _KEPT = ("", "kept")
 """Stands among what was passed to show whether a move undoes all of it; no phase has an empty name."""
-_SAME = "="
-"""What a phase ended with before, where nobody requires it: no verdict is called so."""
+_SAME = "="  # what a phase ended with before, where nobody requires it: no verdict is called so
 
 _OWN = OwnTree("ashep/x-1", 0, "/x-1", base="base", head="head", tree="tree", onto="main")
 
@@ -95,6 +95,17 @@ class Step:
     """Whether what was passed counts no more."""
     worn: State
     """Where it leads once the counters are used up."""
+
+
+def reached(begin: Iterable[Place], after: Callable[[Place], Iterable[Place]]) -> set[Place]:
+    """All that lies ahead, near or far: what it begins from is among it where a way leads back there."""
+    found, stack = set[Place](), [*begin]
+    while stack:
+        for one in after(stack.pop()):
+            if one not in found:
+                found.add(one)
+                stack.append(one)
+    return found
 
 
 class Board:

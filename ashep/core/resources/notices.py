@@ -82,8 +82,7 @@ def _taken(world: World, fact: runs.SessionTaken) -> Iterator[Worth]:
         yield Worth("waiting", text, fact.issue)
 
 
-_WAITS = ("dirty", "locked", "failed")
-"""Why a base is not moved, where a person can see to it."""
+_WAITS = ("dirty", "locked", "failed")  # why a base is not moved, where a person can see to it
 
 
 def _in_the_way(world: World, fact: delivery.LandingRefused) -> Iterator[Worth]:
