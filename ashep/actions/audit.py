@@ -15,7 +15,6 @@ from typing import Any, Protocol
 import anyio
 from anyio import to_thread
 
-from ashep.actions.replay import Told, nobody
 from ashep.adapters.clock import RealClock
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.connect import runner_of, tracker_of
@@ -27,6 +26,7 @@ from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
 from ashep.errors import RunnerError, RunnerUnavailable, TrackerUnavailable
 from ashep.journal import files, lock, snapshots
+from ashep.journal.files import Told, nobody
 from ashep.ports.clock import Clock
 from ashep.ports.runner import Runner
 from ashep.ports.tracker import Tracker

@@ -7,7 +7,7 @@ The files are those of the journal's folder and of its `archive`, to which old o
 the journal begins later: `base` says where.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from io import BufferedReader
 from itertools import chain
@@ -31,6 +31,14 @@ _REMEDY = (
     "the whole state folder away and start anew: ashep then finds its issues again in the tracker. "
     "`ashep journal verify --salvage DIR` writes what can be read to a new folder."
 )
+
+
+Told = Callable[[int], None]
+"""How far it has got: the number of the last record."""
+
+
+def nobody(*_: int) -> None:
+    """Tell nobody."""
 
 
 class Position(NamedTuple):

@@ -26,10 +26,6 @@ _NAMES = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 # --- deleting ---------------------------------------------------------------------------------------------------------
 
 
-def nobody() -> None:
-    """Tell nobody."""
-
-
 class Deleted(NamedTuple):
     """What is gone for good."""
 
@@ -67,7 +63,7 @@ def unfinished(folder: Path) -> bool:
     return any(path.name < begin for path in archive.archived(folder))
 
 
-def finish(folder: Path, blobs: Blobs, now: float = 0.0, told: Callable[[], None] = nobody) -> Deleted:
+def finish(folder: Path, blobs: Blobs, now: float = 0.0, told: Callable[[], None] = lambda: None) -> Deleted:
     """Delete the texts and the files that nothing needs, now that something stands for them.
 
     `now` is the event loop's time; `told` is called from time to time, and may raise to end it before anything goes.
@@ -88,7 +84,7 @@ def finish(folder: Path, blobs: Blobs, now: float = 0.0, told: Callable[[], None
     return Deleted(gone, texts)
 
 
-def named(folder: Path, told: Callable[[], None] = nobody) -> set[str]:
+def named(folder: Path, told: Callable[[], None] = lambda: None) -> set[str]:
     """Find everything that may be the name of a text in what the journal holds, and in what stands for the rest."""
     world, begin = snapshots.beginning(folder)
     names = {name for _, data in dump(lasting(world)) for name in _names(data)}

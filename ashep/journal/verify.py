@@ -5,7 +5,7 @@ Both only read the journal. A torn end is no damage: it is a batch that was neve
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -14,20 +14,13 @@ from shutil import copyfileobj
 
 from ashep.errors import JournalDamaged, UsageError
 from ashep.journal import lines, paths, snapshots
-from ashep.journal.files import BASE, START, Position, Scan, journal_files, open_file, path_of
+from ashep.journal.files import BASE, START, Position, Scan, Told, journal_files, nobody, open_file, path_of
 
 REST = "rest.jsonl"
 """The file of a salvage that holds what stands behind the damage."""
 
 NAMED = 100
 """Places that a salvage names; it counts all."""
-
-Told = Callable[[int], None]
-"""How far it has got: the number of the last record."""
-
-
-def nobody(_: int) -> None:
-    """Tell nobody."""
 
 
 @dataclass(slots=True)

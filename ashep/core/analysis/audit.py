@@ -31,25 +31,16 @@ DUE_BOUND = timedelta(minutes=5)
 _RESTART = "stop ashep and start it again: it looks at every issue anew"
 _BUG = "`ashep replay` tells whether the rules did that; report it with the journal"
 
+_RESTARTED = (
+    "no_reason", "no_end", "stranded", "not_asked_for", "overdue", "intent_open", "not_seen", "unknown_issue",
+    "vanished", "not_as_written", "landing_at_once", "lock_left", "index",
+)  # fmt: skip
+
 REMEDIES = {
-    "no_reason": _RESTART,
-    "no_end": _RESTART,
-    "stranded": _RESTART,
-    "not_asked_for": _RESTART,
-    "overdue": _RESTART,
-    "intent_open": _RESTART,
-    "not_seen": _RESTART,
-    "unknown_issue": _RESTART,
-    "vanished": _RESTART,
-    "not_as_written": _RESTART,
-    "run_not_over": _BUG,
-    "run_without_end": _BUG,
-    "no_evidence": _BUG,
+    **dict.fromkeys(_RESTARTED, _RESTART),
+    **dict.fromkeys(("run_not_over", "run_without_end", "no_evidence"), _BUG),
     "not_landed": "its branch has the work: merge it (`git merge ashep/ISSUE`), or reopen it, and ashep lands it",
     "unverified": "verify what stands there with `ashep verify ISSUE`; " + _BUG,
-    "landing_at_once": _RESTART,
-    "lock_left": _RESTART,
-    "index": _RESTART,
     "claim_without_owner": "give it back with `bd update ISSUE --status open --assignee ''`, and ashep takes it anew",
     "journal_behind": "the state folder is older than the tracker: was it restored from a backup? Look at the issue",
     "stamp_lost": "the tracker is older than the journal: was it restored from a backup? Look at the issue",
