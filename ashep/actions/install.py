@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 from urllib.parse import urlsplit
 
 import anyio
@@ -28,6 +28,7 @@ from ashep.config.sync import ServerAgent, vanished
 from ashep.connect import opencode_of, runner_of, secret_variables, tracker_of
 from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agents
+from ashep.core.policy.language import Document
 from ashep.core.policy.settings import OpencodeSettings, Settings
 from ashep.core.text import clean
 from ashep.errors import AshepError, ConfigError, RunnerUnauthorized, RunnerUnavailable, TrackerMissing, UsageError
@@ -46,6 +47,7 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
 _FILES = 200_000  # the most files that are counted for the store's size
 
 _LOG_IN = "run `opencode auth login`, or give it the provider's key (`runners.opencode.environment` names others)"
+_Kind = TypeVar("_Kind", bound=Document)
 Level = Literal["ok", "warning", "error"]
 
 
@@ -93,11 +95,15 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
 def _settings(project: Path) -> Settings:
     """Read config.yaml by itself; the defaults where it cannot be used, which `configuration` says."""
     file = project / FOLDER / "config.yaml"
+    return settled(_written(Settings, file) or Settings(), project)
+
+
+def _written(kind: type[_Kind], file: Path) -> _Kind | None:
+    """Read a file of the user's; None where it cannot be used."""
     try:
-        written = read(Settings, file.read_text(encoding="utf-8"), file)
+        return read(kind, file.read_text(encoding="utf-8"), file)
     except (ConfigErrors, OSError, UnicodeDecodeError):
-        written = Settings()
-    return settled(written, project)
+        return None
 
 
 # --- the checks ---------------------------------------------------------------------------------------------------
@@ -269,7 +275,7 @@ async def providers(project: Path, settings: Settings) -> list[Line]:
     No credential is read: what the server lists is compared with what agents.yaml names. A managed server that does not
     run is started for that, and ended again.
     """
-    registry = await to_thread.run_sync(_registry, project / FOLDER / "agents.yaml")
+    registry = await to_thread.run_sync(_written, Agents, project / FOLDER / "agents.yaml")
     if registry is None:
         return []  # that is told already
     try:
@@ -277,13 +283,6 @@ async def providers(project: Path, settings: Settings) -> list[Line]:
     except AshepError as error:
         return [Line("error", "providers", f"OpenCode cannot be asked for its models: {error}", "see its log")]
     return judged(registry, found)
-
-
-def _registry(file: Path) -> Agents | None:
-    try:
-        return read(Agents, file.read_text(encoding="utf-8"), file)
-    except (ConfigErrors, OSError, UnicodeDecodeError):
-        return None
 
 
 def judged(registry: Agents, found: Offer) -> list[Line]:

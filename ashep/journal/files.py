@@ -321,19 +321,11 @@ def _lines(file: BufferedReader, start: int, end: int) -> Iterator[bytes]:
 
 
 def line_at(folder: Path, name: str, offset: int) -> int:
-    """Count the number of the line that begins at an offset."""
+    """Count the number of the line that begins at an offset; for that of the first, the file need not be there."""
     if not offset:
         return 1
     with open_file(folder, name) as file:
-        return 1 + _newlines(file, offset)
-
-
-def _newlines(file: BufferedReader, size: int) -> int:
-    count = 0
-    while size > 0 and (chunk := file.read(min(size, 1 << 20))):
-        count += chunk.count(b"\n")
-        size -= len(chunk)
-    return count
+        return 1 + file.read(offset).count(b"\n")
 
 
 def _check_place(record: Record, *, first: bool, pending: int, crc: int) -> None:

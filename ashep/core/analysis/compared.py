@@ -249,21 +249,11 @@ def _compared(life: Life, world: World) -> Compared:
     if flow.stage == "finishing" and flow.landing is not None and not flow.landing.over:
         stands = "landing"
     ends = life.end.state if isinstance(life.end, End) else "unknown" if unknown else stands
+    verdict = "unknown" if unknown else "differs" if life.fork else "same"
     return Compared(
-        life.issue,
-        flow.issue.title,
-        (flow.policy, life.policy),
-        "unknown" if unknown else "differs" if life.fork else "same",
-        life.fork,
-        unknown,
-        (stands, ends),
-        here,
-        life.recorded.plus(here, -1),
-        least,
-        most,
-        life.rests_on,
-        life.last,
-    )
+        life.issue, flow.issue.title, (flow.policy, life.policy), verdict, life.fork, unknown, (stands, ends),
+        here, life.recorded.plus(here, -1), least, most, life.rests_on, life.last,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,15 +278,9 @@ def totals(found: Iterable[Compared]) -> Totals:
     for one in bounded:
         recorded, least = recorded.plus(one.recorded), least.plus(one.least)
         most = most.plus(one.most or Count())
-    return Totals(
-        Counter(one.verdict for one in some),
-        len(some) - len(bounded),
-        recorded,
-        least,
-        most,
-        (Counter(one.ends[0] for one in some), Counter(one.ends[1] for one in some)),
-        sum(bool(one.rests_on) for one in some),
-    )
+    verdicts, unbounded = Counter(one.verdict for one in some), len(some) - len(bounded)
+    ends = Counter(one.ends[0] for one in some), Counter(one.ends[1] for one in some)
+    return Totals(verdicts, unbounded, recorded, least, most, ends, sum(bool(one.rests_on) for one in some))
 
 
 Said = tuple[Any, ...]
