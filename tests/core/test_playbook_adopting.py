@@ -50,12 +50,8 @@ def test_a_run_ends_under_the_verdicts_with_which_it_began_and_leads_where_the_p
     book = begun("review")
     review = REVIEW.model_copy(update={"next": {"approve": "close", "needs_changes": "ask"}, "verdicts": ("approve",)})
     assert book >> edited(IMPLEMENT, review, ASK)
-    (
-        book
-        >> book.reports(verdict="needs_changes")
-        << like(runs.RunEnded, state="succeeded")
-        << like(issues.PersonAsked, phase="ask")
-    )
+    book >> book.reports(verdict="needs_changes") << like(runs.RunEnded, state="succeeded")
+    book << like(issues.PersonAsked, phase="ask")
 
 
 def test_what_an_edit_does_not_touch_leaves_a_run_as_it_is() -> None:
@@ -71,12 +67,8 @@ def test_a_run_that_began_is_not_changed_by_a_second_edit_either() -> None:
     assert book >> edited(IMPLEMENT, REVIEW.model_copy(update={"verdicts": ("no",), "next": {"no": "close"}}))
     assert book >> edited(IMPLEMENT, REVIEW.model_copy(update={"verdicts": ("yes",), "next": {"yes": "close"}}))
     assert phase_of(book.world, book.flow()) == REVIEW
-    (
-        book
-        >> book.reports(verdict="approve")
-        << like(runs.RunEnded, state="succeeded")
-        << like(issues.IssueParked, code="no_edge")
-    )
+    book >> book.reports(verdict="approve") << like(runs.RunEnded, state="succeeded")
+    book << like(issues.IssueParked, code="no_edge")
     assert book << issues.CommentWanted << c.WriteIssue
 
 
@@ -152,11 +144,8 @@ def test_a_phase_that_cannot_start_yet_and_is_gone_parks_at_once() -> None:
 @pytest.mark.promise("F8")
 def test_an_open_question_of_a_human_phase_that_is_gone_parks_at_once() -> None:
     book = begun("ask")
-    (
-        book
-        >> edited(IMPLEMENT, REVIEW.model_copy(update={"next": {"approve": "close", "needs_changes": "implement"}}))
-        << PARKED
-    )
+    book >> edited(IMPLEMENT, REVIEW.model_copy(update={"next": {"approve": "close", "needs_changes": "implement"}}))
+    book << PARKED
     assert book << issues.CommentWanted << like(c.WriteIssue, kind="park")
     book.answered()
     told = account(book.world, "t-1")
@@ -221,12 +210,8 @@ def test_a_parked_issue_whose_phase_is_gone_goes_where_a_person_sends_it() -> No
     book >> edited(IMPLEMENT, REVIEW)
     book.answered()
     book.left = []
-    (
-        book
-        >> book.seen(add=["phase:review"], drop=["phase:ask"])
-        << issues.CycleBegan
-        << like(issues.PhaseEntered, phase="review")
-    )
+    book >> book.seen(add=["phase:review"], drop=["phase:ask"]) << issues.CycleBegan
+    book << like(issues.PhaseEntered, phase="review")
 
 
 def test_an_issue_that_nobody_took_yet_is_claimed_by_what_is_in_force() -> None:

@@ -147,13 +147,8 @@ def test_a_change_is_put_back_in_one_guarded_write() -> None:
 def test_a_person_is_obeyed_although_an_agent_changed_something_too() -> None:
     book = Playbook().looked()
     book.made.change("t-1", AGENT, ["phase:review"])
-    (
-        book
-        >> book.seen(status="closed")
-        << issues.CommentWanted
-        << like(runs.RunEnded, state="aborted")
-        << issues.IssueClosed
-    )
+    book >> book.seen(status="closed") << issues.CommentWanted << like(runs.RunEnded, state="aborted")
+    book << issues.IssueClosed
     book.answered().looked()
     assert book.made.tracker["t-1"].status == "closed"
 
@@ -327,9 +322,6 @@ def test_what_the_tracker_refuses_to_put_back_is_given_up() -> None:
     book >> book.seen(who=AGENT, drop=["ashep:parked"])
     book.left = []
     (write,) = (one for one in book.flow().open if isinstance(one, c.WriteIssue))
-    assert (
-        book
-        >> tracker.WriteRefused("t-1", write.key, "there is no issue 't-1'")
-        << like(issues.IssueLeft, code="write_refused")
-    )
+    book >> tracker.WriteRefused("t-1", write.key, "there is no issue 't-1'")
+    assert book << like(issues.IssueLeft, code="write_refused")
     assert book.flow().open == ()

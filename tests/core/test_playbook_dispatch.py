@@ -169,15 +169,8 @@ def test_a_write_run_excludes_every_other_and_the_lock_stays_until_the_question(
     book.until("arbitrate")
     assert (book.world.lock, book.flow("t-2").code) == ("t-1", "work_tree")
     book >> book.reports(verdict="pass") << runs.RunEnded << issues.PersonAsked << issues.CommentWanted
-    assert (
-        book
-        << like(issues.IssueTaken, issue="t-2")
-        << issues.CycleBegan
-        << issues.PhaseEntered
-        << runs.RunPlanned
-        << (c.WriteIssue)
-        << c.ClaimIssue
-    )
+    book << like(issues.IssueTaken, issue="t-2") << issues.CycleBegan << issues.PhaseEntered << runs.RunPlanned
+    assert book << c.WriteIssue << c.ClaimIssue
     assert book.world.lock == "t-2"
 
 
@@ -290,8 +283,7 @@ def test_nothing_is_taken_while_the_tracker_is_away() -> None:
     book = Playbook()
     view = book.made.tracker["t-1"]
     book.made.turn(tracker.IssueSeen("t-1", view, 7), tracker.ReadySeen((), 7), tracker.TrackerLost("no bd"))
-    book >> tracker.ReadySeen(("t-1",), book.world.seq) << like(issues.IssueHeld, code="tracker_away")
-    assert book
+    assert book >> tracker.ReadySeen(("t-1",), book.world.seq) << like(issues.IssueHeld, code="tracker_away")
     book >> tracker.TrackerSeen("ashep-host-1a2b", "t", "1.3.0") << issues.IssueTaken
     assert book.left
 
@@ -327,14 +319,8 @@ def test_no_agent_that_fits_holds_until_the_files_change() -> None:
     assert hold(book) == "no_agent"
     more = TEAM.agents[1].model_copy(update={"id": "clicker", "capabilities": ("browsertest",)})
     team = TEAM.model_copy(update={"agents": (*TEAM.agents, more)})
-    (
-        book
-        >> adopted(team)
-        << issues.IssueTaken
-        << issues.CycleBegan
-        << issues.PhaseEntered
-        << like(runs.RunPlanned, agent="clicker")
-    )
+    book >> adopted(team) << issues.IssueTaken << issues.CycleBegan << issues.PhaseEntered
+    book << like(runs.RunPlanned, agent="clicker")
     assert book << c.ClaimIssue
 
 

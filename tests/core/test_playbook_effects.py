@@ -146,13 +146,8 @@ def test_comments_are_posted_after_the_posture_and_before_a_close() -> None:
     book.left = []
     assert book >> book.next() << like(c.PostComment, name=book.flow().comments[0][0])
     limited = Playbook(policy_of(Phase(name="review"), max_created_issues=0)).looked()
-    (
-        limited
-        >> limited.reports(created_issues=[{"title": "more"}])
-        << runs.RunEnded
-        << issues.CommentWanted
-        << issues.IssueFinished
-    )
+    limited >> limited.reports(created_issues=[{"title": "more"}]) << runs.RunEnded << issues.CommentWanted
+    limited << issues.IssueFinished
     assert limited << c.PostComment
     assert limited >> limited.next() << like(c.WriteIssue, kind="close")
 
@@ -203,14 +198,8 @@ def test_a_question_names_no_more_files_than_a_comment_can_hold() -> None:
 def test_parking_is_told_although_the_server_cannot_be_stopped() -> None:
     book = Playbook().looked()
     book.made.turn(resources.RunnerSeen("away", "refused"))
-    (
-        book
-        >> book.seen(add=["ashep:excluded"])
-        << runs.RunEnded
-        << issues.IssueGivenBack
-        << like(c.WriteIssue, kind="give_back")
-    )
-    assert book
+    book >> book.seen(add=["ashep:excluded"]) << runs.RunEnded << issues.IssueGivenBack
+    assert book << like(c.WriteIssue, kind="give_back")
     book.answered() >> up() << c.StopTurn
     assert book
 

@@ -54,12 +54,9 @@ def test_what_is_done_is_brought_onto_the_base_and_the_base_moved_before_it_clos
     book = book_of()
     book >> book.reports() << runs.RunEnded << like(facts_issues.IssueFinished, onto="main", verify=False) << c.SealTree
     head = "head of t-1/implement.1.1"
-    assert (
-        book
-        >> book.next()
-        << like(
-            c.IntegrateWork, branch="ashep/t-1", head=head, onto="main", method="merge", message="Title of t-1 (t-1)"
-        )
+    book >> book.next()
+    assert book << like(
+        c.IntegrateWork, branch="ashep/t-1", head=head, onto="main", method="merge", message="Title of t-1 (t-1)"
     )
     assert book >> book.next() << like(c.MoveBase, old="c0ffee", new=f"{head} on c0ffee", onto="main")
     book >> book.next() << like(facts_issues.CommentWanted, issue="t-1") << c.PostComment
@@ -79,14 +76,10 @@ def test_what_lands_is_verified_where_it_lands() -> None:
     for _ in range(2):  # the seal, and the phase's own verification
         book >> book.next()
         book.left = []
-    (
-        book
-        >> book.next()
-        << like(
-            c.VerifyWork, commit="head of t-1/implement.1.1 on c0ffee", base="c0ffee", run="", phase="", change=True
-        )
+    book >> book.next()
+    assert book << like(
+        c.VerifyWork, commit="head of t-1/implement.1.1 on c0ffee", base="c0ffee", run="", phase="", change=True
     )
-    assert book
     assert book >> book.next() << c.MoveBase
     book.answered()
     assert book.flow().stage == "closed"
@@ -194,12 +187,8 @@ def test_a_conflict_leads_back_to_the_writer_with_what_contradicts_what() -> Non
     book = finished(book_of())
     book.made.base.goes_wrong("t-1", "conflict")
     book.left = []
-    (
-        book
-        >> book.next()
-        << like(facts_issues.PhaseEntered, phase="implement", visit=2)
-        << like(runs.RunPlanned, run="t-1/implement.2.1")
-    )
+    book >> book.next() << like(facts_issues.PhaseEntered, phase="implement", visit=2)
+    book << like(runs.RunPlanned, run="t-1/implement.2.1")
     flow = book.flow()
     assert flow.flaw is not None
     assert (flow.flaw.kind, flow.flaw.log, flow.flaw.onto) == ("conflict", "ef" * 32, "main")
@@ -238,14 +227,8 @@ def test_one_lands_at_a_time_in_the_order_in_which_they_were_finished() -> None:
     assert [place[-1] for place in book.world.landings] == ["t-2", "t-1"]
     book.made.jobs, book.left = waiting, []
     book >> book.next() << like(c.MoveBase, issue="t-2")
-    (
-        book
-        >> book.next()
-        << facts_issues.CommentWanted
-        << like(c.IntegrateWork, issue="t-1")
-        << like(c.PostComment, issue="t-2")
-    )
-    assert book
+    book >> book.next() << facts_issues.CommentWanted << like(c.IntegrateWork, issue="t-1")
+    assert book << like(c.PostComment, issue="t-2")
 
 
 def test_of_those_who_wait_for_their_turn_the_first_to_finish_is_next() -> None:
@@ -264,14 +247,8 @@ def test_whoever_comes_next_goes_on_where_the_first_leaves_the_queue() -> None:
     finished(book, "t-1")
     book.made.jobs, book.left = [], []
     finished(book, "t-2")
-    (
-        book
-        >> book.seen("t-1", status="closed")
-        << facts_issues.IssueClosed
-        << delivery.TreeRests
-        << like(c.IntegrateWork, issue="t-2")
-    )
-    assert book
+    book >> book.seen("t-1", status="closed") << facts_issues.IssueClosed << delivery.TreeRests
+    assert book << like(c.IntegrateWork, issue="t-2")
 
 
 def test_whoever_was_passed_by_comes_back_in_its_turn() -> None:
@@ -286,13 +263,8 @@ def test_whoever_was_passed_by_comes_back_in_its_turn() -> None:
     assert book >> book.later(5), "the other is at it by now"
     assert [place[-1] for place in book.world.landings] == ["t-2", "t-1"]
     book >> book.next() << like(c.MoveBase, issue="t-2")
-    (
-        book
-        >> book.next()
-        << facts_issues.CommentWanted
-        << like(c.MoveBase, issue="t-1")
-        << like(c.PostComment, issue="t-2")
-    )
+    book >> book.next() << facts_issues.CommentWanted << like(c.MoveBase, issue="t-1")
+    book << like(c.PostComment, issue="t-2")
     book.answered()
     assert list(book.made.base.landed) == ["t-2", "t-1"]
 
@@ -350,8 +322,7 @@ def test_a_checkout_in_the_way_is_waited_for_and_said() -> None:
     flow = book.flow()
     assert (flow.stage, flow.code, flow.why, flow.busy) == ("finishing", "landing_dirty", "told so", False)
     book.left = []
-    book >> book.later(59)
-    assert book
+    assert book >> book.later(59)
     book >> book.later(1) << like(c.MoveBase, old="c0ffee")
     book.answered()
     assert book.flow().stage == "closed"
@@ -553,13 +524,8 @@ def test_a_person_who_does_not_want_it_has_it_worked_on_again() -> None:
     book.answered()
     book >> book.seen(add=("human:changes_requested",))
     book.left = []
-    (
-        book
-        >> book.next()
-        << facts_issues.PersonAnswered
-        << facts_issues.CycleBegan
-        << like(facts_issues.PhaseEntered, phase="implement")
-    )
+    book >> book.next() << facts_issues.PersonAnswered << facts_issues.CycleBegan
+    book << like(facts_issues.PhaseEntered, phase="implement")
 
 
 def test_each_work_that_touches_such_things_is_asked_about() -> None:
@@ -627,8 +593,7 @@ def test_who_closes_it_meanwhile_has_closed_it() -> None:
     key = book.flow().open[0].key
     book >> book.seen(status="closed") << like(facts_issues.IssueClosed, by="somebody")
     book.left = []
-    book >> delivery.WorkIntegrated("t-1", key, "head", "c0ffee", "f00d", "7ree")
-    assert book
+    assert book >> delivery.WorkIntegrated("t-1", key, "head", "c0ffee", "f00d", "7ree")
     assert book.flow().landing is None
 
 
@@ -651,13 +616,8 @@ def test_work_of_a_lost_state_folder_lands_from_its_branch() -> None:
     assert (book.flow().stage, book.flow().own.branch) == ("person", "ashep/t-1")  # type: ignore[union-attr]
     book >> book.seen(add=("human:approved",))
     book.left = []
-    (
-        book
-        >> book.next()
-        << facts_issues.PersonAnswered
-        << facts_issues.IssueFinished
-        << like(c.PrepareTree, branch="ashep/t-1", run="")
-    )
+    book >> book.next() << facts_issues.PersonAnswered << facts_issues.IssueFinished
+    book << like(c.PrepareTree, branch="ashep/t-1", run="")
     book.answered()
     assert book.flow().stage == "closed"
     assert book.made.base.landed == {"t-1": ["head of an earlier life"]}
@@ -701,14 +661,8 @@ def test_whoever_may_try_again_waits_for_the_one_that_is_at_it() -> None:
     book >> book.later(60)
     assert book, "two would land at once"
     assert account(book.world, "t-1").code == "landing_queue"
-    (
-        book
-        >> book.next()
-        << facts_issues.CommentWanted
-        << like(c.MoveBase, issue="t-1")
-        << like(c.PostComment, issue="t-2")
-    )
-    assert book
+    book >> book.next() << facts_issues.CommentWanted << like(c.MoveBase, issue="t-1")
+    assert book << like(c.PostComment, issue="t-2")
     book.answered()
     assert (book.flow("t-1").stage, book.flow("t-2").stage) == ("closed", "closed")
 

@@ -149,12 +149,8 @@ def test_a_parked_issue_of_a_lost_state_folder_stays_parked_until_it_is_freed() 
 
 def test_what_a_person_changed_before_the_adoption_is_obeyed() -> None:
     book = found(LOST, "in_progress", "phase:review")
-    (
-        book
-        << like(issues.IssueAdopted, phase="implement")
-        << issues.CycleBegan
-        << like(issues.PhaseEntered, phase="review")
-    )
+    book << like(issues.IssueAdopted, phase="implement") << issues.CycleBegan
+    book << like(issues.PhaseEntered, phase="review")
     assert book << runs.RunPlanned << c.StopOrphan << c.WriteIssue
 
 
@@ -166,11 +162,8 @@ def test_an_issue_without_our_stamp_or_name_is_not_adopted() -> None:
 def test_a_daemon_that_was_asked_for_other_issues_adopts_nothing() -> None:
     book = Playbook(issues=(), only=("t-7",))
     book.made.tracker["t-1"] = given.issue("t-1", "in_progress", "phase:implement", assignee=ME, stamp=LOST)
-    assert (
-        book
-        >> tracker.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq)
-        << like(issues.IssueHeld, code="not_asked")
-    )
+    book >> tracker.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq)
+    assert book << like(issues.IssueHeld, code="not_asked")
 
 
 # --- issues of a daemon that died ---

@@ -66,20 +66,14 @@ def test_who_waits_is_told_with_the_question_after_the_batch_and_once() -> None:
     book >> book.reports() << runs.RunEnded << like(facts_issues.PersonAsked, question="Fine?")
     text = "t-1 (Title of t-1) waits for you, until 2026-01-08 22:00Z: Fine?"
     cause = book.world.seq - 2
-    (
-        book
-        << like(resources.NoticeWanted, event="waiting", issue="t-1", text=text, to=("pager",))
-        << facts_issues.CommentWanted
-        << c.WriteIssue
-    )
-    assert book
+    book << like(resources.NoticeWanted, event="waiting", issue="t-1", text=text, to=("pager",))
+    assert book << facts_issues.CommentWanted << c.WriteIssue
     book.answered()
     wanted = book.world.notices.wanted[0]
     assert isinstance(book.made.entries[wanted.cause - 1].body, facts_issues.PersonAsked), cause
     assert book.later(59) == []
     book >> book.later(1) << like(resources.NoticesGathered, target="pager", notices=(wanted.id,), left_out=())
-    book << like(c.SendNotice, key=f"notice/pager/{book.world.seq - 1}", target="pager")
-    assert book
+    assert book << like(c.SendNotice, key=f"notice/pager/{book.world.seq - 1}", target="pager")
     assert told(book) == [f"pager: {text}"]
     assert dues(book.world) == []
     assert book.world.notices.wanted == ()
@@ -125,18 +119,16 @@ def test_what_is_over_before_it_is_told_is_left_out() -> None:
     first, second = (one.id for one in book.world.notices.wanted)
     then(book, book.seen("t-1", add=["human:approved"]))
     book.answered()
-    (
-        book
-        >> book.later(60)
-        << like(resources.NoticesGathered, notices=(second,), left_out=(first,), why="1 to be told, 1 over before that")
+    book >> book.later(60)
+    book << like(
+        resources.NoticesGathered, notices=(second,), left_out=(first,), why="1 to be told, 1 over before that"
     )
     assert [line.split(" ")[1] for line in told(book)] == ["t-2"]
     book = asked("t-1")
     book.answered()
     then(book, book.seen("t-1", status="closed"))
     book.answered()
-    book >> book.later(60) << like(resources.NoticesGathered, notices=(), why="0 to be told, 1 over before that")
-    assert book
+    assert book >> book.later(60) << like(resources.NoticesGathered, notices=(), why="0 to be told, 1 over before that")
     assert book.world.notices.wanted == ()
 
 
@@ -377,8 +369,7 @@ def test_a_target_that_is_taken_out_is_given_up() -> None:
     book = asked("t-1", targets=(PAGER, DESK))
     book.answered()
     (notice,) = book.world.notices.wanted
-    book >> adopted(config(DESK)) << like(resources.NoticesGivenUp, target="pager", notices=(notice.id,))
-    assert book
+    assert book >> adopted(config(DESK)) << like(resources.NoticesGivenUp, target="pager", notices=(notice.id,))
     assert [key for key, _ in dues(book.world)] == ["notice:desk"]
     then(book, book.later(60))
     then(book, adopted(config(PAGER)))  # while it is under way

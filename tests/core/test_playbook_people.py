@@ -66,9 +66,8 @@ def test_a_phase_label_that_the_policy_does_not_know_holds_until_a_good_one_is_s
 @pytest.mark.promise("P7")
 def test_a_phase_label_taken_off_holds_the_issue_and_nothing_is_written_until_one_is_set() -> None:
     book = Playbook().looked()
-    assert (
-        book >> book.seen(drop=["phase:implement"]) << ABORTED << like(issues.IssueLeft, code="phase_taken_off") << STOP
-    )
+    book >> book.seen(drop=["phase:implement"]) << ABORTED << like(issues.IssueLeft, code="phase_taken_off")
+    assert book << STOP
     book.answered()
     assert book.world.lock is None
     book >> book.seen(add=["phase:arbitrate"]) << issues.CycleBegan << like(issues.PhaseEntered, phase="arbitrate")
@@ -80,13 +79,8 @@ def test_a_phase_label_taken_off_and_open_set_is_taken_at_once() -> None:
     book = Playbook().looked()
     book >> book.seen(drop=["phase:implement"])
     book.answered() >> [book.seen(status="open", assignee=None), tracker.ReadySeen(("t-1",), book.world.seq)]
-    (
-        book
-        << issues.IssueTaken
-        << issues.CycleBegan
-        << like(issues.PhaseEntered, phase="implement", visit=2)
-        << runs.RunPlanned
-    )
+    book << issues.IssueTaken << issues.CycleBegan << like(issues.PhaseEntered, phase="implement", visit=2)
+    book << runs.RunPlanned
     assert book << c.ClaimIssue
 
 
@@ -151,13 +145,8 @@ def test_opening_gives_the_issue_back_and_takes_it_again_only_after_the_cool_dow
     book.answered().looked()
     assert (book.flow().stage, book.flow().code) == ("idle", "cooldown")
     assert book >> book.later(590)
-    (
-        book
-        >> book.later(20)
-        << issues.IssueTaken
-        << like(issues.CycleBegan, cycle=2)
-        << like(issues.PhaseEntered, visit=2)
-    )
+    book >> book.later(20) << issues.IssueTaken << like(issues.CycleBegan, cycle=2)
+    book << like(issues.PhaseEntered, visit=2)
     assert book << like(runs.RunPlanned, run="t-1/implement.2.1") << c.ClaimIssue
 
 
@@ -184,12 +173,8 @@ def test_reopening_a_closed_issue_begins_a_cycle() -> None:
     book = Playbook().looked()
     book >> book.seen(status="closed")
     book.answered() >> [book.seen(status="open", assignee=None), tracker.ReadySeen(("t-1",), book.world.seq)]
-    (
-        book
-        << issues.IssueTaken
-        << like(issues.CycleBegan, cycle=2)
-        << like(issues.PhaseEntered, phase="implement", visit=2)
-    )
+    book << issues.IssueTaken << like(issues.CycleBegan, cycle=2)
+    book << like(issues.PhaseEntered, phase="implement", visit=2)
     assert book << like(runs.RunPlanned, run="t-1/implement.2.1") << c.ClaimIssue
 
 
@@ -206,8 +191,7 @@ def test_a_run_that_is_still_being_stopped_is_not_forgotten_when_the_issue_is_re
 @pytest.mark.promise("D5")
 def test_a_paused_issue_keeps_the_tree_and_starts_nothing() -> None:
     book = Playbook().until("review")
-    book >> book.reports("failed") << runs.RunEnded << issues.RetryScheduled
-    assert book
+    assert book >> book.reports("failed") << runs.RunEnded << issues.RetryScheduled
     book >> book.seen(add=["ashep:paused"]) << like(runs.SessionTaken, label="theirs", session=None)
     assert book >> book.later(30)
     assert book.flow().code == "paused"
@@ -281,13 +265,8 @@ def test_a_claim_that_is_lost_leaves_the_issue_and_asks_the_tracker_again() -> N
     book = Playbook()
     book.made.look()
     book.made.change("t-1", "bob", assignee="bob", status="in_progress")
-    assert (
-        book
-        >> book.next()
-        << like(runs.RunEnded, state="aborted")
-        << like(issues.IssueLeft, code="claim_lost")
-        << (c.ReadIssue)
-    )
+    book >> book.next() << like(runs.RunEnded, state="aborted") << like(issues.IssueLeft, code="claim_lost")
+    assert book << c.ReadIssue
     assert not book.world.ready_fresh
     assert book >> book.next() << like(issues.IssueHeld, code="status")
     assert book.world.lock is None
@@ -319,13 +298,8 @@ def test_what_changed_before_the_claim_landed_is_obeyed() -> None:
     book = Playbook()
     book.made.look()
     assert book >> book.failed()
-    assert (
-        book
-        >> book.seen(assignee="bob")
-        << like(runs.RunEnded, state="aborted")
-        << like(issues.IssueLeft, code="changed")
-        << like(issues.IssueHeld, code="assigned")
-    )
+    book >> book.seen(assignee="bob") << like(runs.RunEnded, state="aborted") << like(issues.IssueLeft, code="changed")
+    assert book << like(issues.IssueHeld, code="assigned")
 
 
 # --- parking ------------------------------------------------------------------------------------------------------
@@ -342,24 +316,16 @@ def test_taking_the_label_off_begins_a_cycle_in_the_phase_of_the_label() -> None
     book = parked()
     assert book.made.tracker["t-1"].labels == ("ashep:parked", "phase:review")
     assert book.world.lock is None
-    (
-        book
-        >> book.seen(drop=["ashep:parked"])
-        << like(issues.CycleBegan, cycle=2)
-        << like(issues.PhaseEntered, phase="review")
-    )
+    book >> book.seen(drop=["ashep:parked"]) << like(issues.CycleBegan, cycle=2)
+    book << like(issues.PhaseEntered, phase="review")
     assert book << runs.RunPlanned << like(c.WriteIssue, kind="work", if_status="blocked", status="in_progress")
 
 
 @pytest.mark.promise("P8")
 def test_taking_both_labels_off_begins_at_the_first_phase() -> None:
     book = parked()
-    (
-        book
-        >> book.seen(drop=["ashep:parked", "phase:review"])
-        << issues.CycleBegan
-        << like(issues.PhaseEntered, phase="implement")
-    )
+    book >> book.seen(drop=["ashep:parked", "phase:review"]) << issues.CycleBegan
+    book << like(issues.PhaseEntered, phase="implement")
     assert book << runs.RunPlanned << c.WriteIssue
 
 

@@ -100,8 +100,7 @@ def test_a_short_wait_is_waited_for_in_the_session_and_moves_the_deadline() -> N
     assert deadline is not None
     wait = timedelta(seconds=50)
     assert tells(book, refused(book, limited(wait)))
-    book >> refused(book, limited(wait)) << like(resources.ProviderRefused, until=book.now + wait, refusals=1)
-    assert book
+    assert book >> refused(book, limited(wait)) << like(resources.ProviderRefused, until=book.now + wait, refusals=1)
     assert not tells(book, refused(book, limited(timedelta(seconds=40))))
     assert (book.run().state, book.run().deadline) == ("running", deadline + wait)
     assert book >> refused(book, limited(timedelta(seconds=30), attempt=2))
@@ -190,14 +189,8 @@ def test_one_that_ends_well_shows_it_at_once() -> None:
     book = waiting("t-1", "t-2")
     book.answered()
     seen = book.reports()
-    (
-        book
-        >> seen
-        << resources.ProviderRecovered
-        << runs.RunEnded
-        << facts_issues.IssueFinished
-        << like(runs.RunPlanned, issue="t-2")
-    )
+    book >> seen << resources.ProviderRecovered << runs.RunEnded << facts_issues.IssueFinished
+    book << like(runs.RunPlanned, issue="t-2")
 
 
 @pytest.mark.promise("U2")
@@ -248,11 +241,8 @@ def test_a_read_from_before_the_try_proves_nothing() -> None:
 
 def test_a_provider_that_fails_is_down_and_costs_no_attempt() -> None:
     book = working()
-    (
-        book
-        >> refused(book, Refusal("down", "overloaded"), state="finished")
-        << like(resources.ProviderRefused, kind="down")
-    )
+    book >> refused(book, Refusal("down", "overloaded"), state="finished")
+    book << like(resources.ProviderRefused, kind="down")
     book << like(runs.RunEnded, state="aborted") << like(facts_issues.RetryScheduled, code="provider_down", failures=0)
     book.answered() >> book.later(0) << like(facts_issues.IssueHeld, code="provider_down")
     assert book
@@ -280,10 +270,8 @@ def test_refused_credentials_hold_until_they_may_be_others_and_a_person_is_told_
     book = barred()
     assert is_idle(book.world)
     assert is_held_up(book.world)
-    book >> resources.WorkResumed("ann", provider="acme")
-    assert book
-    book >> resources.WorkResumed("quiet hours", window="night")
-    assert book
+    assert book >> resources.WorkResumed("ann", provider="acme")
+    assert book >> resources.WorkResumed("quiet hours", window="night")
     book >> resources.WorkResumed("ann") << runs.RunPlanned
     book.answered()
     again = [fact for fact in book.made.entries if isinstance(fact.body, resources.ProviderRefused)]

@@ -66,18 +66,15 @@ def remark(by: str, kind: str = "changes_requested", *, bot: bool = False) -> Re
 
 def test_a_pull_request_is_asked_for_once_the_work_holds_and_the_issue_waits_for_people() -> None:
     book = book_of()
-    book >> book.reports() << like(runs.RunEnded, state="succeeded") << delivery.VerificationWanted << c.SealTree
-    assert book
+    assert book >> book.reports() << like(runs.RunEnded, state="succeeded") << delivery.VerificationWanted << c.SealTree
     assert book >> book.next() << like(c.VerifyWork, run="t-1/implement.1.1")
     book >> book.next() << like(issues.IssueFinished, onto="", into="main", verify=True)
     assert book << like(c.VerifyWork, commit=HEAD, run="")
     assert not book.world.landings
-    book >> book.next() << like(c.OpenPullRequest, branch="ashep/t-1", head=HEAD, base="main", since="c0ffee")
-    assert book
+    assert book >> book.next() << like(c.OpenPullRequest, branch="ashep/t-1", head=HEAD, base="main", since="c0ffee")
     told = "The pull request waits to be merged: https://forge.example/7 (head of t-1/ into `main`)"
     told += "; 1 of 1 checks passed in tree tree of head."
-    book >> book.next() << like(issues.CommentWanted, text=told) << c.PostComment
-    assert book
+    assert book >> book.next() << like(issues.CommentWanted, text=told) << c.PostComment
     book.answered()
     stands = account(book.world, "t-1")
     assert (stands.state, stands.code) == ("person", "pull_request")
@@ -142,11 +139,8 @@ def test_one_that_the_forge_does_not_show_any_more_parks_the_issue() -> None:
 def test_a_red_ci_goes_back_to_who_wrote_it_and_the_same_pull_request_gets_the_new_work() -> None:
     book = asked(book_of())
     book >> seen(book, ci="failing", failing=("build",), log="ab" * 32)
-    (
-        book
-        << like(delivery.PullRequestReturned, kind="ci", log="ab" * 32)
-        << like(issues.PhaseEntered, phase="implement", visit=2)
-    )
+    book << like(delivery.PullRequestReturned, kind="ci", log="ab" * 32)
+    book << like(issues.PhaseEntered, phase="implement", visit=2)
     assert (book.flow().flaw.kind, book.flow().flaw.log) == ("ci", "ab" * 32)  # type: ignore[union-attr]
     book.answered()
     asked(book)
@@ -166,8 +160,7 @@ def test_one_that_is_merged_without_the_newest_work_closes_nothing_and_another_a
     book >> seen(book, ci="failing") << delivery.PullRequestReturned << issues.PhaseEntered
     asked(book.answered())
     book >> seen(book, "merged", by="ann", head=HEAD) << like(issues.IssueFinished, into="main", verify=True)
-    book << like(c.VerifyWork, commit="head of t-1/implement.2.1")
-    assert book
+    assert book << like(c.VerifyWork, commit="head of t-1/implement.2.1")
     book.answered()
     names = [one.name for one in book.made.done if isinstance(one, c.OpenPullRequest)]
     assert len(names) == 3
@@ -185,12 +178,8 @@ def test_one_that_was_merged_while_it_was_worked_on_gets_no_more_work_and_anothe
     book >> book.reports()
     command = at_the_opening(book)
     assert book >> seen(book, "merged", by="ann", head="a person's"), "nobody waits for it"
-    (
-        book
-        >> delivery.LandingRefused("t-1", command.key, "moved", "it was merged")
-        << like(c.VerifyWork, commit=command.head)
-    )
-    assert book
+    book >> delivery.LandingRefused("t-1", command.key, "moved", "it was merged")
+    assert book << like(c.VerifyWork, commit=command.head)
     book.answered()
     first, *_, last = [one.name for one in book.made.done if isinstance(one, c.OpenPullRequest)]
     assert first == command.name != last
@@ -203,12 +192,8 @@ def test_people_who_request_changes_are_heard_once_and_programs_are_not() -> Non
     assert book >> seen(book, remarks=said, ci="passing")
     said = (*said, remark("ann"))
     why = "ann requested changes (https://forge.example/7)"
-    (
-        book
-        >> seen(book, remarks=said)
-        << like(delivery.PullRequestReturned, kind="review", why=why)
-        << issues.PhaseEntered
-    )
+    book >> seen(book, remarks=said) << like(delivery.PullRequestReturned, kind="review", why=why)
+    book << issues.PhaseEntered
     book.answered()
     asked(book)
     pull = book.flow().pull

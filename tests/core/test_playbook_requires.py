@@ -30,13 +30,8 @@ def test_what_is_required_was_said_and_the_phase_is_entered() -> None:
 @pytest.mark.promise("R14")
 def test_another_verdict_is_not_what_is_required_and_the_issue_parks() -> None:
     book = Playbook(with_code(review=("approve",))).until("review")
-    (
-        book
-        >> book.reports(verdict="needs_changes")
-        << ENDED
-        << like(issues.IssueParked, code="requires")
-        << issues.CommentWanted
-    )
+    book >> book.reports(verdict="needs_changes") << ENDED << like(issues.IssueParked, code="requires")
+    book << issues.CommentWanted
     assert book << c.WriteIssue
     assert "code requires review: approve, which is not so" in book.flow().why
 
@@ -87,13 +82,8 @@ def test_a_question_of_a_phase_leads_back_into_it_whatever_it_requires() -> None
     book.answered()
     book >> book.seen(add=["human:changes_requested"])
     book.left = []
-    (
-        book
-        >> book.next()
-        << issues.PersonAnswered
-        << like(issues.CycleBegan, keeps=True)
-        << like(issues.PhaseEntered, phase="code")
-    )
+    book >> book.next() << issues.PersonAnswered << like(issues.CycleBegan, keeps=True)
+    book << like(issues.PhaseEntered, phase="code")
 
 
 @pytest.mark.promise("R14")

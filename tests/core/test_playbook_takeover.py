@@ -83,8 +83,7 @@ def test_a_pause_ends_when_the_label_is_taken_off_and_the_agent_goes_on_in_the_s
     session = book.run().session
     book >> watched(book, *ANN)
     assert book >> book.later(86_400)
-    book >> book.seen(drop=[PAUSED]) << runs.ReleaseWanted
-    assert book
+    assert book >> book.seen(drop=[PAUSED]) << runs.ReleaseWanted
     book >> watched(book, *ANN) << like(runs.SessionReleased, by="label") << like(c.ReadTree, moment="after")
     book >> book.next() << like(runs.RunPlanned, attempt=2, reuse=session, prompt="resume")
     assert book << like(c.ReadTree, moment="before")
@@ -130,8 +129,7 @@ def test_what_a_person_leaves_at_work_in_the_session_is_waited_for() -> None:
     book >> book.seen(drop=[PAUSED]) << runs.ReleaseWanted
     assert book >> watched(book, *ANN, "msg_more", as_of=as_of)  # a read that began before they were done
     assert book >> watched(book, *ANN, "msg_more", busy=True)
-    book >> watched(book, *ANN, "msg_more") << like(runs.SessionReleased, by="label") << c.ReadTree
-    assert book
+    assert book >> watched(book, *ANN, "msg_more") << like(runs.SessionReleased, by="label") << c.ReadTree
 
 
 @pytest.mark.promise("P12")
@@ -174,8 +172,7 @@ def test_a_label_that_is_set_again_before_the_session_is_at_rest_takes_it_again(
     book >> book.seen(add=[PAUSED]) << like(runs.SessionTaken, label="theirs")
     assert book >> watched(book, *ANN)
     book >> book.seen(drop=[PAUSED]) << runs.ReleaseWanted
-    book >> watched(book, *ANN) << runs.SessionReleased << c.ReadTree
-    assert book
+    assert book >> watched(book, *ANN) << runs.SessionReleased << c.ReadTree
 
 
 @pytest.mark.promise("P11")
@@ -222,11 +219,9 @@ def test_another_message_begins_the_cool_down_anew() -> None:
     assert book >> watched(book, *ANN, "msg_more")
     assert book.later(59) == []
     assert book >> book.later(1)
-    book >> watched(book, *ANN, "msg_more", "msg_most")
-    assert book
+    assert book >> watched(book, *ANN, "msg_more", "msg_most")
     assert book >> book.later(60)
-    book >> watched(book, *ANN, "msg_more", "msg_most") << runs.SessionReleased << c.ReadTree
-    assert book
+    assert book >> watched(book, *ANN, "msg_more", "msg_most") << runs.SessionReleased << c.ReadTree
 
 
 @pytest.mark.promise("P11")
@@ -238,8 +233,7 @@ def test_a_turn_of_the_persons_that_runs_is_not_quiet() -> None:
     assert book.later(3659) == []
     assert book >> watched(book, *ANN)
     assert book >> book.later(60)
-    book >> watched(book, *ANN) << runs.SessionReleased << c.ReadTree
-    assert book
+    assert book >> watched(book, *ANN) << runs.SessionReleased << c.ReadTree
 
 
 @pytest.mark.promise("P12")
@@ -260,8 +254,7 @@ def test_a_person_who_comes_back_just_before_the_prompt_is_not_written_to() -> N
     book >> watched(book, *ANN, "msg_again")
     book >> book.later(60)
     book.left = []
-    book >> watched(book, *ANN, "msg_again") << runs.SessionReleased << c.ReadTree
-    assert book
+    assert book >> watched(book, *ANN, "msg_again") << runs.SessionReleased << c.ReadTree
 
 
 @pytest.mark.promise("P12")
@@ -311,8 +304,7 @@ def test_where_the_session_is_gone_the_phase_begins_with_its_task() -> None:
     opened = book.dropped()
     assert isinstance(opened, c.OpenSession)
     book.left = []
-    book >> runs.SessionOpened("t-1", opened.run, opened.key, "ses_new") << like(c.PreparePrompt, kind="task")
-    assert book
+    assert book >> runs.SessionOpened("t-1", opened.run, opened.key, "ses_new") << like(c.PreparePrompt, kind="task")
 
 
 # --- review -------------------------------------------------------------------------------------------------------
@@ -388,8 +380,7 @@ def test_a_failure_that_was_reported_is_tried_again_where_the_person_was() -> No
     session = book.run().session
     book >> watched(book, *ANN)
     assert book >> book.later(60)
-    book >> watched(book, *ANN) << runs.SessionReleased << like(issues.RetryScheduled, failures=1) << c.ReadTree
-    assert book
+    assert book >> watched(book, *ANN) << runs.SessionReleased << like(issues.RetryScheduled, failures=1) << c.ReadTree
     book.answered()
     book >> book.later(60) << like(runs.RunPlanned, attempt=2, prompt="resume", reuse=session)
     assert book.left
@@ -459,12 +450,8 @@ def test_the_label_takes_a_running_turn_once_a_fresh_read_shows_nobody_in_it() -
     as_of = book.world.seq
     book >> book.seen(add=[PAUSED]) << like(runs.SessionTaken, label="theirs", cooldown=None)
     assert book >> book.turn("running", as_of=as_of)
-    (
-        book
-        >> turn_read(book.world, book.turn("running"))
-        << like(runs.RunEnded, state="aborted", abort=True)
-        << c.StopTurn
-    )
+    book >> turn_read(book.world, book.turn("running")) << like(runs.RunEnded, state="aborted", abort=True)
+    book << c.StopTurn
     assert book >> book.next() << c.ReadTree
     book.answered()
     assert book.flow().failures == 0
@@ -478,16 +465,14 @@ def test_the_label_takes_a_running_turn_once_a_fresh_read_shows_nobody_in_it() -
 def test_the_label_stops_no_turn_in_which_a_person_is_already() -> None:
     book = working()
     book >> book.seen(add=[PAUSED]) << runs.SessionTaken
-    book >> book.turn("running", people=ANN) << like(runs.RunEnded, state="aborted", abort=False) << c.ReadTree
-    assert book
+    assert book >> book.turn("running", people=ANN) << like(runs.RunEnded, state="aborted", abort=False) << c.ReadTree
 
 
 @pytest.mark.promise("P13")
 def test_what_an_agent_reports_after_the_issue_was_taken_leads_nowhere() -> None:
     book = working()
     book >> book.seen(add=[PAUSED]) << runs.SessionTaken
-    book >> book.reports() << like(runs.RunEnded, state="aborted", abort=False) << c.ReadTree
-    assert book
+    assert book >> book.reports() << like(runs.RunEnded, state="aborted", abort=False) << c.ReadTree
     book.answered()
     book >> book.seen(drop=[PAUSED]) << runs.ReleaseWanted
     book >> watched(book) << runs.SessionReleased << c.ReadTree
@@ -528,8 +513,7 @@ def test_the_label_takes_what_waits_for_a_person_to_be_quiet() -> None:
     book >> book.seen(add=[PAUSED]) << like(runs.SessionTaken, label="theirs", cooldown=None)
     assert book.later(86_400) == []
     book >> book.seen(drop=[PAUSED]) << runs.ReleaseWanted
-    book >> watched(book, *ANN) << runs.SessionReleased << c.ReadTree
-    assert book
+    assert book >> watched(book, *ANN) << runs.SessionReleased << c.ReadTree
 
 
 # --- limits, restarts, other people -------------------------------------------------------------------------------
@@ -551,9 +535,8 @@ def test_no_limit_counts_the_time_of_a_person(action: Literal["pause", "resume"]
     else:
         book >> book.later(601 + 8 * 3600)
     book >> watched(book, *ANN) << runs.SessionReleased << c.ReadTree
-    assert (
-        book >> book.next() << like(runs.RunPlanned, attempt=2) << (c.ReadTree if action == "pause" else c.WriteIssue)
-    )
+    book >> book.next() << like(runs.RunPlanned, attempt=2)
+    assert book << (c.ReadTree if action == "pause" else c.WriteIssue)
 
 
 def test_a_machine_that_sleeps_is_no_person_who_is_quiet() -> None:
@@ -575,22 +558,19 @@ def test_a_takeover_survives_a_restart() -> None:
     assert book.flow().held is not None
     assert book.later(59) == []
     assert book >> book.later(1)
-    book >> watched(book, *ANN) << runs.SessionReleased << c.ReadTree
-    assert book
+    assert book >> watched(book, *ANN) << runs.SessionReleased << c.ReadTree
 
 
 def test_closing_an_issue_that_was_taken_touches_nothing() -> None:
     book = taken(working())
-    book >> book.seen(status="closed") << like(issues.IssueClosed, by="somebody")
-    assert book
+    assert book >> book.seen(status="closed") << like(issues.IssueClosed, by="somebody")
     assert book.flow().held is None
 
 
 def test_cancelling_what_a_person_has_takes_our_label_off_and_stops_nothing() -> None:
     book = taken(working())
     book >> issues.IssueCancelled("t-1", "ann") << like(issues.IssueParked, code="cancelled") << issues.CommentWanted
-    book << like(c.WriteIssue, kind="park", remove_labels=(PAUSED,))
-    assert book
+    assert book << like(c.WriteIssue, kind="park", remove_labels=(PAUSED,))
 
 
 def test_a_policys_cool_down_is_that_of_setting_it_to_open_too() -> None:

@@ -127,8 +127,7 @@ def test_a_prompt_that_is_never_begun_is_stopped_looked_at_and_sent_once_under_a
     assert second.message_id != first.message_id
     book.answered()
     never_begun(book)
-    book >> book.turn("missing") << like(runs.RunEnded, state="failed", error="no_turn") << issues.RetryScheduled
-    assert book
+    assert book >> book.turn("missing") << like(runs.RunEnded, state="failed", error="no_turn") << issues.RetryScheduled
 
 
 def test_a_turn_that_begins_after_all_is_not_abandoned() -> None:
@@ -173,11 +172,8 @@ def test_a_person_in_the_session_takes_the_issue_over_and_is_not_stopped() -> No
 @pytest.mark.promise("T9")
 def test_an_error_of_the_provider_fails_the_attempt() -> None:
     book = working()
-    (
-        book
-        >> book.turn("finished", error="APIError: quota")
-        << like(runs.RunEnded, state="failed", error="APIError: quota")
-    )
+    book >> book.turn("finished", error="APIError: quota")
+    book << like(runs.RunEnded, state="failed", error="APIError: quota")
     assert book << issues.RetryScheduled
 
 
@@ -260,12 +256,8 @@ def test_an_extraction_without_an_outcome_fails_the_attempt() -> None:
     for block in (None, "nonsense"):
         book >> book.turn("finished", block=block)
         book.answered()
-    assert (
-        book
-        >> book.turn("finished")
-        << like(runs.RunEnded, state="failed", error="no_outcome")
-        << issues.RetryScheduled
-    )
+    book >> book.turn("finished") << like(runs.RunEnded, state="failed", error="no_outcome")
+    assert book << issues.RetryScheduled
 
 
 def test_a_recovered_outcome_counts() -> None:

@@ -60,18 +60,13 @@ def found(book: Playbook, *results: CheckResult, changed: bool = True, tree: str
 
 def test_a_success_is_looked_into_before_anything_follows() -> None:
     book = book_of()
-    (
-        book
-        >> book.reports()
-        << like(runs.RunEnded, state="succeeded")
-        << like(delivery.VerificationWanted, phase="implement")
-    )
+    book >> book.reports() << like(runs.RunEnded, state="succeeded")
+    book << like(delivery.VerificationWanted, phase="implement")
     assert book << c.SealTree
-    book >> book.next() << like(
+    assert book >> book.next() << like(
         c.VerifyWork, run="t-1/implement.1.1", commit="head of t-1/implement.1.1", base="c0ffee", phase="implement",
         change=True, adopt=False,
     )  # fmt: skip
-    assert book
     assert (book.flow().wanted, book.flow().verifying) == (False, "t-1/implement.1.1")
     book >> found(book, result("passed")) << like(issues.PhaseEntered, phase="review") << runs.RunPlanned
     entered = next(entry.body for entry in book.made.entries if isinstance(entry.body, issues.PhaseEntered) and
@@ -81,11 +76,8 @@ def test_a_success_is_looked_into_before_anything_follows() -> None:
 
 def test_work_that_falls_short_goes_back_with_what_failed() -> None:
     book = sealed(book_of())
-    (
-        book
-        >> found(book, result(), result("passed", "lint"))
-        << like(issues.RetryScheduled, phase="implement", failures=0, disbelieved="t-1/implement.1.1")
-    )
+    book >> found(book, result(), result("passed", "lint"))
+    book << like(issues.RetryScheduled, phase="implement", failures=0, disbelieved="t-1/implement.1.1")
     again = book.flow().why
     assert "these checks do not pass: tests; attempt 1 of 2" in again
     flaw = book.flow().flaw
@@ -131,12 +123,8 @@ def test_a_verdict_that_must_be_passed_is_looked_into_and_leads_where_it_leads()
 def test_any_other_verdict_is_believed() -> None:
     book = book_of(TIERS)
     book.answered()
-    (
-        book
-        >> book.reports(verdict="blocked")
-        << like(runs.RunEnded, state="succeeded")
-        << like(issues.PersonAsked, phase="ask")
-    )
+    book >> book.reports(verdict="blocked") << like(runs.RunEnded, state="succeeded")
+    book << like(issues.PersonAsked, phase="ask")
 
 
 def test_a_person_lets_a_verdict_pass() -> None:
@@ -145,21 +133,13 @@ def test_a_person_lets_a_verdict_pass() -> None:
     book.left = []
     book >> book.later(0)
     book = says(book, "done")
-    (
-        book
-        >> found(book, result(), tree="other")
-        << like(issues.PersonAsked, about="proof", disbelieved="t-1/implement.1.2")
-    )
+    book >> found(book, result(), tree="other")
+    book << like(issues.PersonAsked, about="proof", disbelieved="t-1/implement.1.2")
     book.answered()
     book >> book.seen(add=("human:approved",))
     book.left = []
-    (
-        book
-        >> book.next()
-        << like(issues.PersonAnswered, answer="approved")
-        << issues.CycleBegan
-        << like(issues.PhaseEntered, phase="review")
-    )
+    book >> book.next() << like(issues.PersonAnswered, answer="approved") << issues.CycleBegan
+    book << like(issues.PhaseEntered, phase="review")
 
 
 def test_flags_lead_around_where_a_verdict_leads() -> None:
@@ -255,13 +235,8 @@ def test_a_person_lets_it_pass_and_that_is_on_record() -> None:
     book.answered()
     book >> book.seen(add=("human:approved",))
     book.left = []
-    (
-        book
-        >> book.next()
-        << like(issues.PersonAnswered, answer="approved")
-        << issues.CycleBegan
-        << like(issues.PhaseEntered, phase="review")
-    )
+    book >> book.next() << like(issues.PersonAnswered, answer="approved") << issues.CycleBegan
+    book << like(issues.PhaseEntered, phase="review")
     assert book.flow().waived == ("tests", UNCHANGED)
     assert book.flow().flaw is None
 
@@ -334,8 +309,7 @@ def test_what_is_found_after_somebody_had_it_otherwise_says_nothing() -> None:
     late = found(book, result())
     book >> book.seen(add=("phase:review",), drop=("phase:implement",))
     book.answered()
-    book >> late
-    assert book
+    assert book >> late
     assert (book.flow().phase, book.flow().flaw, book.flow().evidence) == ("review", None, None)
 
 
@@ -370,8 +344,7 @@ def test_criteria_are_those_of_the_claim_whatever_is_seen_later() -> None:
     book = book_of()
     book >> delivery.CriteriaAdopted("t-1", "ab" * 32, "ef" * 32, 1)
     book.left = []
-    book >> delivery.CriteriaChanged("t-1", "cd" * 32, "somebody changed them")
-    assert book
+    assert book >> delivery.CriteriaChanged("t-1", "cd" * 32, "somebody changed them")
     sealed(book)
     command = book.dropped()
     assert isinstance(command, c.VerifyWork)

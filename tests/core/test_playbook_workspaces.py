@@ -43,8 +43,7 @@ def book_of(*args: Any, tree: Tree = TREE, trees: bool = True, **more: Any) -> P
 def test_an_issue_gets_a_tree_and_its_sessions_work_there() -> None:
     book = book_of(TWO)
     book.made.look()
-    book >> book.next() << like(c.PrepareTree, branch="ashep/t-1", base=None, slot=0)
-    assert book
+    assert book >> book.next() << like(c.PrepareTree, branch="ashep/t-1", base=None, slot=0)
     assert (book.flow().own.branch, book.flow().own.onto) == ("ashep/t-1", "main")  # type: ignore[union-attr]
     assert book >> book.next() << like(c.OpenSession, directory="/trees/ashep/t-1", access="write")
     assert book.flow().base == "c0ffee"
@@ -54,13 +53,8 @@ def test_an_issue_gets_a_tree_and_its_sessions_work_there() -> None:
     assert book >> book.turn("running")
     book >> book.reports() << like(facts_runs.RunEnded, state="succeeded") << like(issues.PhaseEntered, phase="review")
     assert book << like(c.SealTree, branch="ashep/t-1")
-    (
-        book
-        >> book.next()
-        << like(facts_runs.RunPlanned, branch="ashep/t-1", access="read", lock=False, slot=0)
-        << c.WriteIssue
-    )
-    assert book
+    book >> book.next() << like(facts_runs.RunPlanned, branch="ashep/t-1", access="read", lock=False, slot=0)
+    assert book << c.WriteIssue
     own = book.flow().own
     assert own is not None
     assert (own.head, own.tree) == ("head of t-1/implement.1.1", "tree of t-1/implement.1.1")
@@ -68,13 +62,8 @@ def test_an_issue_gets_a_tree_and_its_sessions_work_there() -> None:
     assert book >> book.next() << like(c.PrepareTree, base="c0ffee", slot=0)
     assert book >> book.next() << like(c.OpenSession, directory="/trees/ashep/t-1", access="read")
     book.answered()
-    assert (
-        book
-        >> book.reports()
-        << like(facts_runs.RunEnded, state="succeeded")
-        << issues.IssueFinished
-        << c.IntegrateWork
-    )
+    book >> book.reports() << like(facts_runs.RunEnded, state="succeeded") << issues.IssueFinished
+    assert book << c.IntegrateWork
 
 
 @pytest.mark.promise("I5")
