@@ -149,8 +149,7 @@ def test_an_agent_does_not_answer_itself(who: str) -> None:
 def test_a_comment_that_is_not_addressed_or_stood_there_before_answers_nothing() -> None:
     book = working()
     book.made.say("t-1", "ann", "@ashep yes")
-    book >> tracker.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq) >> asks(book, "question")
-    book.answered()
+    (book >> tracker.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq) >> asks(book, "question")).answered()
     assert book.flow().waits_for_input
     assert says(book, "yes, @ashep")
 
@@ -216,8 +215,7 @@ def test_the_runs_times_stand_still_while_a_person_thinks() -> None:
     book = working()
     book.made.now += timedelta(seconds=100)
     left = (book.run().deadline or book.now) - book.now
-    book >> asks(book, "question")
-    book.answered()
+    (book >> asks(book, "question")).answered()
     assert book.later(25 * 60) == []  # longer than its timeout, and its bound for stalls
     says(book, "@ashep 1").answered()
     assert book.run().deadline == book.now + left
@@ -330,9 +328,7 @@ def test_the_end_of_a_run_ends_its_question_too() -> None:
 def test_what_a_stopped_turn_asked_is_not_asked_again() -> None:
     book = asked()
     leftover = book.made.listed()
-    book >> issues.IssueCancelled("t-1", "ann", book.run().id)
-    book.answered()
-    assert book.flow().stage == "parked"
+    assert (book >> issues.IssueCancelled("t-1", "ann", book.run().id)).answered().flow().stage == "parked"
     book >> book.seen(drop=["ashep:parked"])
     book.answered() >> book.turn("running")
     mine = [Request(one.id, book.run().session or "", one.kind, asks=one.asks) for one in leftover]
@@ -377,9 +373,7 @@ def test_the_answer_is_delivered_again_only_after_a_failure() -> None:
 )
 def test_what_a_person_does_to_the_issue_wins(change: dict[str, Any], stage: str) -> None:
     book = asked()
-    book >> book.seen(**change)
-    book.answered()
-    assert book.flow().stage == stage
+    assert (book >> book.seen(**change)).answered().flow().stage == stage
     assert book.run().state == "aborted"
     assert book.made.delivered == []
 

@@ -77,8 +77,7 @@ def test_what_was_used_is_counted_afresh_in_a_new_cycle_and_on_a_new_day() -> No
     assert used_today(book.world.spending, book.now) == (30, 0.0)
     assert book.flow().spent == (130, 0.0)
     book >> book.seen(add=["phase:review"], drop=["phase:review"], status="open", assignee=None)
-    book.looked().looked()
-    assert book.flow().spent == (0, 0.0)
+    assert book.looked().looked().flow().spent == (0, 0.0)
     assert book.world.spending.tokens == 130
 
 
@@ -135,8 +134,7 @@ def test_an_issue_over_its_limit_gets_no_other_run_in_this_cycle() -> None:
     book << facts_issues.CommentWanted
     book.answered()
     assert account(book.world, "t-1").state == "parked"
-    book >> book.seen(drop=["ashep:parked"])
-    book.answered()
+    (book >> book.seen(drop=["ashep:parked"])).answered()
     assert (book.run().state, book.flow().spent) == ("running", (0, 0.0)), "a person's cycle counts afresh"
 
 
@@ -163,8 +161,7 @@ def test_over_the_days_limit_runs_are_stopped_without_blame_and_nothing_starts_u
         book << like(facts_issues.RetryScheduled, issue=name, code="budget", failures=0)
     book << like(facts_issues.IssueHeld, issue="t-4", code="budget") << c.StopTurn << c.StopTurn
     assert book << c.StopTurn
-    book >> book.later(0)
-    book.answered()
+    (book >> book.later(0)).answered()
     for name in ("t-1", "t-2", "t-3", "t-4"):
         told = account(book.world, name)
         assert (told.state, told.code, told.due) == ("time", "budget", MIDNIGHT)
@@ -188,7 +185,6 @@ def test_a_night_without_budget_is_no_working_time() -> None:
     book >> book.turn("running", **used(1000))
     book.answered() >> book.later(0)
     book.answered()
-    book.left = []
     assert book >> book.later(3600)
     assert book.flow().stage == "work"
     book >> book.later(3600)
@@ -285,13 +281,12 @@ def test_no_more_runs_start_in_an_hour_than_may() -> None:
     book = working("t-1", "t-2", "t-3", runs_per_hour=2)
     assert [book.flow(name).code for name in ("t-1", "t-2", "t-3")] == ["", "", "runs_per_hour"]
     until = T0 + timedelta(minutes=61)
-    reached = [entry.body for entry in book.made.entries if isinstance(entry.body, resources.BudgetReached)]
+    reached = book.bodies(resources.BudgetReached)
     assert [(fact.scope, fact.used, fact.until) for fact in reached] == [("runs_per_hour", 2, until)]
     assert account(book.world, "t-3").due == until
     book >> book.reports() << runs.RunEnded << facts_issues.PhaseEntered
     book << like(facts_issues.IssueHeld, code="runs_per_hour")
     book.answered()
-    book.left = []
     assert book >> book.later(3600)
     book >> book.later(60) << like(runs.RunPlanned, issue="t-1") << like(facts_issues.IssueTaken, issue="t-3")
 
@@ -300,7 +295,7 @@ def test_no_more_runs_start_in_an_hour_than_may() -> None:
 def test_no_more_is_written_in_a_minute_than_may_and_nothing_is_dropped() -> None:
     book = Playbook(READ, TEAM, config(writes_per_minute=2), ("t-1", "t-2", "t-3")).looked()
     assert [book.flow(name).written is not None for name in ("t-1", "t-2", "t-3")] == [True, True, False]
-    delayed = [entry.body for entry in book.made.entries if isinstance(entry.body, resources.WriteDelayed)]
+    delayed = book.bodies(resources.WriteDelayed)
     assert [(fact.issue, fact.due) for fact in delayed] == [("t-3", T0 + timedelta(seconds=61))]
     assert account(book.world, "t-3").due == T0 + timedelta(seconds=61)
     book.left = []

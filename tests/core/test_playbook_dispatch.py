@@ -28,8 +28,7 @@ WRITE = policy_of(Phase(name="implement"), Phase(name="review"))
 
 def hold(book: Playbook, name: str = "t-1") -> str:
     """Why the issue does not start, once the tracker was looked at."""
-    book.looked()
-    assert book.flow(name).stage in ("idle", "left", "work")
+    assert book.looked().flow(name).stage in ("idle", "left", "work")
     return book.flow(name).code
 
 
@@ -62,7 +61,7 @@ def test_an_issue_that_is_not_eligible_is_held_with_its_reason_once(change: dict
     size = len(book.made.entries)
     book.looked()
     assert len(book.made.entries) == size  # an unchanged read leaves no fact
-    taken = [entry.body.issue for entry in book.made.entries if isinstance(entry.body, issues.IssueTaken)]
+    taken = [one.issue for one in book.bodies(issues.IssueTaken)]
     assert "t-1" not in taken
 
 
@@ -154,10 +153,8 @@ def test_priority_then_age_then_id_go_first() -> None:
 def test_a_wanted_phase_goes_before_a_ready_issue() -> None:
     book = Playbook(WRITE, config=settings(max_concurrent_runs=1, lock_work_tree=False)).looked()
     book.made.open("t-0", priority=0)
-    book.looked()
-    assert book.flow("t-0").code == "slot"
-    book >> book.reports()
-    book.answered()
+    assert book.looked().flow("t-0").code == "slot"
+    (book >> book.reports()).answered()
     assert book.run().id == "t-1/review.1.1"
     assert book.flow("t-0").code == "slot"
 
@@ -182,8 +179,7 @@ def test_readers_share_the_tree_and_a_writer_waits_for_them() -> None:
     assert hold(book, "t-3") == "work_tree"
     for name in ("t-1", "t-2"):
         book.left = []
-        book >> book.reports(name=name)
-        book.answered()
+        (book >> book.reports(name=name)).answered()
     assert book.looked().world.lock == "t-3"
 
 
@@ -222,8 +218,7 @@ def test_a_tree_with_foreign_changes_holds_write_runs_but_not_reads() -> None:
 def test_changes_found_just_before_a_write_run_withdraw_it_without_cost() -> None:
     book = Playbook()
     book.made.look()
-    book >> book.next()
-    book.left = []
+    book >> book.next() << ...
     read = book.dropped()
     foreign = Tree(True, "c0ffee", (("a.py", "11"),))
     book >> delivery.TreeSeen(foreign, "before", "t-1", read.run) << like(runs.RunWithdrawn, code="tree_dirty")  # type: ignore[union-attr]
@@ -237,11 +232,9 @@ def test_changes_found_just_before_a_write_run_withdraw_it_without_cost() -> Non
 def test_what_our_own_runs_left_is_not_foreign() -> None:
     book = Playbook().looked()
     run = book.run().id
-    book >> book.reports()
-    book.left = []
+    book >> book.reports() << ...
     book.dropped()
-    book >> delivery.TreeSeen(Tree(True, "c0ffee", (("a.py", "11"),)), "after", "t-1", run)
-    book.answered()
+    (book >> delivery.TreeSeen(Tree(True, "c0ffee", (("a.py", "11"),)), "after", "t-1", run)).answered()
     assert dict(book.world.left_over.items()) == {"a.py": ("11", "t-1")}
     book.made.turn(delivery.TreeSeen(Tree(True, "c0ffee", (("a.py", "12"),))))  # and then somebody edits it
     assert not list(book.world.left_over)
@@ -250,17 +243,14 @@ def test_what_our_own_runs_left_is_not_foreign() -> None:
 def test_a_look_while_a_run_writes_forgets_nothing_that_runs_left() -> None:
     book = Playbook().looked()
     run = book.run().id
-    book >> book.reports()
-    book.left = []
+    book >> book.reports() << ...
     book.dropped()
     left = Tree(True, "c0ffee", (("a.py", "11"),))
-    book >> delivery.TreeSeen(left, "after", "t-1", run)
-    book.answered()
+    (book >> delivery.TreeSeen(left, "after", "t-1", run)).answered()
     book.made.turn(book.seen(add=["phase:implement"], drop=["phase:review"]))
-    while book.made.jobs and not isinstance(book.made.jobs[0], c.ReadTree):
-        book.left = []
-        book >> book.next()
     book.left = []
+    while book.made.jobs and not isinstance(book.made.jobs[0], c.ReadTree):
+        book >> book.next() << ...
     book.dropped()
     assert book >> delivery.TreeSeen(left, "before", "t-1", book.run().id) << c.OpenSession
     assert book >> delivery.TreeSeen(Tree(True, "c0ffee", (("a.py", "12"),)))
@@ -339,7 +329,6 @@ def test_a_hold_is_a_fact_only_when_its_code_changes() -> None:
 @pytest.mark.promise("D8")
 def test_a_phase_of_an_issue_that_was_not_asked_for_waits_for_a_daemon_that_is() -> None:
     book = Playbook(issues=("t-1", "t-2")).until("implement")
-    book.left = []
     book.made.turn(
         resources.DaemonStarted(2, "0.1.0", only=("t-2",)), tracker.TrackerSeen("ashep-host-1a2b", "t", "1.3.0"), up()
     )

@@ -61,12 +61,9 @@ def test_an_issue_that_somebody_took_over_is_left_alone() -> None:
 @pytest.mark.promise("O2")
 def test_an_issue_that_is_still_ours_is_tried_again_without_burning_an_attempt() -> None:
     book = Playbook().looked()
-    book >> tracker.LeaseLost("t-1", "bd had a bad day")
-    book.answered()
-    assert book.flow().stage == "work"
+    assert (book >> tracker.LeaseLost("t-1", "bd had a bad day")).answered().flow().stage == "work"
     assert book.flow().failures == 0
-    book >> book.later(1)
-    book.answered()
+    (book >> book.later(1)).answered()
     assert book.run().id == "t-1/implement.1.2"
     assert book.run().state == "running"
 
@@ -117,8 +114,7 @@ def test_no_run_begins_before_the_old_one_is_at_rest() -> None:
     book.made.jobs.remove(orphan)
     book.answered()
     assert book.run().session is None
-    book >> book.made._effect(orphan)
-    book.answered()
+    (book >> book.made._effect(orphan)).answered()
     assert book.run().state == "running"
 
 
@@ -249,14 +245,10 @@ def test_an_issue_that_shows_an_old_stamp_of_ours_again_uses_no_run_id_twice() -
     """Closed while the write of its next attempt was still to come, and set back by hand: the stamp is behind."""
     book = Playbook(given.policy_of(given.Phase(name="review")))
     book.until("review")
-    book >> book.reports("failed")
-    book.answered()
-    due = book.flow().not_before
+    due = (book >> book.reports("failed")).answered().flow().not_before
     assert due is not None
     book >> book.later((due - book.now).total_seconds()) << like(runs.RunPlanned, run="t-1/review.1.2") << c.WriteIssue
-    book >> book.failed()
-    book.left = []
-    book >> book.seen(status="closed") << like(runs.RunEnded, run="t-1/review.1.2") << issues.IssueClosed
-    book.left = []
+    book >> book.failed() << ...
+    book >> book.seen(status="closed") << like(runs.RunEnded, run="t-1/review.1.2") << issues.IssueClosed << ...
     book >> book.seen(status="in_progress") << like(issues.IssueAdopted, phase="review", visit=2)
     book << like(runs.RunPlanned, visit=2)

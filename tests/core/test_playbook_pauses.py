@@ -82,8 +82,7 @@ def test_a_pause_survives_a_restart() -> None:
     book = Playbook(READ)
     book >> resources.WorkPaused("ann", until=NIGHT)
     book.made.crash()
-    book.looked()
-    assert book.flow().code == "paused_by_hand"
+    assert book.looked().flow().code == "paused_by_hand"
     assert book.later((NIGHT - book.now).total_seconds()) == [resources.TimerDue("pause:/", NIGHT)]
 
 
@@ -120,8 +119,7 @@ def test_a_provider_is_that_of_the_servers_default_where_the_agent_names_none() 
     judge = Agent(id="judge", capabilities=("review", "arbitrate"), runner=RunnerChoice(agent_slug="plan"))
     book = Playbook(READ, team=Agents(version=1, agents=(judge,)))
     book >> resources.WorkPaused("ann", provider=LARGE.provider)
-    book.looked()
-    assert book.flow().code == "paused_by_hand"
+    assert book.looked().flow().code == "paused_by_hand"
     book >> up(default=SMALL) << issues.IssueTaken
 
 
@@ -133,8 +131,7 @@ def test_a_person_may_be_asked_in_a_pause_but_no_issue_is_taken_for_that() -> No
     first = policy_of(Phase(name="sign", human=Human()))
     book = Playbook(first)
     book >> resources.WorkPaused("ann")
-    book.looked()
-    assert book.flow().stage == "idle"
+    assert book.looked().flow().stage == "idle"
     assert book.flow().code == "paused_by_hand"
 
 
@@ -144,13 +141,11 @@ def test_a_pause_is_no_working_time_of_the_cycle() -> None:
     book.until("review")
     worked = wall_time(book.flow(), book.now)
     book >> [resources.WorkPaused("ann", until=NIGHT)]
-    book >> book.reports()
-    book.answered()
+    (book >> book.reports()).answered()
     book >> resources.ClockJumped(timedelta(hours=1))
     book.made.now += timedelta(hours=3)
     book.made.crash()
-    book.looked()
-    assert book.flow().code == "paused_by_hand"
+    assert book.looked().flow().code == "paused_by_hand"
     assert wall_time(book.flow(), book.now) == worked
     book >> book.later((NIGHT - book.now).total_seconds()) << like(runs.RunPlanned, phase="arbitrate")
     assert wall_time(book.flow(), book.now) == worked
@@ -163,8 +158,7 @@ def test_quiet_hours_begin_and_end_by_the_clock() -> None:
     book = Playbook(READ)
     assert windows_read(book.world.pauses, {"nights": T0}, book.now) == []  # over already
     book >> windows_read(book.world.pauses, {"nights": NIGHT}, book.now)
-    book.looked()
-    assert book.flow().code == "quiet_hours"
+    assert book.looked().flow().code == "quiet_hours"
     assert book.flow().why == "paused by the configuration until 2026-01-02 06:00:00Z: nights"
     assert windows_read(book.world.pauses, {"nights": NIGHT}, book.now) == []
     book >> book.later((NIGHT - book.now).total_seconds()) << issues.IssueTaken
@@ -206,8 +200,7 @@ def test_work_that_a_pause_with_an_end_keeps_waiting_is_not_idle(until: object) 
     book = Playbook(READ).until("review")
     book >> resources.WorkPaused("ann", until=until)  # type: ignore[arg-type]
     assert not is_idle(book.world)
-    book >> book.reports()
-    book.answered()
+    (book >> book.reports()).answered()
     assert is_idle(book.world) is (until is None)
 
 
@@ -237,9 +230,7 @@ def test_a_cancelled_issue_is_stopped_and_parked_and_says_by_whom() -> None:
 @pytest.mark.promise("K4")
 def test_an_issue_is_cancelled_while_it_waits_too() -> None:
     book = Playbook(policy_of(Phase(name="review"), Phase(name="sign", human=Human()))).until("review")
-    book >> book.reports()
-    book.answered()
-    assert book.flow().stage == "person"
+    assert (book >> book.reports()).answered().flow().stage == "person"
     book >> issues.IssueCancelled("t-1", "ann") << like(issues.IssueParked, code="cancelled", why="cancelled by ann")
 
 

@@ -56,8 +56,7 @@ def test_a_phase_label_set_by_hand_begins_a_cycle_there() -> None:
 def test_a_phase_label_that_the_policy_does_not_know_holds_until_a_good_one_is_set() -> None:
     book = Playbook().looked()
     assert book >> book.seen(add=["phase:nonsense"]) << ABORTED << like(issues.IssueLeft, code="unknown_phase") << STOP
-    book.answered()
-    assert book.flow().code == "unknown_phase"
+    assert book.answered().flow().code == "unknown_phase"
     book >> book.seen(add=["phase:review"], drop=["phase:nonsense", "phase:implement"])
     book << like(issues.CycleBegan, cycle=2) << like(issues.PhaseEntered, phase="review") << runs.RunPlanned
     assert book << like(c.WriteIssue, kind="work", if_status="in_progress", if_assignee=ME)
@@ -133,8 +132,7 @@ def test_an_issue_that_is_deferred_and_excluded_is_not_set_to_open() -> None:
 def test_deferring_aborts_and_nothing_is_written() -> None:
     book = Playbook().looked()
     assert book >> book.seen(status="deferred") << ABORTED << like(issues.IssueLeft, code="status_changed") << STOP
-    book.answered().looked()
-    assert book.flow().code == "status_changed"
+    assert book.answered().looked().flow().code == "status_changed"
 
 
 @pytest.mark.promise("P5")
@@ -164,8 +162,7 @@ def test_opening_without_an_assignee_needs_no_write_and_no_cool_down() -> None:
     book = Playbook().looked()
     book >> [book.seen(status="open", assignee=None), tracker.ReadySeen(("t-1",), book.world.seq)]
     assert book << ABORTED << like(issues.IssueLeft, code="reopened") << STOP
-    book.answered().looked()
-    assert book.flow().cycle == 2
+    assert book.answered().looked().flow().cycle == 2
 
 
 @pytest.mark.promise("S5")
@@ -180,8 +177,7 @@ def test_reopening_a_closed_issue_begins_a_cycle() -> None:
 
 def test_a_run_that_is_still_being_stopped_is_not_forgotten_when_the_issue_is_reopened() -> None:
     book = Playbook().looked()
-    book >> book.seen(status="closed")
-    book.left = []
+    book >> book.seen(status="closed") << ...
     book >> [book.seen(status="open", assignee=None), tracker.ReadySeen(("t-1",), book.world.seq)]
     assert book >> book.next() << TREE
     book >> book.next() << issues.IssueTaken << issues.CycleBegan << issues.PhaseEntered << runs.RunPlanned
@@ -214,8 +210,7 @@ def test_a_guard_that_trips_is_read_and_obeyed() -> None:
 @pytest.mark.promise("P1")
 def test_a_guard_that_trips_on_closing_does_not_overwrite_a_reopening() -> None:
     book = Playbook().until("human_review")
-    book >> book.seen(add=["human:approved"])
-    book.left = []
+    book >> book.seen(add=["human:approved"]) << ...
     book.made.change("t-1", "ann", status="open")
     book >> book.next()  # the answer is read, and with it the status
     book << like(issues.IssueGivenBack, code="reopened")
@@ -240,8 +235,7 @@ def test_a_read_that_began_before_our_write_was_answered_is_no_person() -> None:
 @pytest.mark.promise("P9")
 def test_a_write_that_landed_although_its_answer_was_lost_is_no_person() -> None:
     book = Playbook().until("review")
-    book >> book.reports(verdict="approve")
-    book.left = []
+    book >> book.reports(verdict="approve") << ...
     assert book >> book.failed(landed=True)
     assert book >> tracker.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq)
     assert book >> book.later(2) << like(c.OpenSession, run="t-1/arbitrate.1.1")
@@ -251,8 +245,7 @@ def test_a_write_that_landed_although_its_answer_was_lost_is_no_person() -> None
 
 def test_giving_back_that_landed_without_an_answer_is_done() -> None:
     book = Playbook().until("review")
-    book >> book.seen(add=["ashep:excluded"])
-    book.left = []
+    book >> book.seen(add=["ashep:excluded"]) << ...
     stop, write = book.made.jobs
     book.made.jobs = [write, stop]
     assert book >> book.failed(landed=True)
@@ -343,8 +336,7 @@ def test_taking_the_parked_label_off_a_created_issue_gives_it_to_the_queue() -> 
     (child,) = set(book.made.tracker) - {"t-1"}
     book >> book.seen(child, drop=["ashep:parked"]) << like(issues.IssueGivenBack, code="unparked")
     assert book << like(c.WriteIssue, kind="give_back", if_status="blocked", if_assignee=None, status="open")
-    book.answered().looked()
-    assert book.flow(child).stage == "work"
+    assert book.answered().looked().flow(child).stage == "work"
 
 
 @pytest.mark.promise("D1")
@@ -375,8 +367,7 @@ def test_excluding_is_obeyed_while_the_write_of_a_phase_set_by_hand_is_on_its_wa
     book.answered() >> book.seen(add=["phase:review"]) << issues.CycleBegan << like(issues.PhaseEntered, phase="review")
     book.left = []
     assert book.flow().written is None
-    book >> book.failed()
-    book.left = []
+    book >> book.failed() << ...
     book >> book.seen(add=["ashep:excluded"])
     assert like(runs.RunEnded, state="aborted").fits(book.left[0])
     assert like(issues.IssueGivenBack, code="excluded").fits(book.left[1])

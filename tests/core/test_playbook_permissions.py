@@ -70,8 +70,7 @@ def test_a_session_that_reads_an_outcome_has_no_rules_and_answers_of_its_phase()
     team = Agents(version=1, agents=(*TEAM.agents, Agent(id="reader", capabilities=("extract",))))
     book = Playbook(policy_of(phase, Phase(name="arbitrate")), team=team).looked()
     for _ in range(2):
-        book >> book.turn("finished", block=None)
-        book.answered()
+        (book >> book.turn("finished", block=None)).answered()
     assert book.run().prompt.kind == "extract"
     opened = [one for one in book.made.done if isinstance(one, c.OpenSession)]
     assert [len(one.permissions) for one in opened] == [1, 0]

@@ -50,10 +50,9 @@ def seen(book: Playbook, state: str = "open", **more: Any) -> delivery.PullReque
 
 def at_the_opening(book: Playbook) -> c.OpenPullRequest:
     """Go on until a pull request is to be opened, which nobody does."""
-    while not isinstance(book.made.jobs[0], c.OpenPullRequest):
-        book.left = []
-        book >> book.next()
     book.left = []
+    while not isinstance(book.made.jobs[0], c.OpenPullRequest):
+        book >> book.next() << ...
     command = book.dropped()
     assert isinstance(command, c.OpenPullRequest)
     return command
@@ -93,7 +92,7 @@ def test_people_are_told_where_to_look() -> None:
     notify = Notify(targets=(NotifyTarget(name="pager", command=("pager",)),))
     book = Playbook(ONE, tree=TREE, config=CONFIG.model_copy(update={"notify": notify})).looked()
     asked(book)
-    (wanted,) = [entry.body for entry in book.made.entries if isinstance(entry.body, resources.NoticeWanted)]
+    (wanted,) = book.bodies(resources.NoticeWanted)
     text = "t-1 (Title of t-1) is done, and its pull request waits for you: https://forge.example/7"
     assert (wanted.event, wanted.text) == ("waiting", text)
     book >> book.later(60) << like(resources.NoticesGathered, target="pager", left_out=())
@@ -122,8 +121,7 @@ def test_one_that_is_merged_closes_the_issue() -> None:
 def test_one_that_somebody_closes_parks_the_issue_and_a_new_one_is_opened_when_it_is_taken_up_again() -> None:
     book = asked(book_of())
     book >> seen(book, "closed", by="ann") << like(issues.IssueParked, code="landing_closed")
-    book.answered()
-    assert book.flow().why == "ann closed https://forge.example/7 without merging it"
+    assert book.answered().flow().why == "ann closed https://forge.example/7 without merging it"
     book >> book.seen(drop=["ashep:parked"])
     asked(book.answered())
     names = [one.name for one in book.made.done if isinstance(one, c.OpenPullRequest)]
@@ -210,8 +208,7 @@ def test_what_a_person_pushed_is_theirs() -> None:
     book = asked(book_of())
     book >> seen(book, head="a person's", ci="failing") << like(issues.CommentWanted, name="theirs.a person's")
     assert "somebody pushed a person's to its pull request" in book.flow().why
-    book.answered()
-    stands = book.flow()
+    stands = book.answered().flow()
     for more in ({"ci": "failing", "remarks": (remark("ann"),)}, {"ci": "passing"}):
         book.left = []
         assert book >> seen(book, head="their next", **more), "it is told once, and nobody works on it"
@@ -224,9 +221,7 @@ def test_what_a_person_pushed_ends_as_they_end_it(state: Any, end: str) -> None:
     book = asked(book_of())
     book >> seen(book, head="a person's") << issues.CommentWanted
     book.answered()
-    book >> seen(book, head="a person's", state=state, merged_as="m")
-    book.answered()
-    assert book.flow().stage == end
+    assert (book >> seen(book, head="a person's", state=state, merged_as="m")).answered().flow().stage == end
 
 
 @pytest.mark.parametrize("word", ["theirs", "refused", "protected"])
@@ -249,8 +244,7 @@ def test_a_forge_that_is_away_is_asked_again_ever_later() -> None:
         assert landing is not None
         assert landing.due is not None
         waits.append((landing.due - book.now).total_seconds())
-        book >> book.later(waits[-1])
-        book.answered()
+        (book >> book.later(waits[-1])).answered()
     assert waits == [60, 120, 240, 480, 960, *[1920] * 4]
     assert account(book.world, "t-1").code == "pull_request"
 
@@ -286,8 +280,7 @@ def test_work_that_changes_nothing_asks_for_nothing() -> None:
     command = at_the_opening(book)
     landed = delivery.WorkLanded("t-1", command.key, "main", command.head, command.head, already=True)
     book >> landed << issues.CommentWanted << c.PostComment
-    book.answered()
-    assert book.flow().stage == "closed"
+    assert book.answered().flow().stage == "closed"
 
 
 def test_without_a_base_nothing_is_begun() -> None:
@@ -302,10 +295,8 @@ def test_a_secret_asks_before_the_branch_is_pushed() -> None:
     seal = next(job for job in book.made.jobs if isinstance(job, c.SealTree))
     book.made.jobs.remove(seal)
     book.left = []
-    book >> delivery.TreeSealed("t-1", seal.run, seal.key, HEAD, "7ree", ("head",), flags=("secrets",))
-    book.answered()
+    (book >> delivery.TreeSealed("t-1", seal.run, seal.key, HEAD, "7ree", ("head",), flags=("secrets",))).answered()
     assert (book.flow().stage, book.flow().question is not None) == ("person", True)
     assert not any(isinstance(one, c.OpenPullRequest) for one in book.made.done)
-    book >> book.seen(add=["human:approved"])
-    book.answered()
+    (book >> book.seen(add=["human:approved"])).answered()
     assert any(isinstance(one, c.OpenPullRequest) for one in book.made.done)

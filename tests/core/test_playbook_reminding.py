@@ -67,9 +67,7 @@ def test_what_passed_while_nobody_could_be_reminded_counts_once() -> None:
 
 def test_nobody_is_reminded_after_the_answer() -> None:
     book = asked()
-    book >> book.seen(add=["human:changes_requested"])
-    book.answered()
-    assert book.flow().stage == "work"
+    assert (book >> book.seen(add=["human:changes_requested"])).answered().flow().stage == "work"
     assert [fact for fact in book.later(HOUR) if fact.key.startswith("remind")] == []  # type: ignore[attr-defined]
 
 
@@ -77,9 +75,7 @@ def test_a_reminder_that_comes_too_late_is_none() -> None:
     book = asked()
     due = next_due(book.world)
     assert due is not None
-    book >> book.seen(add=["human:changes_requested"])
-    book.answered()
-    book.left = []
+    (book >> book.seen(add=["human:changes_requested"])).answered()
     assert book >> resources.TimerDue("remind:t-1", due)
 
 
@@ -94,9 +90,7 @@ def test_a_reminder_at_the_deadline_is_none() -> None:
 
 def test_a_question_of_an_agents_phase_has_no_reminder() -> None:
     book = Playbook(sign()).looked()
-    book >> book.reports(needs_human=True)
-    book.answered()
-    assert book.flow().stage == "person"
+    assert (book >> book.reports(needs_human=True)).answered().flow().stage == "person"
     assert book.later(5 * HOUR) == []
 
 
@@ -124,8 +118,7 @@ def test_the_targets_of_notify_are_told_of_each_reminder() -> None:
     notify = Notify(targets=(NotifyTarget(name="pager", command=("page",)),), batch=timedelta(0))
     book = asked(config=Settings(notify=notify))
     while [fact for fact in book.later(0) if isinstance(fact, resources.TimerDue) and fact.key.startswith("notice")]:
-        book >> book.later(0)
-        book.answered()
+        (book >> book.later(0)).answered()
     book >> book.later(HOUR) << issues.PersonReminded
     text = "t-1 (Title of t-1) still waits for you, until 2026-01-02 01:00Z: Fine?"
     book << like(resources.NoticeWanted, event="waiting", issue="t-1", text=text, to=("pager",))

@@ -76,12 +76,9 @@ def test_a_person_who_wants_changes_undoes_what_was_passed() -> None:
 
 def test_a_question_of_a_phase_leads_back_into_it_whatever_it_requires() -> None:
     book = Playbook(with_code(review=("approve",))).until("review")
-    book >> book.reports(verdict="approve")
-    book.answered()
-    book >> book.reports(needs_human=True)
-    book.answered()
-    book >> book.seen(add=["human:changes_requested"])
-    book.left = []
+    (book >> book.reports(verdict="approve")).answered()
+    (book >> book.reports(needs_human=True)).answered()
+    book >> book.seen(add=["human:changes_requested"]) << ...
     book >> book.next() << issues.PersonAnswered << like(issues.CycleBegan, keeps=True)
     book << like(issues.PhaseEntered, phase="code")
 

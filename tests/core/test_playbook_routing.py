@@ -56,8 +56,7 @@ def test_success_leads_along_its_edge_in_one_write() -> None:
 @pytest.mark.promise("T8")
 def test_the_first_prompt_of_a_phase_waits_for_its_transition() -> None:
     book = Playbook().looked()
-    book >> book.reports()
-    book.left = []
+    book >> book.reports() << ...
     book >> book.next()  # the tree
     book.left = []
     assert book >> book.failed()
@@ -235,8 +234,7 @@ def test_the_time_without_a_daemon_is_no_working_time() -> None:
     assert book << c.WriteIssue
     book.answered()
     book.made.now += timedelta(seconds=31)
-    book >> book.reports("failed")
-    book.left = []
+    book >> book.reports("failed") << ...
     book >> book.later(12) << like(issues.IssueParked, code="max_wall_time") << issues.CommentWanted
     assert book << like(c.WriteIssue, kind="park")
 
@@ -276,8 +274,7 @@ def test_issues_beyond_the_depth_are_created_parked() -> None:
     (child,) = [view for name, view in made.tracker.items() if name != "t-1"]
     assert child.stamp is not None
     assert child.stamp.depth == 1
-    book.looked()
-    assert book.flow(child.id).code == "parked_label"
+    assert book.looked().flow(child.id).code == "parked_label"
     assert book.flow(child.id).depth == 1
 
 

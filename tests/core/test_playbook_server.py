@@ -108,8 +108,7 @@ def test_a_phase_that_waits_for_a_server_uses_up_no_time_of_its_cycle() -> None:
 
 def test_a_cycle_that_began_while_the_server_was_away_is_not_older_than_its_absence() -> None:
     book = Playbook(READ).until("review")
-    book >> issues.IssueCancelled("t-1", "ann")
-    book.answered()
+    (book >> issues.IssueCancelled("t-1", "ann")).answered()
     book >> AWAY
     book.made.now += timedelta(hours=9)
     book >> book.seen(drop=["ashep:parked"], add=["ashep:paused"]) << issues.CycleBegan << issues.PhaseEntered
@@ -129,8 +128,7 @@ def test_a_server_that_comes_and_goes_is_one_fact_with_a_count() -> None:
             for fact in seen(book, state):
                 assert isinstance(fact, resources.RunnerSeen)
                 told.append(fact)
-                book >> fact
-                book.left = []
+                book >> fact << ...
         book.made.now += timedelta(seconds=0.5)
     assert len(told) < 2 * (7 + 600 / 60 + 1)
     backs = [fact.times for fact in told if fact.state == "up"]
@@ -215,8 +213,7 @@ def test_an_attached_server_and_one_that_ashep_ended_itself_do_not_fail() -> Non
 def test_a_new_daemon_knows_nothing_of_earlier_failures() -> None:
     book = Playbook(READ)
     for _ in range(5):
-        book >> resources.ServerFailed("", "did not start")
-        book.left = []
+        book >> resources.ServerFailed("", "did not start") << ...
     assert book.world.server.start_after is not None
     book.made.crash()
     assert (book.world.server.failures, book.world.server.start_after) == (0, None)
@@ -227,8 +224,7 @@ def test_a_new_daemon_knows_nothing_of_earlier_failures() -> None:
 
 @pytest.mark.promise("X12")
 def test_a_server_that_grew_is_drained_and_begun_anew_and_everything_goes_on() -> None:
-    book = Playbook(READ, issues=("t-1", "t-2")).until("review")
-    book.looked()
+    book = Playbook(READ, issues=("t-1", "t-2")).until("review").looked()
     book >> big(book)
     assert book << like(
         resources.RecycleWanted, at_once=False, until=book.now + DRAIN, why="it holds 5.00 GiB, and its limit is 4GiB"
@@ -260,8 +256,7 @@ def test_no_issue_is_taken_while_the_server_is_drained_and_that_is_not_idle() ->
 def test_a_turn_that_outlasts_the_drain_is_left_alone_and_others_begin_again() -> None:
     book = Playbook(READ, issues=("t-1", "t-2")).until("review", "t-1")
     book >> big(book) << resources.RecycleWanted
-    book >> book.later(DRAIN.total_seconds())
-    book.left = []
+    book >> book.later(DRAIN.total_seconds()) << ...
     assert book.world.server.recycling is None
     book.looked()
     assert not book.run("t-1").ended

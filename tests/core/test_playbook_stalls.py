@@ -280,9 +280,7 @@ def test_a_diagnosis_has_a_time_of_its_own_and_is_given_once() -> None:
     other = Playbook(policy_of(Phase(name="review", stall=rule), Phase(name="arbitrate"))).looked()
     other >> other.turn("running")
     other >> other.later(120)
-    other >> other.turn("running", life=alive(120))
-    other.left = []
-    other.answered()
+    (other >> other.turn("running", life=alive(120))).answered()
     other >> other.later(120)
     other >> other.turn("running", life=alive(120)) << like(runs.RunEnded, state="stalled", abort=True)
     assert other << issues.RetryScheduled << c.StopTurn

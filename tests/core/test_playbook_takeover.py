@@ -45,8 +45,7 @@ def watched(book: Playbook, *people: str, busy: bool = False, as_of: int | None 
 
 def taken(book: Playbook, *people: str) -> Playbook:
     """A person wrote in the session, and what was asked for then is done."""
-    book >> book.turn("running", people=people or ANN)
-    book.left = []
+    book >> book.turn("running", people=people or ANN) << ...
     return book.answered()
 
 
@@ -109,8 +108,7 @@ def test_a_label_that_a_person_had_set_before_ours_is_theirs_and_outlives_the_qu
         assert held.label == ("theirs" if who == "ann" else "ours")
         book >> watched(book, *ANN)
         book >> book.later(601)
-        book >> watched(book, *ANN)
-        book.answered()
+        (book >> watched(book, *ANN)).answered()
         assert (PAUSED in book.made.tracker["t-1"].labels) == (who == "ann"), (
             "quiet ends what is ours, and nothing else"
         )
@@ -147,7 +145,7 @@ def test_what_is_at_work_there_for_ever_is_left_and_another_session_used() -> No
     assert watched(book, *ANN, busy=True, as_of=as_of) == []
     book >> watched(book, *ANN, busy=True) << like(runs.SessionReleased, leave=True)
     book.answered()
-    planned = [entry.body for entry in book.made.entries if isinstance(entry.body, runs.RunPlanned)]
+    planned = book.bodies(runs.RunPlanned)
     assert (planned[-1].reuse, planned[-1].prompt) == (None, "task")
     assert book.run().session not in (None, session)
 
@@ -187,8 +185,7 @@ def test_a_pause_with_a_cool_down_ends_by_itself_and_takes_its_own_label_off() -
 
 def test_the_label_is_no_ones_before_our_write_of_it_stands() -> None:
     book = working()
-    book >> book.turn("running", people=ANN)
-    book.left = []
+    book >> book.turn("running", people=ANN) << ...
     assert book >> tracker.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq)
     assert book.flow().held is not None
 
@@ -241,19 +238,15 @@ def test_a_person_who_comes_back_just_before_the_prompt_is_not_written_to() -> N
     book = taken(working("resume", 60))
     book >> watched(book, *ANN)
     book >> book.later(60)
-    book >> watched(book, *ANN)
-    book.left = []
+    book >> watched(book, *ANN) << ... << ...
     while not book.made.jobs or not isinstance(book.made.jobs[0], c.SendPrompt):
-        book.left = []
-        book >> book.next()
-    book.left = []
+        book >> book.next() << ...
     back = watched(book, *ANN, "msg_again")
     book >> [*back, book.failed()] << like(runs.RunWithdrawn, code="paused") << like(runs.SessionTaken, action="resume")
     assert book
     assert book.flow().cycle_runs == 1
     book >> watched(book, *ANN, "msg_again")
-    book >> book.later(60)
-    book.left = []
+    book >> book.later(60) << ...
     assert book >> watched(book, *ANN, "msg_again") << runs.SessionReleased << c.ReadTree
 
 
@@ -264,18 +257,13 @@ def test_a_session_that_is_used_again_may_be_a_persons_by_then() -> None:
     book = Playbook(policy_of(*phases).model_copy(update={"takeover": wish})).looked()
     session = book.run().session
     assert session is not None
-    book >> book.reports("failed")
-    book.left = []
-    book >> book.later(30)
+    book >> book.reports("failed") << ...
+    book >> book.later(30) << ...
     while not isinstance(book.made.jobs[0], c.SendPrompt):
-        book.left = []
-        book >> book.next()
-    book.left = []
+        book >> book.next() << ...
     book >> runs.SessionSeen("t-1", session, (), True, book.world.seq)
-    book << like(runs.RunWithdrawn, code="retry", leave=session) << like(runs.RunPlanned, attempt=3, reuse=None)
-    book.left = []
-    book >> book.failed()
-    book.answered()
+    book << like(runs.RunWithdrawn, code="retry", leave=session) << like(runs.RunPlanned, attempt=3, reuse=None) << ...
+    (book >> book.failed()).answered()
     assert book.run().session not in (None, session)
     assert (book.run().state, book.flow().failures, book.flow().cycle_runs) == ("running", 1, 2)
 
@@ -285,8 +273,7 @@ def test_no_server_is_begun_anew_in_which_a_person_works() -> None:
     assert not list(book.world.live)
     assert book.world.in_use
     book >> watched(book, *ANN)
-    book >> book.seen(drop=[PAUSED])
-    book.left = []
+    book >> book.seen(drop=[PAUSED]) << ...
     book >> watched(book, *ANN) << runs.SessionReleased << c.ReadTree
     assert not book.world.in_use
 
@@ -296,8 +283,7 @@ def test_where_the_session_is_gone_the_phase_begins_with_its_task() -> None:
     book = taken(working("resume", 60))
     book >> watched(book, *ANN)
     book >> book.later(60)
-    book >> watched(book, *ANN)
-    book.left = []
+    book >> watched(book, *ANN) << ...
     while not book.made.jobs or not isinstance(book.made.jobs[0], c.OpenSession):
         book.left = []
         book >> book.next()
@@ -336,7 +322,6 @@ def ended_before(
     state = "failed" if outcome else "succeeded"
     book << like(runs.RunEnded, state=state) << like(c.ReadTree, moment="after")
     assert book, book.left
-    book.left = []
     book.answered()
     assert account(book.world, "t-1").state == "person"
     return book
@@ -407,13 +392,9 @@ def test_a_kept_outcome_is_used_once() -> None:
     book = ended_before("resume", 60)
     book >> watched(book, *ANN)
     book >> book.later(60)
-    book >> watched(book, *ANN)
-    book.left = []
-    book.answered()
-    assert book.flow().phase == "review"
+    assert (book >> watched(book, *ANN)).answered().flow().phase == "review"
     book >> book.turn("running", people=("msg_bob",)) << like(runs.RunEnded, state="aborted")
-    book << like(runs.SessionTaken, outcome=False)
-    book.left = []
+    book << like(runs.SessionTaken, outcome=False) << ...
     book.answered()
     book >> watched(book, "msg_bob")
     assert book >> book.later(60)
@@ -425,10 +406,7 @@ def test_a_kept_outcome_is_used_once() -> None:
 @pytest.mark.promise("P12")
 def test_in_a_phase_whose_success_nobody_looks_at_a_review_is_a_pause() -> None:
     book = working("review", 60)
-    book >> book.reports()
-    book.left = []
-    book.answered()
-    assert book.flow().phase == "review"
+    assert (book >> book.reports()).answered().flow().phase == "review"
     book >> book.turn("running", people=ANN) << runs.RunEnded << like(runs.SessionTaken, action="pause", label="ours")
     assert book << issues.CommentWanted << c.WriteIssue
 
@@ -453,8 +431,7 @@ def test_the_label_takes_a_running_turn_once_a_fresh_read_shows_nobody_in_it() -
     book >> turn_read(book.world, book.turn("running")) << like(runs.RunEnded, state="aborted", abort=True)
     book << c.StopTurn
     assert book >> book.next() << c.ReadTree
-    book.answered()
-    assert book.flow().failures == 0
+    assert book.answered().flow().failures == 0
     assert book >> book.later(86_400)
     book >> book.seen(drop=[PAUSED]) << runs.ReleaseWanted
     book >> watched(book) << like(runs.SessionReleased, by="label") << c.ReadTree
@@ -481,12 +458,9 @@ def test_what_an_agent_reports_after_the_issue_was_taken_leads_nowhere() -> None
 
 def test_a_stop_that_is_not_done_is_given_up_where_the_person_has_begun_a_turn() -> None:
     book = working()
-    book >> book.seen(add=[PAUSED])
-    book.left = []
-    book >> book.turn("running") << like(runs.RunEnded, state="aborted", abort=True) << c.StopTurn
-    book.left = []
-    book >> book.failed()
-    book.left = []
+    book >> book.seen(add=[PAUSED]) << ...
+    book >> book.turn("running") << like(runs.RunEnded, state="aborted", abort=True) << c.StopTurn << ...
+    book >> book.failed() << ...
     book >> watched(book, "msg_ann", busy=True)
     book.answered() >> book.later(60)
     book.answered()
@@ -497,8 +471,7 @@ def test_the_label_ends_a_run_that_has_no_prompt_yet() -> None:
     book = Playbook(policy())
     book.made.look()
     book.left = []
-    book >> book.next()
-    book.left = []
+    book >> book.next() << ...
     book.dropped()
     book >> book.seen(add=[PAUSED]) << like(runs.RunEnded, state="aborted", abort=False)
     assert book << like(runs.SessionTaken, label="theirs", session=None)
@@ -530,8 +503,7 @@ def test_no_limit_counts_the_time_of_a_person(action: Literal["pause", "resume"]
     book >> watched(book, *ANN)
     book >> resources.ClockJumped(timedelta(hours=8))
     if action == "pause":
-        book >> book.seen(drop=[PAUSED])
-        book.left = []
+        book >> book.seen(drop=[PAUSED]) << ...
     else:
         book >> book.later(601 + 8 * 3600)
     book >> watched(book, *ANN) << runs.SessionReleased << c.ReadTree
@@ -541,8 +513,7 @@ def test_no_limit_counts_the_time_of_a_person(action: Literal["pause", "resume"]
 
 def test_a_machine_that_sleeps_is_no_person_who_is_quiet() -> None:
     book = taken(working("resume", 60))
-    book >> watched(book, *ANN)
-    book.left = []
+    book >> watched(book, *ANN) << ...
     assert book >> resources.ClockJumped(timedelta(hours=8))
     assert book.later(8 * 3600 + 59) == []
     assert book >> book.later(1)
@@ -553,9 +524,7 @@ def test_a_takeover_survives_a_restart() -> None:
     book = taken(working("resume", 60))
     book >> watched(book, *ANN)
     book.made.crash()
-    book.left = []
-    book.answered()
-    assert book.flow().held is not None
+    assert book.answered().flow().held is not None
     assert book.later(59) == []
     assert book >> book.later(1)
     assert book >> watched(book, *ANN) << runs.SessionReleased << c.ReadTree

@@ -52,10 +52,9 @@ def test_a_turn_whose_managed_server_is_replaced_has_died_and_the_same_ids_are_s
 def test_a_prompt_that_was_found_delivered_after_a_crash_has_no_instance_that_could_be_dead() -> None:
     book = Playbook(READ)
     book.made.look()
-    for _ in range(3):
-        book.left = []
-        book >> book.next()
     book.left = []
+    for _ in range(3):
+        book >> book.next() << ...
     send = book.dropped()
     assert isinstance(send, c.SendPrompt)
     book.made._effect(send)
@@ -254,8 +253,7 @@ def test_an_extraction_without_an_outcome_fails_the_attempt() -> None:
     team = Agents(version=1, agents=(*TEAM.agents, Agent(id="reader", capabilities=("extract",))))
     book = Playbook(READ, team).looked()
     for block in (None, "nonsense"):
-        book >> book.turn("finished", block=block)
-        book.answered()
+        (book >> book.turn("finished", block=block)).answered()
     book >> book.turn("finished") << like(runs.RunEnded, state="failed", error="no_outcome")
     assert book << issues.RetryScheduled
 
@@ -275,8 +273,7 @@ def test_a_session_is_used_again_where_the_policy_says_so() -> None:
     phases = (Phase(name="review", session="reuse"), Phase(name="arbitrate", session=ReuseFrom(reuse_from="review")))
     book = Playbook(policy_of(*phases)).looked()
     session = book.run().session
-    book >> book.reports("failed")
-    book.left = []
+    book >> book.reports("failed") << ...
     book >> book.later(30)
     book << like(runs.RunPlanned, reuse=session) << c.WriteIssue
     assert book >> book.next() << like(c.OpenSession, reuse=session)
