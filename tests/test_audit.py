@@ -386,10 +386,7 @@ def left(*facts: e.Fact) -> set[str]:
             ),
             "unverified",
         ),
-        (
-            (verified("x", "tests"), SIGN, yes(), FINISHED, verified("new", "tests"), LANDED, CLOSED),
-            "unverified",
-        ),
+        ((verified("x", "tests"), SIGN, yes(), FINISHED, verified("new", "tests"), LANDED, CLOSED), "unverified"),
         ((FINISHED, IDLE, LANDED, CLOSED), "unverified"),
         ((FINISHED, replace(IDLE, must_change=False), LANDED, CLOSED), ""),
         ((replace(IDLE, commit="x", run="r"), ASKED, yes(), FINISHED, IDLE, LANDED, CLOSED), ""),

@@ -322,10 +322,7 @@ def test_the_pid_of_a_dead_daemon_is_left_alone(project: Path, daemon: subproces
 
 def test_looking_before_there_is_anything(project: Path) -> None:
     done = ashep("status", "--json", cwd=project)
-    assert (done.code, done.json) == (
-        0,
-        {"daemon": STOPPED, "issues": []},
-    )
+    assert (done.code, done.json) == (0, {"daemon": STOPPED, "issues": []})
     assert "`ashep work` begins one" in done.err
     assert ashep("runs", "--json", cwd=project).json == {"runs": []}
     for command in (["why", "t-1"], ["show", "t-1/implement.1.1"], ["runs", "t-1"]):

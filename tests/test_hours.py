@@ -16,7 +16,7 @@ from ashep.core.facts.runs import RunPlanned
 from ashep.core.policy.settings import QuietHours
 from ashep.daemon.control import Control
 from ashep.daemon.hours import in_force
-from tests.loop_world import World, minutes, policy, simulate
+from tests.loop_world import World, minutes, policy
 
 NIGHTS = QuietHours(at="0 22 * * *", lasts=timedelta(hours=8), name="nights")
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -86,39 +86,36 @@ def test_a_rare_cron_is_a_cron() -> None:
     assert not never("0 22 * * mon-fri")
 
 
+@pytest.mark.virtual
 @pytest.mark.promise("K3")
-def test_nothing_starts_in_quiet_hours_and_a_person_may_end_them(tmp_path: Path) -> None:
+async def test_nothing_starts_in_quiet_hours_and_a_person_may_end_them(tmp_path: Path) -> None:
     look = policy({"name": "look", "capabilities": ["review"]})
-
-    async def scenario() -> None:
-        begins = World(tmp_path).clock.now() + timedelta(minutes=10)
-        cron = f'at: "{begins:%M} * * * *", lasts: 30m, name: nights'
-        world = World(tmp_path, policies=look, config=f"worker:\n  quiet_hours:\n    - {{{cron}}}\n")
-        async with world.living() as running:
-            await anyio.sleep(minutes(12))
-            world.tracker.add("first")
-            await anyio.sleep(minutes(5))
-            (pause,) = world.bodies(WorkPaused)
-            assert (pause.by, pause.why, pause.window) == ("the configuration", "nights", "nights")
-            assert not world.bodies(RunPlanned)
-        async with world.living() as running:  # nothing is told again
-            await anyio.sleep(minutes(5))
-            assert len(world.bodies(WorkPaused)) == 1
-            await Control(running.shepherd).answer(b'{"do": "resume", "by": "ann"}')
-            await anyio.sleep(minutes(5))
-            assert len(world.bodies(RunPlanned)) == 1
-        async with world.living():  # a person went on: so it stays
-            await anyio.sleep(minutes(5))
-            world.tracker.add("second")
-            await anyio.sleep(minutes(5))
-            assert len(world.bodies(RunPlanned)) == 2
-            await anyio.sleep(minutes(35))
-            assert len(world.bodies(WorkPaused)) == 2
-        (tmp_path / "config.yaml").write_text("version: 1\n")
-        world = World(tmp_path, policies=look)
-        async with world.living():
-            await anyio.sleep(minutes(1))
-            assert [fact.window for fact in world.bodies(WorkResumed)] == ["", "nights"]
-            assert not world.world.pauses
-
-    simulate(scenario)
+    begins = World(tmp_path).clock.now() + timedelta(minutes=10)
+    cron = f'at: "{begins:%M} * * * *", lasts: 30m, name: nights'
+    world = World(tmp_path, policies=look, config=f"worker:\n  quiet_hours:\n    - {{{cron}}}\n")
+    async with world.living() as running:
+        await anyio.sleep(minutes(12))
+        world.tracker.add("first")
+        await anyio.sleep(minutes(5))
+        (pause,) = world.bodies(WorkPaused)
+        assert (pause.by, pause.why, pause.window) == ("the configuration", "nights", "nights")
+        assert not world.bodies(RunPlanned)
+    async with world.living() as running:  # nothing is told again
+        await anyio.sleep(minutes(5))
+        assert len(world.bodies(WorkPaused)) == 1
+        await Control(running.shepherd).answer(b'{"do": "resume", "by": "ann"}')
+        await anyio.sleep(minutes(5))
+        assert len(world.bodies(RunPlanned)) == 1
+    async with world.living():  # a person went on: so it stays
+        await anyio.sleep(minutes(5))
+        world.tracker.add("second")
+        await anyio.sleep(minutes(5))
+        assert len(world.bodies(RunPlanned)) == 2
+        await anyio.sleep(minutes(35))
+        assert len(world.bodies(WorkPaused)) == 2
+    (tmp_path / "config.yaml").write_text("version: 1\n")
+    world = World(tmp_path, policies=look)
+    async with world.living():
+        await anyio.sleep(minutes(1))
+        assert [fact.window for fact in world.bodies(WorkResumed)] == ["", "nights"]
+        assert not world.world.pauses

@@ -170,9 +170,7 @@ async def test_where_a_tool_is_asked_about_there_is_no_subagent(real_world: Real
 @pytest.mark.real
 async def test_a_writer_may_work_and_look_at_issues(real_world: RealWorld) -> None:
     answers = await tried(
-        real_world,
-        "write",
-        *map(bash, ("echo hi > made", "bd show x-1", "bd list", "bd ready", "ashep verify x-1")),
+        real_world, "write", *map(bash, ("echo hi > made", "bd show x-1", "bd list", "bd ready", "ashep verify x-1"))
     )
     assert (real_world.directory / "made").read_text() == "hi\n"
     assert not any("rule" in answer for answer in answers)

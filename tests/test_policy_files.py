@@ -111,11 +111,7 @@ def test_policies_yaml_need_hold_none_where_the_folder_does(folder: Path, text: 
         ("b.yaml", "word\n", ["policies/b.yaml:1: expected a policy, or a mapping with `policies`"]),
         ("b.yaml", "", ["policies/b.yaml:1: the file is empty; `ashep init` writes a complete one"]),
         ("b.yaml", "version: 2\nphases: [plan]\n", ["policies/b.yaml:1: version: expected 1, the only version"]),
-        (
-            "b b.yaml",
-            "[plan]\n",
-            ["policies/b b.yaml: the file's name is the policy's: a letter, then"],
-        ),
+        ("b b.yaml", "[plan]\n", ["policies/b b.yaml: the file's name is the policy's: a letter, then"]),
         ("b.yml", "[plan]\n", ["policies/b.yml: only files that end in .yaml are read; rename it"]),
         (
             "b.yaml",

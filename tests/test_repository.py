@@ -95,9 +95,7 @@ def test_versions_of_the_tools_agree_everywhere() -> None:
     }
     package = json.loads((ROOT / "requirements/opencode/package.json").read_text())
     module = re.search(
-        r"^require github\.com/steveyegge/beads v(\S+)$",
-        (ROOT / "requirements/beads/go.mod").read_text(),
-        re.M,
+        r"^require github\.com/steveyegge/beads v(\S+)$", (ROOT / "requirements/beads/go.mod").read_text(), re.M
     )
     assert module is not None
     assert constants["BD_VERSION"] == programs.BD_VERSION == module.group(1)

@@ -250,8 +250,7 @@ def test_a_spoilt_database_is_drawn_the_same_again(state: Path, journal: Journal
 
 @pytest.mark.parametrize("with_world", [True, False])
 @pytest.mark.parametrize(
-    "behind",
-    [pytest.param(at, marks=[] if at % 4 == 0 else [pytest.mark.slow]) for at in range(0, len(story()), 3)],
+    "behind", [pytest.param(at, marks=[] if at % 4 == 0 else [pytest.mark.slow]) for at in range(0, len(story()), 3)]
 )
 def test_a_database_that_lags_catches_up(state: Path, behind: int, with_world: bool) -> None:
     journal = Journal.open(state, T0)

@@ -52,7 +52,6 @@ from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.core.given import T0, policies, policy_of
 from tests.loop_hands import Hands, landing_world
-from tests.loop_world import simulate
 from tests.verifier.place import criteria_of, repository
 
 RUN = "t-1/implement.1.1"
@@ -358,24 +357,22 @@ async def test_a_change_of_the_checks_is_told_once_and_of_a_text_beside_them_nev
     assert not await changed()
 
 
-def test_an_agent_that_edits_its_checks_changes_nothing_and_is_told_of(folder: Path) -> None:
+@pytest.mark.virtual
+async def test_an_agent_that_edits_its_checks_changes_nothing_and_is_told_of(folder: Path) -> None:
     class Edits(Hands):
         def __call__(self, world: Any, asked: Any) -> Any:
             world.tracker.person_rewrites("t-1", world.tracker.actor, "It is fine as it is.")
             return super().__call__(world, asked)
 
-    async def scenario() -> None:
-        hands = Edits(lambda _: ("mine.py",))
-        world = landing_world(folder, hands)
-        world.tracker.add("It", text=IssueText(acceptance=block(exists("it", "never.py"))))
-        await world.live(lambda: world.issues()["t-1"].status == "blocked")
-        (changed,) = world.bodies(CriteriaChanged)
-        assert (changed.issue, "those that were adopted" in changed.why) == ("t-1", True)
-        for verified in world.bodies(WorkVerified):
-            assert ("it", "failed") in statuses(verified)
-        assert not world.bodies(WorkLanded)
-
-    simulate(scenario)
+    hands = Edits(lambda _: ("mine.py",))
+    world = landing_world(folder, hands)
+    world.tracker.add("It", text=IssueText(acceptance=block(exists("it", "never.py"))))
+    await world.live(lambda: world.issues()["t-1"].status == "blocked")
+    (changed,) = world.bodies(CriteriaChanged)
+    assert (changed.issue, "those that were adopted" in changed.why) == ("t-1", True)
+    for verified in world.bodies(WorkVerified):
+        assert ("it", "failed") in statuses(verified)
+    assert not world.bodies(WorkLanded)
 
 
 # --- what is known ------------------------------------------------------------------------------------------------

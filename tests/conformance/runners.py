@@ -39,10 +39,7 @@ def act_for(acts: Mapping[str, Act], prompt: str) -> Act:
     return next((act for word, act in acts.items() if word in prompt), Act())
 
 
-REFUSALS = {
-    "waits": Refusal("limited", "slow down", timedelta(seconds=1)),
-    "fails": Refusal("unauthorized", "no"),
-}
+REFUSALS = {"waits": Refusal("limited", "slow down", timedelta(seconds=1)), "fails": Refusal("unauthorized", "no")}
 
 
 EVERYTHING = frozenset(

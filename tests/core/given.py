@@ -28,9 +28,7 @@ STANDARD = Policy(
             next={"approve": "arbitrate", "needs_changes": "arbitrate"},
         ),
         Phase(
-            name="arbitrate",
-            verdicts=("pass", "needs_work"),
-            next={"pass": "human_review", "needs_work": "implement"},
+            name="arbitrate", verdicts=("pass", "needs_work"), next={"pass": "human_review", "needs_work": "implement"}
         ),
         Phase(name="human_review", human=Human(ask="Merge this?", changes_requested="implement")),
     )

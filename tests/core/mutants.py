@@ -21,19 +21,7 @@ from ashep.core.resources import providers as breaker
 from ashep.core.resources import server as recycling
 from ashep.core.runs import choice, prompting, requests, takeover, turns
 from ashep.core.runs import folding as evolve_run
-from ashep.core.state import (
-    delivery,
-    files,
-    flow,
-    intents,
-    notices,
-    pauses,
-    providers,
-    run,
-    server,
-    spending,
-    timers,
-)
+from ashep.core.state import delivery, files, flow, intents, notices, pauses, providers, run, server, spending, timers
 from ashep.core.state import indexes as world_indexes
 
 
@@ -99,10 +87,7 @@ BROKEN_LAWS = [
     Mutant("a late answer revives a run", private(evolve_run, "_sent"), "if run.ended:", "if False:"),
     Mutant("giving back never ends", folding.landed, 'flow.stage == "giving_back"', "False"),
     Mutant(
-        "comments on closed issues",
-        private(folding, "_outcome_of_flow"),
-        "comments=(), creations=(), take_off=()",
-        "",
+        "comments on closed issues", private(folding, "_outcome_of_flow"), "comments=(), creations=(), take_off=()", ""
     ),
     Mutant("agents may answer", private(people, "_set_by"), "not is_person(actor, world.actor)", "False"),
     Mutant("a retry never comes", timers.over, "return replace(flow, not_before=None)", "return flow"),
@@ -170,10 +155,7 @@ BROKEN_PLAYBOOKS = [
     Mutant("a tree is left for the shared one", private(dispatch, "_kind"), "flow.own is not None or ", ""),
     Mutant("two issues have one number", trees.slot_of, "if other != issue", "if False"),
     Mutant(
-        "sessions open in the project",
-        private(prompting, "_open_session"),
-        "directory=flow.own.path",
-        "directory=None",
+        "sessions open in the project", private(prompting, "_open_session"), "directory=flow.own.path", "directory=None"
     ),
     Mutant("the branch begins anew at each run", private(prompting, "_before"), "own.base or None", "None"),
     Mutant("two writes at once", private(outstanding, "_tracker_effects"), "if any(", "if False and any("),
@@ -190,10 +172,7 @@ BROKEN_PLAYBOOKS = [
     Mutant("stale reads are people", intents.stale, "return as_of < flow.write_seq or", "return False and"),
     Mutant("our lost write is a person's", private(evolve, "_issue_seen"), "if landed and", "if False and"),
     Mutant(
-        "a guard is not looked into",
-        private(folding, "_unclaimed"),
-        "writing=None, look_again=True)",
-        "writing=None)",
+        "a guard is not looked into", private(folding, "_unclaimed"), "writing=None, look_again=True)", "writing=None)"
     ),
     Mutant("no cool-down", private(people, "_reopened"), "wait = None if by_hand else", "wait = None and"),
     Mutant(
@@ -274,10 +253,7 @@ BROKEN_PLAYBOOKS = [
         "if None else []",
     ),
     Mutant(
-        "a failed agent is tried again",
-        private(choice, "_failures"),
-        "behind = failed + avoided",
-        "behind = avoided",
+        "a failed agent is tried again", private(choice, "_failures"), "behind = failed + avoided", "behind = avoided"
     ),
     Mutant("a person falls in for agents", private(choice, "_failures"), "if agent.is_human:", "if False:"),
     Mutant("another agent of the same provider", private(choice, "_failures"), '== "different_provider"', '== ""'),
@@ -317,10 +293,7 @@ BROKEN_PLAYBOOKS = [
         "if default is not None",
     ),
     Mutant(
-        "hints do not matter",
-        private(evolve, "_ready"),
-        "ready_fresh=fact.as_of >= world.hint_seq",
-        "ready_fresh=True",
+        "hints do not matter", private(evolve, "_ready"), "ready_fresh=fact.as_of >= world.hint_seq", "ready_fresh=True"
     ),
     Mutant(
         "an answer from before the question counts",
@@ -552,19 +525,11 @@ BROKEN_PLAYBOOKS = [
     ),
     Mutant("a forge is asked in a hot loop", landing.fold_landing, 'if fact.code == "away":', "if False:"),
     Mutant("a forge's time is not kept", landing.fold_landing, "fact.wait)", "AWAY_AGAIN)"),
-    Mutant(
-        "an agent's question approves the work",
-        folding.answered,
-        "own is not None and (",
-        "own is not None or (",
-    ),
+    Mutant("an agent's question approves the work", folding.answered, "own is not None and (", "own is not None or ("),
     Mutant("an approval is for ever", landing.flagged, "own.approved == own.head", "own.approved"),
     Mutant("late evidence counts", landing.fold_verified, "if fact.run != flow.verifying or", "if False and"),
     Mutant(
-        "waived for ever",
-        private(folding, "_cycle"),
-        "waived=flow.waived if fact.keeps else ()",
-        "waived=flow.waived",
+        "waived for ever", private(folding, "_cycle"), "waived=flow.waived if fact.keeps else ()", "waived=flow.waived"
     ),
     Mutant("a conflict is forgotten", landing.fold_landing, "fact.log, landing.onto", '"", landing.onto'),
     Mutant("the writer is not told what failed", landing.fold_verified, "flaw=flaw,", "flaw=None,"),
@@ -575,18 +540,12 @@ BROKEN_PLAYBOOKS = [
         'verifying=""',
     ),
     Mutant(
-        "verifying goes on in another phase",
-        private(folding, "_stage"),
-        'verifying="", landing=None',
-        "landing=None",
+        "verifying goes on in another phase", private(folding, "_stage"), 'verifying="", landing=None', "landing=None"
     ),
     Mutant("attempts of a visit count in the next", private(folding, "_entered"), "unproven=0,", ""),
     Mutant("what cannot be read is worked on", landing.criteria, "if not fact.error:", "if True:"),
     Mutant(
-        "checks that cannot be read are none",
-        landing.fold_criteria,
-        "None if fact.error or fact.left_out else ",
-        "",
+        "checks that cannot be read are none", landing.fold_criteria, "None if fact.error or fact.left_out else ", ""
     ),
     Mutant("an edit of the checks counts", landing.fold_edit, "seen=fact.hash", "hash=fact.hash"),
     Mutant("lost work is closed", routing.finish, "if own is None:", "if own is None or not own.base:"),

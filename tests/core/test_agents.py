@@ -24,10 +24,7 @@ def test_every_agent_that_is_not_chosen_has_a_reason() -> None:
     assert choice.agent is not None
     assert choice.agent.id == "critic"
     assert choice.why
-    assert dict(choice.others) == {
-        "builder": "lacks the capability review",
-        "judge": "comes after critic by id",
-    }
+    assert dict(choice.others) == {"builder": "lacks the capability review", "judge": "comes after critic by id"}
 
 
 @pytest.mark.promise("D2")

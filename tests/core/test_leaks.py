@@ -73,12 +73,7 @@ def test_what_is_written_in_the_place_of_a_token_is_none(token: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [
-        "aws_secret_access_key = {}",
-        'AWS_SECRET_ACCESS_KEY: "{}"',
-        "export AWS_SECRET_KEY={}",
-        "aws_session_token={}",
-    ],
+    ["aws_secret_access_key = {}", 'AWS_SECRET_ACCESS_KEY: "{}"', "export AWS_SECRET_KEY={}", "aws_session_token={}"],
 )
 def test_a_secret_key_of_aws(line: str) -> None:
     assert "AWS secret key" in kinds(line.format(made_up(40, LETTERS + "/+")))

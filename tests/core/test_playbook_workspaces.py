@@ -87,11 +87,7 @@ def test_who_gets_a_tree_does_not_wait_for_those_who_share_one() -> None:
 
 
 def test_a_number_is_free_again_when_its_issue_is_over() -> None:
-    book = book_of(
-        policy_of(Phase(name="implement")),
-        issues=("t-1", "t-2"),
-        config=own(2),
-    ).looked()
+    book = book_of(policy_of(Phase(name="implement")), issues=("t-1", "t-2"), config=own(2)).looked()
     assert (book >> book.reports(name="t-1")).answered().flow("t-1").stage == "closed"
     assert dict(book.world.slots.items()) == {"t-2": 1}
     book.made.open("t-3")

@@ -419,11 +419,7 @@ BUGS: dict[str, tuple[Planted, Kinds, tuple[str, ...]]] = {
         _kinds("base_moves"),
         ("what lands is verified", "evidence is of what people get"),
     ),
-    "two land at once": (
-        landing_out_of_turn,
-        _kinds("work_slow work_contradicts"),
-        ("one lands at a time",),
-    ),
+    "two land at once": (landing_out_of_turn, _kinds("work_slow work_contradicts"), ("one lands at a time",)),
     "a push by force": (
         push_by_force,
         _kinds("pull_pushes pull_reviews ci_fails people_status"),
@@ -440,11 +436,7 @@ BUGS: dict[str, tuple[Planted, Kinds, tuple[str, ...]]] = {
         ("what a person pushed is left to them",),
     ),
     "closed is taken for merged": (closed_taken_for_merged, _kinds("pull_closes"), ("what is closed was merged",)),
-    "merged is merged": (
-        merged_is_merged,
-        _kinds("forge_away people_status"),
-        ("what is closed was merged",),
-    ),
+    "merged is merged": (merged_is_merged, _kinds("forge_away people_status"), ("what is closed was merged",)),
     "old results of CI are believed": (old_results_believed, _kinds("ci_fails"), ("CI counts for what it saw",)),
     "a review counts again": (remarks_heard_again, _kinds("pull_reviews"), ("a review counts once",)),
     "what is pushed is not verified": (

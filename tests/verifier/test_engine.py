@@ -104,8 +104,7 @@ def nothing(world: World) -> None:
 
 @pytest.mark.promise("W1")
 @pytest.mark.parametrize(
-    ("change", "again"),
-    [(more_path, 1), (a_variable, 1), (a_value, 1), (network, 1), (sandbox, None), (nothing, 0)],
+    ("change", "again"), [(more_path, 1), (a_variable, 1), (a_value, 1), (network, 1), (sandbox, None), (nothing, 0)]
 )
 async def test_what_was_found_holds_for_the_ground_that_it_was_found_on(
     world: World, counted: Path, change: Callable[[World], None], again: int | None

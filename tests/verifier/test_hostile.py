@@ -309,9 +309,7 @@ def cancelled() -> Cancel:
 
 @pytest.mark.promise("W2")
 async def test_a_cancelled_verification_leaves_no_process_and_no_folder(
-    either: World,
-    marked: str,
-    cancelled: Cancel,
+    either: World, marked: str, cancelled: Cancel
 ) -> None:
     script = f"trap '' TERM; setsid -f sleep {marked}; sleep {marked}"
     await cancelled(lambda: either.sh(script), lambda: sleepers(marked).count("sleep") >= 2)

@@ -250,10 +250,7 @@ async def test_another_program_that_takes_the_port_meanwhile_is_not_asked(world:
         while not await begun.exists():
             await anyio.sleep(0.005)
         await group.start(stranger.serve, port)
-    assert (found[0].status, found[0].message) == (
-        "error",
-        f"another program listens on port {port}; it was not asked",
-    )
+    assert (found[0].status, found[0].message) == ("error", f"another program listens on port {port}; it was not asked")
     assert stranger.reached == []
 
 
