@@ -253,10 +253,24 @@ class World:
             journal.close()
 
     async def live(
-        self, goal: Callable[[], bool] | None = None, points: Points | None = None, patience: float = PATIENCE
+        self,
+        goal: Callable[[], bool] | None = None,
+        points: Points | None = None,
+        patience: float = PATIENCE,
+        beside: Callable[[], Awaitable[object]] | None = None,
     ) -> bool:
-        """Live until the goal is reached (default: everything closed) or the crash; False after a crash."""
-        goal = goal or self.all_closed
+        """Live until the goal is reached (default: everything closed) or the crash; False after a crash.
+
+        `beside`: what somebody does meanwhile, until then at the longest.
+        """
+        async with anyio.create_task_group() as group:
+            if beside is not None:
+                group.start_soon(beside)
+            lived = await self._live(goal or self.all_closed, points, patience)
+            group.cancel_scope.cancel()
+            return lived
+
+    async def _live(self, goal: Callable[[], bool], points: Points | None, patience: float) -> bool:
         try:
             async with self.living(points) as running:
                 with anyio.move_on_after(patience) as waited:

@@ -35,12 +35,7 @@ pytestmark = pytest.mark.virtual
 
 async def with_person(world: World, points: Points | None = None) -> bool:
     """Live until all is closed, with a person who approves."""
-    done = False
-    async with anyio.create_task_group() as group:
-        group.start_soon(world.person)
-        done = await world.live(points=points)
-        group.cancel_scope.cancel()
-    return done
+    return await world.live(points=points, beside=world.person)
 
 
 # --- the standard way ---------------------------------------------------------------------------------------------
@@ -99,10 +94,7 @@ async def test_an_agents_question_leads_back_into_its_phase_with_the_persons_wor
         world.tracker.person_sets(issue, "pat", add_labels=("human:approved",))
         await world.person()
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(person)
-        await world.live()
-        group.cancel_scope.cancel()
+    await world.live(beside=person)
     world.check_done()
     phases = [fact.phase for fact in world.bodies(PhaseEntered)]
     assert phases == ["implement", "implement", "review", "arbitrate"]
@@ -371,10 +363,7 @@ async def test_a_clock_that_is_set_back_makes_no_wait_longer(folder: Path, hours
             await anyio.sleep(1)
         world.clock.jump(timedelta(hours=hours))
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(back)
-        await world.live(lambda: bool(world.world.flows) and world.stands(issue) == "person")
-        group.cancel_scope.cancel()
+    await world.live(lambda: bool(world.world.flows) and world.stands(issue) == "person", beside=back)
     assert world.clock.monotonic() < 180
     await world.live(lambda: world.clock.monotonic() > 240)  # nor a start by the clock that is right now
     await with_person(world)
@@ -552,10 +541,7 @@ def interfere(
             await anyio.sleep(moment)
             act(world, issue)
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(person)
-            await world.live(lambda: world.clock.monotonic() >= end)
-            group.cancel_scope.cancel()
+        await world.live(lambda: world.clock.monotonic() >= end, beside=person)
         world.check()
         assert not await world.runner.busy(world.runner.sessions), world.state()
         after(world, issue)
@@ -698,10 +684,7 @@ async def test_a_person_writes_in_the_session(folder: Path, moment: float) -> No
         if busy := await world.runner.busy(world.runner.sessions):
             world.runner.person_writes(next(iter(busy)), "stop, I do it myself", delay=3)
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(person)
-        await world.live(lambda: world.clock.monotonic() >= moment + 60)
-        group.cancel_scope.cancel()
+    await world.live(lambda: world.clock.monotonic() >= moment + 60, beside=person)
     world.check()
     assert world.stands(issue) in ("parked", "person"), world.state()
 
@@ -716,10 +699,7 @@ async def test_an_agents_own_approval_passes_nothing(folder: Path) -> None:
             await anyio.sleep(1)
         world.tracker.person_sets(issue, "ashep-agent", add_labels=("human:approved",))
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(agent)
-        await world.live(lambda: world.clock.monotonic() > 300)
-        group.cancel_scope.cancel()
+    await world.live(lambda: world.clock.monotonic() > 300, beside=agent)
     world.check()
     assert world.stands(issue) == "person"
     assert "human:approved" not in world.issues()[issue].labels

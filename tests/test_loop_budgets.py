@@ -4,7 +4,6 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-import anyio
 import pytest
 
 from ashep.core.facts.commands import WRITES
@@ -34,12 +33,7 @@ class Growing(MemoryRunner):
 
 async def lived(world: World, days: float = 5.0, points: Points | None = None) -> bool:
     """Live until all is closed, with a person who approves."""
-    done = False
-    async with anyio.create_task_group() as group:
-        group.start_soon(world.person)
-        done = await world.live(points=points, patience=days * 86400)
-        group.cancel_scope.cancel()
-    return done
+    return await world.live(points=points, patience=days * 86400, beside=world.person)
 
 
 @pytest.mark.promise("B1")

@@ -185,10 +185,7 @@ async def test_the_issue_of_a_daemon_that_died_is_taken_over_with_a_comment_once
     issue = world.tracker.add("first")
     await lived_for(world, 12)
     began = world.clock.now()
-    async with anyio.create_task_group() as group:
-        group.start_soon(world.person)
-        await other.live(lambda: world.issues()[issue].status == "closed")
-        group.cancel_scope.cancel()
+    await other.live(lambda: world.issues()[issue].status == "closed", beside=world.person)
     assert [fact.done for fact in other.bodies(IssueReclaimed)] == [True]
     waited = (next(e.at for e in other.journal() if isinstance(e.body, IssueReclaimed)) - began).total_seconds()
     assert 14 * 60 < waited < 16 * 60

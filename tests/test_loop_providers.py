@@ -4,7 +4,6 @@ import shutil
 from datetime import datetime, timedelta
 from pathlib import Path
 
-import anyio
 import pytest
 
 from ashep.core.facts.issues import IssueHeld
@@ -46,12 +45,7 @@ class Night:
         return Play(error="APIError: overloaded", delay=1.0, refused=Refusal("down", "overloaded"), tokens=0)
 
     async def live(self, points: Points | None = None) -> bool:
-        done = False
-        async with anyio.create_task_group() as group:
-            group.start_soon(self.world.person)
-            done = await self.world.live(points=points, patience=86400)
-            group.cancel_scope.cancel()
-        return done
+        return await self.world.live(points=points, patience=86400, beside=self.world.person)
 
     def check(self) -> None:
         """Nothing is blamed, nothing is lost, and everything is done."""

@@ -46,10 +46,7 @@ def prompts(world: World, session: str) -> list[str]:
 
 
 async def live_beside(world: World, person: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    async with anyio.create_task_group() as group:
-        group.start_soon(person)
-        await world.live()
-        group.cancel_scope.cancel()
+    await world.live(beside=person)
 
 
 @pytest.mark.promise("P11")

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import anyio
 import jsonschema
 import pytest
 
@@ -60,10 +59,10 @@ def live(folder: Path, name: str, outcomes: Script, *, answers: str = "human:app
 
     async def scenario() -> None:
         issue = world.tracker.add("one")
-        async with anyio.create_task_group() as group:
-            group.start_soon(world.person, answers)
-            await world.live(lambda: world.all_closed() or "ashep:parked" in world.issues()[issue].labels)
-            group.cancel_scope.cancel()
+        await world.live(
+            lambda: world.all_closed() or "ashep:parked" in world.issues()[issue].labels,
+            beside=lambda: world.person(answers),
+        )
         ran, asked = ([fact.phase for fact in world.bodies(kind)] for kind in (RunPlanned, PersonAsked))
         lives.append(Lived(ran, asked, [fact.code for fact in world.bodies(IssueParked)]))
         if not lives[0].parked:

@@ -154,10 +154,7 @@ def week(folder: Path) -> None:
 
     async def scenario() -> None:
         seen = Week(folder)
-        async with anyio.create_task_group() as group:
-            group.start_soon(seen.come_in)
-            await seen.world.live(lambda: len(seen.sizes) == DAYS, patience=(DAYS + 2) * DAY)
-            group.cancel_scope.cancel()
+        await seen.world.live(lambda: len(seen.sizes) == DAYS, patience=(DAYS + 2) * DAY, beside=seen.come_in)
         seen.compare()
         seen.world.check()  # it is derived again, and audited, from where the journal begins
 
