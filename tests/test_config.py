@@ -56,11 +56,8 @@ def test_starter_files_load_without_a_warning(folder: Path) -> None:
     assert configuration.warnings == ()
     assert configuration.policies.default_policy == "standard"
     assert [phase.name for phase in configuration.policies.policies["standard"].phases] == [
-        "implement",
-        "review",
-        "arbitrate",
-        "human_review",
-    ]
+        "implement", "review", "arbitrate", "human_review",
+    ]  # fmt: skip
 
 
 def test_starter_settings_are_the_defaults() -> None:
@@ -285,13 +282,10 @@ def test_planned_settings_are_refused(folder: Path, key: str) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "key"),
-    [
-        ("reminder: 1d\n    phases: [implement]", "reminder"),
-        ("limits: {max_cost: 3}\n    phases: [implement]", "limits.max_cost"),
-    ],
-)
+@pytest.mark.parametrize(("text", "key"), [
+    ("reminder: 1d\n    phases: [implement]", "reminder"),
+    ("limits: {max_cost: 3}\n    phases: [implement]", "limits.max_cost"),
+])  # fmt: skip
 def test_planned_keys_of_a_policy(folder: Path, text: str, key: str) -> None:
     assert said(folder, f"version: 1\npolicies:\n  p:\n    {text}\n") == [
         f"policies.yaml:4: policies.p.{key}: not yet supported by this version; remove it"
@@ -478,28 +472,19 @@ def test_a_person_covers_a_phase(folder: Path) -> None:
 AGENTS = [
     ("id: builder", "{id: builder, capabilities: [x]}", "duplicate-agent", "agents[5].id", "error"),
     (
-        "provider",
-        "{id: a, capabilities: [x], runner: {provider: y}}",
-        "half-a-model",
-        "agents[5].runner.provider",
+        "provider", "{id: a, capabilities: [x], runner: {provider: y}}", "half-a-model", "agents[5].runner.provider",
         "error",
     ),
     ("model", "{id: a, capabilities: [x], runner: {model: y}}", "half-a-model", "agents[5].runner.model", "error"),
     (
-        "type",
-        "{id: a, capabilities: [x], runner: {type: openkode}}",
-        "unknown-runner",
-        "agents[5].runner.type",
+        "type", "{id: a, capabilities: [x], runner: {type: openkode}}", "unknown-runner", "agents[5].runner.type",
         "error",
     ),
     (
-        "person",
-        "{id: a, capabilities: [x], is_human: true, runner: {}}",
-        "pointless-key",
-        "agents[5].runner",
+        "person", "{id: a, capabilities: [x], is_human: true, runner: {}}", "pointless-key", "agents[5].runner",
         "warning",
     ),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("entry", "code", "key", "severity"), [case[1:] for case in AGENTS])
@@ -570,15 +555,12 @@ def test_budgets_that_make_no_sense_are_refused(folder: Path, budgets: str) -> N
     assert found.key.startswith("budgets")
 
 
-@pytest.mark.parametrize(
-    ("budgets", "key"),
-    [
-        ("{run: {cost: 5}, issue: {cost: 4}}", "budgets.run.cost"),
-        ("{day: {tokens: 5}, total: {tokens: 4}}", "budgets.day.tokens"),
-        ("{providers: {acme: {cost: 5}}, day: {cost: 4}}", "budgets.providers.acme.cost"),
-        ("{run: {cost: 4}, issue: {cost: 4, tokens: 1}, day: {cost: 1000, tokens: 1000}}", None),
-    ],
-)
+@pytest.mark.parametrize(("budgets", "key"), [
+    ("{run: {cost: 5}, issue: {cost: 4}}", "budgets.run.cost"),
+    ("{day: {tokens: 5}, total: {tokens: 4}}", "budgets.day.tokens"),
+    ("{providers: {acme: {cost: 5}}, day: {cost: 4}}", "budgets.providers.acme.cost"),
+    ("{run: {cost: 4}, issue: {cost: 4, tokens: 1}, day: {cost: 1000, tokens: 1000}}", None),
+])  # fmt: skip
 def test_a_limit_that_is_never_met_is_a_warning(folder: Path, budgets: str, key: str | None) -> None:
     (folder / "config.yaml").write_text(f"version: 1\nbudgets: {budgets}\n")
     found = [(one.code, one.key, one.severity) for one in load(folder).warnings]

@@ -118,25 +118,22 @@ async def test_a_cancelled_run_is_seen_to_stop_before_it_is_answered(tmp_path: P
 
 
 @pytest.mark.promise("K6")
-@pytest.mark.parametrize(
-    ("request_", "said"),
-    [
-        (b"", "not understood"),
-        (b"pause", "not understood"),
-        (b"[1]", "not understood"),
-        (b'{"do": "stop", "by": "ann"}', "not understood"),
-        (b'{"do": "pause"}', "not understood: pause.by: Field required"),
-        (b'{"do": "pause", "by": ""}', "not understood: pause.by"),
-        (line("pause", forever=True), "not understood: pause.forever"),
-        (line("pause", until="2026-01-01T07:00:00"), "not understood: pause.until"),
-        (line("pause", until="2001-01-01T07:00:00Z"), "2001-01-01 07:00:00Z is over"),
-        (line("pause", provider="nobody"), "no agent runs on nobody"),
-        (line("pause", by="ashep-agent"), "ashep-agent is no person"),
-        (line("resume", by=ACTOR), f"{ACTOR} is no person"),
-        (line("cancel", by=ACTOR, target="x"), f"{ACTOR} is no person"),
-        (line("cancel", target="nope-1"), "there is no issue and no run nope-1"),
-    ],
-)
+@pytest.mark.parametrize(("request_", "said"), [
+    (b"", "not understood"),
+    (b"pause", "not understood"),
+    (b"[1]", "not understood"),
+    (b'{"do": "stop", "by": "ann"}', "not understood"),
+    (b'{"do": "pause"}', "not understood: pause.by: Field required"),
+    (b'{"do": "pause", "by": ""}', "not understood: pause.by"),
+    (line("pause", forever=True), "not understood: pause.forever"),
+    (line("pause", until="2026-01-01T07:00:00"), "not understood: pause.until"),
+    (line("pause", until="2001-01-01T07:00:00Z"), "2001-01-01 07:00:00Z is over"),
+    (line("pause", provider="nobody"), "no agent runs on nobody"),
+    (line("pause", by="ashep-agent"), "ashep-agent is no person"),
+    (line("resume", by=ACTOR), f"{ACTOR} is no person"),
+    (line("cancel", by=ACTOR, target="x"), f"{ACTOR} is no person"),
+    (line("cancel", target="nope-1"), "there is no issue and no run nope-1"),
+])  # fmt: skip
 async def test_what_is_not_understood_or_not_a_persons_is_refused_and_leaves_nothing(
     tmp_path: Path, request_: bytes, said: str
 ) -> None:
@@ -333,15 +330,12 @@ def test_commands_ask_the_daemon_in_the_persons_name(tmp_path: Path, monkeypatch
             run("pause")
 
 
-@pytest.mark.parametrize(
-    ("text", "then"),
-    [
-        ("07:00", "2026-03-02T07:00"),
-        ("22:31", "2026-03-01T22:31"),
-        ("22:30", "2026-03-02T22:30"),
-        ("2026-03-05T12:00", "2026-03-05T12:00"),
-    ],
-)
+@pytest.mark.parametrize(("text", "then"), [
+    ("07:00", "2026-03-02T07:00"),
+    ("22:31", "2026-03-01T22:31"),
+    ("22:30", "2026-03-02T22:30"),
+    ("2026-03-05T12:00", "2026-03-05T12:00"),
+])  # fmt: skip
 def test_a_time_of_day_is_the_next_one(text: str, then: str) -> None:
     at = datetime(2026, 3, 1, 22, 30).astimezone()
     assert controlling._end(None, text, at) == datetime.fromisoformat(then).astimezone()

@@ -27,15 +27,12 @@ def at(text: str, zone: Any = UTC) -> datetime:
 
 
 @pytest.mark.promise("K3")
-@pytest.mark.parametrize(
-    ("now", "end", "begins"),
-    [
-        ("2026-03-01T21:59:59", None, "2026-03-01T22:00"),
-        ("2026-03-01T22:00:00", "2026-03-02T06:00", "2026-03-02T22:00"),
-        ("2026-03-02T05:59:59", "2026-03-02T06:00", "2026-03-02T22:00"),
-        ("2026-03-02T06:00:00", None, "2026-03-02T22:00"),
-    ],
-)
+@pytest.mark.parametrize(("now", "end", "begins"), [
+    ("2026-03-01T21:59:59", None, "2026-03-01T22:00"),
+    ("2026-03-01T22:00:00", "2026-03-02T06:00", "2026-03-02T22:00"),
+    ("2026-03-02T05:59:59", "2026-03-02T06:00", "2026-03-02T22:00"),
+    ("2026-03-02T06:00:00", None, "2026-03-02T22:00"),
+])  # fmt: skip
 def test_a_window_is_in_force_from_its_beginning_while_it_lasts(now: str, end: str | None, begins: str) -> None:
     standing, following = in_force([NIGHTS], at(now), UTC)
     assert standing == ({"nights": at(end)} if end else {})
@@ -61,16 +58,13 @@ def test_windows_of_one_name_are_one_and_overlapping_ones_end_last() -> None:
     assert in_force([], at("2026-03-07T12:00"), UTC) == ({}, None)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("22:00", "got 1, expected 5"),
-        ("0 25 * * *", "higher than the maximum value"),
-        ("0 22 * * 5", "mon, tue, wed"),
-        ("0 22 * * 1-5", "mon, tue, wed"),
-        ("0 22 31 feb *", "never comes round"),
-    ],
-)
+@pytest.mark.parametrize(("text", "said"), [
+    ("22:00", "got 1, expected 5"),
+    ("0 25 * * *", "higher than the maximum value"),
+    ("0 22 * * 5", "mon, tue, wed"),
+    ("0 22 * * 1-5", "mon, tue, wed"),
+    ("0 22 31 feb *", "never comes round"),
+])  # fmt: skip
 def test_a_cron_that_is_none_is_told_with_its_place(tmp_path: Path, text: str, said: str) -> None:
     World(tmp_path)
     (tmp_path / "config.yaml").write_text(f'worker:\n  quiet_hours:\n    - {{at: "{text}", lasts: 8h}}\n')

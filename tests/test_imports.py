@@ -294,16 +294,13 @@ def silent(name: str, document: Any, importing: Callable[[Any], Imported]) -> li
 
 @pytest.mark.promise("F20")
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("source", "name"),
-    [
-        (SHIPPED, "policies.yaml"),
-        (SHIPPED, "agents.yaml"),
-        (SHIPPED, "config.yaml"),
-        (None, "policies.yaml"),
-        (None, "agents.yaml"),
-    ],
-)
+@pytest.mark.parametrize(("source", "name"), [
+    (SHIPPED, "policies.yaml"),
+    (SHIPPED, "agents.yaml"),
+    (SHIPPED, "config.yaml"),
+    (None, "policies.yaml"),
+    (None, "agents.yaml"),
+])  # fmt: skip
 def test_every_key_of_their_yaml_is_carried_over_or_named(source: Path | None, name: str, tmp_path: Path) -> None:
     folder = tmp_path / "changed"
     folder.mkdir()

@@ -148,13 +148,8 @@ def in_a_small_disk(tmp_path: Path, code: str) -> str:
 @pytest.mark.promise("J13")
 def test_the_reserve_lets_the_last_facts_be_written(tmp_path: Path) -> None:
     assert in_a_small_disk(tmp_path, FULL).splitlines() == [
-        "reserve True",
-        "full 28 True",
-        "freed True True",
-        "ended 74 True True",
-        "again True True",
-        "reserve True",
-    ]
+        "reserve True", "full 28 True", "freed True True", "ended 74 True True", "again True True", "reserve True",
+    ]  # fmt: skip
 
 
 def test_the_reserve_is_laid_aside_where_there_is_plenty_and_really_takes_room(tmp_path: Path) -> None:

@@ -17,19 +17,12 @@ from tests.conformance.landings import GitLandingWorld, put
 pytestmark = pytest.mark.real
 
 BEGIN: dict[str, str | None] = {
-    "same": "same\n",
-    "edited": "old text\n" * 50,
-    "deleted": "deleted\n",
-    "file-to-folder": "a file\n",
-    "folder-to-file/a": "a\n",
-    "odd \u00e4\nname": "1\n",
-}
+    "same": "same\n", "edited": "old text\n" * 50, "deleted": "deleted\n", "file-to-folder": "a file\n",
+    "folder-to-file/a": "a\n", "odd \u00e4\nname": "1\n",
+}  # fmt: skip
 WORK: dict[str, str | None] = {
-    "edited": "new text\n" * 50,
-    "deleted": None,
-    "added/deep/file": "added text\n" * 50,
-    "odd \u00e4\nname": "2\n",
-}
+    "edited": "new text\n" * 50, "deleted": None, "added/deep/file": "added text\n" * 50, "odd \u00e4\nname": "2\n",
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

@@ -59,12 +59,8 @@ def failing(world: GitLandingWorld, *, now: bool = True) -> None:
 async def test_what_a_failing_filter_cut_off_is_taken_back(world: GitLandingWorld) -> None:
     world.commit({"a": "a\n", "told": "told\n", "z.dat": "z\n"})
     work: dict[str, str | None] = {
-        "a": "new\n",
-        "told": "new\n",
-        "z.dat": "new\n",
-        "new": "new\n",
-        ".gitattributes": "*.dat filter=odd\n",
-    }
+        "a": "new\n", "told": "new\n", "z.dat": "new\n", "new": "new\n", ".gitattributes": "*.dat filter=odd\n",
+    }  # fmt: skip
     world.work(ONE, work)
     world.git("update-index", "--assume-unchanged", "told")
     made = await ready(world)

@@ -77,12 +77,9 @@ def measured(world: World) -> Size:
     with closing(sqlite3.connect(state / NAME)) as database:
         rows = sum(database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("facts", "runs"))
     return Size(
-        sum(path.stat().st_size for path in journal_files(state / "journal")),
-        len([*state.glob("blobs/*/*")]),
-        rows,
-        len((world.folder / "runs.jsonl").read_bytes().splitlines()),
-        (state / NAME).stat().st_size,
-    )
+        sum(path.stat().st_size for path in journal_files(state / "journal")), len([*state.glob("blobs/*/*")]), rows,
+        len((world.folder / "runs.jsonl").read_bytes().splitlines()), (state / NAME).stat().st_size,
+    )  # fmt: skip
 
 
 class Week:

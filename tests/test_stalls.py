@@ -97,14 +97,11 @@ async def test_a_turn_that_falls_silent_later_is_ended_within_the_bound_of_its_l
 
 
 @pytest.mark.promise("T11")
-@pytest.mark.parametrize(
-    ("name", "play"),
-    [
-        ("one token each after x 0.8", Play(text=said("check"), pulse=AFTER * 0.8, delay=AFTER * 8)),
-        ("a tool that runs ten times as long", Play(text=said("check"), pulse=None, tool="bash", delay=AFTER * 10)),
-        ("a quiet parent with a busy child", Play(text=said("check"), pulse=3.0, tool=None, delay=AFTER * 6)),
-    ],
-)
+@pytest.mark.parametrize(("name", "play"), [
+    ("one token each after x 0.8", Play(text=said("check"), pulse=AFTER * 0.8, delay=AFTER * 8)),
+    ("a tool that runs ten times as long", Play(text=said("check"), pulse=None, tool="bash", delay=AFTER * 10)),
+    ("a quiet parent with a busy child", Play(text=said("check"), pulse=3.0, tool=None, delay=AFTER * 6)),
+])  # fmt: skip
 @pytest.mark.slow
 async def test_none_of_many_slow_healthy_agents_is_ended(tmp_path: Path, name: str, play: Play) -> None:
     """70 of each kind; a subagent's signs are the parent's (tests/conformance/test_runner.py, tests/test_life.py)."""

@@ -316,15 +316,12 @@ def test_drawing_step_by_step_is_drawing_at_once(tmp_path_factory: pytest.TempPa
 
 
 @pytest.mark.promise("V1")
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda path: path.unlink(),
-        lambda path: path.write_bytes(path.read_bytes()[:-7]),
-        lambda path: path.write_bytes(path.read_bytes() * 2),
-        lambda path: path.write_bytes(path.read_bytes().replace(b"lost", b"lust")),
-    ],
-)
+@pytest.mark.parametrize("spoil", [
+    lambda path: path.unlink(),
+    lambda path: path.write_bytes(path.read_bytes()[:-7]),
+    lambda path: path.write_bytes(path.read_bytes() * 2),
+    lambda path: path.write_bytes(path.read_bytes().replace(b"lost", b"lust")),
+])  # fmt: skip
 def test_a_spoilt_run_log_is_drawn_the_same_again(state: Path, journal: Journal, spoil: Callable[[Path], Any]) -> None:
     draw(state, journal)
     path = state.parent / "runs.jsonl"

@@ -93,15 +93,12 @@ def test_nothing_is_lost(deeds: list[Deed], ends: list[str]) -> None:
 
 
 @pytest.mark.promise("I3")
-@pytest.mark.parametrize(
-    ("part", "deeds"),
-    [
-        ("_save_index", [("write", "a.txt"), ("stage", "a.txt"), ("write", "a.txt")]),
-        ("_save_files", [("write", "new\nline")]),
-        ("_save_commits", [("write", "a.txt"), ("stash", "a.txt"), ("write", "a.txt"), ("stash", "a.txt")]),
-        ("_save_commits", [("write", "a.txt"), ("commit all", "a.txt"), ("amend", "a.txt")]),
-    ],
-)
+@pytest.mark.parametrize(("part", "deeds"), [
+    ("_save_index", [("write", "a.txt"), ("stage", "a.txt"), ("write", "a.txt")]),
+    ("_save_files", [("write", "new\nline")]),
+    ("_save_commits", [("write", "a.txt"), ("stash", "a.txt"), ("write", "a.txt"), ("stash", "a.txt")]),
+    ("_save_commits", [("write", "a.txt"), ("commit all", "a.txt"), ("amend", "a.txt")]),
+])  # fmt: skip
 def test_a_save_that_leaves_something_out_is_found(
     part: str, deeds: list[Deed], monkeypatch: pytest.MonkeyPatch
 ) -> None:

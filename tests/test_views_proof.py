@@ -158,11 +158,8 @@ def test_the_report_counts_what_was_closed_by_its_proof(lived: Path) -> None:
     lines = {line["issue"]: line for line in told["sections"]["closed"]}
     assert "; a person let pass: better; its work landed on main as " in lines["t-1"]["text"]
     assert [kinds[seq] for seq in lines["t-2"]["seqs"]] == [
-        "IssueFinished",
-        "WorkVerified",
-        "WorkLanded",
-        "IssueClosed",
-    ]
+        "IssueFinished", "WorkVerified", "WorkLanded", "IssueClosed",
+    ]  # fmt: skip
 
 
 @pytest.mark.promise("W5")

@@ -310,13 +310,10 @@ async def test_an_issue_that_nobody_read_has_its_checks_adopted_first(place: Pla
         await place.effects.carry_out(place.command(), lambda: place.world)
 
 
-@pytest.mark.parametrize(
-    ("acceptance", "told"),
-    [
-        (block({"id": "x", "type": "file_exists", "verify": {"path": "../x"}}), "expected a path beneath the checkout"),
-        (block(exists("x", "a", "Bearer opensesame")), "they hold a secret of this machine"),
-    ],
-)
+@pytest.mark.parametrize(("acceptance", "told"), [
+    (block({"id": "x", "type": "file_exists", "verify": {"path": "../x"}}), "expected a path beneath the checkout"),
+    (block(exists("x", "a", "Bearer opensesame")), "they hold a secret of this machine"),
+])  # fmt: skip
 async def test_checks_that_cannot_be_used_are_told_with_the_reason(place: Place, acceptance: str, told: str) -> None:
     place.blobs.redact = lambda text: text.replace("opensesame", "[redacted]")
     place.people.add("It", text=IssueText(acceptance=acceptance))

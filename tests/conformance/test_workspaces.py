@@ -77,11 +77,8 @@ async def test_changes_are_exactly_those_of_the_branch(world: WorkspacesWorld) -
     assert [commit.subject for commit in changes.commits] == ["Mine", "More"]
     for text in (changes.stat, changes.diff):
         assert [name in text for name in ("mine.txt", "more.txt", "other.txt", "person.txt")] == [
-            True,
-            True,
-            False,
-            False,
-        ]
+            True, True, False, False,
+        ]  # fmt: skip
     assert [commit.subject for commit in (await world.spaces.changes(ONE, first.head)).commits] == ["More"]
 
 

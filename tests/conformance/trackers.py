@@ -73,13 +73,9 @@ class Beads:
     def bd(self, project: Path, actor: str, *arguments: str, stdin: str = "") -> str:
         """Run bd as somebody else."""
         done = subprocess.run(
-            [self.program, f"--actor={actor}", *arguments],
-            cwd=project,
-            env=self.env,
-            input=stdin.encode(),
-            capture_output=True,
-            timeout=60,
-        )
+            [self.program, f"--actor={actor}", *arguments], cwd=project, env=self.env, input=stdin.encode(),
+            capture_output=True, timeout=60,
+        )  # fmt: skip
         assert done.returncode == 0, (arguments, done.stdout, done.stderr)
         return done.stdout.decode()
 

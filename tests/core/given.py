@@ -68,12 +68,9 @@ EDITED = _edited()
 """What the policies may become while issues are under way."""
 
 BUILDER = Agent(
-    id="builder",
-    capabilities=("implement", "code", "debug"),
-    read_write="write",
-    priority=10,
+    id="builder", capabilities=("implement", "code", "debug"), read_write="write", priority=10,
     runner=RunnerChoice(agent_slug="build", provider=LARGE.provider, model=LARGE.model),
-)
+)  # fmt: skip
 CRITIC = Agent(
     id="critic",
     capabilities=("review", "arbitrate"),

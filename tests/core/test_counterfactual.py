@@ -209,15 +209,12 @@ def test_a_limit_of_runs_is_met_earlier() -> None:
     assert isinstance(found.fork and found.fork.other, issues.IssueParked)
 
 
-@pytest.mark.parametrize(
-    ("changes", "word"),
-    [
-        ({"verdicts": ("approve", "needs_changes", "odd"), "next": REVIEW.next | {"odd": "close"}}, "verdicts"),
-        ({"answers": ("yes",)}, "answers"),
-        ({"capabilities": ("review", "arbitrate")}, ""),
-        ({"access": "write", "capabilities": ("implement",)}, ""),
-    ],
-)
+@pytest.mark.parametrize(("changes", "word"), [
+    ({"verdicts": ("approve", "needs_changes", "odd"), "next": REVIEW.next | {"odd": "close"}}, "verdicts"),
+    ({"answers": ("yes",)}, "answers"),
+    ({"capabilities": ("review", "arbitrate")}, ""),
+    ({"access": "write", "capabilities": ("implement",)}, ""),
+])  # fmt: skip
 def test_an_agent_that_is_given_something_else_says_something_else(changes: dict[str, Any], word: str) -> None:
     life, _ = story(one(REVIEWED))
     found = said(life, one(Policy(phases=(WORK, REVIEW.model_copy(update=changes), MERGE))))

@@ -362,15 +362,12 @@ def test_the_answer_is_delivered_again_only_after_a_failure() -> None:
 
 
 @pytest.mark.promise("H6")
-@pytest.mark.parametrize(
-    ("change", "stage"),
-    [
-        ({"status": "closed"}, "closed"),
-        ({"assignee": "bob"}, "left"),
-        ({"add": ["ashep:excluded"]}, "idle"),
-        ({"status": "deferred"}, "left"),
-    ],
-)
+@pytest.mark.parametrize(("change", "stage"), [
+    ({"status": "closed"}, "closed"),
+    ({"assignee": "bob"}, "left"),
+    ({"add": ["ashep:excluded"]}, "idle"),
+    ({"status": "deferred"}, "left"),
+])  # fmt: skip
 def test_what_a_person_does_to_the_issue_wins(change: dict[str, Any], stage: str) -> None:
     book = asked()
     assert (book >> book.seen(**change)).answered().flow().stage == stage

@@ -28,19 +28,16 @@ def as_it_was(book: Playbook) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("who", [AGENT, ME, "ashep-other"])
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"add": ["phase:review"]},
-        {"add": ["phase:nonsense"]},
-        {"drop": ["phase:implement"]},
-        {"add": ["phase:arbitrate"], "drop": ["phase:implement"]},
-        {"add": ["ashep:paused"]},
-        {"add": ["ashep:excluded"]},
-        {"add": ["policy:other"]},
-        {"add": ["branch:mine"]},
-    ],
-)
+@pytest.mark.parametrize("change", [
+    {"add": ["phase:review"]},
+    {"add": ["phase:nonsense"]},
+    {"drop": ["phase:implement"]},
+    {"add": ["phase:arbitrate"], "drop": ["phase:implement"]},
+    {"add": ["ashep:paused"]},
+    {"add": ["ashep:excluded"]},
+    {"add": ["policy:other"]},
+    {"add": ["branch:mine"]},
+])  # fmt: skip
 def test_labels_that_an_agent_sets_or_takes_off_move_nothing(who: str, change: dict[str, Any]) -> None:
     book = Playbook().looked()
     before = as_it_was(book)
@@ -49,17 +46,14 @@ def test_labels_that_an_agent_sets_or_takes_off_move_nothing(who: str, change: d
     assert [comment.text for comment in book.made.comments["t-1"] if f"{who} " in comment.text]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"status": "open"},
-        {"status": "open", "assignee": None},
-        {"status": "closed"},
-        {"status": "deferred"},
-        {"assignee": "bob"},
-        {"assignee": None},
-    ],
-)
+@pytest.mark.parametrize("change", [
+    {"status": "open"},
+    {"status": "open", "assignee": None},
+    {"status": "closed"},
+    {"status": "deferred"},
+    {"assignee": "bob"},
+    {"assignee": None},
+])  # fmt: skip
 @pytest.mark.parametrize("phase", ["implement", "human_review"])
 def test_a_status_or_an_assignee_that_an_agent_sets_is_set_back(change: dict[str, Any], phase: str) -> None:
     book = Playbook().until(phase)

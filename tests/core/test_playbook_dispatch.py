@@ -33,22 +33,19 @@ def hold(book: Playbook, name: str = "t-1") -> str:
 
 
 @pytest.mark.promise("D7", "J8")
-@pytest.mark.parametrize(
-    ("change", "code"),
-    [
-        ({"add": ["ashep:excluded"]}, "excluded"),
-        ({"add": ["ashep:parked"]}, "parked_label"),
-        ({"add": ["ashep:paused"]}, "paused"),
-        ({"status": "deferred"}, "status"),
-        ({"assignee": "bob"}, "assigned"),
-        ({"add": ["policy:nonsense"]}, "unknown_policy"),
-        ({"add": ["policy:quick", "policy:standard"]}, "unknown_policy"),
-        ({"type": "epic"}, "no_policy"),
-        ({"blocked_by": ("t-2",)}, "dependencies"),
-        ({"add": ["phase:nonsense"]}, "unknown_phase"),
-        ({"add": ["phase:review", "phase:implement"]}, "unknown_phase"),
-    ],
-)
+@pytest.mark.parametrize(("change", "code"), [
+    ({"add": ["ashep:excluded"]}, "excluded"),
+    ({"add": ["ashep:parked"]}, "parked_label"),
+    ({"add": ["ashep:paused"]}, "paused"),
+    ({"status": "deferred"}, "status"),
+    ({"assignee": "bob"}, "assigned"),
+    ({"add": ["policy:nonsense"]}, "unknown_policy"),
+    ({"add": ["policy:quick", "policy:standard"]}, "unknown_policy"),
+    ({"type": "epic"}, "no_policy"),
+    ({"blocked_by": ("t-2",)}, "dependencies"),
+    ({"add": ["phase:nonsense"]}, "unknown_phase"),
+    ({"add": ["phase:review", "phase:implement"]}, "unknown_phase"),
+])  # fmt: skip
 def test_an_issue_that_is_not_eligible_is_held_with_its_reason_once(change: dict[str, Any], code: str) -> None:
     book = Playbook(issues=("t-1",))
     if "blocked_by" in change:

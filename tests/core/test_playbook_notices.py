@@ -101,11 +101,8 @@ def test_what_came_within_the_batch_is_told_in_one_message_to_each_target() -> N
     assert [type(body).__name__ for body in then(book, book.later(60))] == ["NoticesGathered"] * 2 + ["SendNotice"] * 2
     lines = told(book)
     assert [line.split(" ")[:2] for line in lines] == [
-        ["pager:", "t-1"],
-        ["pager:", "t-2"],
-        ["desk:", "t-1"],
-        ["desk:", "t-2"],
-    ]
+        ["pager:", "t-1"], ["pager:", "t-2"], ["desk:", "t-1"], ["desk:", "t-2"],
+    ]  # fmt: skip
 
 
 @pytest.mark.promise("N2")

@@ -301,17 +301,11 @@ class Store:
 
     def _shown(self, row: Row) -> dict[str, Any]:
         shown: dict[str, Any] = {
-            "id": row.id,
-            "title": row.title,
-            "status": row.status,
-            "issue_type": row.type,
-            "priority": row.priority,
-            "created_at": _time(row.created_at),
-            "labels": sorted(row.labels),
-            "description": row.description,
+            "id": row.id, "title": row.title, "status": row.status, "issue_type": row.type, "priority": row.priority,
+            "created_at": _time(row.created_at), "labels": sorted(row.labels), "description": row.description,
             "comment_count": len(row.comments),
             "dependencies": [{"issue_id": row.id, "depends_on_id": on, "type": kind} for on, kind in row.edges],
-        }
+        }  # fmt: skip
         if row.metadata:
             shown["metadata"] = row.metadata
         if row.assignee:

@@ -179,11 +179,8 @@ async def test_a_check_that_was_green_before_any_work_is_flagged(world: World) -
     request = VerifyRequest(world.repository.folder, "HEAD", base, criteria_of(*checks))
     found = await verify_against_base(world.verifier, request)
     assert [(one.status, one.proves_nothing) for one in found.results] == [
-        ("passed", True),
-        ("passed", False),
-        ("failed", False),
-        ("failed", False),
-    ]
+        ("passed", True), ("passed", False), ("failed", False), ("failed", False),
+    ]  # fmt: skip
     assert found == await verify_against_base(world.verifier, request)
     world.verifier.remember([found])
     assert not any(one.proves_nothing for one in (await world.verifier.verify(request)).results)
