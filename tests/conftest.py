@@ -155,6 +155,14 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(place, ignore_errors=True)
 
 
+@pytest.fixture
+def git_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Git with no settings of the person who runs the tests, and no repository above them."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+
+
 @pytest.fixture(autouse=True)
 def no_blocking(request: pytest.FixtureRequest) -> Iterator[BlockBuster | None]:
     """Fail an async test in which ashep blocks the event loop; `@pytest.mark.may_block` switches this off."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from random import Random
-from typing import Literal
+from typing import Any, Literal
 
 import anyio
 import pytest
@@ -526,150 +526,121 @@ MOMENTS = [
 """Seconds at which a person acts, from before the claim until the question stands."""
 
 
-def interfere(
-    folder: Path, moment: float, act: Callable[[World, str], None], settle: float, after: Callable[[World, str], None]
-) -> None:
-    """Let a person act at a moment, wait, and look."""
+async def interfered(
+    folder: Path, moment: float, settle: float, act: Callable[[World, str], object]
+) -> tuple[World, str]:
+    """A world and its issue, with which a person did something at a moment, some time after that."""
+    world = World(folder, seed=int(moment * 10))
+    world.delay = 4.0
+    issue = world.tracker.add("first")
+    end = moment + settle
 
-    async def scenario() -> None:
-        world = World(folder, seed=int(moment * 10))
-        world.delay = 4.0
-        issue = world.tracker.add("first")
-        end = moment + settle
+    async def person() -> None:
+        await anyio.sleep(moment)
+        act(world, issue)
 
-        async def person() -> None:
-            await anyio.sleep(moment)
-            act(world, issue)
+    await world.live(lambda: world.clock.monotonic() >= end, beside=person)
+    world.check()
+    assert not await world.runner.busy(world.runner.sessions), world.state()
+    return world, issue
 
-        await world.live(lambda: world.clock.monotonic() >= end, beside=person)
-        world.check()
-        assert not await world.runner.busy(world.runner.sessions), world.state()
-        after(world, issue)
 
-    simulate(scenario)
+def set_to(**fields: Any) -> Callable[[World, str], object]:
+    """A person sets this."""
+    return lambda world, issue: world.tracker.person_sets(issue, "pat", **fields)
+
+
+def phases_of(world: World, issue: str, *kinds: str) -> tuple[str, ...]:
+    """The labels of an issue that say its phase, or are of other kinds."""
+    return tuple(label for label in world.issues()[issue].labels if label.startswith(("phase:", *kinds)))
 
 
 @pytest.mark.promise("G5", "P2")
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_person_closes_it(folder: Path, moment: float) -> None:
-    def act(world: World, issue: str) -> None:
-        world.tracker.person_sets(issue, "pat", status="closed")
-
-    def after(world: World, issue: str) -> None:
-        assert world.issues()[issue].status == "closed", world.state()
-        if issue in world.world.flows:
-            assert world.stands(issue) == "closed", world.state()
-        assert world.world.lock is None
-
-    interfere(folder, moment, act, 60, after)
+async def test_a_person_closes_it(folder: Path, moment: float) -> None:
+    world, issue = await interfered(folder, moment, 60, set_to(status="closed"))
+    assert world.issues()[issue].status == "closed", world.state()
+    if issue in world.world.flows:
+        assert world.stands(issue) == "closed", world.state()
+    assert world.world.lock is None
 
 
 @pytest.mark.promise("P4")
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_person_excludes_it(folder: Path, moment: float) -> None:
-    def act(world: World, issue: str) -> None:
-        world.tracker.person_sets(issue, "pat", add_labels=("ashep:excluded",))
-
-    def after(world: World, issue: str) -> None:
-        view = world.issues()[issue]
-        assert (view.status, view.assignee) == ("open", None), world.state()
-        assert world.stands(issue) == "not_eligible", world.state()
-        assert world.code(issue) == "excluded"
-
-    interfere(folder, moment, act, 60, after)
+async def test_a_person_excludes_it(folder: Path, moment: float) -> None:
+    world, issue = await interfered(folder, moment, 60, set_to(add_labels=("ashep:excluded",)))
+    view = world.issues()[issue]
+    assert (view.status, view.assignee) == ("open", None), world.state()
+    assert world.stands(issue) == "not_eligible", world.state()
+    assert world.code(issue) == "excluded"
 
 
 @pytest.mark.promise("G5", "P3")
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_person_takes_it_over(folder: Path, moment: float) -> None:
-    def act(world: World, issue: str) -> None:
-        world.tracker.person_sets(issue, "pat", assignee="pat", status="in_progress")
-
-    def after(world: World, issue: str) -> None:
-        view = world.issues()[issue]
-        assert (view.status, view.assignee) == ("in_progress", "pat"), world.state()
-        assert world.stands(issue) == "not_eligible", world.state()
-
-    interfere(folder, moment, act, 60, after)
+async def test_a_person_takes_it_over(folder: Path, moment: float) -> None:
+    world, issue = await interfered(folder, moment, 60, set_to(assignee="pat", status="in_progress"))
+    view = world.issues()[issue]
+    assert (view.status, view.assignee) == ("in_progress", "pat"), world.state()
+    assert world.stands(issue) == "not_eligible", world.state()
 
 
 @pytest.mark.promise("P1")
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_person_sets_it_to_open(folder: Path, moment: float) -> None:
-    def act(world: World, issue: str) -> None:
-        world.tracker.person_sets(issue, "pat", status="open")
-
-    def after(world: World, issue: str) -> None:
-        flow = world.world.flows[issue]
-        if world.stands(issue) == "person":  # it was open still, or not yet ours: nothing was taken away from us
-            assert moment < 1.0
-            return
-        assert (world.issues()[issue].status, world.issues()[issue].assignee) == ("open", None), world.state()
-        assert flow.not_before is not None
-        assert world.code(issue) == "cooldown", world.state()
-
-    interfere(folder, moment, act, 100, after)
+async def test_a_person_sets_it_to_open(folder: Path, moment: float) -> None:
+    world, issue = await interfered(folder, moment, 100, set_to(status="open"))
+    flow = world.world.flows[issue]
+    if world.stands(issue) == "person":  # it was open still, or not yet ours: nothing was taken away from us
+        assert moment < 1.0
+        return
+    assert (world.issues()[issue].status, world.issues()[issue].assignee) == ("open", None), world.state()
+    assert flow.not_before is not None
+    assert world.code(issue) == "cooldown", world.state()
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_person_sets_it_free(folder: Path, moment: float) -> None:
+async def test_a_person_sets_it_free(folder: Path, moment: float) -> None:
     def act(world: World, issue: str) -> None:
-        labels = tuple(label for label in world.issues()[issue].labels if label.startswith(("phase:", "needs:")))
-        world.tracker.person_sets(issue, "pat", status="open", assignee="", remove_labels=labels)
+        set_to(status="open", assignee="", remove_labels=phases_of(world, issue, "needs:"))(world, issue)
 
-    def after(world: World, issue: str) -> None:
-        assert world.stands(issue) == "person", world.state()
-        assert world.issues()[issue].assignee == ACTOR
-
-    interfere(folder, moment, act, 150, after)
+    world, issue = await interfered(folder, moment, 150, act)
+    assert world.stands(issue) == "person", world.state()
+    assert world.issues()[issue].assignee == ACTOR
 
 
 @pytest.mark.promise("P6")
 @pytest.mark.parametrize("moment", MOMENTS[4:])
-def test_a_person_sets_the_phase(folder: Path, moment: float) -> None:
+async def test_a_person_sets_the_phase(folder: Path, moment: float) -> None:
     def act(world: World, issue: str) -> None:
-        others = {label for label in world.issues()[issue].labels if label.startswith("phase:")} - {"phase:arbitrate"}
-        world.tracker.person_sets(issue, "pat", add_labels=("phase:arbitrate",), remove_labels=tuple(others))
+        others = {*phases_of(world, issue)} - {"phase:arbitrate"}
+        set_to(add_labels=("phase:arbitrate",), remove_labels=tuple(others))(world, issue)
 
-    def after(world: World, issue: str) -> None:
-        assert world.stands(issue) == "person", world.state()
-        assert "arbitrate" in [fact.phase for fact in world.bodies(PhaseEntered)]
-        labels = [label for label in world.issues()[issue].labels if label.startswith("phase:")]
-        assert labels == ["phase:human_review"]
-
-    interfere(folder, moment, act, 60, after)
+    world, issue = await interfered(folder, moment, 60, act)
+    assert world.stands(issue) == "person", world.state()
+    assert "arbitrate" in [fact.phase for fact in world.bodies(PhaseEntered)]
+    assert phases_of(world, issue) == ("phase:human_review",)
 
 
 @pytest.mark.promise("P7")
 @pytest.mark.parametrize("moment", MOMENTS[4:])
-def test_a_person_takes_the_phase_off(folder: Path, moment: float) -> None:
+async def test_a_person_takes_the_phase_off(folder: Path, moment: float) -> None:
     def act(world: World, issue: str) -> None:
-        labels = tuple(label for label in world.issues()[issue].labels if label.startswith("phase:"))
-        world.tracker.person_sets(issue, "pat", remove_labels=labels)
+        set_to(remove_labels=phases_of(world, issue))(world, issue)
 
-    def after(world: World, issue: str) -> None:
-        labels = [label for label in world.issues()[issue].labels if label.startswith("phase:")]
-        if labels:  # it fell together with our own next transition
-            assert world.stands(issue) == "person", world.state()
-            return
-        assert world.stands(issue) == "not_eligible", world.state()
-        assert world.code(issue) == "phase_taken_off"
-        assert world.world.lock is None
-
-    interfere(folder, moment, act, 60, after)
+    world, issue = await interfered(folder, moment, 60, act)
+    if phases_of(world, issue):  # it fell together with our own next transition
+        assert world.stands(issue) == "person", world.state()
+        return
+    assert world.stands(issue) == "not_eligible", world.state()
+    assert world.code(issue) == "phase_taken_off"
+    assert world.world.lock is None
 
 
 @pytest.mark.promise("P2")
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_person_deletes_it(folder: Path, moment: float) -> None:
-    def act(world: World, issue: str) -> None:
-        world.tracker.person_deletes(issue, "pat")
-
-    def after(world: World, issue: str) -> None:
-        if issue in world.world.flows:
-            assert world.stands(issue) == "closed", world.state()
-
-    interfere(folder, moment, act, 60, after)
+async def test_a_person_deletes_it(folder: Path, moment: float) -> None:
+    world, issue = await interfered(folder, moment, 60, lambda world, issue: world.tracker.person_deletes(issue, "pat"))
+    if issue in world.world.flows:
+        assert world.stands(issue) == "closed", world.state()
 
 
 @pytest.mark.promise("G5", "P10")
@@ -711,17 +682,11 @@ async def test_an_agents_own_approval_passes_nothing(folder: Path) -> None:
 
 @pytest.mark.promise("Q2")
 @pytest.mark.parametrize("moment", [3.0, 8.0, 12.0])
-def test_a_label_set_early_is_no_answer(folder: Path, moment: float) -> None:
+async def test_a_label_set_early_is_no_answer(folder: Path, moment: float) -> None:
     """An approval that is older than the question answers nothing: it would close what nobody has seen."""
-
-    def act(world: World, issue: str) -> None:
-        world.tracker.person_sets(issue, "pat", add_labels=("human:approved",))
-
-    def after(world: World, issue: str) -> None:
-        assert world.stands(issue) == "person", world.state()
-        assert world.issues()[issue].status == "blocked"
-
-    interfere(folder, moment, act, 60, after)
+    world, issue = await interfered(folder, moment, 60, set_to(add_labels=("human:approved",)))
+    assert world.stands(issue) == "person", world.state()
+    assert world.issues()[issue].status == "blocked"
 
 
 async def test_a_failed_implement_and_an_approval_close_nothing(folder: Path) -> None:
@@ -752,27 +717,19 @@ async def test_a_question_that_nobody_answers_parks_at_its_deadline(folder: Path
 # --- the end of a daemon ------------------------------------------------------------------------------------------
 
 
-def stop_after(folder: Path, seconds: float) -> None:
-    async def scenario() -> None:
-        world = full(folder)
-
-        async with world.living() as running:
-            await anyio.sleep(seconds)
-            began = world.clock.monotonic()
-            await running.shepherd.stop("asked to")
-            assert world.clock.monotonic() - began < 4
-        assert len(world.bodies(DaemonStopped)) == 1
-        await anyio.sleep(3)
-        await with_person(world)
-        world.check_done()
-
-    simulate(scenario)
-
-
 @pytest.mark.promise("C1", "L1")
 @pytest.mark.parametrize("seconds", [0.0, 0.3, 0.7, 1.0, 1.4, 2.0, 4.0, 6.2, 6.5, 8.0, 12.0, 20.0])
-def test_a_stop_at_any_moment_and_a_new_start(folder: Path, seconds: float) -> None:
-    stop_after(folder, seconds)
+async def test_a_stop_at_any_moment_and_a_new_start(folder: Path, seconds: float) -> None:
+    world = full(folder)
+    async with world.living() as running:
+        await anyio.sleep(seconds)
+        began = world.clock.monotonic()
+        await running.shepherd.stop("asked to")
+        assert world.clock.monotonic() - began < 4
+    assert len(world.bodies(DaemonStopped)) == 1
+    await anyio.sleep(3)
+    await with_person(world)
+    world.check_done()
 
 
 async def until(world: World, options: WorkOptions, said: list[str]) -> int:

@@ -28,18 +28,10 @@ from tests.conformance.landings import GitLandingWorld, put
 from tests.loop_hands import CONFIG
 from tests.loop_world import Points, World, policy, said
 
-pytestmark = [pytest.mark.real, pytest.mark.promise("Z2")]
+pytestmark = [pytest.mark.real, pytest.mark.promise("Z2"), pytest.mark.usefixtures("git_alone")]
 
 ONE, RUN = "ashep/t-1", "t-1/implement.1.1"
 ENDS = ("closed", "parked", "person")
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No settings of the person who runs the tests, and no repository above them."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
 
 
 @pytest.fixture
