@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Literal
@@ -28,7 +29,18 @@ from ashep.ports.runner import Prompt
 from ashep.ports.tracker import HalfLook, Look
 from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
 from ashep.simulation.memory.tracker import MemoryTracker
-from tests.loop_world import ACTOR, REJECTED_ONCE, Points, World, minutes, policy, simulate
+from tests.loop_world import (
+    ACTOR,
+    REJECTED_ONCE,
+    Points,
+    World,
+    crash_at_each,
+    crossed,
+    lose_each,
+    minutes,
+    policy,
+    some,
+)  # fmt: skip
 
 pytestmark = pytest.mark.virtual
 
@@ -153,77 +165,34 @@ def full(folder: Path) -> World:
     return world
 
 
-def crossed(folder: Path) -> Points:
-    """The points of an undisturbed life."""
-    points = Points()
-
-    async def scenario() -> None:
-        world = full(folder)
-        await with_person(world, points)
-        world.check_done()
-
-    simulate(scenario)
-    return points
-
-
-def some(names: list[str], each: int) -> list[int]:
-    """Numbers of points: of each kind so many, evenly spread."""
-    chosen = set[int]()
-    for kind in sorted(set(names)):
-        numbers = [number for number, name in enumerate(names, 1) if name == kind]
-        chosen |= {numbers[(2 * place + 1) * len(numbers) // (2 * each)] for place in range(each)}
-    return sorted(chosen)
-
-
-def crash_and_live_on(folder: Path, crash_at: int, again: int | None = None) -> None:
-    async def scenario() -> None:
-        world = full(folder)
-        async with anyio.create_task_group() as group:
-            group.start_soon(world.person)
-            points = Points(crash_at)
-            done = await world.live(points=points)
-            if not done and again is not None:
-                done = await world.live(points=Points(again))
-            if not done:
-                await anyio.sleep(1)
-                await world.live()
-            group.cancel_scope.cancel()
-        world.check_done()
-
-    simulate(scenario)
+async def lived(folder: Path, points: Points, again: int = 0) -> None:
+    """A life with most kinds of effects in it, which may crash once more soon after it began anew."""
+    world = full(folder)
+    if not again or not await world.live(points=points, beside=world.person):
+        await world.live_on(Points(again) if again else points, world.person)
+    world.check_done()
 
 
 @pytest.mark.promise("G1", "E1", "E4")
 @pytest.mark.slow
 def test_a_crash_at_each_kind_of_boundary(folder: Path) -> None:
-    points = crossed(folder / "0")
-    for number in some(points.names, 1):
-        crash_and_live_on(folder / str(number), number)
+    crash_at_each(lived, folder, some(crossed(lived, folder).names, 1))
 
 
 @pytest.mark.promise("G2", "E1")
 @pytest.mark.slow
 def test_a_second_crash_soon_after_the_start(folder: Path) -> None:
-    points = crossed(folder / "0")
+    points = crossed(lived, folder)
     chosen = [number for number, name in enumerate(points.names, 1) if name == "durable"]
-    for number in chosen[5 :: len(chosen) // 5]:
-        for again in (4, 9):
-            crash_and_live_on(folder / f"{number}-{again}", number, again)
+    for again in (4, 9):
+        crash_at_each(partial(lived, again=again), folder / str(again), chosen[5 :: len(chosen) // 5])
 
 
 @pytest.mark.promise("E4")
 @pytest.mark.slow
 @pytest.mark.parametrize("which", ["before", "after"])
 def test_a_lost_answer_of_each_kind_of_call(folder: Path, which: str) -> None:
-    points = crossed(folder / "0")
-    for number in some(points.calls, 1):
-
-        async def scenario(number: int = number) -> None:
-            world = full(folder / str(number))
-            await with_person(world, Points(lose={number: which}))
-            world.check_done()
-
-        simulate(scenario)
+    lose_each(lived, folder, which)
 
 
 @pytest.mark.promise("G2", "E4")

@@ -21,8 +21,8 @@ from ashep.simulation.virtual import EPOCH
 from ashep.store.drawing import NOWHERE, Drawing
 from ashep.store.tables import issue_row
 from tests.loop_hands import IMPLEMENT, Hands, check_landed, landing_world
-from tests.loop_world import Points, World, minutes, simulate
-from tests.test_loop import some, with_person
+from tests.loop_world import Points, World, crash_at_each, crossed, lose_each, minutes, simulate, some
+from tests.test_loop import with_person
 
 pytestmark = pytest.mark.virtual
 
@@ -305,54 +305,30 @@ def full(folder: Path) -> tuple[World, Hands]:
     return world, hands
 
 
-def crossed(folder: Path) -> Points:
-    """The points of an undisturbed life."""
-    points = Points()
-
-    async def scenario() -> None:
-        world, hands = full(folder)
-        await world.live(points=points)
-        world.check_done()
-        check_landed(world, hands)
+async def lived(folder: Path, points: Points) -> None:
+    """A life in which all three land, whatever happens at its points."""
+    world, hands = full(folder)
+    crashed = not await world.live_on(points)
+    world.check_done(restarts=int(crashed))
+    check_landed(world, hands)
+    if not crashed and not points.lose:
         assert hands.taken_in == 1
         assert [fact.code for fact in world.bodies(LandingRefused)] == ["moved"]
-
-    simulate(scenario)
-    return points
 
 
 @pytest.mark.promise("Z5")
 @pytest.mark.slow
 def test_a_crash_at_each_kind_of_boundary(folder: Path) -> None:
-    points = crossed(folder / "0")
+    names = crossed(lived, folder).names
     of_work = ("verify", "integrate", "advance", "seal", "read", "forget")
     kinds = {f"{name} {end}" for name in of_work for end in ("asked", "done")}
-    assert kinds <= {*points.names}
-    here = [name if name in kinds else "" for name in points.names]
-    for number in sorted({*some(points.names, 1), *some(here, 4)}):
-
-        async def scenario(number: int = number) -> None:
-            world, hands = full(folder / str(number))
-            if not await world.live(points=Points(number)):
-                await anyio.sleep(1)
-                await world.live()
-            world.check_done(restarts=1)
-            check_landed(world, hands)
-
-        simulate(scenario)
+    assert kinds <= {*names}
+    here = [name if name in kinds else "" for name in names]
+    crash_at_each(lived, folder, sorted({*some(names, 1), *some(here, 4)}))
 
 
 @pytest.mark.promise("Z5")
 @pytest.mark.slow
 @pytest.mark.parametrize("which", ["before", "after"])
 def test_a_lost_answer_of_each_kind_of_call(folder: Path, which: str) -> None:
-    points = crossed(folder / "0")
-    for number in some(points.calls, 1):
-
-        async def scenario(number: int = number) -> None:
-            world, hands = full(folder / str(number))
-            await world.live(points=Points(lose={number: which}))
-            world.check_done()
-            check_landed(world, hands)
-
-        simulate(scenario)
+    lose_each(lived, folder, which)

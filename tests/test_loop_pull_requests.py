@@ -14,8 +14,7 @@ from ashep.errors import ForgeRefused, ForgeUnavailable
 from ashep.ports.landing import PullState
 from ashep.simulation.memory.forge import MemoryForge
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
-from tests.loop_world import Points, World, policy, simulate
-from tests.test_loop import some
+from tests.loop_world import Points, World, crash_at_each, crossed, lose_each, policy, some
 
 pytestmark = pytest.mark.virtual
 
@@ -255,40 +254,21 @@ async def test_one_that_cannot_be_read_keeps_no_other_waiting(folder: Path) -> N
     world.check()
 
 
-def crossed(folder: Path) -> Points:
-    """The points of an undisturbed life."""
-    points = Points()
-
-    async def scenario() -> None:
-        world, site = forged(folder)
-        await lived(world, site, points)
-
-    simulate(scenario)
-    return points
+async def life(folder: Path, points: Points) -> None:
+    """A life in which a pull request is merged, whatever happens at its points."""
+    world, site = forged(folder)
+    await lived(world, site, points)
 
 
 @pytest.mark.promise("Z3")
 @pytest.mark.slow
 def test_a_crash_at_each_kind_of_boundary(folder: Path) -> None:
-    points = crossed(folder / "0")
-    assert {"push asked", "push done", "open asked", "open done", "state asked", "state done"} <= {*points.names}
-    for number in some(points.names, 1):
-
-        async def scenario(number: int = number) -> None:
-            world, site = forged(folder / str(number))
-            await lived(world, site, Points(number))
-
-        simulate(scenario)
+    names = crossed(life, folder).names
+    assert {"push asked", "push done", "open asked", "open done", "state asked", "state done"} <= {*names}
+    crash_at_each(life, folder, some(names, 1))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("which", ["before", "after"])
 def test_a_lost_answer_of_each_kind_of_call(folder: Path, which: str) -> None:
-    points = crossed(folder / "0")
-    for number in some(points.calls, 1):
-
-        async def scenario(number: int = number) -> None:
-            world, site = forged(folder / str(number))
-            await lived(world, site, Points(lose={number: which}))
-
-        simulate(scenario)
+    lose_each(life, folder, which)

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import anyio
 import pytest
 
 from ashep.core.facts.delivery import TreePrepared, TreeSealed
@@ -10,8 +9,8 @@ from ashep.core.facts.runs import RunPlanned
 from ashep.core.state.branches import branch_of
 from ashep.daemon.daemon import WorkOptions
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
-from tests.loop_world import Points, World, simulate
-from tests.test_loop import some, until, with_person
+from tests.loop_world import Points, World, crash_at_each, crossed, lose_each, some
+from tests.test_loop import until, with_person
 
 pytestmark = pytest.mark.virtual
 
@@ -56,50 +55,24 @@ async def test_three_issues_at_once_stay_apart(folder: Path) -> None:
     assert sorted(fact.slot for fact in planned) == [0, 1, 2]
 
 
-def crossed(folder: Path) -> Points:
-    """The points of an undisturbed life."""
-    points = Points()
-
-    async def scenario() -> None:
-        world = apart(folder)
-        await with_person(world, points)
-        await holds_what_was_worked(world)
-
-    simulate(scenario)
-    return points
+async def lived(folder: Path, points: Points) -> None:
+    """A life through which what was worked is held, whatever happens at its points."""
+    world = apart(folder)
+    await world.live_on(points, world.person)
+    await holds_what_was_worked(world)
 
 
 @pytest.mark.slow
 def test_a_crash_at_each_kind_of_boundary(folder: Path) -> None:
-    points = crossed(folder / "0")
-    assert {"prepare asked", "prepare done", "seal asked", "seal done"} <= {*points.names}
-    for number in some(points.names, 2):
-
-        async def scenario(number: int = number) -> None:
-            world = apart(folder / str(number))
-            async with anyio.create_task_group() as group:
-                group.start_soon(world.person)
-                if not await world.live(points=Points(number)):
-                    await anyio.sleep(1)
-                    await world.live()
-                group.cancel_scope.cancel()
-            await holds_what_was_worked(world)
-
-        simulate(scenario)
+    names = crossed(lived, folder).names
+    assert {"prepare asked", "prepare done", "seal asked", "seal done"} <= {*names}
+    crash_at_each(lived, folder, some(names, 2))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("which", ["before", "after"])
 def test_a_lost_answer_of_each_kind_of_call(folder: Path, which: str) -> None:
-    points = crossed(folder / "0")
-    for number in some(points.calls, 1):
-
-        async def scenario(number: int = number) -> None:
-            world = apart(folder / str(number))
-            await with_person(world, Points(lose={number: which}))
-            await holds_what_was_worked(world)
-
-        simulate(scenario)
+    lose_each(lived, folder, which)
 
 
 async def test_three_trees_that_cannot_be_sealed_end_no_night_and_go_on_when_a_person_says_so(folder: Path) -> None:
