@@ -133,14 +133,9 @@ class World:
     """Everything outside of the daemon."""
 
     def __init__(
-        self,
-        folder: Path,
-        *,
-        seed: int = 0,
-        policies: str | None = None,
-        config: str | None = None,
+        self, folder: Path, *, seed: int = 0, policies: str | None = None, config: str | None = None,
         begins: datetime = EPOCH,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.folder = folder
         self.clock = LoopClock(begins)
         self.random = random.Random(seed)
@@ -254,12 +249,9 @@ class World:
             journal.close()
 
     async def live(
-        self,
-        goal: Callable[[], bool] | None = None,
-        points: Points | None = None,
-        patience: float = PATIENCE,
+        self, goal: Callable[[], bool] | None = None, points: Points | None = None, patience: float = PATIENCE,
         beside: Callable[[], Awaitable[object]] | None = None,
-    ) -> bool:
+    ) -> bool:  # fmt: skip
         """Live until the goal is reached (default: everything closed) or the crash; False after a crash.
 
         `beside`: what somebody does meanwhile, until then at the longest.

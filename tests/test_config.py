@@ -213,31 +213,19 @@ WHOLE_FILES: list[tuple[str | bytes, list[str]]] = [
     ("a" * 300_000, ["policies.yaml:1: larger than 256 KiB; is this the right file?"]),
     ("version: 1\n---\nversion: 1\n", ["policies.yaml:2: a second document begins here; use one"]),
     ("a: " + "[" * 5000, ["policies.yaml:1: a" + "[0]" * 19 + "[…: nested more than 32 deep"]),
-    (
-        "a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\n",
-        ["policies.yaml:1: a: an anchor (&a) is not allowed; write the value out"],
-    ),
-    (
-        "version: true\npolicies: {p: [implement]}\n",
-        ["policies.yaml:1: version: expected 1, the only version that this ashep reads, found true"],
-    ),
-    (
-        "version: 1\npolicies: {p: []}\n",
-        ["policies.yaml:2: policies.p: expected at least one entry, found an empty list"],
-    ),
-    (
-        "version: 1\npolicies:\n  p: [implement, 3]\n",
-        ["policies.yaml:3: policies.p[1]: expected a phase (its name, or a mapping), found the number 3"],
-    ),
-    (
-        "version: 1\npolicies:\n  a b: [implement]\n",
-        ["policies.yaml:3: policies.'a b': not a name: a letter, then letters, digits, _ or - (64 at most)"],
-    ),
-    (
-        "version: 1\r\ndefault_policy: quik\r\npolicies: {quick: [implement]}\r\n",
-        ["policies.yaml:2: default_policy: there is no policy quik; did you mean quick?"],
-    ),
-]
+    ("a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\n",
+     ["policies.yaml:1: a: an anchor (&a) is not allowed; write the value out"]),
+    ("version: true\npolicies: {p: [implement]}\n",
+     ["policies.yaml:1: version: expected 1, the only version that this ashep reads, found true"]),
+    ("version: 1\npolicies: {p: []}\n",
+     ["policies.yaml:2: policies.p: expected at least one entry, found an empty list"]),
+    ("version: 1\npolicies:\n  p: [implement, 3]\n",
+     ["policies.yaml:3: policies.p[1]: expected a phase (its name, or a mapping), found the number 3"]),
+    ("version: 1\npolicies:\n  a b: [implement]\n",
+     ["policies.yaml:3: policies.'a b': not a name: a letter, then letters, digits, _ or - (64 at most)"]),
+    ("version: 1\r\ndefault_policy: quik\r\npolicies: {quick: [implement]}\r\n",
+     ["policies.yaml:2: default_policy: there is no policy quik; did you mean quick?"]),
+]  # fmt: skip
 
 
 @pytest.mark.promise("F2")
@@ -383,16 +371,12 @@ IMPOSSIBLE = [
     ("{tool: write, action: deny}", "OpenCode judges write as edit; write `tool: edit`"),
     ("{tool: question, action: allow}", "a question is answered, and not allowed; write `ask`, or `deny`"),
     ("{tool: question, pattern: x, action: ask}", "a question has no pattern; remove it"),
-    (
-        '{tool: external_directory, pattern: "/tmp/*", action: ask}',
-        "no agent leaves the project's folder; remove the rule",
-    ),
-    (
-        '{tool: bash, pattern: "bd close *", action: allow}',
-        "no agent calls ashep, or writes to the tracker, whatever a rule",
-    ),
+    ('{tool: external_directory, pattern: "/tmp/*", action: ask}',
+     "no agent leaves the project's folder; remove the rule"),
+    ('{tool: bash, pattern: "bd close *", action: allow}',
+     "no agent calls ashep, or writes to the tracker, whatever a rule"),
     ('{tool: bash, pattern: "/usr/bin/ashep*", action: ask}', "no agent calls ashep, or writes to the tracker"),
-]
+]  # fmt: skip
 BEYOND_ACCESS = [
     (
         '{tool: bash, pattern: "npm test*", action: allow}',
@@ -471,19 +455,13 @@ def test_a_person_covers_a_phase(folder: Path) -> None:
 
 AGENTS = [
     ("id: builder", "{id: builder, capabilities: [x]}", "duplicate-agent", "agents[5].id", "error"),
-    (
-        "provider", "{id: a, capabilities: [x], runner: {provider: y}}", "half-a-model", "agents[5].runner.provider",
-        "error",
-    ),
+    ("provider", "{id: a, capabilities: [x], runner: {provider: y}}", "half-a-model", "agents[5].runner.provider",
+     "error"),
     ("model", "{id: a, capabilities: [x], runner: {model: y}}", "half-a-model", "agents[5].runner.model", "error"),
-    (
-        "type", "{id: a, capabilities: [x], runner: {type: openkode}}", "unknown-runner", "agents[5].runner.type",
-        "error",
-    ),
-    (
-        "person", "{id: a, capabilities: [x], is_human: true, runner: {}}", "pointless-key", "agents[5].runner",
-        "warning",
-    ),
+    ("type", "{id: a, capabilities: [x], runner: {type: openkode}}", "unknown-runner", "agents[5].runner.type",
+     "error"),
+    ("person", "{id: a, capabilities: [x], is_human: true, runner: {}}", "pointless-key", "agents[5].runner",
+     "warning"),
 ]  # fmt: skip
 
 
@@ -508,14 +486,11 @@ SETTINGS = [
     ("runners: {opencode: {password_env: 's3cret!'}}", "bad-variable", "runners.opencode.password_env"),
     ("notify: {targets: [{name: pager}]}", "bad-target", "notify.targets[0]"),
     ("notify: {targets: [{command: [x], apprise_env: X}]}", "bad-target", "notify.targets[0]"),
-    (
-        "notify: {targets: [{name: x, command: [x]}, {name: x, command: [y]}]}",
-        "duplicate-target",
-        "notify.targets[1].name",
-    ),
+    ("notify: {targets: [{name: x, command: [x]}, {name: x, command: [y]}]}", "duplicate-target",
+     "notify.targets[1].name"),
     ("notify: {quiet_hours: [{at: '0 22 * *', lasts: 8h}]}", "bad-cron", "notify.quiet_hours[0].at"),
     ("worker: {quiet_hours: [{at: '0 22 31 feb *', lasts: 8h}]}", "bad-cron", "worker.quiet_hours[0].at"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "code", "key"), SETTINGS)

@@ -250,14 +250,10 @@ def test_the_place_in_the_file_is_told(project: Path) -> None:
     ("runners: {opencod: {}}", "runners.opencod.type: this key is missing; add it (or did you mean opencode?)"),
     ("runners: {mine: {}}", "runners.mine.type: this key is missing; add it"),
     ("runners: {a b: {type: 'a:b'}}", "runners.'a b': not a name: a letter, then letters"),
-    (
-        "runners: {mine: {type: 'a:b'}, more: {type: 'a:b'}}",
-        "runners.more: a project has one runner, and mine is one already; remove one of them",
-    ),
-    (
-        "runners: {mine: {type: 'a:b'}, opencode: {}}",
-        "runners.opencode: a project has one runner, and mine takes the place of opencode; remove one of them",
-    ),
+    ("runners: {mine: {type: 'a:b'}, more: {type: 'a:b'}}",
+     "runners.more: a project has one runner, and mine is one already; remove one of them"),
+    ("runners: {mine: {type: 'a:b'}, opencode: {}}",
+     "runners.opencode: a project has one runner, and mine takes the place of opencode; remove one of them"),
 ])  # fmt: skip
 def test_a_mistake_in_the_settings_is_told_without_an_import(project: Path, text: str, said: str) -> None:
     (project / ".agent-shepherd" / "agents.yaml").write_text(AGENTS.replace(", runner: {type: mine}", ""))

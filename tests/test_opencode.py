@@ -89,17 +89,13 @@ async def test_a_reader_cannot_write_edit_or_run_bash(real_world: RealWorld) -> 
     (there / "kept.txt").write_text("kept\n")
     before = sorted(os.listdir(there))
     answers = await tried(
-        real_world,
-        "read",
-        bash("git log; touch new"),
-        bash("cat kept.txt | grep k > new"),
-        bash("> new"),
+        real_world, "read", bash("git log; touch new"), bash("cat kept.txt | grep k > new"), bash("> new"),
         Call("write", {"filePath": str(there / "new"), "content": "x"}),
         Call("edit", {"filePath": str(there / "kept.txt"), "oldString": "kept", "newString": "lost"}),
         Call("apply_patch", {"patchText": "*** Begin Patch\n*** Add File: new\n+x\n*** End Patch"}),
         Call("task", {"description": "d", "prompt": "touch new", "subagent_type": "general"}),
         Call("read", {"filePath": str(there / "kept.txt")}),
-    )
+    )  # fmt: skip
     assert all("unavailable tool" in answer for answer in answers[:-1])
     assert "kept" in answers[-1]
     assert sorted(os.listdir(there)) == before

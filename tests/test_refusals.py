@@ -70,11 +70,8 @@ async def test_what_is_not_tried_again_ends_the_turn(real_world: RealWorld, stat
     ("MessageAbortedError", {"message": "Aborted", "statusCode": 401}, None),
     ("ProviderAuthError", {"providerID": "x", "message": "no key"}, Refusal("unauthorized", "no key")),
     ("APIError", {"statusCode": 500}, Refusal("down", "APIError")),
-    (
-        "APIError",
-        {"message": "quota", "statusCode": 429, "responseHeaders": {"retry-after": "7200"}},
-        Refusal("limited", "quota", timedelta(hours=2)),
-    ),
+    ("APIError", {"message": "quota", "statusCode": 429, "responseHeaders": {"retry-after": "7200"}},
+     Refusal("limited", "quota", timedelta(hours=2))),
     (
         "APIError",
         {

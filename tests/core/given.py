@@ -105,12 +105,9 @@ def up(instance: str = "server-1", **more: Any) -> resources.RunnerSeen:
 
 
 def start(
-    rules: Policies | None = None,
-    team: Agents = TEAM,
-    config: Settings | None = None,
-    tree: Tree | None = None,
+    rules: Policies | None = None, team: Agents = TEAM, config: Settings | None = None, tree: Tree | None = None,
     **daemon: Any,
-) -> list[Fact]:
+) -> list[Fact]:  # fmt: skip
     """Start a daemon up to the first look at its machine; with a tree in that, one that can make trees of its own."""
     seen: list[Fact] = [] if tree is None else [delivery.TreeSeen(tree)]
     return [

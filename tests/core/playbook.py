@@ -54,13 +54,9 @@ class Playbook:
     """A conversation with the core about one issue, `t-1`, unless another is named."""
 
     def __init__(
-        self,
-        policy: Policy | Policies = given.STANDARD,
-        team: Agents = given.TEAM,
-        config: Settings | None = None,
-        issues: Iterable[str] = ("t-1",),
-        **daemon: Any,
-    ) -> None:
+        self, policy: Policy | Policies = given.STANDARD, team: Agents = given.TEAM, config: Settings | None = None,
+        issues: Iterable[str] = ("t-1",), **daemon: Any,
+    ) -> None:  # fmt: skip
         rules = policy if isinstance(policy, Policies) else given.policies(policy)
         self.made = MadeUp(check=Laws(signs=False))
         self.left: list[Fact | Command] = []

@@ -245,19 +245,16 @@ async def test_a_lost_answer_of_the_tracker_creates_no_second_issue(world: World
     assert len(world.tracker.everything()) == 1
 
 
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        ({}, "title: Field required"),
-        ({"title": ""}, "title: String should have at least 1 character"),
-        ({"title": "a\nb"}, "title: String should match pattern"),
-        ({"title": "a", "priority": 9}, "priority: Input should be less than or equal to 4"),
-        ({"title": "a", "type": "x"}, "type: Input should be 'task', 'bug'"),
-        ({"title": "a", "labels": ["human:approved"]}, "labels: Extra inputs are not permitted"),
-        ({"title": "a", "acceptance_criteria": {"checks": [{"id": "a", "type": "test_pass", "verify": SHELL}]}},
-         "checks[0].verify.command: expected a command without `;`"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("body", "said"), [
+    ({}, "title: Field required"),
+    ({"title": ""}, "title: String should have at least 1 character"),
+    ({"title": "a\nb"}, "title: String should match pattern"),
+    ({"title": "a", "priority": 9}, "priority: Input should be less than or equal to 4"),
+    ({"title": "a", "type": "x"}, "type: Input should be 'task', 'bug'"),
+    ({"title": "a", "labels": ["human:approved"]}, "labels: Extra inputs are not permitted"),
+    ({"title": "a", "acceptance_criteria": {"checks": [{"id": "a", "type": "test_pass", "verify": SHELL}]}},
+     "checks[0].verify.command: expected a command without `;`"),
+])  # fmt: skip
 async def test_what_cannot_be_created_is_refused_with_its_key(world: World, body: Any, said: str) -> None:
     answer = await created(world, body)
     assert answer.status_code == 422

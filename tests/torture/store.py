@@ -93,15 +93,9 @@ class Store:
         return row.id
 
     def set(
-        self,
-        issue: str,
-        actor: str,
-        *,
-        status: str | None = None,
-        assignee: str | None = None,
-        add: Iterable[str] = (),
-        remove: Iterable[str] = (),
-    ) -> None:
+        self, issue: str, actor: str, *, status: str | None = None, assignee: str | None = None,
+        add: Iterable[str] = (), remove: Iterable[str] = (),
+    ) -> None:  # fmt: skip
         """Change an issue as people do: without a guard; `assignee=""` clears it (facts/beads.md 6).
 
         What changes nothing is nobody's act: bd says that it closed what was closed, and writes no event.
