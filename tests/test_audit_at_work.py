@@ -183,8 +183,7 @@ def test_nothing_is_left_over_in_the_middle_of_things(world: World) -> None:
 
 def test_what_cannot_be_asked_is_said(world: World) -> None:
     account = examined(world, Away(), Away())
-    assert account.findings == []
-    assert account.no_tracker == "no answer"
+    assert (account.findings, account.no_tracker) == ([], "no answer")
     assert "no answer about" in account.no_server
 
 

@@ -427,8 +427,7 @@ def test_a_damaged_journal_is_told_with_its_own_exit_code(lived: Path, tmp_path:
 def test_a_reader_that_went_away_is_no_mistake(lived: Path) -> None:
     command = f"{ASHEP} runs --json --limit 0 | true; {ASHEP} why t-1 | head -1"
     done = subprocess.run(["sh", "-c", command], cwd=lived, capture_output=True, timeout=60)
-    assert done.stderr == b""
-    assert done.stdout == b"t-1: Title of t-1\n"
+    assert (done.stderr, done.stdout) == (b"", b"t-1: Title of t-1\n")
 
 
 def test_there_are_no_colours_but_on_a_terminal(lived: Path) -> None:

@@ -131,8 +131,7 @@ def test_text_and_hash_are_kept(folder: Path) -> None:
     text = starter("agents.yaml")
     (folder / "agents.yaml").write_bytes(b"\xef\xbb\xbf" + text.encode())
     source = load(folder).sources["agents"]
-    assert source.text == text
-    assert source.sha256 == load(ROOT / ".agent-shepherd").sources["agents"].sha256
+    assert (source.text, source.sha256) == (text, load(ROOT / ".agent-shepherd").sources["agents"].sha256)
 
 
 def test_a_draft_is_checked_against_the_registry(folder: Path, tmp_path: Path) -> None:
@@ -524,8 +523,7 @@ def test_a_match_that_claims_nothing_is_a_warning(folder: Path) -> None:
 )  # fmt: skip
 def test_budgets_that_make_no_sense_are_refused(folder: Path, budgets: str) -> None:
     (found,) = findings(folder, f"version: 1\nbudgets: {budgets}\n", "config.yaml")
-    assert found.severity == "error"
-    assert found.line == 2
+    assert (found.severity, found.line) == ("error", 2)
     assert found.key is not None
     assert found.key.startswith("budgets")
 

@@ -614,8 +614,7 @@ def test_a_broken_template_is_an_error_with_file_and_line(name: str, tmp_path: P
     comment = Comment("1", "a", "b", AT)
     with pytest.raises(ConfigError) as caught:
         render(brief(reports=(TALK,), comments=(comment,)), tmp_path)
-    assert caught.value.file == str(file)
-    assert caught.value.line == line
+    assert (caught.value.file, caught.value.line) == (str(file), line)
     assert message in caught.value.message
     assert caught.value.message
     assert "\n" not in str(caught.value)

@@ -50,8 +50,7 @@ def added(text: str, *server: ServerAgent) -> SyncResult:
 def test_the_starter_file_gets_what_is_new() -> None:
     text = starter("agents.yaml")
     result = sync(text, SERVER, MODELS, Model("acme", "large"))
-    assert result.added == ("explore", "general")
-    assert result.vanished == ()
+    assert (result.added, result.vanished) == (("explore", "general"), ())
     before, after = text.split("\n  # A person:")
     entries = f"""
     # {GUESSED}

@@ -112,8 +112,7 @@ def test_a_turn_that_ended_its_run_over_the_limit_counts() -> None:
     book >> done(book, 2000) << like(runs.RunEnded, state="succeeded") << facts_issues.PhaseEntered
     book << like(resources.BudgetReached, scope="run") << like(runs.RunPlanned, phase="arbitrate")
     book.answered()
-    assert book.run().phase == "arbitrate"
-    assert book.run().spent == (0, 0.0)
+    assert (book.run().phase, book.run().spent) == ("arbitrate", (0, 0.0))
     assert not [mark for mark in book.flow().marks if mark.scope == "run"]
 
 

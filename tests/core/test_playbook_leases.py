@@ -64,8 +64,7 @@ def test_an_issue_that_is_still_ours_is_tried_again_without_burning_an_attempt()
     assert (book >> tracker.LeaseLost("t-1", "bd had a bad day")).answered().flow().stage == "work"
     assert book.flow().failures == 0
     (book >> book.later(1)).answered()
-    assert book.run().id == "t-1/implement.1.2"
-    assert book.run().state == "running"
+    assert (book.run().id, book.run().state) == ("t-1/implement.1.2", "running")
 
 
 def test_a_lease_that_is_lost_while_a_question_stands_means_nothing() -> None:
@@ -174,8 +173,7 @@ def test_the_claim_of_a_dead_daemon_is_taken_back_with_a_comment_and_the_issue_i
     book >> book.next() << issues.CommentWanted
     assert book << c.PostComment
     book.answered().looked()
-    assert book.run().id == "t-1/implement.8.1"
-    assert book.run().state == "running"
+    assert (book.run().id, book.run().state) == ("t-1/implement.8.1", "running")
     assert any(isinstance(done, c.StopOrphan) for done in book.made.done)
     assert book.flow().runs == 8
 

@@ -74,8 +74,7 @@ def test_who_waits_is_told_with_the_question_after_the_batch_and_once() -> None:
     assert book << like(c.SendNotice, key=f"notice/pager/{book.world.seq - 1}", target="pager")
     assert told(book) == [f"pager: {text}"]
     assert dues(book.world) == []
-    assert book.world.notices.wanted == ()
-    assert book.world.notices.routes == ()
+    assert (book.world.notices.wanted, book.world.notices.routes) == ((), ())
 
 
 def test_without_a_target_nothing_is_noted() -> None:

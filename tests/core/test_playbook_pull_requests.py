@@ -238,8 +238,7 @@ def test_a_forge_that_is_away_is_asked_again_ever_later() -> None:
     asked(book)
     waits = list[float]()
     for _ in range(9):
-        assert account(book.world, "t-1").state == "time"
-        assert account(book.world, "t-1").code == "landing_away"
+        assert (account(book.world, "t-1").state, account(book.world, "t-1").code) == ("time", "landing_away")
         landing = book.flow().landing
         assert landing is not None
         assert landing.due is not None

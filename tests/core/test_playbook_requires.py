@@ -87,5 +87,4 @@ def test_a_question_of_a_phase_leads_back_into_it_whatever_it_requires() -> None
 def test_a_label_set_by_hand_leads_in_whatever_is_required() -> None:
     book = Playbook(with_code(review=("approve",))).until("review")
     book >> book.seen(add=["phase:code"], drop=["phase:review"])
-    assert book.flow().phase == "code"
-    assert book.flow().stage == "work"
+    assert (book.flow().phase, book.flow().stage) == ("code", "work")

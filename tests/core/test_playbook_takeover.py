@@ -90,8 +90,7 @@ def test_a_pause_ends_when_the_label_is_taken_off_and_the_agent_goes_on_in_the_s
     assert book >> book.next() << like(c.PreparePrompt, n=1, kind="resume")
     assert book >> book.next() << like(c.SendPrompt, n=1, session=session)
     assert book >> book.next()
-    assert book.flow().failures == 0
-    assert book.flow().resume is None
+    assert (book.flow().failures, book.flow().resume) == (0, None)
     book >> book.reports() << like(runs.RunEnded, state="succeeded")
     assert book.left
 

@@ -128,20 +128,8 @@ LANGUAGES = [language_of(f"a.{ending}") for ending in
 def test_no_line_is_slow(language: str) -> None:
     assert language
     for piece in (
-        " ",
-        "\t",
-        "(",
-        "[ ",
-        "it ",
-        "public ",
-        "export default ",
-        "xit ",
-        "@tag ",
-        "#[a::",
-        "<a>,",
-        "skip ",
-        "a",
-    ):
+        " ", "\t", "(", "[ ", "it ", "public ", "export default ", "xit ", "@tag ", "#[a::", "<a>,", "skip ", "a",
+    ):  # fmt: skip
         for line in (piece * 5_000, "public " + piece * 5_000, "func (" + piece * 5_000, "#[" + piece * 5_000):
             began = time.process_time()
             for look in (named_test, marks_test, skips, offered_in):
