@@ -8,7 +8,7 @@ the journal two more; the point with the number `crash_at` ends the daemon there
 import json
 import random
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -127,6 +127,7 @@ class Writing:
 
 
 Answer = Callable[["World", Prompted], Play | None]
+Act = Callable[[], Coroutine[Any, Any, None]]
 
 
 class World:
@@ -250,20 +251,22 @@ class World:
 
     async def live(
         self, goal: Callable[[], bool] | None = None, points: Points | None = None, patience: float = PATIENCE,
-        beside: Callable[[], Awaitable[object]] | None = None,
+        *, beside: Act | None = None, person: bool = False,
     ) -> bool:  # fmt: skip
         """Live until the goal is reached (default: everything closed) or the crash; False after a crash.
 
-        `beside`: what somebody does meanwhile, until then at the longest.
+        `beside`: what somebody does meanwhile, until then at the longest. `person`: somebody answers every question.
         """
+        lived = False
         async with anyio.create_task_group() as group:
-            if beside is not None:
-                group.start_soon(beside)
+            for act in (beside, self.person if person else None):
+                if act is not None:
+                    group.start_soon(act)
             lived = await self._live(goal or self.all_closed, points, patience)
             group.cancel_scope.cancel()
-            return lived
+        return lived
 
-    async def live_on(self, points: Points, beside: Callable[[], Awaitable[object]] | None = None) -> bool:
+    async def live_on(self, points: Points, beside: Act | None = None) -> bool:
         """Live until everything is closed, through a crash where there is one; False if there was."""
         if await self.live(points=points, beside=beside):
             return True

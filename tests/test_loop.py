@@ -32,6 +32,7 @@ from ashep.simulation.memory.tracker import MemoryTracker
 from tests.loop_world import (
     ACTOR,
     REJECTED_ONCE,
+    Act,
     Points,
     World,
     crash_at_each,
@@ -45,9 +46,9 @@ from tests.loop_world import (
 pytestmark = pytest.mark.virtual
 
 
-async def with_person(world: World, points: Points | None = None) -> bool:
+async def with_person(world: World, points: Points | None = None, beside: Act | None = None) -> bool:
     """Live until all is closed, with a person who approves."""
-    return await world.live(points=points, beside=world.person)
+    return await world.live(points=points, beside=beside, person=True)
 
 
 # --- the standard way ---------------------------------------------------------------------------------------------
@@ -239,9 +240,7 @@ async def test_a_server_killed_in_mid_turn_begins_the_turn_once_more(folder: Pat
         await anyio.sleep(12)
         world.runner.kill()
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(killer)
-        await with_person(world)
+    await with_person(world, beside=killer)
     world.check_done(restarts=1)
     assert len(world.bodies(TurnDied)) == 1
     assert sorted(world.runner.began.values()) == [1, 1, 2]
@@ -312,9 +311,7 @@ async def test_a_suspended_machine_times_nothing_out(folder: Path) -> None:
         await anyio.sleep(minutes(5))
         world.clock.jump(timedelta(hours=9))
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(sleeper)
-        await with_person(world)
+    await with_person(world, beside=sleeper)
     world.check_done()
     assert [fact.state for fact in world.bodies(RunEnded)] == ["succeeded"] * 3
     assert len(world.bodies(ClockJumped)) == 1
@@ -402,9 +399,7 @@ async def test_an_hour_without_tracker_or_server_is_waited_out(folder: Path) -> 
         away = False
         world.tracker._failures.clear()  # pyright: ignore[reportPrivateUsage]
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(outage)
-        await with_person(world)
+    await with_person(world, beside=outage)
     world.check_done()
     assert not world.bodies(IssueParked)
 

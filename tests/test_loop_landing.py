@@ -171,10 +171,7 @@ async def test_work_that_a_person_brought_to_the_base_by_hand_has_changed_someth
     look = {"name": "look", "human": {"ask": "Fine?", "approved": "close"}}
     world = landing_world(folder, Hands(alone), IMPLEMENT, look)
     add(world, 1)
-    async with anyio.create_task_group() as group:
-        group.start_soon(by_hand, world)
-        await with_person(world)
-        group.cancel_scope.cancel()
+    await with_person(world, beside=lambda: by_hand(world))
     world.check_done()
     (landed,) = world.bodies(WorkLanded)
     found = world.bodies(WorkVerified)[-1]
@@ -227,9 +224,7 @@ def test_a_checkout_that_a_person_works_in_is_waited_for(folder: Path, seen_to_c
             assert world.landing is not None
             world.landing.edited.clear()
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(person)
-            await world.live()
+        await world.live(beside=person)
         world.check_done()
         check_landed(world, hands)
         refused = world.bodies(LandingRefused)

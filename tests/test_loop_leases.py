@@ -30,9 +30,7 @@ async def lived_for(world: World, seconds: float) -> None:
         await anyio.sleep(seconds)
         points.dead = True
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(end)
-        assert not await world.live(points=points)
+    assert not await world.live(points=points, beside=end)
 
 
 async def until(fact: Callable[[], bool], within: float = minutes(60)) -> None:

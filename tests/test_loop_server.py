@@ -49,9 +49,7 @@ async def test_a_tracker_and_a_server_that_are_upgraded_are_told_and_nothing_is_
         await world.runner.stop_server()
         world.runner.version = "memory 2"
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(upgrade)
-        await world.live()
+    await world.live(beside=upgrade)
     world.check_done(restarts=1)
     told = "memory 2 answers where memory did"
     assert [one.replaced for one in world.bodies(TrackerSeen) if one.replaced] == [told]
@@ -69,9 +67,7 @@ async def test_a_server_that_leaks_is_begun_anew_between_turns_and_no_turn_is_lo
         await anyio.sleep(300)
         world.runner.memory = 5 * GIB
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(leak)
-        await world.live()
+    await world.live(beside=leak)
     world.check_done()
     assert turns(world) == 5
     assert not world.bodies(TurnDied)
@@ -93,9 +89,7 @@ async def test_at_twice_its_limit_it_is_begun_anew_at_once_and_no_attempt_is_bur
         await anyio.sleep(600)
         world.runner.memory = 9 * GIB
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(leak)
-        await world.live()
+    await world.live(beside=leak)
     world.check_done(restarts=1)
     assert len(world.bodies(TurnDied)) == 1
     assert [fact.state for fact in world.bodies(RunEnded)] == ["succeeded"]
@@ -117,9 +111,7 @@ async def test_a_drain_does_not_wait_for_a_long_turn_for_ever(tmp_path: Path) ->
         await anyio.sleep(300)
         world.runner.memory = 5 * GIB
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(leak)
-        await world.live()
+    await world.live(beside=leak)
     world.check_done()
     assert turns(world) == 5, "no healthy turn was ended"
     first, again = [e.at for e in world.journal() if isinstance(e.body, RecycleWanted)][:2]
@@ -142,9 +134,7 @@ async def test_a_server_that_dies_at_once_each_time_is_not_started_in_a_hot_loop
             world.runner.kill()
         broken = False
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(dies)
-        await world.live()
+    await world.live(beside=dies)
     assert not broken
     world.check(restarts=10)
     starts = len({fact.instance for fact in world.bodies(RunnerSeen) if fact.instance})
@@ -200,9 +190,7 @@ async def test_an_attached_server_that_is_away_for_hours_burns_no_attempt(tmp_pa
         await anyio.sleep(minutes(8 * 60))
         away = False
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(outage)
-        await world.live(patience=minutes(15 * 60))
+    await world.live(patience=minutes(15 * 60), beside=outage)
     world.check_done()
     assert [fact.state for fact in world.bodies(RunEnded)] == ["succeeded", "succeeded"]
     assert not world.bodies(RetryScheduled)
@@ -238,9 +226,7 @@ async def test_a_server_on_a_full_disk_loses_a_turn_and_burns_no_attempt(tmp_pat
         assert len(world.runner.sessions) == 1
         full = False
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(fill)
-        await world.live(patience=minutes(15 * 60))
+    await world.live(patience=minutes(15 * 60), beside=fill)
     world.check_done()
     assert [fact.detail for fact in world.bodies(RunnerSeen) if fact.state != "up"] == [line]
     assert "runner_away" in {fact.code for fact in world.bodies(IssueHeld)}
@@ -268,9 +254,7 @@ async def test_a_night_without_tracker_and_server_is_waited_out(tmp_path: Path) 
         away = False
         world.tracker._failures.clear()  # pyright: ignore[reportPrivateUsage]
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(outage)
-        await world.live(patience=minutes(21 * 60))
+    await world.live(patience=minutes(21 * 60), beside=outage)
     world.check_done()
 
 
@@ -331,6 +315,4 @@ async def test_a_server_that_was_away_while_the_clock_was_set_back_is_back_when_
         world.clock.jump(timedelta(hours=-9))
         gone = False
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(away)
-        await world.live(patience=minutes(30))
+    await world.live(patience=minutes(30), beside=away)
