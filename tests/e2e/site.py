@@ -196,12 +196,13 @@ class Site:
         log = self.project / ".agent-shepherd" / "runs.jsonl"
         ended = sum(one["type"] == "RunEnded" for one in self.journal(issue))
 
-        def drawn() -> list[dict[str, Any]] | None:
+        def drawn() -> tuple[list[dict[str, Any]]] | None:
             lines = [json.loads(line) for line in log.read_text().split("\n") if line]
             own = [run for run in lines if run["issue"] == issue]
-            return own if len(own) >= ended else None
+            return (own,) if len(own) >= ended else None
 
-        return until(drawn, 20)
+        (own,) = until(drawn, 20)
+        return own
 
     def journal(self, issue: str) -> list[dict[str, Any]]:
         """The journal's records about an issue."""
