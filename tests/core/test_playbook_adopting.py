@@ -2,9 +2,6 @@
 whose phase is gone waits for a person.
 """
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from typing import Any
 
 import pytest

@@ -1,8 +1,5 @@
 """Playbooks of answers: what counts as one, where it leads, and what happens when none comes."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from datetime import timedelta
 
 import pytest

@@ -1,8 +1,5 @@
 """Playbooks of what sessions ask: rules and prepared answers decide it, a person on the issue, or its end."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta

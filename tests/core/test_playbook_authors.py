@@ -1,8 +1,5 @@
 """Playbooks of who changed an issue: a person's change moves it, an agent's is undone, and who it was is told."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from datetime import timedelta
 from typing import Any
 

@@ -1,8 +1,5 @@
 """Playbooks of budgets: soft limits warn once, hard ones stop, and what waits for budget goes on when there is some."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any

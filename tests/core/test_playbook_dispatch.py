@@ -1,8 +1,5 @@
 """Playbooks of dispatch: what starts, what does not, and why."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from dataclasses import replace
 from datetime import timedelta
 from time import process_time

@@ -1,8 +1,5 @@
 """Playbooks of effects: order, failure, refusal, restart."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from dataclasses import replace
 from datetime import timedelta
 

@@ -1,8 +1,5 @@
 """Conversations about work on its way to the base: one at a time, verified there, and never in anybody's way."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,8 +1,5 @@
 """Playbooks of leases and of issues that nobody works on: adopted, freed, or left to whom they belong."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from dataclasses import replace
 from datetime import timedelta
 

@@ -1,8 +1,5 @@
 """Telling people: what is worth it, when they are told, and that it is once for each target."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from datetime import timedelta
 from typing import Any
 

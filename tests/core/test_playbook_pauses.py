@@ -1,8 +1,5 @@
 """Playbooks of pauses: nothing starts while one stands, and it ends by its time or by a person (part of dispatch)."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from datetime import timedelta
 
 import pytest

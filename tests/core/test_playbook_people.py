@@ -1,8 +1,5 @@
 """Playbooks of people: whatever somebody changes is obeyed at the next look and never overwritten (section 7)."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 import pytest
 
 from ashep.core.facts import commands as c

@@ -1,8 +1,5 @@
 """Playbooks of rules about tools, and of answers that are prepared: what they decide before any person is asked."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 import pytest
 
 from ashep.core.facts import commands as c

@@ -1,8 +1,5 @@
 """Playbooks of providers that refuse: their phases wait, no attempt is used up, and one run tries before the rest."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from datetime import timedelta
 from typing import Any, Literal
 

@@ -1,8 +1,5 @@
 """Conversations about landing by pull request: it is asked for once the work holds, and people decide."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from datetime import timedelta
 from typing import Any
 

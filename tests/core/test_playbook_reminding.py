@@ -1,8 +1,5 @@
 """Playbooks of reminders: whoever is asked is reminded now and then, and never after the answer or the deadline."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from datetime import timedelta
 
 import pytest

@@ -1,8 +1,5 @@
 """Playbooks of `requires`: a phase is entered only after what it requires has happened in the present cycle."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 import pytest
 
 from ashep.core.facts import commands as c

@@ -1,8 +1,5 @@
 """Conversations about the trees of closed issues: when they are to go, what keeps them, and what begins anew."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from datetime import timedelta
 from typing import Any
 

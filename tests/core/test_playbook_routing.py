@@ -1,8 +1,5 @@
 """Playbooks of routing: where an outcome, a failure or an answer leads."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from datetime import timedelta
 from typing import Literal
 

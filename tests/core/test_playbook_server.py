@@ -1,8 +1,5 @@
 """Playbooks of the agent server: absences burn nothing, failures are waited out, one that grows is begun anew."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from dataclasses import replace
 from datetime import timedelta
 

@@ -1,8 +1,5 @@
 """Playbooks of stalls: a turn that shows no sign of life is doubted, looked into, and only then given up."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from datetime import timedelta
 from typing import Any
 

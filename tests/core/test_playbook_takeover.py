@@ -1,8 +1,5 @@
 """Playbooks of takeovers: a person takes a session or the issue, and what follows when they are done."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 import json
 from datetime import timedelta
 from typing import Any, Literal

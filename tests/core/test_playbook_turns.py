@@ -1,8 +1,5 @@
 """Playbooks of turns: finished, died, never begun, too late, a person's, or without an outcome."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from dataclasses import replace
 from datetime import timedelta
 

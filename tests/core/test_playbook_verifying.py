@@ -1,8 +1,5 @@
 """Conversations about work that is looked into before anything follows from an agent's word."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 import json
 from datetime import timedelta
 from typing import Any

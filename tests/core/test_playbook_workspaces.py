@@ -1,8 +1,5 @@
 """Conversations about work trees of issues' own: who gets one, what happens there, and what does not wait any more."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from datetime import timedelta
 from typing import Any
 
