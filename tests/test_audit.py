@@ -358,10 +358,8 @@ def left(*facts: e.Fact) -> set[str]:
     ((FINISHED, verified("new", "tests"), LANDED, CLOSED), "unverified"),
     ((verified("x", "tests", run="r"), ASKED, yes(), FINISHED, verified("new", "tests"), LANDED, CLOSED), ""),
     ((verified("x", "tests"), ASKED, yes(), FINISHED, verified("new", "lint"), LANDED, CLOSED), "unverified"),
-    (
-        (verified("x", "tests"), ASKED, yes("changes_requested"), FINISHED, verified("new", "tests"), LANDED, CLOSED),
-        "unverified",
-    ),
+    ((verified("x", "tests"), ASKED, yes("changes_requested"), FINISHED, verified("new", "tests"), LANDED, CLOSED),
+     "unverified"),
     ((verified("x", "tests"), SIGN, yes(), FINISHED, verified("new", "tests"), LANDED, CLOSED), "unverified"),
     ((FINISHED, IDLE, LANDED, CLOSED), "unverified"),
     ((FINISHED, replace(IDLE, must_change=False), LANDED, CLOSED), ""),

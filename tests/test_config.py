@@ -329,11 +329,9 @@ SECOND = [
     (
         "{name: review, access: write, capabilities: [test], session: {reuse_from: implement}, verdicts: [a], "
         "next: {a: close}}",
-        "reuse-with-verdicts",
-        6,
-        "session.reuse_from",
+        "reuse-with-verdicts", 6, "session.reuse_from",
     ),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "code", "line", "key"), SECOND)
@@ -377,15 +375,13 @@ IMPOSSIBLE = [
     ('{tool: bash, pattern: "/usr/bin/ashep*", action: ask}', "no agent calls ashep, or writes to the tracker"),
 ]  # fmt: skip
 BEYOND_ACCESS = [
-    (
-        '{tool: bash, pattern: "npm test*", action: allow}',
-        "no rule about bash keeps a reader from writing; give the phase",
-    ),
+    ('{tool: bash, pattern: "npm test*", action: allow}',
+     "no rule about bash keeps a reader from writing; give the phase"),
     ("{tool: edit, action: ask}", "no rule about edit keeps a reader from writing; give the phase `access: write`"),
     ("{tool: task, action: allow}", "no rule about task keeps a reader from writing"),
     ('{tool: "*", action: allow}', "a read phase has no tools but those that are named; name the tool"),
     ('{tool: read, pattern: "config/.env", action: allow}', "a read phase reads no .env files; remove the rule"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.promise("H2")

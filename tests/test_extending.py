@@ -191,10 +191,8 @@ def test_more_than_the_port_asks_for_is_fine() -> None:
     ("own_parts.deep:X", "", "there is no module own_parts.deep"),
     ("own_parts:issues", PARTS, "has no class issues; it has Agents, Issues, MemoryRunner, MemoryTracker, Play"),
     ("own_parts:DONE", PARTS, "own_parts:DONE is no class, but str: expected a class that keeps Tracker"),
-    (
-        "own_parts:Play", PARTS,
-        "own_parts:Play is no Tracker (ashep.ports.tracker): the method settle is missing; expected",
-    ),
+    ("own_parts:Play", PARTS,
+     "own_parts:Play is no Tracker (ashep.ports.tracker): the method settle is missing; expected"),
     ("own_parts:Issues", "import nothing_there", "own_parts cannot be imported: ModuleNotFoundError: No module named"),
     ("own_parts:Issues", "class Issues(\n", "own_parts cannot be imported: SyntaxError: '(' was never closed ("),
     ("own_parts:Issues", "1 / 0\n", "own_parts cannot be imported: ZeroDivisionError: division by zero ("),

@@ -220,13 +220,11 @@ async def test_an_edit_under_runs_and_questions_loses_nothing(folder: Path) -> N
     """Three issues, one at work, one waiting for its turn and one asking, and a policy that renames every phase."""
     old = policy(
         {
-            "name": "look",
-            "capabilities": ["review"],
-            "verdicts": ["good", "bad"],
+            "name": "look", "capabilities": ["review"], "verdicts": ["good", "bad"],
             "next": {"good": "ask", "bad": "close"},
         },
         {"name": "ask", "human": {"ask": "Good?", "approved": "close", "changes_requested": "look"}},
-    )
+    )  # fmt: skip
     new = policy({"name": "check", "capabilities": ["review"]})
     world = World(folder, policies=old, config="version: 1\nworker: {max_concurrent_runs: 1}\n")
     world.outcomes = {"look": [{"verdict": "good"}]}

@@ -151,10 +151,8 @@ def test_a_success_that_was_not_believed_is_no_success_in_the_log(state: Path, j
     """Its line was written before it was looked into."""
     draw(state, journal)
     path, seq, why = (
-        state.parent / "runs.jsonl",
-        journal.position.seq,
-        "implement says success, but tests does not pass",
-    )
+        state.parent / "runs.jsonl", journal.position.seq, "implement says success, but tests does not pass",
+    )  # fmt: skip
     again = RetryScheduled("demo-1", "implement", 0, T0, why, disbelieved=RUN)
     journal.append_now([Entry(seq + 1, T0 + timedelta(days=400), again)])
     draw(state, journal)

@@ -71,10 +71,8 @@ EVERYTHING: list[Deed] = [
 @settings(
     max_examples=_STATES,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
-    phases=[Phase.explicit, Phase.generate] if _STATES <= 50 else list(Phase),
-    database=None,
-    print_blob=True,
-)
+    phases=[Phase.explicit, Phase.generate] if _STATES <= 50 else list(Phase), database=None, print_blob=True,
+)  # fmt: skip
 @given(
     st.lists(st.tuples(st.sampled_from(ACTS), st.sampled_from(NAMES)), min_size=1, max_size=25),
     st.sampled_from([["remove"], ["forget"], ["restore", "remove"], ["seal", "remove"], ["seal", "forget"]]),

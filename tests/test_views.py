@@ -118,10 +118,8 @@ def test_dependencies_of_every_kind_are_told(tmp_path: Path) -> None:
         body = {"blocked_by": ["t-2"]}
         found = story._dependencies(database, body, words)
     assert [(edge["issue"], edge["type"]) for edge in found] == [
-        ("t-2", "blocks"),
-        ("t-2", "discovered-from"),
-        ("x-9", "related"),
-    ]
+        ("t-2", "blocks"), ("t-2", "discovered-from"), ("x-9", "related"),
+    ]  # fmt: skip
     assert found[2]["state"] is None
 
 

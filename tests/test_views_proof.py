@@ -31,19 +31,17 @@ from ashep.views import report as reported
 from tests.loop_world import Points, World, policy, said, simulate
 
 CONFIG = "version: 1\nworker: {workspace: worktree, max_concurrent_runs: 3}\n"
-POLICY = policy(
-    {
-        "name": "implement",
-        "capabilities": ["implement"],
-        "access": "write",
-        "verify": {"max_attempts": 1},
-        "checks": [
-            {"id": "made", "type": "file_exists", "description": "It is better", "verify": {"path": "calc.py"}},
-            {"id": "better", "type": "file_exists", "verify": {"path": "t-2.py", "contains": ["better"]}},
-        ],
-        "next": {"success": "close"},
-    }
-)
+POLICY = policy({
+    "name": "implement",
+    "capabilities": ["implement"],
+    "access": "write",
+    "verify": {"max_attempts": 1},
+    "checks": [
+        {"id": "made", "type": "file_exists", "description": "It is better", "verify": {"path": "calc.py"}},
+        {"id": "better", "type": "file_exists", "verify": {"path": "t-2.py", "contains": ["better"]}},
+    ],
+    "next": {"success": "close"},
+})  # fmt: skip
 STOPPED: dict[str, Any] = {"running": False}
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 FLOW = Flow(Issue("t-1", "title", "open", "task", 2, AT))

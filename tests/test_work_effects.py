@@ -48,11 +48,9 @@ BRANCH = "ashep/t-1"
 
 def exists(name: str, path: str, *contains: str) -> dict[str, Any]:
     return {
-        "id": name,
-        "type": "file_exists",
-        "description": f"there is {path}",
+        "id": name, "type": "file_exists", "description": f"there is {path}",
         "verify": {"path": path, "contains": contains},
-    }
+    }  # fmt: skip
 
 
 def block(*checks: dict[str, Any]) -> str:

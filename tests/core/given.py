@@ -22,17 +22,15 @@ STANDARD = Policy(
     phases=(
         Phase(name="implement", next={"success": "review"}, retry=Retry(initial_delay=timedelta(seconds=10))),
         Phase(
-            name="review",
-            prefer=Prefer(different_model_from="implement"),
-            verdicts=("approve", "needs_changes"),
+            name="review", prefer=Prefer(different_model_from="implement"), verdicts=("approve", "needs_changes"),
             next={"approve": "arbitrate", "needs_changes": "arbitrate"},
         ),
         Phase(
-            name="arbitrate", verdicts=("pass", "needs_work"), next={"pass": "human_review", "needs_work": "implement"}
+            name="arbitrate", verdicts=("pass", "needs_work"), next={"pass": "human_review", "needs_work": "implement"},
         ),
         Phase(name="human_review", human=Human(ask="Merge this?", changes_requested="implement")),
-    )
-)
+    ),
+)  # fmt: skip
 QUICK = Policy(match=None, phases=(Phase(name="implement"),))
 
 

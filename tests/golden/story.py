@@ -28,22 +28,20 @@ SONNET, SMALL = Model("acme", "large"), Model("other", "small")
 RUN, REVIEW, SECOND, LOST = "demo-1/implement.1.1", "demo-1/review.1.1", "demo-1/implement.1.2", "demo-2/implement.1.1"
 
 POLICIES = Policies(
-    version=1,
-    default_policy="standard",
+    version=1, default_policy="standard",
     policies={
         "standard": Policy(
             phases=(
                 Phase(name="implement", next={"success": "review"}),
                 Phase(
-                    name="review",
-                    verdicts=("approve", "needs_changes"),
+                    name="review", verdicts=("approve", "needs_changes"),
                     next={"approve": "merge", "needs_changes": "implement"},
                 ),
                 Phase(name="merge", human=Human(ask="Merge this?", changes_requested="implement")),
-            )
-        )
+            ),
+        ),
     },
-)
+)  # fmt: skip
 AGENTS = Agents(
     version=1,
     agents=(

@@ -72,10 +72,8 @@ async def test_time_is_up(world: World) -> None:
     ({"path": "src"}, "failed", "src is a folder; expected a file"),
     ({"path": "README.md", "contains": ["Read"]}, "passed", "README.md is there, and holds the text"),
     ({"path": "README.md", "contains": ["Read", "me.\n"]}, "passed", "README.md is there, and holds all 2 texts"),
-    (
-        {"path": "README.md", "contains": ["Read", "you", "him"]}, "failed",
-        "README.md is there, but does not hold 'you', and 1 more",
-    ),
+    ({"path": "README.md", "contains": ["Read", "you", "him"]}, "failed",
+     "README.md is there, but does not hold 'you', and 1 more"),
     ({"path": "."}, "error", ". is no path of a file beneath the checkout"),
 ])  # fmt: skip
 async def test_a_file(world: World, verify: dict[str, Any], status: str, message: str) -> None:
