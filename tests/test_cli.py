@@ -322,10 +322,7 @@ def test_the_pid_of_a_dead_daemon_is_left_alone(project: Path, daemon: subproces
 
 def test_looking_before_there_is_anything(project: Path) -> None:
     done = ashep("status", "--json", cwd=project)
-    assert (done.code, done.json) == (
-        0,
-        {"daemon": STOPPED, "issues": []},
-    )
+    assert (done.code, done.json) == (0, {"daemon": STOPPED, "issues": []})
     assert "`ashep work` begins one" in done.err
     assert ashep("runs", "--json", cwd=project).json == {"runs": []}
     for command in (["why", "t-1"], ["show", "t-1/implement.1.1"], ["runs", "t-1"]):
@@ -430,8 +427,7 @@ def test_a_damaged_journal_is_told_with_its_own_exit_code(lived: Path, tmp_path:
 def test_a_reader_that_went_away_is_no_mistake(lived: Path) -> None:
     command = f"{ASHEP} runs --json --limit 0 | true; {ASHEP} why t-1 | head -1"
     done = subprocess.run(["sh", "-c", command], cwd=lived, capture_output=True, timeout=60)
-    assert done.stderr == b""
-    assert done.stdout == b"t-1: Title of t-1\n"
+    assert (done.stderr, done.stdout) == (b"", b"t-1: Title of t-1\n")
 
 
 def test_there_are_no_colours_but_on_a_terminal(lived: Path) -> None:

@@ -193,14 +193,11 @@ def test_the_codes_of_work_that_lands_are_those_of_the_account() -> None:
     assert {row[1].strip("`") for row in table("Codes of work that lands")} <= set(typing.get_args(account.State))
 
 
-@pytest.mark.parametrize(
-    ("heading", "function"),
-    [
-        ("Codes of parking", "park"),
-        ("Codes of leaving an issue to people", "IssueLeft"),
-        ("Codes of giving back", "IssueGivenBack"),
-    ],
-)
+@pytest.mark.parametrize(("heading", "function"), [
+    ("Codes of parking", "park"),
+    ("Codes of leaving an issue to people", "IssueLeft"),
+    ("Codes of giving back", "IssueGivenBack"),
+])  # fmt: skip
 def test_the_codes_of_ends_are_those_of_the_core(heading: str, function: str) -> None:
     assert firsts(heading) == codes_of(function, 1)
 

@@ -147,11 +147,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_command_draws_in_each_form(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = {
-        "mermaid": "flowchart TD\n",
-        "dot": 'digraph "planned" {\n',
-        "text": "plan\n",
-        "json": '{"policy": "planned"',
-    }
+        "mermaid": "flowchart TD\n", "dot": 'digraph "planned" {\n', "text": "plan\n", "json": '{"policy": "planned"',
+    }  # fmt: skip
     for form, begins in first.items():
         assert main(["policy", "graph", "planned", "--format", form]) == 0
         out, err = capsys.readouterr()
@@ -172,13 +169,10 @@ def test_colours_only_on_a_terminal(
     assert "\x1b[33mmake (" in out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["nope"], "there is no policy nope; there are planned"),
-        (["--format", "svg"], "--format svg: it is one of mermaid, dot, json, text"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "said"), [
+    (["nope"], "there is no policy nope; there are planned"),
+    (["--format", "svg"], "--format svg: it is one of mermaid, dot, json, text"),
+])  # fmt: skip
 def test_a_mistake_is_one_line(
     arguments: list[str], said: str, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -52,12 +52,8 @@ async def test_what_people_and_ci_did(site: MemoryForge) -> None:
     site.ends(number, "merged", "anna", "c" * 40)
     state = await site.state(number)
     assert (state.state, state.by, state.merged_as, state.ci, state.failing) == (
-        "merged",
-        "anna",
-        "c" * 40,
-        "failing",
-        ("docs", "lint"),
-    )
+        "merged", "anna", "c" * 40, "failing", ("docs", "lint"),
+    )  # fmt: skip
     assert [(one.kind, one.by) for one in state.said] == [("comment", "anna"), ("approved", "bert")]
     with pytest.raises(ForgeRefused):
         await site.state(99)

@@ -6,7 +6,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import anyio
 import jsonschema
 import pytest
 
@@ -34,10 +33,7 @@ def lived(folder: Path, outcomes: dict[str, list[str]], policies: str = PRESET) 
 
     async def scenario() -> None:
         issue = world.tracker.add("one")
-        async with anyio.create_task_group() as group:
-            group.start_soon(world.person, "human:approved")
-            await world.live()
-            group.cancel_scope.cancel()
+        await world.live(beside=lambda: world.person("human:approved"))
         told.append(state_of(folder / "state", issue))
 
     write_starter(folder, policies)

@@ -125,15 +125,12 @@ def test_the_command_prints_a_table_with_a_total_or_json(lived: World, capsys: p
             look.usage(lived.folder.parent, by=by, since=since)
 
 
-@pytest.mark.parametrize(
-    ("text", "then"),
-    [
-        ("2h", NOW - timedelta(hours=2)),
-        ("90m", NOW - timedelta(minutes=90)),
-        ("7d", NOW - timedelta(days=7)),
-        ("2026-05-03T18:00:00Z", NOW - timedelta(hours=18)),
-    ],
-)
+@pytest.mark.parametrize(("text", "then"), [
+    ("2h", NOW - timedelta(hours=2)),
+    ("90m", NOW - timedelta(minutes=90)),
+    ("7d", NOW - timedelta(days=7)),
+    ("2026-05-03T18:00:00Z", NOW - timedelta(hours=18)),
+])  # fmt: skip
 def test_times_since(text: str, then: datetime) -> None:
     assert moment(text, NOW) == then
 

@@ -209,15 +209,12 @@ def test_a_limit_of_runs_is_met_earlier() -> None:
     assert isinstance(found.fork and found.fork.other, issues.IssueParked)
 
 
-@pytest.mark.parametrize(
-    ("changes", "word"),
-    [
-        ({"verdicts": ("approve", "needs_changes", "odd"), "next": REVIEW.next | {"odd": "close"}}, "verdicts"),
-        ({"answers": ("yes",)}, "answers"),
-        ({"capabilities": ("review", "arbitrate")}, ""),
-        ({"access": "write", "capabilities": ("implement",)}, ""),
-    ],
-)
+@pytest.mark.parametrize(("changes", "word"), [
+    ({"verdicts": ("approve", "needs_changes", "odd"), "next": REVIEW.next | {"odd": "close"}}, "verdicts"),
+    ({"answers": ("yes",)}, "answers"),
+    ({"capabilities": ("review", "arbitrate")}, ""),
+    ({"access": "write", "capabilities": ("implement",)}, ""),
+])  # fmt: skip
 def test_an_agent_that_is_given_something_else_says_something_else(changes: dict[str, Any], word: str) -> None:
     life, _ = story(one(REVIEWED))
     found = said(life, one(Policy(phases=(WORK, REVIEW.model_copy(update=changes), MERGE))))
@@ -604,84 +601,50 @@ def test_a_guess_is_found(mutant: Mutant, pairs: list[Pair]) -> None:
 
 
 ASSUMED = [
-    (
-        test_an_answer_about_other_work_is_not_known,
-        Mutant("any state of the work will do", other_life.met, 'body.access == "write"', "False"),
-    ),
-    (
-        test_a_run_that_goes_on_for_longer_than_the_other_timeout_is_not_known,
-        Mutant("what goes on takes no time", PASS.compared, "if life.fork is None", "if False"),
-    ),
+    (test_an_answer_about_other_work_is_not_known,
+     Mutant("any state of the work will do", other_life.met, 'body.access == "write"', "False")),
+    (test_a_run_that_goes_on_for_longer_than_the_other_timeout_is_not_known,
+     Mutant("what goes on takes no time", PASS.compared, "if life.fork is None", "if False")),
     (
         test_an_issue_that_no_agent_could_begin_is_not_taken,
         Mutant(
-            "nothing bounds what is not taken",
-            private(other_life, "_policy"),
-            'flow.stage not in ("idle", "left")',
+            "nothing bounds what is not taken", private(other_life, "_policy"), 'flow.stage not in ("idle", "left")',
             "True",
         ),
     ),
-    (
-        test_an_answer_after_the_other_deadline_came_too_late,
-        Mutant("a late answer is good enough", other_life.met, "entry.at <= question.due", "True"),
-    ),
-    (
-        test_another_question_is_another_question,
-        Mutant("any question will do", other_life.met, "entry.seq if asked ==", "entry.seq if asked !="),
-    ),
-    (
-        test_a_tree_that_changed_before_the_question_is_other_work,
-        Mutant("any tree will do", other_life.tree_seen, "(life.tree.head, life.tree.dirty) !=", "() =="),
-    ),
-    (
-        test_another_delay_is_another_outcome,
-        Mutant("any delay will do", compared.said, "not in left_out", 'not in {*left_out, "due"}'),
-    ),
-    (
-        test_a_question_that_nobody_answered_in_time_might_have_been_answered_later,
-        Mutant("nothing more is nothing else", compared.parted, "range(max(", "range(min("),
-    ),
-    (
-        test_a_question_that_may_lead_on_without_an_answer_has_runs_before_it,
-        Mutant("only an answer leads on", other_life.bounded, "if leads_on else (0, 0)", "if False else (0, 0)"),
-    ),
-    (
-        test_a_review_that_is_left_out_differs_where_it_is_entered_and_the_answer_counts,
-        Mutant("people are never believed", private(other_life, "_settle"), "and not strict", "and strict"),
-    ),
-    (
-        test_strictly_no_answer_counts_that_was_given_after_what_is_left_out,
-        Mutant("people are always believed", private(other_life, "_settle"), "and not strict", ""),
-    ),
-    (
-        test_another_name_counts_until_a_prompt_shows_it,
-        Mutant("names are never shown", private(PASS, "_same"), "one.agent != other.agent", "False"),
-    ),
-    (
-        test_a_phase_that_no_agent_can_take_holds_for_good,
-        Mutant(
-            "every hold ends", private(other_life, "_for_good"), "phase is not None and choose(", "False and choose("
-        ),
-    ),
+    (test_an_answer_after_the_other_deadline_came_too_late,
+     Mutant("a late answer is good enough", other_life.met, "entry.at <= question.due", "True")),
+    (test_another_question_is_another_question,
+     Mutant("any question will do", other_life.met, "entry.seq if asked ==", "entry.seq if asked !=")),
+    (test_a_tree_that_changed_before_the_question_is_other_work,
+     Mutant("any tree will do", other_life.tree_seen, "(life.tree.head, life.tree.dirty) !=", "() ==")),
+    (test_another_delay_is_another_outcome,
+     Mutant("any delay will do", compared.said, "not in left_out", 'not in {*left_out, "due"}')),
+    (test_a_question_that_nobody_answered_in_time_might_have_been_answered_later,
+     Mutant("nothing more is nothing else", compared.parted, "range(max(", "range(min(")),
+    (test_a_question_that_may_lead_on_without_an_answer_has_runs_before_it,
+     Mutant("only an answer leads on", other_life.bounded, "if leads_on else (0, 0)", "if False else (0, 0)")),
+    (test_a_review_that_is_left_out_differs_where_it_is_entered_and_the_answer_counts,
+     Mutant("people are never believed", private(other_life, "_settle"), "and not strict", "and strict")),
+    (test_strictly_no_answer_counts_that_was_given_after_what_is_left_out,
+     Mutant("people are always believed", private(other_life, "_settle"), "and not strict", "")),
+    (test_another_name_counts_until_a_prompt_shows_it,
+     Mutant("names are never shown", private(PASS, "_same"), "one.agent != other.agent", "False")),
+    (test_a_phase_that_no_agent_can_take_holds_for_good,
+     Mutant("every hold ends", private(other_life, "_for_good"), "phase is not None and choose(", "False and choose(")),
     (
         test_changes_that_are_requested_lead_to_a_run_that_nobody_saw,
         Mutant(
-            "a run that is wanted may not come", private(other_life, "_settle"), "life.counted, 1,", "life.counted, 0,"
+            "a run that is wanted may not come", private(other_life, "_settle"), "life.counted, 1,", "life.counted, 0,",
         ),
     ),
-    (
-        test_a_question_whose_phase_an_edit_took_away_is_open_under_the_other_policy,
-        Mutant("edits of the record count", private(PASS, "_dispatched"), "self.policies is not None or", "False and"),
-    ),
-    (
-        test_an_edit_in_the_middle_of_a_run_changes_nothing_for_the_other_policy,
-        Mutant("a run keeps the recorded phase", private(PASS, "_other"), "began=None", "began=flow.run.began"),
-    ),
-    (
-        test_a_run_of_another_issue_in_the_tree_is_other_work,
-        Mutant("only its own runs write", PASS.batch, "self._asking - {entry.body.issue}", "()"),
-    ),
-]
+    (test_a_question_whose_phase_an_edit_took_away_is_open_under_the_other_policy,
+     Mutant("edits of the record count", private(PASS, "_dispatched"), "self.policies is not None or", "False and")),
+    (test_an_edit_in_the_middle_of_a_run_changes_nothing_for_the_other_policy,
+     Mutant("a run keeps the recorded phase", private(PASS, "_other"), "began=None", "began=flow.run.began")),
+    (test_a_run_of_another_issue_in_the_tree_is_other_work,
+     Mutant("only its own runs write", PASS.batch, "self._asking - {entry.body.issue}", "()")),
+]  # fmt: skip
 """What no made-up life shows, as its people and agents are steady: each spoils its test."""
 
 

@@ -30,14 +30,7 @@ def test_what_is_told_is_what_a_recount_comes_to(month: Lived) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"verdict": "same"},
-        {"runs": (1, 1, 1)},
-        {"questions": (0, 0, 0)},
-    ],
-)
+@pytest.mark.parametrize("change", [{"verdict": "same"}, {"runs": (1, 1, 1)}, {"questions": (0, 0, 0)}])
 def test_a_recount_that_comes_to_something_else_is_seen(month: Lived, change: dict[str, Any]) -> None:
     issue, one = next((issue, one) for issue, one in month.counted.items() if one.verdict == "unknown")
     other: dict[str, Counted] = month.counted | {issue: replace(one, **change)}
