@@ -12,7 +12,7 @@ import pytest
 
 from ashep.cli import main as command
 from ashep.cli.journal_reader import Reading
-from ashep.cli.reading import look
+from ashep.cli.reading import readers
 from ashep.core.facts.issues import PersonAsked, PersonReminded
 from ashep.core.facts.resources import NoticeFailed, NoticeSent, NoticesGathered, NoticesGivenUp, NoticeWanted
 from ashep.core.resources.notices import AWAY, FIRST_AGAIN, TRIES
@@ -293,7 +293,7 @@ def test_what_is_told_stands_in_the_story_of_the_issue(folder: Path, capsys: pyt
         name = world.tracker.add("first")
         await world.live(lambda: bool(world.bodies(NoticeWanted)))
         draw(world)
-        assert look.why(folder.parent, issue=name) == 0
+        assert readers.why(folder.parent, issue=name) == 0
 
     simulate(scenario)
     assert "people are to be told: waiting" in capsys.readouterr().out

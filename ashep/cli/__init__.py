@@ -13,7 +13,7 @@ which a picture is drawn), `screen` (what is printed). `tools/commands_page.py` 
 
 import sys
 
-from ashep.cli import quick
+from ashep.cli import fast_path
 from ashep.cli.screen import broken_pipe, flush, note
 from ashep.errors import AshepError
 
@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(arguments: list[str] | None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     try:
-        code = quick.run(given)
+        code = fast_path.run(given)
         if code is not None:
             return code
         from ashep.cli.commands import app

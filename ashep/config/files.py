@@ -20,6 +20,7 @@ from ashep.config.nodes import Node, Problem, Unreadable
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Policies
 from ashep.core.policy.settings import Settings
+from ashep.errors import UsageError
 
 _M = TypeVar("_M", bound=BaseModel)
 
@@ -111,6 +112,18 @@ def read(model: type[_M], text: str, file: Path) -> _M:
     if parsed.model is None:
         raise ConfigErrors(parsed.findings)
     return parsed.model
+
+
+def settings_in(folder: Path) -> Settings:
+    """Read config.yaml alone: what needs no more should not stumble over the other files."""
+    file = folder / "config.yaml"
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        text = ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file}: cannot be read: {error}") from error
+    return settled(read(Settings, text, file) if text.strip() else Settings(), folder.parent)
 
 
 @dataclass

@@ -4,24 +4,33 @@ import json
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import anyio
+import anyio.to_thread
 import typer
 
+from ashep.actions.replay import recorded
+from ashep.adapters.control_socket import NotListening, ask
+from ashep.adapters.git.worktrees import Worktrees
 from ashep.cli import screen
+from ashep.cli.commands import app
+from ashep.cli.options import Issue, Json, example, project_of
 from ashep.cli.place import configured, now, picture
-from ashep.cli.root import Issue, Json, example, project_of, settings_of
+from ashep.config.files import settings_in
+from ashep.connect import worktrees_of
+from ashep.core.resources.retention import why_kept
 from ashep.core.state.branches import PREFIX, branch_of, issue_of
+from ashep.core.state.frozen import replace
 from ashep.errors import AshepError
+from ashep.journal.archive import aged, look
+from ashep.journal.files import path_of
 from ashep.journal.lock import holder
+from ashep.ports.trees import Removed, Standing
 from ashep.views.times import local, span
 
-if TYPE_CHECKING:
-    from ashep.adapters.git.worktrees import Worktrees
-    from ashep.ports.trees import Removed, Standing
-
-
 trees = typer.Typer(help="Look at the work trees of issues.", rich_markup_mode=None, invoke_without_command=True)
+app.add_typer(trees, name="trees")
 
 
 COLUMNS = ("BRANCH", "ISSUE", "MiB", "USED", "IN IT", "PATH")
@@ -68,8 +77,6 @@ def open_tree(context: typer.Context, issue: Issue, as_json: Json = False) -> No
 
     ISSUE may be a branch, too. Exit code 1: there is neither a tree nor a branch.
     """
-    import anyio
-
     spaces = _spaces(context)
     branch = _branch(issue)
     if not anyio.run(spaces.knows, branch):
@@ -94,8 +101,6 @@ def remove(
 
     ISSUE may be a branch, too. Exit code 1: there is none, a run is under way in it, or something cannot be saved.
     """
-    import anyio
-
     spaces, branch = _spaces(context), _branch(issue)
     found = next((one for one in anyio.run(spaces.list) if one.branch == branch), None)
     if found is None:
@@ -129,8 +134,6 @@ def gc(context: typer.Context, dry_run: DryRun = False, drop_ignored: Ignored = 
     with --dry-run the files of the journal, too, where `journal.keep` is a duration.
     Exit code 1: a tree that should have gone could not be saved.
     """
-    import anyio
-
     spaces = _spaces(context)
     states, landed = _known(context)
     standing = anyio.run(spaces.list, landed)
@@ -157,10 +160,8 @@ def gc(context: typer.Context, dry_run: DryRun = False, drop_ignored: Ignored = 
 
 
 def _collect(
-    context: typer.Context, spaces: "Worktrees", one: "Standing", *, dry_run: bool, drop_ignored: bool
+    context: typer.Context, spaces: Worktrees, one: Standing, *, dry_run: bool, drop_ignored: bool
 ) -> dict[str, Any]:
-    import anyio
-
     unused = _unused(context, one.branch)
     if dry_run:
         anyio.run(unused)
@@ -192,12 +193,10 @@ def _say_collected(told: dict[str, Any]) -> None:
 # --- what is there ---
 
 
-def _spaces(context: typer.Context) -> "Worktrees":
-    from ashep.connect import worktrees_of
-
+def _spaces(context: typer.Context) -> Worktrees:
     project = project_of(context)
     configured(project)
-    return worktrees_of(project, settings_of(project))
+    return worktrees_of(project, settings_in(configured(project)))
 
 
 def _branch(issue: str) -> str:
@@ -227,14 +226,8 @@ def _by_itself(context: typer.Context) -> list[dict[str, str]]:
 
 def _journal(context: typer.Context) -> dict[str, Any] | None:
     """Say which files of the journal the daemon would delete now, and why it keeps the next one that is old enough."""
-    from ashep.actions.replay import recorded
-    from ashep.core.resources.retention import why_kept
-    from ashep.core.state.frozen import replace
-    from ashep.journal.archive import aged, look
-    from ashep.journal.files import path_of
-
     project, at = project_of(context), now()
-    settings, state = settings_of(project), configured(project) / "state"
+    settings, state = settings_in(configured(project)), configured(project) / "state"
     keep = settings.journal.keep
     if not isinstance(keep, timedelta) or not (state / "journal").is_dir():
         return None
@@ -258,7 +251,7 @@ def _say_journal(told: dict[str, Any]) -> None:
         screen.say(f"kept: the journal from {told['kept']}")
 
 
-def _kept(one: "Standing", states: dict[str, str]) -> str:
+def _kept(one: Standing, states: dict[str, str]) -> str:
     """Say why a tree is kept; empty: it can go."""
     issue = issue_of(one.branch)
     if issue is None or issue not in states:
@@ -271,8 +264,6 @@ def _kept(one: "Standing", states: dict[str, str]) -> str:
 
 
 def _list(context: typer.Context, as_json: bool) -> None:
-    import anyio
-
     states, landed = _known(context)
     standing = anyio.run(_spaces(context).list, landed)
     if as_json:
@@ -287,7 +278,7 @@ def _list(context: typer.Context, as_json: bool) -> None:
     screen.say(f"{count}, {_mib(sum(one.size for one in standing))} MiB; `ashep trees gc --dry-run` says what could go")
 
 
-def _told(one: "Standing", states: dict[str, str]) -> dict[str, Any]:
+def _told(one: Standing, states: dict[str, str]) -> dict[str, Any]:
     issue = issue_of(one.branch)
     return {
         "branch": one.branch, "issue": issue, "state": states.get(issue or ""), "path": one.path, "base": one.base,
@@ -296,7 +287,7 @@ def _told(one: "Standing", states: dict[str, str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _row(one: "Standing", states: dict[str, str], at: datetime) -> tuple[str, ...]:
+def _row(one: Standing, states: dict[str, str], at: datetime) -> tuple[str, ...]:
     words = ["uncommitted"] if one.dirty else []
     words += ["merged"] if one.merged else ["landed"] if one.landed else []
     age = f"{span(max(0.0, (at - one.used).total_seconds()))} ago"
@@ -316,9 +307,9 @@ def _say_saved(refs: list[str]) -> None:
 
 
 def _removal(
-    spaces: "Worktrees", branch: str, unused: Callable[[], Awaitable[None]], *, forget: bool, drop_ignored: bool
-) -> Callable[[], Awaitable["Removed"]]:
-    async def do() -> "Removed":
+    spaces: Worktrees, branch: str, unused: Callable[[], Awaitable[None]], *, forget: bool, drop_ignored: bool
+) -> Callable[[], Awaitable[Removed]]:
+    async def do() -> Removed:
         return await spaces.remove(branch, forget=forget, drop_ignored=drop_ignored, unless=unused)
 
     return do
@@ -329,8 +320,6 @@ def _unused(context: typer.Context, branch: str) -> Callable[[], Awaitable[None]
     state = configured(project_of(context)) / "state"
 
     async def ask() -> None:
-        import anyio.to_thread
-
         for run in await anyio.to_thread.run_sync(_runs, state):
             if issue_of(branch) in (run.rsplit("/", 1)[0], None):
                 raise AshepError(
@@ -343,8 +332,6 @@ def _unused(context: typer.Context, branch: str) -> Callable[[], Awaitable[None]
 
 def _runs(state: Path) -> list[str]:
     """Ask the daemon which runs are under way; none where there is no daemon."""
-    from ashep.adapters.control_socket import NotListening, ask
-
     if holder(state) is None:
         return []
     try:

@@ -1,21 +1,30 @@
 """Commands about the journal itself: `ashep journal verify`, `export`, `prune`."""
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ashep.cli import screen
+from ashep.cli.commands import app
+from ashep.cli.options import Json, example, project_of
 from ashep.cli.place import configured, now
-from ashep.cli.root import Json, app, example, project_of
 from ashep.cli.screen import Progress
 from ashep.errors import AshepError, JournalDamaged
+from ashep.journal import verify as look
+from ashep.journal.archive import archived
+from ashep.journal.files import base
+from ashep.journal.lock import Lock
+from ashep.journal.log import Journal
+from ashep.journal.prune import prune as pruned
+from ashep.journal.verify import NAMED, REST, as_line, exported, salvage
 
 journal = typer.Typer(help="Check, export and prune the journal.", no_args_is_help=True, rich_markup_mode=None)
 
 
-app.add_typer(journal, name="journal", short_help="Check, export and prune the journal.")
+app.add_typer(journal, name="journal")
 
 
 def _state(context: typer.Context) -> Path:
@@ -45,9 +54,6 @@ def verify(
     state = _state(context)
     if to is not None:
         raise typer.Exit(_salvage(state, to, as_json=as_json))
-    from dataclasses import asdict
-
-    from ashep.journal import verify as look
 
     progress = Progress("checked")
     try:
@@ -72,9 +78,6 @@ def verify(
 
 
 def _salvage(state: Path, to: Path, *, as_json: bool) -> int:
-    from dataclasses import asdict
-
-    from ashep.journal.verify import NAMED, REST, salvage
 
     progress = Progress("read")
     try:
@@ -113,8 +116,6 @@ def export(
 ) -> None:
     """Print every record of the journal as a line of JSON, the archive's included; its secret is left out."""
     state = _state(context)
-    from ashep.journal.verify import as_line, exported
-
     sys.stdout.flush()
     for record in exported(state / "journal", issue, since):
         sys.stdout.buffer.write(as_line(record))
@@ -136,19 +137,13 @@ def prune(
     by itself where `journal.keep` is a duration, and spares what belongs to issues that are not done.
     """
     state = _state(context)
-    from ashep.journal.archive import archived
-    from ashep.journal.files import base
-    from ashep.journal.lock import Lock
-    from ashep.journal.log import Journal
-    from ashep.journal.prune import prune
-
     files = archived(state / "journal")
     size, texts = sum(path.stat().st_size for path in files), 0
     if yes and files:
         with Lock.acquire(state, now()):
             opened = Journal.open(state, now())
             try:
-                texts = prune(opened, now()).texts
+                texts = pruned(opened, now()).texts
             finally:
                 opened.close()
     begins = base(state / "journal").seq or 1
