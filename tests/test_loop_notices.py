@@ -210,7 +210,7 @@ def test_status_and_report_say_what_could_not_be_told(folder: Path) -> None:
         await world.live(lambda: len(world.bodies(NoticeFailed)) == 2)
         draw(world)
         with closing(open_read_only(folder / "state")) as database:
-            (shown,) = standing.notices(database)
+            (shown,) = standing.of_daemon(database, "notices")
             status = standing.status(database, {"running": False})
             lines = report.report(database, stamp(world.clock.now() - timedelta(hours=1)), world.clock.now())
         assert (shown["target"], shown["failures"], shown["waiting"], shown["given_up"]) == ("pager", 2, 1, 0)
@@ -225,7 +225,7 @@ def test_status_and_report_say_what_could_not_be_told(folder: Path) -> None:
         draw(world)
         with closing(open_read_only(folder / "state")) as database:
             lines = report.report(database, stamp(world.clock.now() - timedelta(hours=12)), world.clock.now())
-            (shown,) = standing.notices(database)
+            (shown,) = standing.of_daemon(database, "notices")
         first, second = lines["sections"]["notices"]
         assert f"pager was not told, {TRIES} times in a row" in first["text"]
         assert len(given_up.notices) == 2, "the question, and that the life before ended without a word"
@@ -237,7 +237,7 @@ def test_status_and_report_say_what_could_not_be_told(folder: Path) -> None:
         await world.live(lambda: any(text.startswith(other) for text in told(world)))
         draw(world)
         with closing(open_read_only(folder / "state")) as database:
-            assert standing.notices(database) == []
+            assert standing.of_daemon(database, "notices") == []
 
     simulate(scenario)
 

@@ -56,8 +56,32 @@ COMMANDS = {
         "export": ("policy.tables", "Write a policy in another form."),
         "state": ("policy.state", "Tell where an issue is, as state.json."),
     },
+    "journal": {
+        "verify": ("", "Check every line, batch and file."),
+        "export": ("", "Print every record as a line of JSON."),
+        "prune": ("", "Delete the archive for good."),
+    },
+    "service": {
+        "install": ("", "Write the service's unit."),
+        "status": ("", "Say how the service is."),
+        "uninstall": ("", "Stop the service and delete its unit."),
+    },
+    "agents": {
+        "list": ("", "List the agents, and which phases each can take."),
+        "explain": ("", "Say which agent is chosen for a phase, and why no other."),
+        "check": ("", "Check the agent registry."),
+    },
+    "trees": {
+        "list": ("", "List the trees, with what each costs."),
+        "open": ("", "Print where an issue's tree is."),
+        "remove": ("", "Take an issue's tree away; everything in it is saved."),
+        "gc": ("", "Take away the trees of what is closed and merged."),
+    },
+    "notify": {"test": ("", "Send a test message to every target.")},
 }
-"""Of each group its commands, in the order of the help: the module below `ashep.cli`, and a line about it."""
+"""Of each group its commands, in the order of the help: the module below `ashep.cli` where it is not that of the group,
+and a line about it.
+"""
 
 
 class Group(TyperGroup):
@@ -94,9 +118,24 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-policies = typer.Typer(name="policy", cls=Group, help="Look at policies.", no_args_is_help=True, rich_markup_mode=None)
-app.add_typer(policies)
-_GROUPS = {"ashep": app, "policy": policies}
+_GROUPS = {"ashep": app}
+
+
+def group(name: str, *, alone: bool = False) -> typer.Typer:
+    """Add a group of commands, whose line is its help, too; `alone`: it does something without a command."""
+    made = typer.Typer(
+        cls=Group,
+        help=COMMANDS["ashep"][name][1],
+        no_args_is_help=not alone,
+        invoke_without_command=alone,
+        rich_markup_mode=None,
+    )
+    app.add_typer(made, name=name)
+    _GROUPS[name] = made
+    return made
+
+
+policies = group("policy")
 
 
 @app.callback()

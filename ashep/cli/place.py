@@ -24,10 +24,8 @@ from ashep.store.reader import NAME, open_read_only, stale
 
 FOLDER = ".agent-shepherd"
 
-
 _LAG = 2.0
 """Seconds that a reader waits for a daemon's picture."""
-
 
 _SILENCE = 2.0
 """Seconds of drawing after which a person is told."""

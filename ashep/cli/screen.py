@@ -12,13 +12,11 @@ from ashep.core.text import clean
 BROKEN_PIPE = 141
 """The exit code of a program whose reader went away, as a shell tells it (128 + SIGPIPE)."""
 
-
 _COLOURS = {
     "person": "yellow", "running": "green", "time": "cyan", "parked": "red", "not_eligible": "dim", "closed": "dim",
     "succeeded": "green", "failed": "red", "timed_out": "red", "stalled": "red", "lost": "red", "aborted": "dim",
     "ok": "green", "warning": "yellow", "error": "red",
 }  # fmt: skip
-
 
 _CODES = {"green": "32", "yellow": "33", "red": "31", "cyan": "36", "dim": "2", "bold": "1"}
 
@@ -130,7 +128,6 @@ def progress(text: str) -> None:
 
 SILENCE = 2.0
 """Seconds after which a person at a terminal is told how far it has got."""
-
 
 SHOWN = 100
 """Differences that are printed for people; `--json` holds all."""

@@ -44,7 +44,6 @@ from ashep.ports.verifier import Verifier
 AT_ONCE = 2
 """Issues that are verified at one time; others wait."""
 
-
 CRITERIA = "acceptance_criteria"
 """The key of acceptance criteria, as mistakes name it."""
 

@@ -26,8 +26,7 @@ OTHER_QUESTIONS = (
 
 
 @policies.command(
-    name="check",
-    epilog=example("ashep policy check", "ashep policy check draft.yaml", "ashep policy check --json"),
+    name="check", epilog=example("ashep policy check", "ashep policy check draft.yaml", "ashep policy check --json")
 )
 def policy_check(
     context: typer.Context,

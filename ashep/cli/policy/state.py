@@ -10,10 +10,7 @@ from ashep.errors import AshepError
 from ashep.interchange.state import session_state
 
 
-@policies.command(
-    name="state",
-    epilog=example("ashep policy state t-1", "ashep policy state t-1 > state.json"),
-)
+@policies.command(name="state", epilog=example("ashep policy state t-1", "ashep policy state t-1 > state.json"))
 def policy_state(context: typer.Context, issue: Issue) -> None:
     """Tell where an issue is in the words of its policy's transition table, with its history, as JSON.
 

@@ -80,7 +80,7 @@ def refuse_agents() -> None:
         "ashep criteria t-1 --set checks.yaml",
         "ashep criteria t-1 --suggest",
         "ashep criteria t-1 --json",
-    ),
+    )
 )
 def criteria(
     context: typer.Context,

@@ -8,7 +8,7 @@ import typer
 
 from ashep.actions.replay import recorded
 from ashep.cli import screen
-from ashep.cli.commands import app
+from ashep.cli.commands import group
 from ashep.cli.options import Json, example, project_of
 from ashep.cli.place import configured
 from ashep.config import ConfigErrors, Examined, examine
@@ -21,8 +21,7 @@ from ashep.core.runs.registry import explain as explained
 from ashep.core.state.world import World
 from ashep.errors import UsageError
 
-agents = typer.Typer(help="Look at the agent registry.", no_args_is_help=True, rich_markup_mode=None)
-app.add_typer(agents, name="agents")
+agents = group("agents")
 
 
 class Registry(NamedTuple):
@@ -43,11 +42,7 @@ def _registry(context: typer.Context) -> Registry:
     return Registry(found.policies, found.agents, found, recorded(folder / "state"))
 
 
-@agents.command(
-    name="list",
-    short_help="List the agents, and which phases each can take.",
-    epilog=example("ashep agents list", "ashep agents list --json"),
-)
+@agents.command(name="list", epilog=example("ashep agents list", "ashep agents list --json"))
 def list_agents(context: typer.Context, as_json: Json = False) -> None:
     """List the agents of agents.yaml: what each can do, what it runs on, and which phases of which policies it can
     take. What the agent server was last seen to list counts, too. Exit codes: 0, or 2 where a file cannot be read.
@@ -86,10 +81,7 @@ def _row(entry: dict[str, Any]) -> tuple[str, ...]:
     return entry["id"], capabilities, entry["access"], " ".join(filter(None, words)), str(entry["priority"]), takes
 
 
-@agents.command(
-    short_help="Say which agent is chosen for a phase, and why no other.",
-    epilog=example("ashep agents explain review", "ashep agents explain review --policy standard --json"),
-)
+@agents.command(epilog=example("ashep agents explain review", "ashep agents explain review --policy standard --json"))
 def explain(
     context: typer.Context,
     phase: Annotated[str, typer.Argument(metavar="PHASE", help="The phase's name.")],
@@ -181,10 +173,7 @@ def _seen(world: World) -> str:
     return f"the agent server listed {counts} when it was last seen"
 
 
-@agents.command(
-    short_help="Check the agent registry.",
-    epilog=example("ashep agents check", "ashep agents check --json"),
-)
+@agents.command(epilog=example("ashep agents check", "ashep agents check --json"))
 def check(context: typer.Context, as_json: Json = False) -> None:
     """Check the agent registry: mistakes in agents.yaml, phases that nobody can take, agents without use, and what
     hangs by one agent or one provider. Exit codes: 0, also with warnings; 1 where there is an error.

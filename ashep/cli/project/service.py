@@ -8,19 +8,14 @@ import typer
 
 from ashep.actions.systemd_unit import Unit, manage, remove, stands, state, unit_of, write
 from ashep.cli import screen
-from ashep.cli.commands import app
+from ashep.cli.commands import group
 from ashep.cli.options import Json, example, project_of
 from ashep.cli.place import configured
 from ashep.errors import AshepError, UsageError
 
-service = typer.Typer(help="Run ashep by systemd.", no_args_is_help=True, rich_markup_mode=None)
-
-
-app.add_typer(service, name="service")
-
+service = group("service")
 
 User = Annotated[bool, typer.Option("--user", help="Your own manager's, not the system's.")]
-
 
 Serve = Annotated[bool, typer.Option("--serve", help="The unit of `ashep serve`, not of `ashep work`.")]
 
@@ -34,13 +29,12 @@ def _unit(context: typer.Context, *, user: bool, serve: bool, port: int | None =
 
 
 @service.command(
-    short_help="Write the service's unit.",
     epilog=example(
         "ashep service install --user",
         "ashep service install --user --now",
         "ashep service install --serve --user",
         "ashep service install -p",
-    ),
+    )
 )
 def install(
     context: typer.Context,
@@ -78,7 +72,7 @@ def install(
         screen.say("so that it runs while you are logged out, too: loginctl enable-linger")
 
 
-@service.command(short_help="Say how the service is.", epilog=example("ashep service status --user"))
+@service.command(epilog=example("ashep service status --user"))
 def status(context: typer.Context, user: User = False, serve: Serve = False, as_json: Json = False) -> None:
     """Say whether the service is installed, current, enabled and running. The exit code is 1 where it does not run."""
     unit = _unit(context, user=user, serve=serve)
@@ -120,7 +114,7 @@ def _lines(told: dict[str, Any], flag: str, serve: str) -> list[str]:
     return lines
 
 
-@service.command(short_help="Stop the service and delete its unit.", epilog=example("ashep service uninstall --user"))
+@service.command(epilog=example("ashep service uninstall --user"))
 def uninstall(context: typer.Context, user: User = False, serve: Serve = False) -> None:
     """Disable and stop the service, and delete its unit. The agent server, and all files of the project, stay."""
     unit = _unit(context, user=user, serve=serve)

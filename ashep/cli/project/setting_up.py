@@ -23,9 +23,7 @@ from ashep.interchange.writing import refuse_others, write_files
 from ashep.journal.paths import replace
 
 
-@app.command(
-    epilog=example("ashep init", "ashep init --preset planned", "ashep -C ~/project init --force"),
-)
+@app.command(epilog=example("ashep init", "ashep init --preset planned", "ashep -C ~/project init --force"))
 def init(
     context: typer.Context,
     preset: Annotated[
@@ -75,10 +73,7 @@ def install(context: typer.Context, as_json: Json = False) -> None:
     raise typer.Exit(int(failed))
 
 
-@app.command(
-    name="sync-agents",
-    epilog=example("ashep sync-agents --dry-run", "ashep sync-agents"),
-)
+@app.command(name="sync-agents", epilog=example("ashep sync-agents --dry-run", "ashep sync-agents"))
 def sync_agents(
     context: typer.Context,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,

@@ -14,7 +14,7 @@ from ashep.actions.replay import recorded
 from ashep.adapters.control_socket import NotListening, ask
 from ashep.adapters.git.worktrees import Worktrees
 from ashep.cli import screen
-from ashep.cli.commands import app
+from ashep.cli.commands import group
 from ashep.cli.options import Issue, Json, example, project_of
 from ashep.cli.place import configured, now, picture
 from ashep.config.files import settings_in
@@ -29,20 +29,15 @@ from ashep.journal.lock import holder
 from ashep.ports.trees import Removed, Standing
 from ashep.views.times import local, span
 
-trees = typer.Typer(help="Look at the work trees of issues.", rich_markup_mode=None, invoke_without_command=True)
-app.add_typer(trees, name="trees")
-
+trees = group("trees", alone=True)
 
 COLUMNS = ("BRANCH", "ISSUE", "MiB", "USED", "IN IT", "PATH")
 
-
 _MIB = 1024**2
-
 
 Ignored = Annotated[
     bool, typer.Option("--drop-ignored", help="Don't save files that git ignores, such as what was built.")
 ]
-
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")]
 
@@ -54,11 +49,7 @@ def everything(context: typer.Context, as_json: Json = False) -> None:
         _list(context, as_json)
 
 
-@trees.command(
-    name="list",
-    short_help="List the trees, with what each costs.",
-    epilog=example("ashep trees list", "ashep trees list --json"),
-)
+@trees.command(name="list", epilog=example("ashep trees list", "ashep trees list --json"))
 def list_trees(context: typer.Context, as_json: Json = False) -> None:
     """List the work trees of issues: branch, where its issue stands, MiB on the disk, how long ago it was used, and
     whether something in it is not committed, and whether its commits are all in the base branch (merged), or what they
@@ -67,11 +58,7 @@ def list_trees(context: typer.Context, as_json: Json = False) -> None:
     _list(context, as_json)
 
 
-@trees.command(
-    name="open",
-    short_help="Print where an issue's tree is.",
-    epilog=example("ashep trees open t-1", 'cd "$(ashep trees open t-1)"'),
-)
+@trees.command(name="open", epilog=example("ashep trees open t-1", 'cd "$(ashep trees open t-1)"'))
 def open_tree(context: typer.Context, issue: Issue, as_json: Json = False) -> None:
     """Print the path of an issue's tree. One that was taken away is made again, and set up, from its branch.
 
@@ -91,8 +78,7 @@ def open_tree(context: typer.Context, issue: Issue, as_json: Json = False) -> No
 
 
 @trees.command(
-    short_help="Take an issue's tree away; everything in it is saved.",
-    epilog=example("ashep trees remove t-1 --dry-run", "ashep trees remove t-1", "ashep trees remove t-1 --json"),
+    epilog=example("ashep trees remove t-1 --dry-run", "ashep trees remove t-1", "ashep trees remove t-1 --json")
 )
 def remove(
     context: typer.Context, issue: Issue, dry_run: DryRun = False, drop_ignored: Ignored = False, as_json: Json = False
@@ -122,10 +108,7 @@ def remove(
     _say_saved(saved)
 
 
-@trees.command(
-    short_help="Take away the trees of what is closed and merged.",
-    epilog=example("ashep trees gc --dry-run", "ashep trees gc", "ashep trees gc --json"),
-)
+@trees.command(epilog=example("ashep trees gc --dry-run", "ashep trees gc", "ashep trees gc --json"))
 def gc(context: typer.Context, dry_run: DryRun = False, drop_ignored: Ignored = False, as_json: Json = False) -> None:
     """Take away the tree, and the branch, of each issue that is closed and whose branch the base branch holds.
 

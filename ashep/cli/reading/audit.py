@@ -16,9 +16,7 @@ MOST_NAMED = 10
 """Issues that a line names."""
 
 
-@app.command(
-    epilog=example("ashep audit", "ashep audit --json"),
-)
+@app.command(epilog=example("ashep audit", "ashep audit --json"))
 def audit(context: typer.Context, as_json: Json = False) -> None:
     """Compute the account of every issue anew from the journal and from bd, and print what is left over.
 

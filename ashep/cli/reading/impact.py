@@ -25,11 +25,7 @@ from ashep.ports.trees import Diffs
 
 
 @app.command(
-    epilog=example(
-        "ashep impact t-1",
-        "ashep impact --base main --head my-branch",
-        "ashep impact --base v1.2 --json",
-    ),
+    epilog=example("ashep impact t-1", "ashep impact --base main --head my-branch", "ashep impact --base v1.2 --json")
 )
 def impact(
     context: typer.Context,

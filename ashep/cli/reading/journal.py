@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ashep.cli import screen
-from ashep.cli.commands import app
+from ashep.cli.commands import group
 from ashep.cli.options import Json, example, project_of
 from ashep.cli.place import configured, now
 from ashep.cli.screen import Progress
@@ -21,10 +21,7 @@ from ashep.journal.log import Journal
 from ashep.journal.prune import prune as pruned
 from ashep.journal.verify import NAMED, REST, as_line, exported, salvage
 
-journal = typer.Typer(help="Check, export and prune the journal.", no_args_is_help=True, rich_markup_mode=None)
-
-
-app.add_typer(journal, name="journal")
+journal = group("journal")
 
 
 def _state(context: typer.Context) -> Path:
@@ -35,8 +32,7 @@ def _state(context: typer.Context) -> Path:
 
 
 @journal.command(
-    short_help="Check every line, batch and file.",
-    epilog=example("ashep journal verify", "ashep journal verify --json", "ashep journal verify --salvage /tmp/saved"),
+    epilog=example("ashep journal verify", "ashep journal verify --json", "ashep journal verify --salvage /tmp/saved")
 )
 def verify(
     context: typer.Context,
@@ -102,10 +98,9 @@ def _salvage(state: Path, to: Path, *, as_json: bool) -> int:
 
 
 @journal.command(
-    short_help="Print every record as a line of JSON.",
     epilog=example(
         "ashep journal export > journal.jsonl", "ashep journal export --issue t-1", "ashep journal export --since 5000"
-    ),
+    )
 )
 def export(
     context: typer.Context,
@@ -121,10 +116,7 @@ def export(
         sys.stdout.buffer.write(as_line(record))
 
 
-@journal.command(
-    short_help="Delete the archive for good.",
-    epilog=example("ashep journal prune", "ashep journal prune --yes"),
-)
+@journal.command(epilog=example("ashep journal prune", "ashep journal prune --yes"))
 def prune(
     context: typer.Context,
     yes: Annotated[bool, typer.Option("--yes", help="Do it: without this, only say what would go.")] = False,

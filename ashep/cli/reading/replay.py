@@ -11,13 +11,13 @@ from ashep.cli.commands import app
 from ashep.cli.options import Json, example, project_of
 from ashep.cli.place import configured
 from ashep.cli.screen import SHOWN, Progress
-from ashep.config import Finding, check, load_other
+from ashep.config import check, load_other
 from ashep.core.analysis.replay import Replay
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Policies
 from ashep.core.state.world import World
 from ashep.errors import AshepError, UsageError
-from ashep.views import comparison
+from ashep.views import Data, comparison
 
 LAST = 500
 """Issues that are compared with another policy, unless somebody says how many."""
@@ -30,7 +30,7 @@ LAST = 500
         "ashep replay --json",
         "ashep replay --policy draft.yaml",
         "ashep replay --policy draft.yaml --agents cheap.yaml --last 500 --json",
-    ),
+    )
 )
 def replay(
     context: typer.Context,
@@ -109,14 +109,7 @@ def _sum_up(decisions: int, folded: dict[int, int], differences: int) -> None:
 
 
 def compare(
-    folder: Path,
-    policy: Path | None,
-    agents: Path | None,
-    *,
-    issue: str | None,
-    last: int,
-    strict: bool,
-    as_json: bool,
+    folder: Path, policy: Path | None, agents: Path | None, *, issue: str | None, last: int, strict: bool, as_json: bool
 ) -> None:
     """Print it; `folder` is `.agent-shepherd`. Raises `ConfigErrors` for files that cannot be used."""
     others, progress = load_other(folder, policy, agents), Progress("compared")
@@ -142,10 +135,10 @@ def compare(
     if covers > 1:
         screen.say(f"what was before {covers} was pruned from the journal, and is not covered")
     for one in refused:
-        screen.note(f"ashep would refuse to work so: {one.key}: {one.message}")
+        screen.note(f"ashep would refuse to work so: {one['key']}: {one['message']}")
 
 
-def _refused(world: World, policies: Policies | None, agents: Agents | None) -> list[Finding]:
+def _refused(world: World, policies: Policies | None, agents: Agents | None) -> list[Data]:
     """Say why no daemon would run under these: with what the record has of the rest."""
     found = check(policies or world.policies, agents or world.agents, world.settings)
-    return [one for one in found if one.severity == "error"]
+    return [{"code": one.code, "key": one.key, "message": one.message} for one in found if one.severity == "error"]

@@ -25,10 +25,8 @@ from ashep.views.times import local
 EVERY = 1.0
 """Seconds between looks at the picture; what it shows is only read again where something changed."""
 
-
 SIGNS_EVERY = 2.0
 """Seconds between questions to the daemon how alive its runs are."""
-
 
 _STYLES = {"person": "yellow", "running": "green", "time": "cyan", "parked": "red"}
 

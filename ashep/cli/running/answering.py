@@ -50,9 +50,7 @@ def _answer(context: typer.Context, issue: str, message: str | None, *, approved
     screen.say(f"{issue}: {'approved' if approved else 'changes requested'} as {name}. {_what_next(project)}")
 
 
-@app.command(
-    epilog=example('ashep answer t-1 "use the second one"', "ashep answer t-1 2", "ashep answer t-1 yes"),
-)
+@app.command(epilog=example('ashep answer t-1 "use the second one"', "ashep answer t-1 2", "ashep answer t-1 yes"))
 def answer(
     context: typer.Context,
     issue: Issue,
@@ -72,9 +70,7 @@ def answer(
     screen.say(f"{issue}: answered as {_as_person(project, write)}. {_what_next(project)}")
 
 
-@app.command(
-    epilog=example("ashep retry t-1", 'ashep retry t-1 --phase review -m "the server was down"'),
-)
+@app.command(epilog=example("ashep retry t-1", 'ashep retry t-1 --phase review -m "the server was down"'))
 def retry(
     context: typer.Context,
     issue: Issue,
@@ -113,9 +109,7 @@ def take(context: typer.Context, issue: Issue, message: Message = None) -> None:
     screen.say(_session(project, issue))
 
 
-@app.command(
-    epilog=example("ashep release t-1", 'ashep release t-1 -m "go on"'),
-)
+@app.command(epilog=example("ashep release t-1", 'ashep release t-1 -m "go on"'))
 def release(context: typer.Context, issue: Issue, message: Message = None) -> None:
     """Let an issue go on that you, or somebody else, took over. Taking off its label ashep:paused does the same.
 

@@ -11,7 +11,7 @@ import typer
 from ashep.actions.answers import person
 from ashep.adapters.control_socket import NotListening, ask
 from ashep.cli import screen
-from ashep.cli.commands import app
+from ashep.cli.commands import app, group
 from ashep.cli.options import Json, example, project_of
 from ashep.cli.place import configured, now
 from ashep.config.files import settings_in
@@ -19,11 +19,10 @@ from ashep.core.policy.language import parse_duration
 from ashep.errors import AshepError, UsageError
 from ashep.journal.lock import holder
 
-notify = typer.Typer(help="Tell people what is worth it.", no_args_is_help=True, rich_markup_mode=None)
-app.add_typer(notify, name="notify")
+notify = group("notify")
 
 
-@notify.command("test", short_help="Send a test message to every target.", epilog=example("ashep notify test"))
+@notify.command("test", epilog=example("ashep notify test"))
 def test(context: typer.Context, as_json: Json = False) -> None:
     """Send a test message to every target of `notify` in config.yaml, and say what came of it.
 
@@ -48,28 +47,21 @@ def test(context: typer.Context, as_json: Json = False) -> None:
 _LOOK = 0.5
 """Seconds between looks at what still runs while it is drained."""
 
-
 _STARTING = 3.0
 """Seconds that a daemon which has only begun gets to listen."""
 
-
 For = Annotated[str | None, typer.Option("--for", metavar="TIME", help="How long, such as 30m or 2h.")]
-
 
 Until = Annotated[
     str | None, typer.Option("--until", metavar="WHEN", help="Until 07:00, or 2026-03-01T07:00, in local time.")
 ]
 
-
 Provider = Annotated[str | None, typer.Option("--provider", metavar="NAME", help="Only runs on this provider.")]
-
 
 Why = Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="Why; status and holds say so.")]
 
 
-@app.command(
-    epilog=example("ashep pause", "ashep pause --for 2h", "ashep pause --until 07:00 --provider anthropic"),
-)
+@app.command(epilog=example("ashep pause", "ashep pause --for 2h", "ashep pause --until 07:00 --provider anthropic"))
 def pause(
     context: typer.Context, last: For = None, until: Until = None, provider: Provider = None, message: Why = ""
 ) -> None:

@@ -21,24 +21,17 @@ from ashep.core.facts.delivery import summary_of
 
 PROVES_NOTHING = "; it passed before the work, too, and proves nothing"
 
-
 _COLOURS = {"passing": "green", "failing": "red", "blocked": "yellow"}
-
 
 CODES = {"passing": 0, "failing": 1, "blocked": 69}
 """Exit codes; 69 is that of an audit, too, that could not look at everything."""
-
 
 SHOWN = 20
 """Lines of what a check printed that are shown to people, the last ones; `--json` holds all."""
 
 
 @app.command(
-    epilog=example(
-        "ashep verify t-1",
-        "ashep verify t-1 --commit HEAD --base main",
-        "ashep verify t-1 --json",
-    ),
+    epilog=example("ashep verify t-1", "ashep verify t-1 --commit HEAD --base main", "ashep verify t-1 --json")
 )
 def verify(
     context: typer.Context,
@@ -122,13 +115,7 @@ def _say(found: Verified, outputs: Outputs) -> None:
         screen.note("the checks ran without a sandbox: see `ashep install`")
 
 
-@app.command(
-    epilog=example(
-        "ashep serve",
-        "ashep serve --port 0",
-        "ashep serve --token-env VERIFIER_TOKEN",
-    ),
-)
+@app.command(epilog=example("ashep serve", "ashep serve --port 0", "ashep serve --token-env VERIFIER_TOKEN"))
 def serve(
     context: typer.Context,
     port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="The port; 0: one that is free.")] = 8090,

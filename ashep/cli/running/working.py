@@ -25,9 +25,7 @@ _STOP = 10.0
 
 
 @app.command(
-    epilog=example(
-        "ashep work", "ashep work t-1 t-2 --until-idle", "ashep work --dry-run", "ashep work --max-issues 5"
-    ),
+    epilog=example("ashep work", "ashep work t-1 t-2 --until-idle", "ashep work --dry-run", "ashep work --max-issues 5")
 )
 def work(
     context: typer.Context,
@@ -122,9 +120,7 @@ def _terminate(pid: int) -> None:
         raise AshepError(f"process {pid} is another user's, and may not be stopped") from error
 
 
-@app.command(
-    epilog=example("ashep demo", "ashep demo --simulated", "ashep demo --in /tmp/demo"),
-)
+@app.command(epilog=example("ashep demo", "ashep demo --simulated", "ashep demo --in /tmp/demo"))
 def demo(
     simulated: Annotated[bool, typer.Option("--simulated", help="Without bd and OpenCode, in virtual time.")] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the demonstration's project there to look at.")] = False,
