@@ -153,7 +153,7 @@ def test_the_command_draws_in_each_form(project: Path, capsys: pytest.CaptureFix
 def test_colours_only_on_a_terminal(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(screen, "_colours", lambda: True)
+    monkeypatch.setattr(screen, "colours", lambda: True)
     for line, mark in graph.text(PICTURE):
         screen.say_painted((line, {"error": "red", "warning": "yellow"}.get(mark or "")))
     out = capsys.readouterr().out

@@ -11,7 +11,7 @@ from ashep.cli.commands import policies
 from ashep.cli.options import Json, example, project_of
 from ashep.cli.place import configured
 from ashep.config.files import examine
-from ashep.config.findings import Finding
+from ashep.config.findings import Finding, errors_of
 from ashep.config.rules import warnings
 from ashep.core.analysis.bounds import Bounds
 from ashep.core.analysis.soundness import analyse
@@ -49,7 +49,7 @@ def policy_check(
             raise UsageError(f"{file}: there is no such file")
     checked = [(file or folder / "policies.yaml", *_checked(folder, file)) for file in files or (None,)]
     findings = [finding for _, found, _ in checked for finding in found]
-    failed = any(finding.severity == "error" for finding in findings)
+    failed = bool(errors_of(findings))
     if as_json:
         bounds = {str(file): {name: _plain(one) for name, one in all_of.items()} for file, _, all_of in checked}
         screen.data({"ok": not failed, "findings": [asdict(finding) for finding in findings], "bounds": bounds})
@@ -66,7 +66,7 @@ def _checked(folder: Path, file: Path | None) -> tuple[list[Finding], dict[str, 
     findings = seen.findings + warnings(seen.policies, seen.agents, seen.settings, seen.places)
     if file is None and (folder / "prompts").is_dir():
         findings += wrong_templates(folder, seen.policies)
-    if any(finding.severity == "error" for finding in findings):
+    if errors_of(findings):
         return findings, {}
     analysis = analyse(seen.policies, seen.agents, seen.settings)
     return findings, {name: verdict.bounds for name, verdict in analysis.items()}
@@ -82,7 +82,7 @@ def _say(file: Path, findings: list[Finding], bounds: dict[str, Bounds | None]) 
             screen.say(f"{name}: {said(one)}")
     if any(bounds.values()):
         screen.say(OTHER_QUESTIONS)
-    if not any(finding.severity == "error" for finding in findings):
+    if not errors_of(findings):
         screen.say(f"{file}: no mistake found")
 
 

@@ -10,6 +10,7 @@ from ashep.cli.commands import policies
 from ashep.cli.options import example, project_of
 from ashep.cli.place import configured, picture
 from ashep.config import ConfigErrors, check, examine
+from ashep.config.findings import errors_of
 from ashep.core.analysis.soundness import analyse
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Policies, Policy
@@ -80,9 +81,8 @@ def _configuration(folder: Path) -> tuple[Policies, Agents, Settings]:
     found = examine(folder)
     policies, agents, settings = found.policies, found.agents, found.settings
     apart = check(policies, agents, None) + check(None, None, settings)  # so that nothing is searched
-    errors = [finding for finding in found.findings if finding.severity == "error"]
-    if policies is None or agents is None or settings is None or any(one.severity == "error" for one in apart):
-        raise ConfigErrors(errors)
+    if policies is None or agents is None or settings is None or errors_of(apart):
+        raise ConfigErrors(errors_of(found.findings))
     return policies, agents, settings
 
 

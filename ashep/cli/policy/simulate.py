@@ -2,8 +2,7 @@
 
 import signal
 import sys
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -165,26 +164,12 @@ def _said(line: Line) -> str:
 
 def _by_hand(cast: Cast) -> bool:
     screen.say("Name a move, its number, or its beginning; Enter takes the first. Ctrl-C or Ctrl-D ends.")
-    with _interruptible():
+    with screen.interrupted_by(signal.SIGINT):  # the loop's own handler would wait for it, and it for the answer
         (life,) = live(cast, ["sim-1"], _ask, _narrator(screen.say))
     _sum_up(life)
     if life.moves:
         screen.say(f"as a script: {written(life.moves)}")
     return life.end == "stuck"
-
-
-@contextmanager
-def _interruptible() -> Generator[None]:
-    """Let Ctrl-C end a question: the event loop's own handler would wait for the loop, which waits for the answer."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _ask(point: Point) -> Step | None:

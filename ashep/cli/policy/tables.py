@@ -13,6 +13,7 @@ from ashep.cli.options import Json, example, project_of
 from ashep.cli.place import configured
 from ashep.cli.policy.graph import policy_named
 from ashep.config import ConfigErrors, examine
+from ashep.config.findings import errors_of
 from ashep.core.policy.language import is_name, name_of
 from ashep.core.policy.policies import Policy
 from ashep.errors import UsageError
@@ -131,5 +132,5 @@ def _policy(context: typer.Context, name: str | None) -> tuple[str, Policy]:
     """Read the policies and find the one that is meant; what a search finds in it is no matter here."""
     found = examine(configured(project_of(context)))
     if found.policies is None:
-        raise ConfigErrors([finding for finding in found.findings if finding.severity == "error"])
+        raise ConfigErrors(errors_of(found.findings))
     return policy_named(found.policies, name)

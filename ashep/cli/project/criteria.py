@@ -1,7 +1,8 @@
-"""What `ashep criteria --suggest` does: an agent proposes the checks of an issue, and a person confirms."""
+"""`ashep criteria`: the checks of an issue shown, linted, set, or proposed by an agent and confirmed by a person."""
 
 import os
 import sys
+from contextlib import aclosing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,6 +25,7 @@ from ashep.config.checks.block import Reading
 from ashep.config.checks.lint import lint as look
 from ashep.config.checks.put import Given, read_given
 from ashep.config.files import settings_in
+from ashep.config.findings import errors_of
 from ashep.config.nodes import MAX_BYTES, Unreadable, decode
 from ashep.connect import READER, annotations_of, runner_of, tracker_of
 from ashep.core.issues.people import AGENT_ACTORS
@@ -120,7 +122,7 @@ def criteria(
     found = _seen(project, issue)
     reading = look(found.text.acceptance, where(issue), types(settings))
     if not lint:
-        reading.findings = [finding for finding in reading.findings if finding.severity == "error"]
+        reading.findings = errors_of(reading.findings)
     if as_json:
         screen.data(_told(issue, reading))
     else:
@@ -129,13 +131,9 @@ def criteria(
 
 
 def _seen(project: Path, issue: str) -> Seen:
-
     async def read() -> Seen:
-        tracker = tracker_of(project, settings_in(configured(project)), READER)
-        try:
+        async with aclosing(tracker_of(project, settings_in(configured(project)), READER)) as tracker:
             return await seen(tracker, issue)
-        finally:
-            await tracker.aclose()
 
     return anyio.run(read)
 
@@ -214,19 +212,15 @@ def _suggest(project: Path, issue: str, *, yes: bool, as_json: bool) -> None:
 
 
 def _put(project: Path, issue: str, given: Given, *, as_json: bool) -> None:
-
     settings = settings_in(configured(project))
     known = types(settings)
 
-    async def write() -> tuple[str, bool, "Seen"]:
+    async def write() -> tuple[str, bool, Seen]:
         name = await person(project, settings, os.environ)
         annotations = annotations_of(project, settings, name)
-        tracker = tracker_of(project, settings, name)
-        try:
+        async with aclosing(tracker_of(project, settings, name)) as tracker:
             found = await seen(tracker, issue)
             return name, await set_checks(annotations, issue, given, known), found
-        finally:
-            await tracker.aclose()
 
     name, changed, found = anyio.run(write)
     later = changed and at_work(found)

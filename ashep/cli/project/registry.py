@@ -11,8 +11,9 @@ from ashep.cli import screen
 from ashep.cli.commands import group
 from ashep.cli.options import Json, example, project_of
 from ashep.cli.place import configured
-from ashep.config import ConfigErrors, Examined, examine
+from ashep.config import ConfigErrors, examine
 from ashep.config.explain import nearest
+from ashep.config.findings import errors_of
 from ashep.core.policy.agents import Agent, Agents
 from ashep.core.policy.policies import Policies
 from ashep.core.runs.choice import held_providers, provider_of
@@ -29,7 +30,6 @@ class Registry(NamedTuple):
 
     policies: Policies
     agents: Agents
-    examined: Examined
     world: World
 
 
@@ -38,8 +38,8 @@ def _registry(context: typer.Context) -> Registry:
     folder = configured(project_of(context))
     found = examine(folder)
     if found.policies is None or found.agents is None:
-        raise ConfigErrors([finding for finding in found.findings if finding.severity == "error"])
-    return Registry(found.policies, found.agents, found, recorded(folder / "state"))
+        raise ConfigErrors(errors_of(found.findings))
+    return Registry(found.policies, found.agents, recorded(folder / "state"))
 
 
 @agents.command(name="list", epilog=example("ashep agents list", "ashep agents list --json"))
@@ -188,7 +188,7 @@ def check(context: typer.Context, as_json: Json = False) -> None:
             findings.append(found.places.finding(weak.code, "agents", path, weak.message, "warning"))
     elif found.policies is None:
         findings += [one for one in found.findings if one not in findings and Path(one.file).name != "config.yaml"]
-    failed = any(finding.severity == "error" for finding in findings)
+    failed = bool(errors_of(findings))
     if as_json:
         screen.data({"ok": not failed, "findings": [asdict(finding) for finding in findings]})
     else:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,7 +27,7 @@ from ashep.errors import AshepError
 from ashep.journal.archive import aged, look
 from ashep.journal.files import path_of
 from ashep.journal.lock import holder
-from ashep.ports.trees import Removed, Standing
+from ashep.ports.trees import Standing
 from ashep.views.times import local, span
 
 trees = group("trees", alone=True)
@@ -96,7 +97,7 @@ def remove(
         anyio.run(unused)
         saved, size = list[str](), found.size
     else:
-        removed = anyio.run(_removal(spaces, branch, unused, forget=False, drop_ignored=drop_ignored))
+        removed = anyio.run(partial(spaces.remove, branch, forget=False, drop_ignored=drop_ignored, unless=unused))
         saved, size = list(removed.saved), removed.freed
     if as_json:
         screen.data({"dry_run": dry_run, "branch": branch, "path": found.path, "bytes": size, "saved": saved})
@@ -149,7 +150,7 @@ def _collect(
     if dry_run:
         anyio.run(unused)
         return {"branch": one.branch, "path": one.path, "bytes": one.size, "saved": []}
-    removed = anyio.run(_removal(spaces, one.branch, unused, forget=True, drop_ignored=drop_ignored))
+    removed = anyio.run(partial(spaces.remove, one.branch, forget=True, drop_ignored=drop_ignored, unless=unused))
     return {"branch": one.branch, "path": one.path, "bytes": removed.freed, "saved": list(removed.saved)}
 
 
@@ -167,10 +168,7 @@ def _say_collected(told: dict[str, Any]) -> None:
         screen.say(f"by itself: {one['branch']} is to go {local(one['due'])}, if nothing is lost by that{before}")
     if told["journal"] is not None:
         _say_journal(told["journal"])
-    trees = len(told["removed"])
-    screen.say(
-        f"{trees} {'tree' if trees == 1 else 'trees'} {word}, {_mib(told['bytes'])} MiB; {len(told['kept'])} kept"
-    )
+    screen.say(f"{_many(len(told['removed']))} {word}, {_mib(told['bytes'])} MiB; {len(told['kept'])} kept")
 
 
 # --- what is there ---
@@ -255,10 +253,9 @@ def _list(context: typer.Context, as_json: bool) -> None:
     if not standing:
         screen.note("there are no work trees of issues")
         return
-    at = now()
+    at, size = now(), _mib(sum(one.size for one in standing))
     screen.table(COLUMNS, [_row(one, states, at) for one in standing])
-    count = f"{len(standing)} {'tree' if len(standing) == 1 else 'trees'}"
-    screen.say(f"{count}, {_mib(sum(one.size for one in standing))} MiB; `ashep trees gc --dry-run` says what could go")
+    screen.say(f"{_many(len(standing))}, {size} MiB; `ashep trees gc --dry-run` says what could go")
 
 
 def _told(one: Standing, states: dict[str, str]) -> dict[str, Any]:
@@ -277,6 +274,10 @@ def _row(one: Standing, states: dict[str, str], at: datetime) -> tuple[str, ...]
     return (one.branch, states.get(issue_of(one.branch) or "", ""), _mib(one.size), age, ", ".join(words), one.path)
 
 
+def _many(count: int) -> str:
+    return f"{count} tree{'' if count == 1 else 's'}"
+
+
 def _mib(size: int) -> str:
     return f"{size / _MIB:.1f}"
 
@@ -287,15 +288,6 @@ def _say_saved(refs: list[str]) -> None:
 
 
 # --- who works in it ---
-
-
-def _removal(
-    spaces: Worktrees, branch: str, unused: Callable[[], Awaitable[None]], *, forget: bool, drop_ignored: bool
-) -> Callable[[], Awaitable[Removed]]:
-    async def do() -> Removed:
-        return await spaces.remove(branch, forget=forget, drop_ignored=drop_ignored, unless=unused)
-
-    return do
 
 
 def _unused(context: typer.Context, branch: str) -> Callable[[], Awaitable[None]]:

@@ -12,6 +12,7 @@ from ashep.cli.options import Json, example, project_of
 from ashep.cli.place import configured
 from ashep.cli.screen import SHOWN, Progress
 from ashep.config import check, load_other
+from ashep.config.findings import errors_of
 from ashep.core.analysis.replay import Replay
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Policies
@@ -141,4 +142,4 @@ def compare(
 def _refused(world: World, policies: Policies | None, agents: Agents | None) -> list[Data]:
     """Say why no daemon would run under these: with what the record has of the rest."""
     found = check(policies or world.policies, agents or world.agents, world.settings)
-    return [{"code": one.code, "key": one.key, "message": one.message} for one in found if one.severity == "error"]
+    return [{"code": one.code, "key": one.key, "message": one.message} for one in errors_of(found)]

@@ -5,10 +5,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -40,7 +37,7 @@ def watch(state: Path) -> int:
     signs = Signs(state)
     console = Console(no_color=not screen.colours(), highlight=False, emoji=False)
     with (
-        _ended_by_signal(),
+        screen.interrupted_by(signal.SIGTERM),  # the terminal is given back
         Live(console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False) as live,
     ):
         try:
@@ -55,20 +52,6 @@ def watch(state: Path) -> int:
         finally:
             signs.end()
     return 0
-
-
-@contextmanager
-def _ended_by_signal() -> Generator[None]:
-    """Let SIGTERM end the screen as Ctrl-C does: the terminal is given back."""
-
-    def interrupt(_: int, __: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 class Seen:

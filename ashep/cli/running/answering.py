@@ -2,6 +2,8 @@
 
 import os
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,11 +44,7 @@ def reject(context: typer.Context, issue: Issue, message: Message = None) -> Non
 
 def _answer(context: typer.Context, issue: str, message: str | None, *, approved: bool) -> None:
     project = project_of(context)
-
-    async def write(tracker: Tracker, labels: Labels) -> None:
-        await answers.answer(tracker, labels, issue, approved=approved, comment=message, at=now())
-
-    name = _as_person(project, write)
+    name = _as_person(project, partial(answers.answer, issue=issue, approved=approved, comment=message, at=now()))
     screen.say(f"{issue}: {'approved' if approved else 'changes requested'} as {name}. {_what_next(project)}")
 
 
@@ -63,11 +61,8 @@ def answer(
     same.
     """
     project = project_of(context)
-
-    async def write(tracker: Tracker, labels: Labels) -> None:
-        await answers.say(tracker, labels, issue, words, now())
-
-    screen.say(f"{issue}: answered as {_as_person(project, write)}. {_what_next(project)}")
+    name = _as_person(project, partial(answers.say, issue=issue, text=words, at=now()))
+    screen.say(f"{issue}: answered as {name}. {_what_next(project)}")
 
 
 @app.command(epilog=example("ashep retry t-1", 'ashep retry t-1 --phase review -m "the server was down"'))
@@ -83,11 +78,7 @@ def retry(
     if phase is not None:
         answers.check_phase(phase, _phases(project, stands.get("policy")))
     held = stands.get("state") == "not_eligible"
-
-    async def write(tracker: Tracker, labels: Labels) -> None:
-        await answers.retry(tracker, labels, issue, phase=phase, held=held, comment=message, at=now())
-
-    name = _as_person(project, write)
+    name = _as_person(project, partial(answers.retry, issue=issue, phase=phase, held=held, comment=message, at=now()))
     screen.say(f"{issue}: starts afresh{f' with {phase}' if phase else ''}, as {name} asked. {_what_next(project)}")
 
 
@@ -117,11 +108,7 @@ def release(context: typer.Context, issue: Issue, message: Message = None) -> No
     phase looks at what the person did.
     """
     project = project_of(context)
-
-    async def write(tracker: Tracker, labels: Labels) -> None:
-        await answers.release(tracker, labels, issue, comment=message, at=now())
-
-    name = _as_person(project, write)
+    name = _as_person(project, partial(answers.release, issue=issue, comment=message, at=now()))
     screen.say(f"{issue}: goes on, as {name} asked. {_what_next(project)}")
 
 
@@ -162,11 +149,8 @@ def _as_person(project: Path, write: Write) -> str:
 
     async def run() -> str:
         name = await answers.person(project, settings, os.environ)
-        tracker = tracker_of(project, settings, name)
-        try:
+        async with aclosing(tracker_of(project, settings, name)) as tracker:
             await write(tracker, settings.labels)
-        finally:
-            await tracker.aclose()
         return name
 
     return anyio.run(run)

@@ -1,6 +1,7 @@
 """Verification from the command line: `ashep verify` carries it out once, `ashep serve` for others."""
 
 import tempfile
+from contextlib import aclosing
 from pathlib import Path
 from typing import Annotated
 
@@ -68,15 +69,11 @@ def verify(
 
 
 def _verified(project: Path, issue: str, revisions: tuple[str | None, str | None], outputs: Outputs) -> Verified:
-
     settings = settings_in(configured(project))
 
     async def run(scratch: Path) -> Verified:
-        tracker = tracker_of(project, settings, READER)
-        try:
+        async with aclosing(tracker_of(project, settings, READER)) as tracker:
             criteria = of(await seen(tracker, issue), types(settings))
-        finally:
-            await tracker.aclose()
         commits = await candidate(project, issue, *revisions)
         redaction = secrets_of(settings, lambda _: None)
         verifier = verifier_of(project, settings, outputs.keep, scratch=scratch, redaction=redaction)
