@@ -545,6 +545,7 @@ PLAIN = {
 
 @pytest.mark.parametrize("name", READERS)
 def test_a_plain_form_is_read_as_typer_reads_it(name: str) -> None:
+    assert {*READERS} == {*readers.EXAMPLES}
     command, used = whole().commands[name], set[str]()
     for line in PLAIN[name]:
         plain = fast_path.values_of(getattr(readers, name), line.split())

@@ -124,13 +124,14 @@ _GROUPS = {"ashep": app}
 def group(name: str, *, alone: bool = False) -> typer.Typer:
     """Add a group of commands, whose line is its help, too; `alone`: it does something without a command."""
     made = typer.Typer(
+        name=name,
         cls=Group,
         help=COMMANDS["ashep"][name][1],
         no_args_is_help=not alone,
         invoke_without_command=alone,
         rich_markup_mode=None,
     )
-    app.add_typer(made, name=name)
+    app.add_typer(made)
     _GROUPS[name] = made
     return made
 

@@ -1,4 +1,4 @@
-"""What a configuration must keep that the core knows the meaning of: own classes, permissions, proof, checks, soundness."""
+"""What a configuration must keep that the core knows: own classes, permissions, proof, checks, ends, soundness."""
 
 from collections.abc import Iterable, Iterator, Sequence
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ashep.interchange.naming import (
     APPROVED,
@@ -23,9 +23,6 @@ from ashep.interchange.naming import (
     is_anew,
 )
 from ashep.views import Data, Database
-
-if TYPE_CHECKING:
-    from ashep.interchange.table import Table
 
 OTHERS = {
     "dispatch": "an agent began",
@@ -46,55 +43,6 @@ OTHERS = {
 _ANSWERS = ("approved", "changes_requested")
 _LEADING = ("IssueTaken", "IssueAdopted", "PhaseEntered", "PersonAsked")
 """Records at which the policy that is in force by then counts."""
-_TIME = {"type": "string", "format": "date-time"}
-
-
-def schema_of(table: "Table") -> dict[str, Any]:
-    """Give the JSON schema of the state of a flow under this table."""
-    states = [state for row in table.rows for state in (row.source, row.target)]
-    states = list(dict.fromkeys([*states, *table.at_dispatch, *table.at_dispatch.values(), BLOCKED, DONE]))
-    events = list(dict.fromkeys([row.event for row in table.rows] + list(OTHERS)))
-    routes = list(dict.fromkeys([row.route_to for row in table.rows] + [HUMAN, COMPLETE]))
-    state = {"enum": states, "description": "A state of the transition table."}
-    route = {"enum": [*routes, None], "description": "Whose turn it is; null: nobody's, as it was not taken yet."}
-    run = {"type": ["string", "null"], "description": "The run whose report it was, or which began."}
-    step = {
-        "seq": {"type": "integer", "minimum": 1, "description": "The number of the record in the journal."},
-        "at": _TIME | {"description": "When it happened, in UTC."},
-        "from": state,
-        "event": {"enum": events, "description": "What an agent reported, or what else happened."},
-        "to": state,
-        "route_to": route,
-        "run": run,
-        "why": {"type": "string", "description": "The reason, in the words of whoever gave it."},
-    }
-    whole = {
-        "version": {"const": 1, "description": "The version of this form."},
-        "issue": {"type": "string", "minLength": 1, "description": "The issue's id."},
-        "title": {"type": "string", "description": "Its title."},
-        "policy": {"type": ["string", "null"], "description": "The policy that it is worked on under."},
-        "state": state,
-        "route_to": route,
-        "phase": {"type": ["string", "null"], "description": "The phase that it is in."},
-        "run": run,
-        "since": {"type": ["string", "null"], "format": "date-time", "description": "Since when it is in this state."},
-        "history": {"type": "array", "items": _closed(step), "description": "Every change of the state, in order."},
-    }
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "session state",
-        "description": f"Where an issue is under the table of {table.policy or 'a policy'}, and how it got there.",
-        **_closed(whole),
-    }
-
-
-def _closed(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object", "properties": properties, "required": list(properties), "additionalProperties": False,
-    }  # fmt: skip
-
-
-# --- the state --------------------------------------------------------------------------------------------------------
 
 
 def session_state(database: Database | None, issue: str) -> Data | None:

@@ -10,7 +10,7 @@ from ashep.cli import screen
 from ashep.cli.commands import policies
 from ashep.cli.options import Json, example, project_of
 from ashep.cli.place import configured
-from ashep.config.files import examine
+from ashep.config import examine
 from ashep.config.findings import Finding, errors_of
 from ashep.config.rules import warnings
 from ashep.core.analysis.bounds import Bounds

@@ -9,8 +9,7 @@ from ashep.cli import screen
 from ashep.cli.commands import policies
 from ashep.cli.options import example, project_of
 from ashep.cli.place import configured, picture
-from ashep.config import ConfigErrors, check, examine
-from ashep.config.findings import errors_of
+from ashep.config import ConfigErrors, check, errors_of, examine
 from ashep.core.analysis.soundness import analyse
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Policies, Policy

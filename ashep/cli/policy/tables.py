@@ -12,15 +12,13 @@ from ashep.cli.commands import policies
 from ashep.cli.options import Json, example, project_of
 from ashep.cli.place import configured
 from ashep.cli.policy.graph import policy_named
-from ashep.config import ConfigErrors, examine
-from ashep.config.findings import errors_of
+from ashep.config import ConfigErrors, errors_of, examine
 from ashep.core.policy.language import is_name, name_of
 from ashep.core.policy.policies import Policy
 from ashep.errors import UsageError
 from ashep.interchange.notes import Imported, grouped
-from ashep.interchange.state import schema_of
 from ashep.interchange.symphony import read_workflow
-from ashep.interchange.table import read_table
+from ashep.interchange.table import read_table, schema_of
 from ashep.interchange.transitions import imported, table_of
 from ashep.interchange.webboty import read_webboty
 from ashep.interchange.writing import write_files

@@ -20,12 +20,10 @@ from ashep.cli import screen
 from ashep.cli.commands import app
 from ashep.cli.options import Issue, Json, example, project_of
 from ashep.cli.place import configured
-from ashep.config import load
+from ashep.config import errors_of, load, settings_in
 from ashep.config.checks.block import Reading
 from ashep.config.checks.lint import lint as look
 from ashep.config.checks.put import Given, read_given
-from ashep.config.files import settings_in
-from ashep.config.findings import errors_of
 from ashep.config.nodes import MAX_BYTES, Unreadable, decode
 from ashep.connect import READER, annotations_of, runner_of, tracker_of
 from ashep.core.issues.people import AGENT_ACTORS

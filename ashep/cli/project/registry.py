@@ -11,9 +11,8 @@ from ashep.cli import screen
 from ashep.cli.commands import group
 from ashep.cli.options import Json, example, project_of
 from ashep.cli.place import configured
-from ashep.config import ConfigErrors, examine
+from ashep.config import ConfigErrors, errors_of, examine
 from ashep.config.explain import nearest
-from ashep.config.findings import errors_of
 from ashep.core.policy.agents import Agent, Agents
 from ashep.core.policy.policies import Policies
 from ashep.core.runs.choice import held_providers, provider_of

@@ -18,7 +18,7 @@ from ashep.cli import screen
 from ashep.cli.commands import group
 from ashep.cli.options import Issue, Json, example, project_of
 from ashep.cli.place import configured, now, picture
-from ashep.config.files import settings_in
+from ashep.config import settings_in
 from ashep.connect import worktrees_of
 from ashep.core.resources.retention import why_kept
 from ashep.core.state.branches import PREFIX, branch_of, issue_of

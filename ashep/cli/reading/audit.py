@@ -2,13 +2,13 @@
 
 import typer
 
-from ashep.actions.audit import audit as examine
+from ashep.actions import audit as actions
 from ashep.cli import screen
 from ashep.cli.commands import app
 from ashep.cli.options import Json, example, project_of
 from ashep.cli.place import configured
 from ashep.cli.screen import Progress
-from ashep.config.files import settings_in
+from ashep.config import settings_in
 from ashep.core.analysis.audit import REMEDIES
 from ashep.errors import NotChecked
 
@@ -28,7 +28,7 @@ def audit(context: typer.Context, as_json: Json = False) -> None:
     project, progress = project_of(context), Progress("audited")
     state = configured(project) / "state"
     try:
-        account = examine(project, state, settings_in(configured(project)), progress)
+        account = actions.audit(project, state, settings_in(configured(project)), progress)
     finally:
         progress.end()
     not_asked = {"tracker": account.no_tracker, "server": account.no_server}

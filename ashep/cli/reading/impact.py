@@ -13,7 +13,7 @@ from ashep.cli import screen
 from ashep.cli.commands import app
 from ashep.cli.options import Json, example, project_of
 from ashep.cli.place import configured
-from ashep.config.files import load, settings_in
+from ashep.config import load, settings_in
 from ashep.core.impact.changes import Flag, Impact
 from ashep.core.impact.named import named_by
 from ashep.core.policy.flags import ALWAYS_ASK, must_ask

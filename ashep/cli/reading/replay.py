@@ -11,8 +11,7 @@ from ashep.cli.commands import app
 from ashep.cli.options import Json, example, project_of
 from ashep.cli.place import configured
 from ashep.cli.screen import SHOWN, Progress
-from ashep.config import check, load_other
-from ashep.config.findings import errors_of
+from ashep.config import check, errors_of, load_other
 from ashep.core.analysis.replay import Replay
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Policies

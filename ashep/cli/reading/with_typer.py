@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import typer
 
 from ashep.cli.commands import app
-from ashep.cli.fast_path import READERS
 from ashep.cli.options import example
 from ashep.cli.reading import readers
 from ashep.cli.reading.declaring import Declared, declared
@@ -37,5 +36,5 @@ def _command(reader: Callable[..., int]) -> Callable[..., None]:
     return command
 
 
-for name in READERS:
-    app.command(name, epilog=example(*readers.EXAMPLES[name]))(_command(getattr(readers, name)))
+for name, lines in readers.EXAMPLES.items():
+    app.command(name, epilog=example(*lines))(_command(getattr(readers, name)))

@@ -16,8 +16,7 @@ from ashep.cli import screen
 from ashep.cli.commands import app
 from ashep.cli.options import Issue, Message, example, project_of
 from ashep.cli.place import configured, now, picture
-from ashep.config import load
-from ashep.config.files import settings_in
+from ashep.config import load, settings_in
 from ashep.connect import tracker_of
 from ashep.core.policy.settings import Labels
 from ashep.errors import DiskFailed, JournalDamaged

@@ -14,7 +14,7 @@ from ashep.cli import screen
 from ashep.cli.commands import app, group
 from ashep.cli.options import Json, example, project_of
 from ashep.cli.place import configured, now
-from ashep.config.files import settings_in
+from ashep.config import settings_in
 from ashep.core.policy.language import parse_duration
 from ashep.errors import AshepError, UsageError
 from ashep.journal.lock import holder

@@ -16,7 +16,7 @@ from ashep.cli import screen
 from ashep.cli.commands import app
 from ashep.cli.options import Issue, Json, example, project_of
 from ashep.cli.place import configured
-from ashep.config.files import settings_in
+from ashep.config import settings_in
 from ashep.connect import READER, tracker_of, verifier_of
 from ashep.core.facts.delivery import summary_of
 
