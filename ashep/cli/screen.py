@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 from ashep.core.text import clean
 
@@ -158,7 +158,11 @@ class Progress:
             sys.stderr.write(f"\rashep: {self._what} {count:,} {self._of}")
             sys.stderr.flush()
 
-    def end(self) -> None:
+    def __enter__(self) -> Self:
+        """Begin."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """Take the line away."""
         if self._told:
             sys.stderr.write("\r\x1b[K")

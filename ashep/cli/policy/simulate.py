@@ -94,15 +94,13 @@ def _chances(file: Path | None, words: list[str]) -> Chances:
 
 
 def _by_chance(cast: Cast, runs: int, seed: int, chances: Chances, as_json: bool) -> bool:
-    dice, lives, progress = Dice(cast.rules, chances, seed), list[Life](), Progress("lived through", "issues")
-    try:
+    dice, lives = Dice(cast.rules, chances, seed), list[Life]()
+    with Progress("lived through", "issues") as progress:
         for first in range(0, runs, AT_ONCE):
             issues = [f"sim-{number + 1}" for number in range(first, min(first + AT_ONCE, runs))]
             lives += live(cast, issues, dice)
             dice.forget()
             progress(len(lives))
-    finally:
-        progress.end()
     told = Distribution.of(lives, [phase.name for phase in cast.rules.phases])
     if as_json:
         screen.data({"policy": cast.policy, "seed": seed, **told.as_json()})

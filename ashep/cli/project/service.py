@@ -133,5 +133,4 @@ def uninstall(context: typer.Context, user: User = False, serve: Serve = False) 
 
 
 def _managed(unit: Unit, *words: str) -> None:
-
     anyio.run(manage, unit, *words)

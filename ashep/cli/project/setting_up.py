@@ -50,7 +50,6 @@ def init(
 
 
 def _checked(project: Path, *, server: bool = False) -> list[Line]:
-
     return anyio.run(partial(checks, project, os.environ, server=server))
 
 

@@ -25,12 +25,10 @@ def audit(context: typer.Context, as_json: Json = False) -> None:
     and is no finding. Nothing is written or started; a daemon may run. The exit code is 1 where something is left over,
     and 69 where nothing is but bd could not be asked.
     """
-    project, progress = project_of(context), Progress("audited")
-    state = configured(project) / "state"
-    try:
-        account = actions.audit(project, state, settings_in(configured(project)), progress)
-    finally:
-        progress.end()
+    project = project_of(context)
+    folder = configured(project)
+    with Progress("audited") as progress:
+        account = actions.audit(project, folder / "state", settings_in(folder), progress)
     not_asked = {"tracker": account.no_tracker, "server": account.no_server}
     found = [
         {"code": one.code, "issue": one.issue, "what": one.what, "remedy": REMEDIES[one.code]}

@@ -50,18 +50,15 @@ def verify(
     state = _state(context)
     if to is not None:
         raise typer.Exit(_salvage(state, to, as_json=as_json))
-
-    progress = Progress("checked")
     try:
-        found = look.verify(state / "journal", progress)
+        with Progress("checked") as progress:
+            found = look.verify(state / "journal", progress)
     except JournalDamaged as damage:
-        progress.end()
         if as_json:
             screen.data({"damaged": str(damage), "file": damage.file, "line": damage.line})
         else:
             screen.note(str(damage))
         raise typer.Exit(1) from None
-    progress.end()
     if as_json:
         screen.data({"damaged": None, **asdict(found)})
         return
@@ -74,14 +71,11 @@ def verify(
 
 
 def _salvage(state: Path, to: Path, *, as_json: bool) -> int:
-
-    progress = Progress("read")
     try:
-        done = salvage(state, to, progress)
+        with Progress("read") as progress:
+            done = salvage(state, to, progress)
     except OSError as error:
         raise AshepError(f"{to}: {error}") from error
-    finally:
-        progress.end()
     if as_json:
         screen.data(asdict(done))
         return int(bool(done.damage))

@@ -63,16 +63,13 @@ def replay(
         return
     if last is not None or strict:
         raise UsageError(f"{'--last' if last is not None else '--strict'} goes with --policy or --agents")
-    again, progress = Replay(issue=issue), Progress("derived again")
+    again, count = Replay(issue=issue), 0
     found: list[dict[str, Any]] = []
-    count = 0
-    try:
+    with Progress("derived again") as progress:
         for one in derive.replay(configured(project_of(context)) / "state", again, progress):
             count += 1
             if as_json or count <= SHOWN:
                 found.append(one.as_json())
-    finally:
-        progress.end()
     if issue is not None and issue not in again.world.flows:
         raise AshepError(f"nothing is known of an issue {issue}")
     if as_json:
@@ -112,11 +109,9 @@ def compare(
     folder: Path, policy: Path | None, agents: Path | None, *, issue: str | None, last: int, strict: bool, as_json: bool
 ) -> None:
     """Print it; `folder` is `.agent-shepherd`. Raises `ConfigErrors` for files that cannot be used."""
-    others, progress = load_other(folder, policy, agents), Progress("compared")
-    try:
+    others = load_other(folder, policy, agents)
+    with Progress("compared") as progress:
         made, covers = derive.compare(folder, *others, progress, strict=strict)
-    finally:
-        progress.end()
     found = made.compared(None if issue else last)
     if issue is not None:
         found = [one for one in found if one.issue == issue]
