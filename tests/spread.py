@@ -1,5 +1,8 @@
 """Which worker runs which tests, and in which order: the longest first, so that all workers end together.
 
+What talks to real tools waits for most of its time, and what does not computes: one worker of four begins with what
+computes, so that the cores have something to do all the while.
+
 A file stays on one worker, since its tests may share a server or a database that takes seconds to make. Files of
 `APART` share nothing: each of their tests goes where there is room. How long each takes stands in `durations.json`,
 which `DURATIONS=write make test` writes anew; a file that is not there is taken for a short one.
@@ -12,6 +15,7 @@ from pathlib import Path
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 KEPT = Path(__file__).with_name("durations.json")
 
@@ -46,7 +50,7 @@ def scope_of(test: str) -> str:
 
 
 class Spread(LoadScopeScheduling):
-    """Hands out whole files, and tests of `APART` one by one, in the order in which they were collected."""
+    """Hands out whole files, and tests of `APART` one by one, from both ends of their order."""
 
     def __init__(self, config: pytest.Config, log: Producer | None = None) -> None:
         config.option.loadscopereorder = False
@@ -55,6 +59,11 @@ class Spread(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         return scope_of(nodeid)
 
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        if self.nodes.index(node) % 4 == 3:
+            self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
+        super()._assign_work_unit(node)
+
 
 def kept() -> Mapping[str, float]:
     """Seconds by file and by test, as they were last measured."""
@@ -62,13 +71,20 @@ def kept() -> Mapping[str, float]:
 
 
 def sort(items: list[pytest.Item]) -> None:
-    """Put the longest first; tests of a file keep their order."""
+    """Put the longest of those that wait first, and of those that compute last; tests of a file keep their order."""
     seconds = kept()
+    waiting = {scope_of(item.nodeid) for item in items if item.get_closest_marker("real")}
 
     def rank(item: pytest.Item) -> tuple[int, float, str]:
         scope = scope_of(item.nodeid)
-        place = next((number for number, word in enumerate(TOGETHER) if scope.startswith(word)), len(TOGETHER))
-        return place, -seconds.get(scope, 0.0), scope.partition("::")[0]
+        took, file = seconds.get(scope, 0.0), scope.partition("::")[0]
+        if scope not in waiting:
+            return len(TOGETHER) + 1, took, file
+        return (
+            next((number for number, word in enumerate(TOGETHER) if file.startswith(word)), len(TOGETHER)),
+            -took,
+            file,
+        )
 
     items.sort(key=rank)
 

@@ -99,15 +99,17 @@ class Site:
             self.run("git", *words)
         self.run(sys.executable, "-m", "ashep", "init")
         (self.project / ".agent-shepherd" / "policies.yaml").write_text(POLICIES)
+        self._living: Working | None = None
         self.command([str(stage.bd)])
         self.forks = Forks(self.project, self.environ | {"PYTHONPATH": str(Path(__file__).parents[2])})
 
     def command(self, command: list[str]) -> None:
         """Which bd ashep uses from its next start on."""
+        self.rest()
         self.bd_command = command
         self.config("")
 
-    def config(self, more: str, poll: str = "3s") -> None:
+    def config(self, more: str, poll: str = "15s") -> None:
         """What config.yaml says beside of that, and how often it is to look into the tracker unasked."""
         tracker = f"tracker: {{command: {json.dumps(self.bd_command)}, poll_every: {poll}}}"
         text = f"version: 1\n{tracker}\nmonitor: {{check_every: 500ms}}\n{more}\n"
@@ -126,9 +128,22 @@ class Site:
     def ashep(self, *words: str) -> str:
         return self.run(sys.executable, "-m", "ashep", *words, check=False)
 
+    def living(self) -> "Working":
+        """A daemon that works on whatever is ready, and goes on from test to test until one needs another."""
+        if self._living is None or self._living.process.poll() is not None:
+            self._living = Working(self, ())
+        return self._living
+
+    def rest(self) -> None:
+        """End it."""
+        if self._living is not None:
+            self._living.end()
+            self._living = None
+
     @contextmanager
     def working(self, *words: str) -> Iterator["Working"]:
         """A daemon, a fork of a process that has imported all of it; in the end it is stopped, if it has not ended."""
+        self.rest()
         working = Working(self, words)
         try:
             yield working
@@ -177,9 +192,17 @@ class Site:
         return sum(run_of(ask.prompt) == run for ask in self.model.asks)
 
     def runs(self, issue: str) -> list[dict[str, Any]]:
-        """The lines of runs.jsonl."""
-        text = (self.project / ".agent-shepherd" / "runs.jsonl").read_text()
-        return [run for line in text.split("\n") if line and (run := json.loads(line))["issue"] == issue]
+        """The lines of runs.jsonl, once all runs that ended are in it."""
+        log = self.project / ".agent-shepherd" / "runs.jsonl"
+        ended = sum(one["type"] == "RunEnded" for one in self.journal(issue))
+
+        def drawn() -> tuple[list[dict[str, Any]]] | None:
+            lines = [json.loads(line) for line in log.read_text().split("\n") if line]
+            own = [run for run in lines if run["issue"] == issue]
+            return (own,) if len(own) >= ended else None
+
+        (own,) = until(drawn, 20)
+        return own
 
     def journal(self, issue: str) -> list[dict[str, Any]]:
         """The journal's records about an issue."""
@@ -225,6 +248,7 @@ class Site:
         assert audit["not_asked"]["tracker"] == ""
 
     def close(self) -> None:
+        self.rest()
         self.check()
         self.ashep("stop", "--server")
         self.forks.close()

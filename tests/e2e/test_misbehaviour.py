@@ -49,9 +49,9 @@ def refusals(site: Site, issue: str) -> list[str]:
 def test_a_stream_that_breaks_off_is_asked_for_again_and_costs_nothing(site: Site) -> None:
     model = Bad(Reply("I begin, and", drop=True))
     issue = site.add("dropped", behaves=model)
-    with site.working(issue) as working:
-        working.says(f"{issue} closed by shepherd", 90)
-        print("ended right after", model.age)
+    working = site.living()
+    working.says(f"{issue} closed by shepherd", 90)
+    print("ended right after", model.age)
     assert states(site, issue) == [("succeeded", 1)]
     assert site.requests(f"{issue}/implement.1.1") == 2
 
@@ -59,14 +59,12 @@ def test_a_stream_that_breaks_off_is_asked_for_again_and_costs_nothing(site: Sit
 def test_a_provider_that_fails_three_times_is_waited_for_in_the_turn(site: Site) -> None:
     model = Bad(Reply("internal error", status=500), times=3)
     issue = site.add("failing", behaves=model)
-    with site.working(issue) as working:
-        until(
-            lambda: [one for one in site.journal_all() if one["type"] == "ProviderRefused" and issue in one["run"]], 60
-        )
-        print("noticed after", model.age)
-        assert not [one for one in site.journal(issue) if one["type"] == "RunEnded"], "while the turn goes on"
-        working.says(f"{issue} closed by shepherd", 90)
-        print("ended right after", model.age)
+    working = site.living()
+    until(lambda: [one for one in site.journal_all() if one["type"] == "ProviderRefused" and issue in one["run"]], 60)
+    print("noticed after", model.age)
+    assert not [one for one in site.journal(issue) if one["type"] == "RunEnded"], "while the turn goes on"
+    working.says(f"{issue} closed by shepherd", 90)
+    print("ended right after", model.age)
     assert states(site, issue) == [("succeeded", 1)]
     assert set(refusals(site, issue)) == {"down"}
 
@@ -74,10 +72,10 @@ def test_a_provider_that_fails_three_times_is_waited_for_in_the_turn(site: Site)
 def test_output_without_an_end_is_stopped_at_the_deadline(site: Site) -> None:
     model = Bad(Reply("and on " * 20_000, drip=0.05))
     issue = site.add("endless", "policy:short", behaves=model)
-    with site.working(issue) as working:
-        working.says(f"{issue}/implement.1.1 timed_out", 240)
-        print("stopped after", model.age, "s of half an hour; its timeout is 15 s from the prompt on")
-        working.says(f"{issue} closed by shepherd", 90)
+    working = site.living()
+    working.says(f"{issue}/implement.1.1 timed_out", 240)
+    print("stopped after", model.age, "s of half an hour; its timeout is 15 s from the prompt on")
+    working.says(f"{issue} closed by shepherd", 90)
     assert states(site, issue) == [("timed_out", 1), ("succeeded", 2)]
 
 
@@ -86,17 +84,17 @@ def test_while_a_very_long_answer_is_read_the_daemon_answers(site: Site) -> None
     """On one processor: 125 KiB of opened fences took more than a minute, in which nobody was answered."""
     model = Bad(Reply("```json\n" * 40_000 + outcome_text()))
     issue, alone = site.add("fences", behaves=model), site.add("alone")
-    with site.working(issue, alone) as working:
-        until(lambda: site.prompts(f"{issue}/implement.1.1"), 90)
-        waited = list[float]()
-        while f"{issue} closed by shepherd" not in working.text and len(waited) < 60:
-            began = time.monotonic()
-            assert "paused" in site.ashep("pause")
-            waited.append(time.monotonic() - began)
-            site.ashep("resume")
-        print("answered after", sorted(waited)[-3:])
-        working.says(f"{alone} closed by shepherd", 90)
-        working.says(f"{issue} closed by shepherd", 90)
+    working = site.living()
+    until(lambda: site.prompts(f"{issue}/implement.1.1"), 90)
+    waited = list[float]()
+    while f"{issue} closed by shepherd" not in working.text and len(waited) < 60:
+        began = time.monotonic()
+        assert "paused" in site.ashep("pause")
+        waited.append(time.monotonic() - began)
+        site.ashep("resume")
+    print("answered after", sorted(waited)[-3:])
+    working.says(f"{alone} closed by shepherd", 90)
+    working.says(f"{issue} closed by shepherd", 90)
     # a command of its own takes the time of starting Python; one that waits for the fences took more than a minute
     assert max(waited) < 30
 
@@ -111,10 +109,10 @@ def test_what_lies_outside_is_denied_at_once_and_the_run_goes_on(site: Site) -> 
         return Reply(outcome_text())
 
     issue = site.add("curious", behaves=behave)
-    with site.working(issue) as working:
-        began = working.says(f"{issue}/implement.1.1 goes to", 60)
-        ended = working.says(f"{issue} closed by shepherd", 90)
-        print("went on and ended after", ended - began)
+    working = site.living()
+    began = working.says(f"{issue}/implement.1.1 goes to", 60)
+    ended = working.says(f"{issue} closed by shepherd", 90)
+    print("went on and ended after", ended - began)
     assert states(site, issue) == [("succeeded", 1)]
     assert said
     assert Path("/etc/hostname").read_text().strip() not in said[0]
@@ -123,17 +121,17 @@ def test_what_lies_outside_is_denied_at_once_and_the_run_goes_on(site: Site) -> 
 def test_a_person_who_stops_the_turn_has_the_issue(site: Site) -> None:
     model = Bad(Reply("I think about it, slowly. " * 40, drip=0.4))
     issue = site.add("stopped", behaves=model)
-    with site.working(issue) as working:
-        until(lambda: site.prompts(f"{issue}/implement.1.1"), 90)
-        session = next(one["session"] for one in site.journal(issue) if one["type"] == "SessionOpened")
-        until(lambda: [one for one in site.journal(issue) if one["type"] == "TurnSeen"], 30)
-        stopped = time.monotonic()
-        site.person_in(session, "abort")
-        until(lambda: "ashep:paused" in site.issue(issue).get("labels", []), 60)
-        print("paused after", time.monotonic() - stopped)
-        asked = site.requests(f"{issue}/implement.1.1")
-        time.sleep(5)
-        assert site.requests(f"{issue}/implement.1.1") == asked, "nothing is sent"
-        site.ashep("release", issue)
-        working.says(f"{issue} closed by shepherd", 90)
+    working = site.living()
+    until(lambda: site.prompts(f"{issue}/implement.1.1"), 90)
+    session = next(one["session"] for one in site.journal(issue) if one["type"] == "SessionOpened")
+    until(lambda: [one for one in site.journal(issue) if one["type"] == "TurnSeen"], 30)
+    stopped = time.monotonic()
+    site.person_in(session, "abort")
+    until(lambda: "ashep:paused" in site.issue(issue).get("labels", []), 60)
+    print("paused after", time.monotonic() - stopped)
+    asked = site.requests(f"{issue}/implement.1.1")
+    time.sleep(5)
+    assert site.requests(f"{issue}/implement.1.1") == asked, "nothing is sent"
+    site.ashep("release", issue)
+    working.says(f"{issue} closed by shepherd", 90)
     assert states(site, issue) == [("aborted", 1), ("succeeded", 2)]

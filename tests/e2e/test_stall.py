@@ -21,10 +21,10 @@ def test_a_turn_that_hangs_is_looked_into_and_tried_again(site: Site) -> None:
         return Reply(outcome_text()) if asked else Reply(hang=True)
 
     issue = site.add("get stuck", "policy:stuck", behaves=behave)
-    with site.working(issue) as working:
-        began = working.says(f"{issue}/implement.1.1 goes to", 60)
-        print("looked into and ended after", working.says(f"{issue}/implement.1.1 stalled", 120) - began)
-        working.says(f"{issue} closed by shepherd", 120)
+    working = site.living()
+    began = working.says(f"{issue}/implement.1.1 goes to", 60)
+    print("looked into and ended after", working.says(f"{issue}/implement.1.1 stalled", 120) - began)
+    working.says(f"{issue} closed by shepherd", 120)
     first, second = site.runs(issue)
     assert (first["state"], second["state"]) == ("stalled", "succeeded")
     assert "says retry: the provider said nothing" in first["why"]

@@ -52,13 +52,13 @@ def check(site: Site, issue: str, session: str) -> None:
 @pytest.mark.promise("P11")
 def test_who_writes_in_a_session_is_left_alone_and_then_the_agent_goes_on(site: Site) -> None:
     issue = site.add("share me", "policy:shared", behaves=slow_at_first)
-    with site.working(issue) as working:
-        session = session_of(site, f"{issue}/implement.1.1")
-        wrote = time.monotonic()
-        site.person_in(session, "prompt_async", parts=[{"type": "text", "text": MINE}])
-        print("noticed after", working.says(f"{issue} is a person's for now", 60) - wrote)
-        print("went on after", working.says(f"{issue}/implement.1.2 goes to", 120) - wrote)
-        working.says(f"{issue} closed by shepherd", 120)
+    working = site.living()
+    session = session_of(site, f"{issue}/implement.1.1")
+    wrote = time.monotonic()
+    site.person_in(session, "prompt_async", parts=[{"type": "text", "text": MINE}])
+    print("noticed after", working.says(f"{issue} is a person's for now", 60) - wrote)
+    print("went on after", working.says(f"{issue}/implement.1.2 goes to", 120) - wrote)
+    working.says(f"{issue} closed by shepherd", 120)
     assert site.issue(issue)["status"] == "closed"
     check(site, issue, session)
 
@@ -66,19 +66,19 @@ def test_who_writes_in_a_session_is_left_alone_and_then_the_agent_goes_on(site: 
 @pytest.mark.promise("P13")
 def test_an_issue_is_taken_and_released_at_the_command_line(site: Site) -> None:
     issue = site.add("take me", behaves=slow_at_first)
-    with site.working(issue) as working:
-        session = session_of(site, f"{issue}/implement.1.1")
-        told = site.ashep("take", issue, "-m", "I have an idea")
-        assert re.search(rf"opencode attach http://127\.0\.0\.1:\d+ --dir \S+ --session {session}", told), told
-        assert site.server()["password"] not in told
-        working.says(f"{issue}/implement.1.1 aborted", 60)
-        until(lambda: any(one["type"] == "TurnStopped" for one in site.journal(issue)), 60)
-        site.person_in(session, "prompt_async", parts=[{"type": "text", "text": MINE}])
-        until(lambda: said(site, issue) == ["task", "person"], 60)
-        time.sleep(5)
-        shown = json.loads(site.ashep("status", "--json"))["issues"]
-        assert [(one["state"], one["code"]) for one in shown if one["issue"] == issue] == [("person", "paused")]
-        assert said(site, issue) == ["task", "person"]
-        site.ashep("release", issue)
-        working.says(f"{issue} closed by shepherd", 120)
+    working = site.living()
+    session = session_of(site, f"{issue}/implement.1.1")
+    told = site.ashep("take", issue, "-m", "I have an idea")
+    assert re.search(rf"opencode attach http://127\.0\.0\.1:\d+ --dir \S+ --session {session}", told), told
+    assert site.server()["password"] not in told
+    working.says(f"{issue}/implement.1.1 aborted", 60)
+    until(lambda: any(one["type"] == "TurnStopped" for one in site.journal(issue)), 60)
+    site.person_in(session, "prompt_async", parts=[{"type": "text", "text": MINE}])
+    until(lambda: said(site, issue) == ["task", "person"], 60)
+    time.sleep(5)
+    shown = json.loads(site.ashep("status", "--json"))["issues"]
+    assert [(one["state"], one["code"]) for one in shown if one["issue"] == issue] == [("person", "paused")]
+    assert said(site, issue) == ["task", "person"]
+    site.ashep("release", issue)
+    working.says(f"{issue} closed by shepherd", 120)
     check(site, issue, session)
