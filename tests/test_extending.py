@@ -11,7 +11,6 @@ import anyio
 import pytest
 
 from ashep.adapters.beads import BeadsTracker
-from ashep.adapters.clock import ManualClock
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.config import ConfigErrors, check_files, load
 from ashep.connect import check, runner_of, tracker_of
@@ -39,6 +38,7 @@ from ashep.redaction import MARK, Redaction
 from ashep.simulation.memory.runner import MemoryRunner, Play
 from ashep.simulation.memory.tracker import MemoryTracker
 from tests.core.given import T0
+from tests.memory import ManualClock
 from tests.test_cli import ashep
 
 ISSUE = Issue("t-1", "Paint it", "open", "task", 2, T0)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pytest
 
 from ashep.actions import install
-from ashep.actions.offer import Offer
+from ashep.actions.install import Offer
 from ashep.adapters import programs
 from ashep.config import write_starter
 from ashep.core.facts.runs import Model

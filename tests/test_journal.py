@@ -382,7 +382,7 @@ import resource, sys
 from datetime import UTC, datetime
 from pathlib import Path
 import anyio
-from ashep.core.facts.vocabulary import IssueHeld
+from ashep.core.facts.issues import IssueHeld
 from ashep.core.facts.records import Entry
 from ashep.errors import AshepError
 from ashep.journal.log import Journal

@@ -93,7 +93,7 @@ import anyio
 from ashep.errors import AshepError
 from ashep.journal.log import Journal
 from ashep.core.facts.records import Entry
-from ashep.core.facts.vocabulary import IssueHeld
+from ashep.core.facts.issues import IssueHeld
 from datetime import UTC, datetime
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

@@ -17,10 +17,10 @@ from ashep.core.state.branches import branch_of
 from ashep.daemon.effects.pulls import Pulls
 from ashep.ports.landing import NotPushed, Pushed
 from ashep.redaction import Redaction
-from ashep.simulation.memory.forge import MemoryForge
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.fake_forge import REPOSITORY, TOKEN, FakeForge, Pull
 from tests.loop_world import Points, World, policy
+from tests.memory import MemoryForge
 
 BRANCH = branch_of("t-1")
 CONFIG = """\

@@ -12,9 +12,9 @@ from ashep.core.facts.runs import RunPlanned
 from ashep.core.state.branches import branch_of
 from ashep.errors import ForgeRefused, ForgeUnavailable
 from ashep.ports.landing import PullState
-from ashep.simulation.memory.forge import MemoryForge
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.loop_world import Points, World, crash_at_each, crossed, lose_each, policy, some
+from tests.memory import MemoryForge
 
 pytestmark = pytest.mark.virtual
 

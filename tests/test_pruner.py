@@ -26,7 +26,6 @@ from ashep.core.state.branches import branch_of
 from ashep.core.state.delivery import OwnTree
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World as Known
-from ashep.daemon import pruner
 from ashep.errors import AshepError, DiskFailed
 from ashep.journal import prune, snapshots
 from ashep.journal.archive import aged, archive_aged, archived, look
@@ -356,7 +355,7 @@ async def test_what_cannot_be_deleted_is_said_once_and_tried_again(
     world = landing_world(folder, Hands(lambda issue: (f"{issue}.py",)), config=CONFIG)
     world.sizes = Sizes(file=4096, keep=KEEP)
     world.tracker.add("the only one")
-    monkeypatch.setattr(pruner, "stand_in", fails_twice)
+    monkeypatch.setattr(prune, "stand_in", fails_twice)
     await world.live(lambda: bool(world.said) and "are deleted" in world.said[-1], patience=9 * DAY)
     assert [line.split(":")[0] for line in world.said] == [
         "what is older than journal.keep could not be deleted",

@@ -38,7 +38,7 @@ from ashep.journal import log
 from ashep.journal.files import Position, Scan, open_file
 from ashep.journal.lines import COMMIT, HEADER, BadLine, parse
 from ashep.ports.tracker import Seen
-from ashep.simulation.memory.forge import MemoryForge
+from tests.memory import MemoryForge
 from tests.torture.chaos import Kinds
 
 Planted = Callable[[], AbstractContextManager[object]]

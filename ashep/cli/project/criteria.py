@@ -27,7 +27,7 @@ def proposed(project: Path, settings: "Settings", found: "Seen", known: tuple[st
     import anyio
     from anyio import to_thread
 
-    from ashep.actions.offer import runs
+    from ashep.actions.install import runs
     from ashep.actions.suggest import adviser, suggest
     from ashep.adapters.clock import RealClock
     from ashep.config import load

@@ -95,7 +95,7 @@ def sync_agents(
     """
     import anyio
 
-    from ashep.actions.offer import offer
+    from ashep.actions.install import offer
     from ashep.config.sync import sync
 
     project = project_of(context)
