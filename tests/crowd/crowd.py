@@ -96,7 +96,7 @@ async def _live(folder: Path, issues: int, files: int, seed: int, runs: int, fou
         delay=lambda run: random.Random(run).uniform(60, 900),
     )
     world = landing_world(folder, hands, IMPLEMENT | {"max_visits": VISITS}, config=CONFIG % runs)
-    world.landing = Meddled(world.trees)
+    world.landing = Meddled(world.own_trees)
     world.landing.dice = random.Random(seed + 2)
     for name in names:
         world.tracker.add(f"make {name}", id=name)
@@ -120,7 +120,7 @@ async def _person(world: World, dice: random.Random) -> None:
     assert world.landing is not None
     while True:
         await anyio.sleep(dice.expovariate(1 / 900))
-        world.trees.commit("notes.md", f"{world.clock.monotonic()}")
+        world.own_trees.commit("notes.md", f"{world.clock.monotonic()}")
         if dice.random() < 0.3:
             world.landing.refuses = Refused("dirty", "main is checked out in /p, and notes.md has changes there")
             await anyio.sleep(dice.uniform(60, 600))
