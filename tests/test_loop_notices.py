@@ -12,7 +12,7 @@ import pytest
 
 from ashep.cli import main as command
 from ashep.cli.journal_reader import Reading
-from ashep.cli.reading import look
+from ashep.cli.reading import readers
 from ashep.core.facts.issues import PersonAsked, PersonReminded
 from ashep.core.facts.resources import NoticeFailed, NoticeSent, NoticesGathered, NoticesGivenUp, NoticeWanted
 from ashep.core.resources.notices import AWAY, FIRST_AGAIN, TRIES
@@ -191,7 +191,7 @@ async def test_status_and_report_say_what_could_not_be_told(folder: Path) -> Non
     await world.live(lambda: len(world.bodies(NoticeFailed)) == 2)
     draw(world)
     with closing(open_read_only(folder / "state")) as database:
-        (shown,) = standing.notices(database)
+        (shown,) = standing.of_daemon(database, "notices")
         status = standing.status(database, {"running": False})
         lines = report.report(database, stamp(world.clock.now() - timedelta(hours=1)), world.clock.now())
     assert (shown["target"], shown["failures"], shown["waiting"], shown["given_up"]) == ("pager", 2, 1, 0)
@@ -206,7 +206,7 @@ async def test_status_and_report_say_what_could_not_be_told(folder: Path) -> Non
     draw(world)
     with closing(open_read_only(folder / "state")) as database:
         lines = report.report(database, stamp(world.clock.now() - timedelta(hours=12)), world.clock.now())
-        (shown,) = standing.notices(database)
+        (shown,) = standing.of_daemon(database, "notices")
     first, second = lines["sections"]["notices"]
     assert f"pager was not told, {TRIES} times in a row" in first["text"]
     assert len(given_up.notices) == 2, "the question, and that the life before ended without a word"
@@ -218,7 +218,7 @@ async def test_status_and_report_say_what_could_not_be_told(folder: Path) -> Non
     await world.live(lambda: any(text.startswith(other) for text in told(world)))
     draw(world)
     with closing(open_read_only(folder / "state")) as database:
-        assert standing.notices(database) == []
+        assert standing.of_daemon(database, "notices") == []
 
 
 def draw(world: World) -> None:
@@ -272,7 +272,7 @@ def test_what_is_told_stands_in_the_story_of_the_issue(folder: Path, capsys: pyt
         name = world.tracker.add("first")
         await world.live(lambda: bool(world.bodies(NoticeWanted)))
         draw(world)
-        assert look.why(folder.parent, issue=name) == 0
+        assert readers.why(folder.parent, issue=name) == 0
 
     simulate(scenario)
     assert "people are to be told: waiting" in capsys.readouterr().out

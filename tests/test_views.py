@@ -175,7 +175,7 @@ def test_status_says_what_is_wrong_with_the_agent_server() -> None:
             database.row_factory = sqlite3.Row
             database.execute("CREATE TABLE meta (key, value)")
             database.execute("INSERT INTO meta VALUES ('server', ?)", [server_json(folded(entries))])
-            return standing.server({"daemon": {"server": standing.server_state(database)}}, now)
+            return standing.server({"daemon": {"server": standing.of_daemon(database, "server")}}, now)
 
     assert said() == []
     away = RunnerSeen("away", "no answer")
@@ -210,7 +210,7 @@ def test_status_says_that_an_edit_is_not_in_force() -> None:
             database.row_factory = sqlite3.Row
             database.execute("CREATE TABLE meta (key, value)")
             database.execute("INSERT INTO meta VALUES ('edit', ?)", [edit_json(folded(entries))])
-            return standing.edits({"daemon": {"edit": standing.edit(database)}}, now)
+            return standing.edits({"daemon": {"edit": standing.of_daemon(database, "edit")}}, now)
 
     assert said() == []
     refused = EditRefused(("policies.yaml:3: x: wrong", "policies.yaml:4: y: wrong"), 1)

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from ashep.cli.journal_reader import Reading
-from ashep.cli.reading import look
+from ashep.cli.reading import readers
 from ashep.core.delivery.notes import notes_of
 from ashep.core.facts import commands as c
 from ashep.core.facts.delivery import CheckResult, FileMap, WorkLanded, WorkVerified, shortened
@@ -87,9 +87,9 @@ def over(world: World, name: str) -> bool:
 
 def why(state: Path, issue: str, capsys: pytest.CaptureFixture[str]) -> tuple[list[str], dict[str, Any]]:
     project = state.parent.parent
-    assert look.why(project, issue=issue) == 0
+    assert readers.why(project, issue=issue) == 0
     text = capsys.readouterr().out
-    assert look.why(project, issue=issue, as_json=True) == 0
+    assert readers.why(project, issue=issue, as_json=True) == 0
     return text.splitlines(), json.loads(capsys.readouterr().out)
 
 

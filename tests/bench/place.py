@@ -115,7 +115,7 @@ def tools() -> Iterator[Tools]:
             (folder / name).mkdir()
         made = Tools(folder, bd.absolute(), opencode.absolute())
         compiled = "ashep.app, ashep.cli.commands, ashep.demo.model, ashep.store.database"
-        made.run(sys.executable, "-c", f"import {compiled}", cwd=folder)
+        made.run(sys.executable, "-c", f"import {compiled}; ashep.cli.commands.whole()", cwd=folder)
         yield made
     finally:
         shutil.rmtree(folder, ignore_errors=True)
