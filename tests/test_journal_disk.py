@@ -19,7 +19,7 @@ from ashep.core.facts.resources import DiskSeen
 from ashep.core.reconcile.observe import disk_read
 from ashep.core.state.world import World
 from ashep.errors import DiskFailed
-from ashep.journal import log, space
+from ashep.journal import log, paths, space
 from ashep.journal.log import Journal
 from ashep.journal.space import RESERVE, Reserve
 from tests.golden.story import T0
@@ -51,7 +51,7 @@ def test_any_failure_of_an_append_ends_it_at_once(tmp_path: Path, call: str, mon
         elif call == "reserve":
             patch.setattr(Reserve, "see_to", fails)
         else:
-            patch.setattr(log, "write_all" if call == "write" else "_sync", fails)
+            patch.setattr(*((paths, "write_all") if call == "write" else (log, "_sync")), fails)
         with pytest.raises(DiskFailed, match=r"up to record \d+ is safe") as caught:
             journal.append_now([held(4, "x" * 600)])
         assert caught.value.exit_code == 74
