@@ -170,6 +170,12 @@ class World:
         self.sizes = SIZES
         """How the journal is divided."""
 
+    @property
+    def own_trees(self) -> MemoryWorkspaces:
+        """The work trees of issues, in a world that has some."""
+        assert self.workspaces is not None
+        return self.workspaces
+
     # --- agents ---
 
     def play(self, asked: Prompted) -> Play:
@@ -192,8 +198,7 @@ class World:
 
     def _means(self, points: Points) -> Callable[..., Means]:
         """What looks into the work of issues, and lands it, as seen through the points."""
-        assert self.workspaces is not None
-        trees, annotations = self.workspaces, MemoryAnnotations(self.tracker)
+        trees, annotations = self.own_trees, MemoryAnnotations(self.tracker)
         targets = MemoryVerifier(trees), MemoryDiffs(trees), self.landing, annotations
         seen = [
             Through(one, points, lambda: self.random.uniform(0.05, 0.3), AshepError("git: lost")) for one in targets

@@ -30,7 +30,7 @@ def told(folder: Path, **implement: object) -> tuple[World, list[tuple[str, str]
 
     def play(world: World, asked: Prompted) -> Play:
         issue, _, rest = asked.key.split(":", 1)[1].partition("/")
-        phase, spaces, branch = rest.partition(".")[0], world.workspaces, branch_of(issue)
+        phase, spaces, branch = rest.partition(".")[0], world.own_trees, branch_of(issue)
         assert spaces is not None
         prompts.append((phase, asked.text))
         if phase == "implement":
@@ -57,8 +57,7 @@ async def test_checks_that_fail_are_in_the_next_prompt_and_their_evidence_in_the
     assert "What must be mended" not in first
     assert "made: failed: calc.py lacks ['better']" in second
     assert "made: passed: as expected" in third
-    assert world.workspaces is not None
-    assert f"(git tree {world.workspaces.tree_of(world.workspaces.base)})" in third
+    assert f"(git tree {world.own_trees.tree_of(world.own_trees.base)})" in third
 
 
 @pytest.mark.promise("W5")
@@ -92,8 +91,7 @@ async def test_a_conflict_is_in_the_next_prompt_and_resolved_on_the_issues_own_b
     assert "contradicts main in calc.py" in mends
     assert 'calc.py: main has "a person\'s"' in mends
     assert "What must be mended" not in prompts[3][1]
-    assert world.workspaces is not None
-    assert world.workspaces.files(world.workspaces.base)["calc.py"] == "better"
+    assert world.own_trees.files(world.own_trees.base)["calc.py"] == "better"
 
 
 MANUAL = """```yaml
@@ -127,7 +125,7 @@ async def test_what_a_branch_took_in_from_the_base_is_no_work_of_its_own(folder:
 
     def meanwhile(world: World, asked: Prompted) -> Play | None:
         if len(prompts) == 1 and world.workspaces is not None:
-            world.workspaces.commit(".github/workflows/ci.yml", "a person's", "Test")
+            world.own_trees.commit(".github/workflows/ci.yml", "a person's", "Test")
         return play(world, asked)
 
     world.answer = meanwhile
@@ -146,9 +144,8 @@ async def test_who_only_takes_the_base_in_has_changed_nothing(folder: Path) -> N
     world, _ = told(folder, verify={"max_attempts": 1})
 
     def idle(world: World, asked: Prompted) -> Play:
-        assert world.workspaces is not None
-        world.workspaces.commit("other.py", "a person's")
-        world.workspaces.take_in(branch_of("t-1"))
+        world.own_trees.commit("other.py", "a person's")
+        world.own_trees.take_in(branch_of("t-1"))
         return Play(text=said("implement"), delay=world.delay)
 
     world.answer = idle

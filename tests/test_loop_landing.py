@@ -136,7 +136,7 @@ async def test_work_that_a_later_phase_undid_closes_nothing(folder: Path) -> Non
         def __call__(self, world: World, asked: Prompted) -> Play:
             played = super().__call__(world, asked)
             if "/tidy." in asked.key and world.workspaces is not None:
-                world.workspaces.edit(branch_of("t-1"), "t-1.py", None)
+                world.own_trees.edit(branch_of("t-1"), "t-1.py", None)
             return played
 
     tidy = {"name": "tidy", "capabilities": ["implement"], "access": "write", "max_visits": 2}
@@ -157,8 +157,7 @@ async def test_work_that_a_person_brought_to_the_base_by_hand_has_changed_someth
     folder: Path, squashed: bool
 ) -> None:
     async def by_hand(world: World) -> None:
-        trees = world.workspaces
-        assert trees is not None
+        trees = world.own_trees
         while not world.bodies(PersonAsked):
             await anyio.sleep(1)
         if squashed:
@@ -182,14 +181,13 @@ async def test_work_that_a_person_brought_to_the_base_by_hand_has_changed_someth
 async def test_a_base_that_a_person_moves_meanwhile_is_met_again_and_verified_again(folder: Path) -> None:
     hands = Hands(alone)
     world = landing_world(folder, hands)
-    assert world.workspaces is not None
-    world.landing = Moving(world.workspaces)
+    world.landing = Moving(world.own_trees)
     world.landing.times = 6
     add(world, 2)
     await world.live()
     world.check_done()
     check_landed(world, hands)
-    held = world.workspaces.files(world.workspaces.base)
+    held = world.own_trees.files(world.own_trees.base)
     assert {f"notes.{number}" for number in range(6)} <= held.keys()
     refused = world.bodies(LandingRefused)
     assert [fact.code for fact in refused] == ["moved"] * 6
@@ -202,8 +200,7 @@ def test_a_checkout_that_a_person_works_in_is_waited_for(folder: Path, seen_to_c
     async def scenario() -> None:
         hands = Hands(alone)
         world = landing_world(folder, hands)
-        assert world.workspaces is not None
-        world.landing = MemoryLanding(world.workspaces)
+        world.landing = MemoryLanding(world.own_trees)
         first, second = add(world, 2)
         world.landing.edited = {f"{first}.py"}
 
@@ -241,8 +238,7 @@ def test_what_git_writes_nowhere_is_a_persons_and_the_others_land(folder: Path) 
     async def scenario() -> None:
         hands = Hands(alone)
         world = landing_world(folder, hands)
-        assert world.workspaces is not None
-        world.landing = Failing(world.workspaces)
+        world.landing = Failing(world.own_trees)
         first, *others = add(world, 4)
         await world.live(lambda: world.issues()[first].status == "blocked" and len(world.bodies(IssueClosed)) == 3)
         assert world.code(first) == "landing_unwritten"
@@ -294,8 +290,7 @@ def full(folder: Path) -> tuple[World, Hands]:
     """Three issues: two that contradict each other, one whose check fails at first, and a base that moves once."""
     hands = Hands(lambda issue: ("calc.py",) if issue != "t-3" else ("apart.py",), bad={"t-3": 1})
     world = landing_world(folder, hands)
-    assert world.workspaces is not None
-    world.landing = Moving(world.workspaces)
+    world.landing = Moving(world.own_trees)
     add(world, 3)
     return world, hands
 

@@ -32,7 +32,7 @@ def forged(folder: Path) -> tuple[World, MemoryForge]:
     """A world with one issue that lands by pull request."""
     world = World(folder, config=CONFIG, policies=policy(IMPLEMENT))
     world.workspaces = MemoryWorkspaces({"calc.py": "1"})
-    world.forge = MemoryForge(world.workspaces)
+    world.forge = MemoryForge(world.own_trees)
     world.delay = 4.0
     world.tracker.add("an issue")
     return world, world.forge
@@ -60,8 +60,7 @@ async def people(world: World, site: MemoryForge) -> None:
 
 def merge(world: World, site: MemoryForge, head: str) -> None:
     """A person merges it."""
-    trees = world.workspaces
-    assert trees is not None
+    trees = world.own_trees
     commit = trees.merge(head, trees.base, "Merge it")
     assert isinstance(commit, str)
     trees.advance(trees.base, commit)
@@ -82,7 +81,7 @@ async def lived(world: World, site: MemoryForge, points: Points | None = None) -
 def holds(world: World, site: MemoryForge) -> None:
     """One pull request, of three pieces of work, and the base has the last."""
     world.check_done()
-    trees, flow = world.workspaces, world.world.flows[ISSUE]
+    trees, flow = world.own_trees, world.world.flows[ISSUE]
     assert trees is not None
     assert flow.own is not None
     assert len(site.requests) == 1
@@ -158,8 +157,7 @@ async def test_one_that_nobody_looks_at_leaves_nothing_in_the_journal(folder: Pa
 
 def pushes(world: World, site: MemoryForge) -> str:
     """A person pushes a commit of theirs to the issue's branch."""
-    trees = world.workspaces
-    assert trees is not None
+    trees = world.own_trees
     site.branches[BRANCH] = trees.commit("notes", "a person's")
     return site.branches[BRANCH]
 
@@ -242,8 +240,7 @@ class Shy(MemoryForge):
 
 async def test_one_that_cannot_be_read_keeps_no_other_waiting(folder: Path) -> None:
     world, _ = forged(folder)
-    assert world.workspaces is not None
-    world.forge = site = Shy(world.workspaces)
+    world.forge = site = Shy(world.own_trees)
     world.tracker.add("another issue")
     goal = {"t-1", "t-2"}
     await world.live(lambda: {name for name in world.world.flows if world.code(name) == "pull_request"} == goal)

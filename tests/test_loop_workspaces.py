@@ -35,15 +35,14 @@ def apart(folder: Path, issues: int = 1) -> World:
 async def holds_what_was_worked(world: World) -> None:
     """Each branch has one commit of each run that wrote, and the last of them stands; the shared tree is as it was."""
     world.check_done()
-    assert world.workspaces is not None
     assert dict((await world.tree.read()).dirty).keys() == {"calc.py"}
     for issue in world.issues():
         wrote = [fact.run for fact in world.bodies(RunPlanned) if fact.issue == issue and fact.access == "write"]
         base = next(fact.base for fact in world.bodies(TreePrepared) if fact.issue == issue)
-        changes = await world.workspaces.changes(branch_of(issue), base)
+        changes = await world.own_trees.changes(branch_of(issue), base)
         assert [commit.subject for commit in changes.commits] == [f"{issue}: what {run} left" for run in wrote]
         sealed = [fact for fact in world.bodies(TreeSealed) if fact.issue == issue][-1]
-        assert world.workspaces.files(sealed.head)["calc.py"] == wrote[-1]
+        assert world.own_trees.files(sealed.head)["calc.py"] == wrote[-1]
         assert sealed.commits == tuple(commit.sha for commit in changes.commits)
 
 
@@ -78,10 +77,9 @@ def test_a_lost_answer_of_each_kind_of_call(folder: Path, which: str) -> None:
 async def test_three_trees_that_cannot_be_sealed_end_no_night_and_go_on_when_a_person_says_so(folder: Path) -> None:
     world = apart(folder, issues=6)
     world.outcomes = {}
-    assert world.workspaces is not None
     issues = list(world.issues())
     bad, sound = issues[:3], issues[3:]
-    world.workspaces.resisting |= {branch_of(issue) for issue in bad}
+    world.own_trees.resisting |= {branch_of(issue) for issue in bad}
     for _ in range(2):  # and once more after a restart
         said: list[str] = []
         assert await until(world, WorkOptions(until_idle=True), said) == 0, said
@@ -90,9 +88,9 @@ async def test_three_trees_that_cannot_be_sealed_end_no_night_and_go_on_when_a_p
     assert world.clock.monotonic() < 900
     prompts = [fact.run for fact in world.bodies(RunPlanned)]
     assert len(prompts) == len({*prompts}) == 3 + 3 * 3
-    world.workspaces.resisting.clear()
+    world.own_trees.resisting.clear()
     for issue in bad:
         world.tracker.person_sets(issue, "pat", remove_labels=("ashep:parked",))
     assert await until(world, WorkOptions(until_idle=True), []) == 0
     assert [world.stands(issue) for issue in bad] == ["person"] * 3
-    assert world.workspaces.read(branch_of(bad[0]))["calc.py"].startswith(f"{bad[0]}/implement.")
+    assert world.own_trees.read(branch_of(bad[0]))["calc.py"].startswith(f"{bad[0]}/implement.")

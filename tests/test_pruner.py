@@ -108,8 +108,7 @@ class Week:
             if day == 4:
                 assert world.stands(self.stuck) in ("person", "parked")
                 world.tracker.person_sets(self.stuck, "pat", status="closed")
-                assert world.workspaces is not None
-                await world.workspaces.remove(branch_of(self.stuck), forget=True)
+                await world.own_trees.remove(branch_of(self.stuck), forget=True)
 
     def look(self) -> None:
         """Nothing that is young is missing, and nothing of what is open, nor a text that a record names."""

@@ -50,10 +50,9 @@ EVIDENCE = Evidence("c" * 40, "7" * 40, (CheckResult("made", "passed", "as expec
 
 def plays(world: World, asked: Prompted) -> Play:
     issue = asked.key.split(":", 1)[1].partition("/")[0]
-    assert world.workspaces is not None
-    world.workspaces.edit(branch_of(issue), f"{issue}.py", "worse" if issue == "t-1" else "better")
+    world.own_trees.edit(branch_of(issue), f"{issue}.py", "worse" if issue == "t-1" else "better")
     if issue == "t-3":
-        world.landing = world.landing or MemoryLanding(world.workspaces)
+        world.landing = world.landing or MemoryLanding(world.own_trees)
         world.landing.refuses = Refused("dirty", "main is checked out, and calc.py was changed there")
     return Play(text=said("implement"), delay=world.delay)
 
